@@ -14,7 +14,7 @@ from orders.models import Order
 
 logger = logging.getLogger(__name__)
 
-WAIT: Final = 3.0
+WAIT_SECONDS: Final = 3.0
 """Seconds a person waits for the service."""
 
 
@@ -23,7 +23,9 @@ def messages_on(order: Order) -> bool | None:
     if order.missing_since:
         return None
     try:
-        return service().within(WAIT).orders.communication_settings(order.pk).data.sms_enabled
+        return (
+            service().within(WAIT_SECONDS).orders.communication_settings(order.pk).data.sms_enabled
+        )
     except errors.ServiceError as error:
         logger.info("the message switch of an order is unknown: %s", type(error).__name__)
         return None

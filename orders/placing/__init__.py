@@ -1,9 +1,7 @@
-"""Placing and importing orders: what is wished, what of it would be refused, and the pages.
+"""Placing and importing orders: the form, the checks, the request, and the pages.
 
-wish.py       what stands in the form, with the catalogue's records it names
-findings.py   what the service, the lab or a colleague would stumble over, and where to mend it
-bodies.py     a wish as what is sent
-forms.py      its fields; drafts.py  what is kept of it until it is placed
-views.py      one page to write it, one to review and place it
-sheet.py      many imports at once, from a table
+order_request.py reads the values of the form with the catalog records that they name; findings.py
+checks what the service or the lab would refuse; request_bodies.py makes the command; forms.py has
+the fields, drafts.py stores them until the order is placed; sheet_import.py imports many orders
+from a table; views/ has the pages.
 """

@@ -1,7 +1,7 @@
 """Findings about the lab account: whether it can be used, and offers what is ordered.
 
 The account decides which lab tests and markers are available (specification, lab catalog and
-accounts). One with an unknown catalog never stops an order.
+accounts). An account with an unknown catalog never stops an order.
 """
 
 from __future__ import annotations
@@ -14,74 +14,79 @@ from labs.models import LabAccount
 from orders.placing.account_offers import account_name
 from orders.placing.finding_type import WARN, Finding
 from orders.placing.forms import account_label
-from orders.placing.order_request import Wish
+from orders.placing.order_request import OrderRequest
 
 NOT_OFFERED: Final = "not offered"
 NOT_CHECKED: Final = "account not checked"
 
 
-def account_findings(wish: Wish) -> Iterator[Finding]:
-    """At most one that stops the order: the account cannot be used, is not chosen, or does not
-    offer what is ordered."""
-    if wish.lab is None:
-        yield from _of_unknown_lab(wish)
-    elif (found := _cannot_be_used(wish) or _not_chosen(wish)) is not None:
+def account_findings(order_request: OrderRequest) -> Iterator[Finding]:
+    """Yield findings; at most one stops the order: the account cannot be used, is not chosen, or
+    does not offer what is ordered.
+    """
+    if order_request.lab is None:
+        yield from _of_unknown_lab(order_request)
+    elif (found := _cannot_be_used(order_request) or _not_chosen(order_request)) is not None:
         yield found
-    elif wish.account is not None:
-        yield from _catalog(wish, wish.account)
+    elif order_request.account is not None:
+        yield from _catalog(order_request, order_request.account)
 
 
-def _cannot_be_used(wish: Wish) -> Finding | None:
-    assert wish.lab is not None
-    usable, chosen = wish.usable_accounts, wish.chosen_account
-    incorrect = wish.incorrect_account
+def _cannot_be_used(order_request: OrderRequest) -> Finding | None:
+    assert order_request.lab is not None
+    usable, chosen = order_request.usable_accounts, order_request.chosen_account
+    incorrect = order_request.incorrect_account
     if incorrect is not None and chosen == str(incorrect.pk):
         words = "The canceled order was placed under this account. Choose another one."
         return Finding("incorrect account", words, "lab_account")
     if incorrect is not None and not usable:
-        words = f"{wish.lab.name} has no other account than that of the canceled order."
+        words = f"{order_request.lab.name} has no other account than that of the canceled order."
         return Finding("no other account", f"{words} Choose a test of another lab.", "panel")
-    if wish.accounts and not usable:
-        words = f"No account can be used at {wish.lab.name}: the service would refuse the order."
+    if order_request.accounts and not usable:
+        lab = order_request.lab.name
+        words = f"No account can be used at {lab}: the service would refuse the order."
         return Finding("no active account", words, "panel")
-    if wish.account is None and chosen:
+    if order_request.account is None and chosen:
         words = "The chosen account cannot be used for this lab."
         return Finding("account", words, "lab_account")
     return None
 
 
-def _not_chosen(wish: Wish) -> Finding | None:
-    assert wish.lab is not None
-    usable = wish.usable_accounts
-    if wish.account is not None or not usable:
+def _not_chosen(order_request: OrderRequest) -> Finding | None:
+    assert order_request.lab is not None
+    usable = order_request.usable_accounts
+    if order_request.account is not None or not usable:
         return None
-    if all(wish.lacks(account) for account in usable):
+    if all(order_request.lacks(account) for account in usable):
         lacking = "; ".join(
-            f"{account_name(account)} does not offer {joined(wish.lacks(account))}"
+            f"{account_name(account)} does not offer {joined(order_request.lacks(account))}"
             for account in usable
         )
-        words = f"No account at {wish.lab.name} offers everything ordered: {lacking}."
+        words = f"No account at {order_request.lab.name} offers everything ordered: {lacking}."
         return Finding(NOT_OFFERED, words, "panel")
-    if wish.replaces:
+    if order_request.replaces:
         words = "This order replaces one at the wrong lab: choose the account again."
         return Finding("account anew", words, "lab_account")
-    names = "; ".join(account_label(wish, account) for account in wish.accounts_by_offer)
-    words = f"{len(usable)} accounts can be used at {wish.lab.name}: choose one. They are: {names}."
+    names = "; ".join(
+        account_label(order_request, account) for account in order_request.accounts_by_offer
+    )
+    lab = order_request.lab.name
+    words = f"{len(usable)} accounts can be used at {lab}: choose one. They are: {names}."
     return Finding("several accounts", words, "lab_account")
 
 
-def _catalog(wish: Wish, account: LabAccount) -> Iterator[Finding]:
-    """What the account offers of what is ordered, and which accounts offer all of it."""
-    if not wish.tests and not wish.markers:
+def _catalog(order_request: OrderRequest, account: LabAccount) -> Iterator[Finding]:
+    """Yield what the account does not offer, and which accounts offer everything."""
+    if not order_request.tests and not order_request.markers:
         return
     name = account_name(account)
-    lacks = wish.lacks(account)
+    lacks = order_request.lacks(account)
     if not lacks:
-        if not wish.is_checked(account):
+        if not order_request.is_checked(account):
             words = f"Could not check what {name} offers."
             yield Finding(NOT_CHECKED, words, "lab_account", WARN)
         return
-    others = [one for one in wish.accounts_by_offer if wish.offers_all(one)]
+    others = [one for one in order_request.accounts_by_offer if order_request.offers_all(one)]
     words = f"{name} does not offer {joined(lacks)}."
     if others:
         names = joined([account_name(one) for one in others])
@@ -92,8 +97,13 @@ def _catalog(wish: Wish, account: LabAccount) -> Iterator[Finding]:
         yield Finding(NOT_OFFERED, words, "panel")
 
 
-def _of_unknown_lab(wish: Wish) -> Iterator[Finding]:
-    """The service picks the account then: a test may name no lab (catalogue.md 2)."""
-    if wish.tests and not wish.labs:
-        words = f"The lab of {wish.words} is not known here, so the service picks the lab account."
+def _of_unknown_lab(order_request: OrderRequest) -> Iterator[Finding]:
+    """Yield a warning that the service picks the account: a test may name no lab
+    (catalogue.md 2).
+    """
+    if order_request.tests and not order_request.labs:
+        words = (
+            f"The lab of {order_request.words} is not known here, so the service picks the lab"
+            " account."
+        )
         yield Finding("account by service", words, "panel", WARN)

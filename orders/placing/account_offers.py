@@ -1,4 +1,4 @@
-"""What lab accounts offer of what is ordered, by names."""
+"""What lab accounts offer of the tests and markers that are ordered, by name."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from labs.models import LabAccount, LabTest, Marker
 
 @dataclass(frozen=True)
 class AccountOffers:
-    """The catalogs of accounts, as far as lab tests and markers in question go. They may be of
-    more accounts, tests and markers than those that it is asked about."""
+    """The catalogs of accounts, limited to the lab tests and markers in question. They may include
+    further accounts, tests and markers.
+    """
 
     catalogs_by_account: Mapping[UUID, AccountCatalog]
 
@@ -30,7 +31,7 @@ class AccountOffers:
     def is_known(
         self, account: LabAccount, tests: Sequence[LabTest], markers: Sequence[Marker]
     ) -> bool:
-        """Whether the catalog says of all of these if the account offers them."""
+        """Whether the catalog answers, for all of these, if the account offers them."""
         catalog = self.catalogs_by_account.get(account.pk)
         if catalog is None or not catalog.is_known:
             return False

@@ -1,7 +1,7 @@
 """What-if of a lab account's allowlist: which of our latest orders would have been refused.
 
-Without a named account the service takes the only active one of our team at the lab: so letting
-our team in or out also changes where orders go by default (orders.md 2.9).
+Without a named account the service takes the only active one of our team at the lab. So a change of
+the allowlist also changes where orders go by default (orders.md 2.9).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from orders.models import Order
 from orders.placing.requested_accounts import OrderSource, order_sources
 
 DAYS: Final = 90
-MOST: Final = 2_000
-"""Orders that are replayed, the newest ones: a busy lab has more in so many days."""
+MAX_ORDERS: Final = 2_000
+"""Orders that are replayed, the newest ones: a busy lab has more in these days."""
 _COLUMNS: Final = (
     "created_at",
     "user_id",
@@ -43,11 +43,14 @@ class RefusedOrder:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Our orders at a lab since some day, placed again. `unknown`: those placed elsewhere, or so
-    long ago that their requests have no contents any more (`outbox.maintenance.forget`): their
-    account is not known, so they are refused only where no active account offers what was ordered.
-    `must_choose`: those of them that needed no account so far and would have to name one, as
-    several `choices` become active. `is_capped`: there are older ones."""
+    """Our orders at a lab in the last days, placed again.
+
+    `unknown`: number of orders placed elsewhere, or so long ago that their request has no contents
+    any more (`outbox.maintenance.forget`). Their account is not known, so they are refused only
+    where no active account offers what was ordered. `must_choose`: how many of them needed no
+    account so far and would have to name one, as several `choices` become active. `is_capped`:
+    there are older orders.
+    """
 
     total: int
     is_capped: bool
@@ -62,8 +65,9 @@ class Replay:
 
 
 def replay(account: LabAccount, is_allowed: bool, now: datetime) -> Replay:
-    """Return what becomes of our orders at the lab if our team is, or is not, on the allowlist of
-    `account`. A redraw is no request, so it is not replayed."""
+    """Return the outcome for our orders at the lab if our team is, or is not, on the allowlist of
+    `account`. A redraw is not a request, so it is not replayed.
+    """
     newest = (
         Order.objects.filter(
             lab_slug=account.lab, created_at__gte=now - timedelta(days=DAYS), missing_since=None
@@ -72,11 +76,11 @@ def replay(account: LabAccount, is_allowed: bool, now: datetime) -> Replay:
         .order_by("-created_at", "-id")
         .only(*_COLUMNS)
     )
-    orders = list(newest[: MOST + 1])
-    is_capped, orders = len(orders) > MOST, orders[:MOST]
-    ours = mirror_team()
+    orders = list(newest[: MAX_ORDERS + 1])
+    is_capped, orders = len(orders) > MAX_ORDERS, orders[:MAX_ORDERS]
+    our_team = mirror_team()
     at_lab = LabAccount.objects.filter(lab=account.lab, missing_since=None).defer("record")
-    allowed = {one.pk: one for one in at_lab.filter(teams__team_id=ours)} if ours else {}
+    allowed = {one.pk: one for one in at_lab.filter(teams__team_id=our_team)} if our_team else {}
     changed = {key: one for key, one in allowed.items() if key != account.pk}
     if is_allowed:
         changed[account.pk] = account
@@ -99,7 +103,7 @@ def replay(account: LabAccount, is_allowed: bool, now: datetime) -> Replay:
 
 @dataclass(frozen=True, slots=True)
 class _Items:
-    """Accounts of the lab, what they offer, and names of what was ordered."""
+    """The accounts of the lab, what they offer, and the names of what was ordered."""
 
     accounts: Mapping[UUID, LabAccount]
     catalogs_by_account: Mapping[UUID, AccountCatalog]
@@ -116,7 +120,7 @@ class _Items:
         test_ids = {order.lab_test_id for order in orders if order.lab_test_id}
         test_ids |= {key for source in sources.values() for key in source.lab_test_ids}
         marker_ids = {key for source in sources.values() for key in source.marker_ids}
-        # The service makes tests for what is ordered together: no account lists those.
+        # The service generates tests for combinations: no account lists those.
         listed = LabTest.objects.filter(pk__in=test_ids, auto_generated=False)
         tests = dict(listed.values_list("pk", "name"))
         markers: dict[int, str] = {}
@@ -130,7 +134,7 @@ class _Items:
         )
 
     def lacking(self, account: LabAccount, order: Order, source: OrderSource | None) -> list[str]:
-        """Return names of what the account does not offer, as far as its catalog is known."""
+        """Return the names of what the account does not offer, as far as its catalog is known."""
         catalog = self.catalogs_by_account[account.pk]
         wanted: Sequence[UUID] = [order.lab_test_id] if order.lab_test_id else []
         if source and (source.lab_test_ids or source.marker_ids):
@@ -149,7 +153,8 @@ def _refusal(
     allowed_now: Mapping[UUID, LabAccount],
 ) -> str:
     """Return why the order is refused while our team may use the `allowed` accounts; empty where it
-    is not, or where that is not known."""
+    is not, or where that is not known.
+    """
     if source and source.account_id:
         named = items.accounts.get(source.account_id)
         if source.account_id not in allowed:
@@ -181,8 +186,9 @@ def _lacking(account: LabAccount, order: Order, source: OrderSource | None, item
 
 
 def _lacking_everywhere(order: Order, accounts: Sequence[LabAccount], items: _Items) -> str:
-    """Return why an order is refused under whichever of the accounts it names; empty where one of
-    them may offer it."""
+    """Return why an order is refused under every one of the accounts; empty where one of them may
+    offer it.
+    """
     reasons = [_lacking(one, order, None, items) for one in sorted(accounts, key=str)]
     return " ".join(reasons) if all(reasons) else ""
 

@@ -1,7 +1,7 @@
-"""Diagnosis codes: looked up while a person types, and checked at review (users.md 6).
+"""Diagnosis codes: searched while a person types, and checked at review (users.md 6).
 
-Both ask the service while a person waits. Codes that this installation orders with come first in
-what is offered: those of its newest orders, the most frequent first.
+Both ask the service while a person waits. Codes of the newest orders of this installation come
+first, the most frequent ones at the top.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ logger = logging.getLogger(__name__)
 
 WORD_LETTERS: Final = 100
 FEWEST_LETTERS: Final = 2
-"""Letters from which on the service is asked."""
+"""Number of letters from which the service is asked."""
 SHOWN: Final = 10
-WAIT: Final = 2.0
+WAIT_SECONDS: Final = 2.0
 """Seconds a person waits for the service."""
-LOOKED_AT: Final = 500
-"""Newest orders in which used codes are counted."""
+RECENT_ORDERS: Final = 500
+"""Number of newest orders in which used codes are counted."""
 USED_KEY: Final = "diagnoses-used"
 _USED_SECONDS: Final = 300
 _DESCRIBED_SECONDS: Final = 30 * 24 * 3600
@@ -43,7 +43,7 @@ _STORABLE: Final = re.compile(r"[0-9A-Z.]{1,12}")
 
 
 class _Codes(msgspec.Struct):
-    """What is read of an order's record."""
+    """The fields that are read from the record of an order."""
 
     icd_codes: list[str] | None = None
 
@@ -53,8 +53,10 @@ _CODES: Final = msgspec.json.Decoder(_Codes)
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A code, with the service's description where it is known. `is_secondary`: it cannot be the
-    first diagnosis. `uses`: how many of the newest orders have it."""
+    """A code with the service's description where it is known.
+
+    `is_secondary`: it cannot be the first diagnosis. `uses`: how many of the newest orders have it.
+    """
 
     code: str
     description: str = ""
@@ -64,8 +66,11 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What is offered for the letters typed. `failed`: the service could not be asked. `by_hand`:
-    the letters, where they look like a code and none of those found is it."""
+    """The codes offered for the letters typed.
+
+    `failed`: the service could not be asked. `by_hand`: the letters, where they look like a code
+    that was not found.
+    """
 
     word: str
     found: Sequence[Diagnosis]
@@ -73,10 +78,12 @@ class Matches:
     by_hand: str = ""
 
 
-def look_up(word: str, chosen: Collection[str] = ()) -> Matches:
-    """Return the codes that match `word`: the one that it is, then used ones, then others; for no
-    word those used most here. `chosen` ones are left out. A service that does not answer raises
-    nothing, and is `failed`."""
+def match_diagnoses(word: str, chosen: Collection[str] = ()) -> Matches:
+    """Return the codes that match `word`: the exact one, then used ones, then others; without a
+    word the most used ones. `chosen` codes are left out.
+
+    Where the service does not answer, nothing is raised and the result is `failed`.
+    """
     word = " ".join(word.replace("\x00", "").split())[:WORD_LETTERS]
     used = used_codes()
     if len(word) < FEWEST_LETTERS:
@@ -93,22 +100,23 @@ def look_up(word: str, chosen: Collection[str] = ()) -> Matches:
 
 
 def used_codes() -> dict[str, int]:
-    """Codes of this installation's newest orders, with how many have each: the most frequent
-    first, of equally frequent ones the latest. Kept for five minutes."""
+    """Return the codes of the newest orders with their number, the most frequent first and of
+    equals the latest. Cached for five minutes.
+    """
     try:
-        kept: dict[str, int] | None = cache.get(USED_KEY)
+        cached: dict[str, int] | None = cache.get(USED_KEY)
     except (RedisError, OSError):
-        kept = None
-    if kept is None:
-        kept = _count_used()
-        _keep({USED_KEY: kept}, _USED_SECONDS)
-    return kept
+        cached = None
+    if cached is None:
+        cached = _count_used()
+        _cache({USED_KEY: cached}, _USED_SECONDS)
+    return cached
 
 
 def _count_used() -> dict[str, int]:
     newest = Order.objects.order_by("-created_at", "-pk").values_list("record", flat=True)
     counts: Counter[str] = Counter()
-    for record in newest[:LOOKED_AT]:
+    for record in newest[:RECENT_ORDERS]:
         try:
             codes = _CODES.decode(record).icd_codes or []
         except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -118,13 +126,15 @@ def _count_used() -> dict[str, int]:
 
 
 def _with_uses(found: Iterable[Diagnosis], used: dict[str, int]) -> list[Diagnosis]:
-    """With their uses, the most used first, else in the order given."""
+    """Add the number of uses, and sort the most used first; equals keep their order."""
     counted = [replace(one, uses=used.get(one.code, 0)) for one in found]
     return sorted(counted, key=lambda one: -one.uses)
 
 
 def _matching(word: str, used: dict[str, int]) -> tuple[list[Diagnosis], bool]:
-    """Those the service finds, and used ones that are known to match; whether it failed."""
+    """Return the codes that the service finds and used ones that match; and whether the call
+    failed.
+    """
     typed = word.upper()
     remembered = {
         one.code: one
@@ -132,7 +142,7 @@ def _matching(word: str, used: dict[str, int]) -> tuple[list[Diagnosis], bool]:
         if one.code.startswith(typed) or typed in one.description.upper()
     }
     try:
-        answer = _search(word, time.monotonic() + WAIT)
+        answer = _search(word, time.monotonic() + WAIT_SECONDS)
     except errors.ServiceError as error:
         logger.info("diagnosis codes could not be looked up: %s", type(error).__name__)
         return list(remembered.values()), True
@@ -140,8 +150,10 @@ def _matching(word: str, used: dict[str, int]) -> tuple[list[Diagnosis], bool]:
 
 
 def _described(codes: Sequence[str]) -> tuple[list[Diagnosis], bool]:
-    """Codes with descriptions, unknown ones asked of the service; and whether that failed."""
-    ends = time.monotonic() + WAIT
+    """Return the codes with descriptions, asking the service for unknown ones; and whether a call
+    failed.
+    """
+    ends = time.monotonic() + WAIT_SECONDS
     known = {one.code: one for one in _remembered(codes) if one.description}
     failed = False
     for code in codes:
@@ -156,24 +168,24 @@ def _described(codes: Sequence[str]) -> tuple[list[Diagnosis], bool]:
 
 
 def _search(word: str, ends: float) -> dict[str, Diagnosis]:
-    """What the service finds until `ends` of the monotonic clock. Raises ServiceError."""
+    """Return what the service finds until `ends` of the monotonic clock. Raises ServiceError."""
     page = service().until(ends).insurance.search_diagnoses(word)
     found = [record.data for record in page.records]
     answer = {
         one.diagnosis_code: Diagnosis(one.diagnosis_code, one.description, one.is_secondary)
         for one in found
     }
-    said = {
+    descriptions = {
         _key(one.code): (one.description, one.is_secondary)
         for one in answer.values()
         if _STORABLE.fullmatch(one.code)
     }
-    _keep(said, _DESCRIBED_SECONDS)
+    _cache(descriptions, _DESCRIBED_SECONDS)
     return answer
 
 
 def _remembered(codes: Iterable[str]) -> list[Diagnosis]:
-    """Codes with what the service said of them earlier, or without a description."""
+    """Return codes with the cached description of the service, or without one."""
     wanted = list(codes)
     try:
         known: dict[str, Any] = cache.get_many([_key(code) for code in wanted])
@@ -186,15 +198,17 @@ def _key(code: str) -> str:
     return f"diagnosis:{code}"
 
 
-def _keep(values: dict[str, Any], seconds: int) -> None:
+def _cache(values: dict[str, Any], seconds: int) -> None:
     try:
         cache.set_many(values, seconds)
     except (RedisError, OSError):
         return  # It is asked again.
 
 
-def findings_of_codes(codes: Sequence[str]) -> list[Finding]:
-    """What the service says of them; that it cannot be asked is said, and keeps nobody."""
+def check_codes(codes: Sequence[str]) -> list[Finding]:
+    """Return findings from the service's check of the codes. A service that does not answer is a
+    warning.
+    """
     if not codes:
         return []
     try:

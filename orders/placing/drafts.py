@@ -1,4 +1,4 @@
-"""What is kept of an order until it is placed, and what it begins with."""
+"""Drafts of orders until they are placed, and the values that a new order starts with."""
 
 from __future__ import annotations
 
@@ -10,31 +10,33 @@ from backoffice.core import vocabulary
 from backoffice.models import User
 from labs.models import LabAccount, LabTest, Marker, Physician
 from orders.models import Order, OrderDraft
-from orders.placing.order_request import TYPED_PHYSICIAN, Typed
+from orders.placing.order_request import TYPED_PHYSICIAN, FormValues
 from patients.models import Demographics, Patient
 
 
-def of(user: Any, patient: Patient, importing: bool) -> OrderDraft | None:
+def find_draft(user: Any, patient: Patient, importing: bool) -> OrderDraft | None:
     rows = OrderDraft.objects.filter(user=user, patient_id=patient.pk, importing=importing)
     return rows.first()
 
 
-def keep(user: Any, patient: Patient, importing: bool, typed: Typed, written: str = "") -> None:
+def save_draft(
+    user: Any, patient: Patient, importing: bool, typed: FormValues, written: str = ""
+) -> None:
     assert isinstance(user, User)
     OrderDraft.keep(typed, written, user=user, patient_id=patient.pk, importing=importing)
 
 
-def drop(user: Any, patient: Patient, importing: bool) -> None:
+def delete_draft(user: Any, patient: Patient, importing: bool) -> None:
     OrderDraft.objects.filter(user=user, patient_id=patient.pk, importing=importing).delete()
 
 
-def digest(typed: Typed) -> str:
-    """The same for the same contents, in whatever order a database gives them back."""
+def digest(typed: FormValues) -> str:
+    """Return a digest of the contents, whatever their order in the database."""
     return hashlib.sha256(json.dumps(dict(typed), sort_keys=True).encode()).hexdigest()
 
 
-def of_person(patient: Patient, person: Demographics | None) -> dict[str, list[str]]:
-    """What the mirror knows of who it is for; of the address only demographics do."""
+def person_values(patient: Patient, person: Demographics | None) -> dict[str, list[str]]:
+    """Return what the mirror knows of the patient. Only demographics have the address."""
     known = {
         "first_name": [patient.first_name],
         "last_name": [patient.last_name],
@@ -55,15 +57,17 @@ def of_person(patient: Patient, person: Demographics | None) -> dict[str, list[s
     }
 
 
-def like(order: Order) -> dict[str, list[str]]:
-    """What an earlier order was, for one more of it. Its account is not said on it."""
-    said = order.said()
-    of_us = LabTest.objects.filter(auto_generated=False)
-    known = order.lab_test_id is not None and of_us.filter(pk=order.lab_test_id).exists()
+def values_like(order: Order) -> dict[str, list[str]]:
+    """Return the values of an earlier order, to order the same again. Its account is not part of
+    it.
+    """
+    record = order.said()
+    catalog_tests = LabTest.objects.filter(auto_generated=False)
+    known = order.lab_test_id is not None and catalog_tests.filter(pk=order.lab_test_id).exists()
     typed: dict[str, list[str]] = {
         "billing_type": [order.billing_type or "client_bill"],
-        "icd_codes": [" ".join(map(str, said.get("icd_codes") or []))],
-        "clinical_notes": [_own_note(str(said.get("clinical_notes") or ""), order.lab_slug)],
+        "icd_codes": [" ".join(map(str, record.get("icd_codes") or []))],
+        "clinical_notes": [_own_note(str(record.get("clinical_notes") or ""), order.lab_slug)],
         **_physician_of(order),
     }
     if order.priority:
@@ -71,7 +75,7 @@ def like(order: Order) -> dict[str, list[str]]:
     if known:
         typed["tests"] = [str(order.lab_test_id)]
         return typed
-    # Made up by the service for markers: order them by themselves.
+    # The service generated the test for markers: order those by themselves.
     sent = order.said("lab_test").get("markers")
     ids = [one["id"] for one in (sent if isinstance(sent, list) else ()) if "id" in one]
     markers = Marker.objects.filter(pk__in=ids, a_la_carte_enabled=True)
@@ -81,7 +85,7 @@ def like(order: Order) -> dict[str, list[str]]:
 
 
 def _physician_of(order: Order) -> dict[str, list[str]]:
-    """Who ordered: chosen among the known physicians, typed where they are not one of them."""
+    """Return the physician of the order: chosen among the known ones, or typed."""
     sent = order.said("physician")
     npi = str(sent.get("npi") or "")
     if not npi or Physician.objects.filter(npi=npi, missing_since=None).exists():
@@ -92,8 +96,8 @@ def _physician_of(order: Order) -> dict[str, list[str]]:
 
 
 def _own_note(note: str, lab: str | None) -> str:
-    """Without what the account adds by itself: it would come twice."""
+    """Return the note without the text that the account adds by itself, which would come twice."""
     accounts = LabAccount.objects.filter(lab=lab or "").exclude(default_clinical_notes=None)
-    for theirs in accounts.values_list("default_clinical_notes", flat=True):
-        note = note.strip().removesuffix(theirs or "").removeprefix(theirs or "").strip()
+    for added in accounts.values_list("default_clinical_notes", flat=True):
+        note = note.strip().removesuffix(added or "").removeprefix(added or "").strip()
     return note

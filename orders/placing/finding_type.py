@@ -1,4 +1,4 @@
-"""One thing that the rules of orders find, and how much it weighs."""
+"""One finding of the checks of an order, with its level."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ WARN: Final = "warn"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`kind` names the rule; `field` is where it can be mended; `url` says more; `key` is what a
-    tick confirms."""
+    """One problem. `kind` names the rule; `field` is the field to change; `url` has details; `key`
+    is what a tick confirms.
+    """
 
     kind: str
     words: str

@@ -1,7 +1,7 @@
-"""The linter of orders: what would be refused, or should be looked at twice, and where to mend it.
+"""Checks of an order before it is placed: what would be refused, or should be looked at twice.
 
-Each finding names the field to go to. `STOP` would be refused by the service or the lab, `CONFIRM`
-needs a tick, `WARN` is for a person to judge. Rules: orders.md 2.3-2.10, catalogue.md 7.
+Each finding names its field. `STOP` would be refused by the service or the lab, `CONFIRM` needs a
+tick, `WARN` is for a person to judge. Rules: orders.md 2.3-2.10, catalogue.md 7.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from orders.placing import drafts, patient_rules
 from orders.placing.account_findings import account_findings
 from orders.placing.finding_type import CONFIRM, STOP, WARN, Finding
 from orders.placing.forms import NOTE_LETTERS
-from orders.placing.order_request import TYPED_PHYSICIAN, Wish
-from orders.placing.questions import doubt_of
+from orders.placing.order_request import TYPED_PHYSICIAN, OrderRequest
+from orders.placing.questions import answer_warning
 
-UNNAMED: Final = "on"
+UNNAMED_TICK: Final = "on"
 """A tick that does not say which order it confirms."""
-AGAIN_WITHIN: Final = timedelta(days=30)
+REPEATED_WITHIN: Final = timedelta(days=30)
 JUST_NOW: Final = timedelta(days=1)
-SAY_WHAT: Final = {
+MISSING_MESSAGES: Final = {
     "first_name": "The first name is missing.",
     "last_name": "The last name is missing.",
     "dob": "The birth date is missing.",
@@ -45,32 +45,32 @@ SAY_WHAT: Final = {
 }
 
 
-def findings(wish: Wish) -> list[Finding]:
-    """In the order of the page."""
+def findings(order_request: OrderRequest) -> list[Finding]:
+    """Return all findings in the order of the page."""
     found = [
-        *_replaced(wish),
-        *_who(wish),
-        *_minor(wish),
-        *_what(wish),
-        *_again(wish),
-        *_how(wish),
-        *_physician(wish),
-        *_billing(wish),
-        *_text(wish),
+        *_check_replaced(order_request),
+        *_check_person(order_request),
+        *_check_age(order_request),
+        *_check_tests(order_request),
+        *_check_repetition(order_request),
+        *_check_account_and_method(order_request),
+        *_check_physician(order_request),
+        *_check_billing(order_request),
+        *_check_note_and_date(order_request),
     ]
-    for question in wish.questions:
-        if question.required and not wish.one(question.name):
+    for question in order_request.questions:
+        if question.required and not order_request.value(question.name):
             words = f"A question of the lab is open: {question.words}"
             found.append(Finding("question", words, question.name))
-        elif doubt := doubt_of(question, wish.one(question.name)):
+        elif doubt := answer_warning(question, order_request.value(question.name)):
             words = f"{question.label}: {doubt} Check the answer."
             found.append(Finding("question doubted", words, question.name, WARN))
     return found
 
 
-def stops(found: list[Finding], wish: Wish) -> list[Finding]:
-    """Those that keep the order from being placed as it is."""
-    ticked = wish.typed.get("another", ())
+def blocking_findings(found: list[Finding], order_request: OrderRequest) -> list[Finding]:
+    """Return the findings that keep the order from being placed as it is."""
+    ticked = order_request.typed.get("another", ())
     return [
         one
         for one in found
@@ -78,21 +78,21 @@ def stops(found: list[Finding], wish: Wish) -> list[Finding]:
     ]
 
 
-def _replaced(wish: Wish) -> Iterator[Finding]:
-    """The order at the wrong lab must be canceled before another one is placed instead."""
-    if wish.replaces is None or wish.importing:
+def _check_replaced(order_request: OrderRequest) -> Iterator[Finding]:
+    """The order at the wrong lab must be canceled before another one replaces it."""
+    if order_request.replaces is None or order_request.importing:
         return
-    if wish.replaced is None:
+    if order_request.replaced_order is None:
         words = "The order to replace is not one of this patient. Start over."
         yield Finding("not replaceable", words, "panel")
-    elif not wish.replaced.was_canceled():
-        url = reverse("orders:detail", args=[wish.replaced.pk])
+    elif not order_request.replaced_order.was_canceled():
+        url = reverse("orders:detail", args=[order_request.replaced_order.pk])
         yield Finding("not canceled", NOT_CANCELED, "panel", STOP, url)
 
 
-def _who(wish: Wish) -> Iterator[Finding]:
-    for name, words in SAY_WHAT.items():
-        text = wish.one(name)
+def _check_person(order_request: OrderRequest) -> Iterator[Finding]:
+    for name, words in MISSING_MESSAGES.items():
+        text = order_request.value(name)
         if not text:
             yield Finding(f"no {name}", words, name)
         elif name in ("first_name", "last_name") and not patient_rules.is_name(text):
@@ -105,80 +105,88 @@ def _who(wish: Wish) -> Iterator[Finding]:
             )
             yield Finding("name rule", words, name)
     if (
-        wish.one("zip")
-        and not patient_rules.is_zip(wish.one("zip"))
-        and not _is_on_record(wish, "zip")
+        order_request.value("zip")
+        and not patient_rules.is_zip(order_request.value("zip"))
+        and not _is_on_record(order_request, "zip")
     ):
         yield Finding("zip", "The ZIP code has five digits, or five and four.", "zip")
-    if wish.one("phone_number"):
+    if order_request.value("phone_number"):
         try:
-            e164(wish.one("phone_number"))
+            e164(order_request.value("phone_number"))
         except NotAPhoneNumber as error:
             yield Finding("phone", error.words, "phone_number")
-    if wish.one("email") and not patient_rules.is_mail(wish.one("email")):
+    if order_request.value("email") and not patient_rules.is_mail(order_request.value("email")):
         yield Finding("email", "The e-mail address looks like name@example.org.", "email")
-    state = wish.one("state")
-    if state and not (len(state) == 2 and state.isalpha()) and not _is_on_record(wish, "state"):
+    state = order_request.value("state")
+    if (
+        state
+        and not (len(state) == 2 and state.isalpha())
+        and not _is_on_record(order_request, "state")
+    ):
         yield Finding("state", "The state has two letters, such as AZ.", "state")
 
 
-def _is_on_record(wish: Wish, name: str) -> bool:
-    """Whether it is as the service has it of the patient: then it is not judged by our rules."""
-    return drafts.of_person(wish.patient, wish.person).get(name) == [wish.one(name)]
+def _is_on_record(order_request: OrderRequest, name: str) -> bool:
+    """Whether the value is the one that the service has of the patient: our rules do not apply
+    then.
+    """
+    return drafts.person_values(order_request.patient, order_request.person).get(name) == [
+        order_request.value(name)
+    ]
 
 
-def _minor(wish: Wish) -> Iterator[Finding]:
-    born = wish.day("dob")
+def _check_age(order_request: OrderRequest) -> Iterator[Finding]:
+    born = order_request.date_value("dob")
     if born is None:
-        if wish.one("dob"):
+        if order_request.value("dob"):
             yield Finding("dob", "The birth date cannot be read.", "dob")
         return
     today = timezone.localdate()
     if born > today:
         yield Finding("dob", "The birth date lies in the future.", "dob")
     elif patient_rules.age_on(born, today) < patient_rules.ADULT:
-        if not wish.proxy:
+        if not order_request.medical_proxy:
             words = "The patient is under 18 and the service knows nobody who answers for them."
             yield Finding("minor without proxy", words, "dob")
-        if wish.method == "at_home_phlebotomy":
+        if order_request.method == "at_home_phlebotomy":
             words = "Nobody under 18 can have a draw at home."
             yield Finding("minor at home", words, "collection_method")
 
 
-def _what(wish: Wish) -> Iterator[Finding]:
-    if wish.lost:
+def _check_tests(order_request: OrderRequest) -> Iterator[Finding]:
+    if order_request.unknown_choices:
         yield Finding("lost test", "A chosen test is not in the catalogue any more.", "panel")
-    if not wish.tests and not wish.markers:
+    if not order_request.tests and not order_request.markers:
         yield Finding("no test", "No test is chosen.", "panel")
-    for test in wish.tests:
+    for test in order_request.tests:
         if test.status != "active" or test.missing_since:
             yield Finding("inactive test", f"{test.name} cannot be ordered now.", "panel")
-    for marker in wish.markers:
+    for marker in order_request.markers:
         if not marker.a_la_carte_enabled or marker.is_orderable is False:
             words = f"{marker.name} cannot be added by itself: it comes with a panel only."
             yield Finding("no add-on", words, "panel")
-    if len(wish.labs) > 1:
-        names = " and ".join(lab.name for lab in wish.labs)
+    if len(order_request.labs) > 1:
+        names = " and ".join(lab.name for lab in order_request.labs)
         words = f"The tests are of several labs: {names}. Place an order for each."
         yield Finding("several labs", words, "panel")
-    if wish.one("collection_method"):
+    if order_request.value("collection_method"):
         return
-    if len(wish.methods) > 1:
+    if len(order_request.methods) > 1:
         words = "The tests are collected in different ways: choose one."
         yield Finding("several methods", words, "collection_method")
-    elif wish.markers:
+    elif order_request.markers:
         words = "With an added marker, say how it is collected."
         yield Finding("add-on without method", words, "collection_method")
-    elif wish.importing and wish.tests and not wish.method:
+    elif order_request.importing and order_request.tests and not order_request.method:
         yield Finding("no method", "Say how it was collected.", "collection_method")
 
 
-def _again(wish: Wish) -> Iterator[Finding]:
-    """The same test for the same person lately. An import is told by its sample id."""
-    if wish.importing:
-        yield from _sample(wish)
+def _check_repetition(order_request: OrderRequest) -> Iterator[Finding]:
+    """Check for the same test for the same person lately, or an import's sample ID."""
+    if order_request.importing:
+        yield from _check_sample_id(order_request)
         return
-    last = ordered_before(wish)
+    last = recent_same_order(order_request)
     if last is None:
         return
     recent = timezone.now() - last.created_at < JUST_NOW
@@ -190,20 +198,20 @@ def _again(wish: Wish) -> Iterator[Finding]:
     yield Finding("same test", words, "another", CONFIRM, url, str(last.pk))
 
 
-def ordered_before(wish: Wish) -> Order | None:
-    """The patient's newest order of one of these tests within the last month."""
+def recent_same_order(order_request: OrderRequest) -> Order | None:
+    """Return the patient's newest order of one of these tests within the last month."""
     rows = Order.objects.filter(
-        user_id=wish.patient.pk,
-        lab_test_id__in=[test.pk for test in wish.tests],
-        created_at__gt=timezone.now() - AGAIN_WITHIN,
+        user_id=order_request.patient.pk,
+        lab_test_id__in=[test.pk for test in order_request.tests],
+        created_at__gt=timezone.now() - REPEATED_WITHIN,
     ).exclude(low_level_status__in=CANCELED_STATUSES)
-    if wish.replaces is not None:
-        rows = rows.exclude(pk=wish.replaces)
+    if order_request.replaces is not None:
+        rows = rows.exclude(pk=order_request.replaces)
     return rows.order_by("-created_at").with_list_columns().first()
 
 
-def _sample(wish: Wish) -> Iterator[Finding]:
-    sample = wish.one("sample_id")
+def _check_sample_id(order_request: OrderRequest) -> Iterator[Finding]:
+    sample = order_request.value("sample_id")
     if not sample:
         yield Finding("no sample id", "The sample ID is missing.", "sample_id")
         return
@@ -212,7 +220,7 @@ def _sample(wish: Wish) -> Iterator[Finding]:
     except UnusableCharacter as error:
         yield Finding("sample id character", error.words, "sample_id")
         return
-    taken = wish.same_sample
+    taken = order_request.order_with_sample_id
     if taken is not None:
         url = reverse("orders:detail", args=[taken.pk])
         spelling = f", written “{taken.sample_id}”" if taken.sample_id != sample else ""
@@ -222,10 +230,10 @@ def _sample(wish: Wish) -> Iterator[Finding]:
         yield Finding("sample id damaged", words, "sample_id", WARN)
 
 
-def _how(wish: Wish) -> Iterator[Finding]:
-    yield from account_findings(wish)
-    lab, method = wish.lab, wish.method
-    if lab is None or wish.importing:
+def _check_account_and_method(order_request: OrderRequest) -> Iterator[Finding]:
+    yield from account_findings(order_request)
+    lab, method = order_request.lab, order_request.method
+    if lab is None or order_request.importing:
         return
     if method and lab.collection_methods and method not in lab.collection_methods:
         label = vocabulary.term("order.method", method).label
@@ -233,58 +241,60 @@ def _how(wish: Wish) -> Iterator[Finding]:
         yield Finding("method of lab", words, "collection_method", WARN)
 
 
-def _physician(wish: Wish) -> Iterator[Finding]:
-    chosen = wish.one("physician")
+def _check_physician(order_request: OrderRequest) -> Iterator[Finding]:
+    chosen = order_request.value("physician")
     if chosen == TYPED_PHYSICIAN:
         for name in ("first_name", "last_name", "npi"):
-            if not wish.one(f"physician_{name}"):
+            if not order_request.value(f"physician_{name}"):
                 words = "Say who the physician is: names and NPI."
                 yield Finding("physician missing", words, f"physician_{name}")
                 return
-        npi = wish.identifier("physician_npi")
+        npi = order_request.identifier("physician_npi")
         if not (npi.isascii() and npi.isdigit() and len(npi) == 10):
             yield Finding("npi", "An NPI has ten digits.", "physician_npi")
         elif not patient_rules.is_npi(npi):
             words = "The NPI does not check: a digit may be mistyped."
             yield Finding("npi", words, "physician_npi", WARN)
-    elif wish.needs_physician and chosen not in {one.npi for one in wish.physicians}:
+    elif order_request.needs_physician and chosen not in {
+        one.npi for one in order_request.physicians
+    }:
         words = "Under this account our own physician orders: choose who."
         yield Finding("physician missing", words, "physician")
 
 
-def _billing(wish: Wish) -> Iterator[Finding]:
-    billing, state = wish.billing_type, wish.one("state").upper()
+def _check_billing(order_request: OrderRequest) -> Iterator[Finding]:
+    billing, state = order_request.billing_type, order_request.value("state").upper()
     label = vocabulary.term("order.billing_type", billing).label
-    states = wish.states_of(billing)
+    states = order_request.allowed_states(billing)
     if states is not None and state and state not in states:
         words = f"“{label}” is not allowed in {state} under this account."
         yield Finding("billing not in state", words, "billing_type")
-    if billing != "commercial_insurance" or wish.importing:
+    if billing != "commercial_insurance" or order_request.importing:
         return
-    insurance = wish.insurance
+    insurance = order_request.insurance
     if insurance is None:
         words = "The service has no primary insurance of this patient to bill."
         yield Finding("no insurance", words, "billing_type")
     elif insurance.relationship not in ("", "Self") and not insurance.said("guarantor"):
         words = "The patient is insured through another person, and no guarantor is known."
         yield Finding("no guarantor", words, "billing_type", WARN)
-    if wish.person is None:
+    if order_request.person is None:
         words = "The service has no data of this patient, so insurance cannot be billed."
         yield Finding("no demographics", words, "billing_type")
-    if not wish.icd_codes:
+    if not order_request.icd_codes:
         words = "Insurance wants at least one diagnosis code."
         yield Finding("no diagnosis", words, "icd_codes")
 
 
-def _text(wish: Wish) -> Iterator[Finding]:
-    if wish.importing:
+def _check_note_and_date(order_request: OrderRequest) -> Iterator[Finding]:
+    if order_request.importing:
         return
-    letters = len(wish.joined_note)
+    letters = len(order_request.joined_note)
     if letters > NOTE_LETTERS:
-        ours = " together with the account’s own note" if wish.default_note else ""
+        ours = " together with the account’s own note" if order_request.default_note else ""
         words = f"The note has {letters} characters{ours}: at most {NOTE_LETTERS} are taken."
         yield Finding("note too long", words, "clinical_notes")
-    day = wish.day("activate_by")
+    day = order_request.date_value("activate_by")
     if day is not None and day < timezone.localdate():
         words = "The date on which it goes out lies in the past."
         yield Finding("date in the past", words, "activate_by")

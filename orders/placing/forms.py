@@ -1,4 +1,4 @@
-"""The fields of an order to be placed or imported, as its wish makes them."""
+"""The form of an order to be placed or imported."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from backoffice.core.urls import query_of
 from backoffice.pages.drafts import WRITTEN
 from labs.models import LabAccount
 from orders.commands.placing import USABLE_STATUSES
-from orders.placing.order_request import TYPED_PHYSICIAN, Wish
+from orders.placing.order_request import TYPED_PHYSICIAN, OrderRequest
 from orders.placing.questions import Question
 
 NOTE_LETTERS: Final = 1000
 PERSON: Final = ("first_name", "last_name", "dob", "gender", "phone_number", "email")
 ADDRESS: Final = ("first_line", "second_line", "city", "state", "zip")
-KEPT_OUT: Final = (
+EXCLUDED_FIELDS: Final = (
     *("csrfmiddlewaretoken", "form_id", "do", "shape", "panel", "diagnosis", "add_code", WRITTEN),
 )
-"""What a form sends that is no part of the order."""
+"""Fields of the form that are no part of the order."""
 _GENDERS: Final = ("female", "male", "other", "unknown")
 
 
@@ -31,7 +31,7 @@ def _text(label: str, letters: int = 100, **more: Any) -> forms.CharField:
 
 
 def _day(label: str, **more: Any) -> forms.DateField:
-    """Read in the one way in which a wish reads it."""
+    """Return a field that reads dates in the one format that `OrderRequest` reads."""
     widget = forms.DateInput({"type": "date"})
     return forms.DateField(
         label=label, required=False, widget=widget, input_formats=["%Y-%m-%d"], **more
@@ -39,25 +39,25 @@ def _day(label: str, **more: Any) -> forms.DateField:
 
 
 class OpenChoiceField(forms.ChoiceField):
-    """A choice that shows whatever was chosen before, also where that cannot be chosen any more."""
+    """A choice that also shows the current value where it cannot be chosen any more."""
 
     default_error_messages: ClassVar[dict[str, Any]] = {
         "invalid_choice": "“%(value)s” cannot be chosen here any more. Choose again."
     }
-    _kept = ""
+    _current = ""
 
-    def keep(self, value: str, words: str) -> None:
+    def add_current_choice(self, value: str, words: str) -> None:
         """Show `value` among the choices; it is accepted only where it is one of them already."""
         if value and not self.valid_value(value):
-            self._kept = value
+            self._current = value
             self.choices = [*cast(list[tuple[str, str]], self.choices), (value, words)]
 
     def valid_value(self, value: Any) -> bool:
-        return str(value) != self._kept and super().valid_value(value)
+        return str(value) != self._current and super().valid_value(value)
 
 
 class PlaceForm(forms.Form):
-    """Nothing is required by itself: what is missing is a finding, which says why."""
+    """The fields of an order. None is required: a missing value is a finding, which says why."""
 
     WHO: ClassVar[tuple[str, ...]] = (*PERSON, *ADDRESS)
 
@@ -92,136 +92,150 @@ class PlaceForm(forms.Form):
     sample_id = _text("Sample ID", 100, help_text="Requisition, control or reference number.")
     another = forms.BooleanField(label="Yes, order it another time", required=False)
 
-    def __init__(self, wish: Wish) -> None:
-        super().__init__(query_of(wish.typed))
-        self.wish = wish
-        for name in ("sample_id",) if not wish.importing else ("clinical_notes", "activate_by"):
+    def __init__(self, order_request: OrderRequest) -> None:
+        super().__init__(query_of(order_request.typed))
+        self.order_request = order_request
+        for name in (
+            ("sample_id",) if not order_request.importing else ("clinical_notes", "activate_by")
+        ):
             del self.fields[name]
-        if wish.importing:
+        if order_request.importing:
             for name in ("icd_codes", "priority", "another"):
                 del self.fields[name]
-        self._choices("gender", gender_choices(wish))
-        self._choices("collection_method", method_choices(wish))
-        self._choices("lab_account", account_choices(wish))
+        self._set_choices("gender", gender_choices(order_request))
+        self._set_choices("collection_method", method_choices(order_request))
+        self._set_choices("lab_account", account_choices(order_request))
         known = [
-            (one.npi, f"{one.first_name} {one.last_name}, NPI {one.npi}") for one in wish.physicians
+            (one.npi, f"{one.first_name} {one.last_name}, NPI {one.npi}")
+            for one in order_request.physicians
         ]
         other = [(TYPED_PHYSICIAN, "Another one")]
-        self._choices("physician", [("", "Choose"), *known, *other])
-        self._choices("billing_type", billing_choices(wish))
-        for question in wish.questions:
-            self.fields[question.name] = _answer(question, wish.one(question.name))
+        self._set_choices("physician", [("", "Choose"), *known, *other])
+        self._set_choices("billing_type", billing_choices(order_request))
+        for question in order_request.questions:
+            self.fields[question.name] = _answer(question, order_request.value(question.name))
         for field in self.fields.values():
             if isinstance(field.widget, forms.TextInput | forms.Textarea):
-                # Letters typed while an answer is under way outlive it.
+                # Letters typed while a response is loading are kept.
                 field.widget.attrs["hx-preserve"] = "true"
 
-    def _choices(self, name: str, choices: list[tuple[str, str]]) -> None:
-        field, chosen = self.fields[name], self.wish.one(name)
+    def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
+        field, chosen = self.fields[name], self.order_request.value(name)
         assert isinstance(field, OpenChoiceField)
         field.choices = choices
-        field.keep(chosen, f"{chosen}: not known here")
+        field.add_current_choice(chosen, f"{chosen}: not known here")
 
-    def of(self, *names: str) -> list[forms.BoundField]:
+    def bound_fields(self, *names: str) -> list[forms.BoundField]:
         return [self[name] for name in names if name in self.fields]
 
     @property
     def person_fields(self) -> list[forms.BoundField]:
-        return self.of(*PERSON, *ADDRESS)
+        return self.bound_fields(*PERSON, *ADDRESS)
 
     @property
     def answers(self) -> list[forms.BoundField]:
-        return self.of(*(question.name for question in self.wish.questions))
+        return self.bound_fields(*(question.name for question in self.order_request.questions))
 
     @property
     def answered(self) -> list[tuple[str, str]]:
-        """What is asked and what was answered, in the lab's words."""
-        told = ((question, self.wish.one(question.name)) for question in self.wish.questions)
-        return [(one.label, dict(one.answers).get(given, given)) for one, given in told]
+        """Return the questions of the lab and their answers, in the lab's words."""
+        answered = (
+            (question, self.order_request.value(question.name))
+            for question in self.order_request.questions
+        )
+        return [(one.label, dict(one.answers).get(given, given)) for one, given in answered]
 
 
-def account_words(account: LabAccount) -> str:
+def account_text(account: LabAccount) -> str:
     name = account.account_name or "Account"
     return f"{name}, number {account.provider_account_id}"
 
 
-def account_label(wish: Wish, account: LabAccount) -> str:
-    """The account, with its status where orders cannot be placed under it, and what it lacks of
-    what is ordered."""
-    words = account_words(account)
+def account_label(order_request: OrderRequest, account: LabAccount) -> str:
+    """Return the account with its status where orders cannot be placed under it, and with what it
+    lacks of what is ordered.
+    """
+    words = account_text(account)
     if account.status not in USABLE_STATUSES:
         words += f", {vocabulary.term('lab_account.status', account.status).label.lower()}"
-    if lacks := wish.lacks(account):
+    if lacks := order_request.lacks(account):
         return f"{words} (does not offer: {', '.join(lacks)})"
-    if (wish.tests or wish.markers) and not wish.is_checked(account):
+    if (order_request.tests or order_request.markers) and not order_request.is_checked(account):
         return f"{words} (could not check what it offers)"
     return words
 
 
-def gender_choices(wish: Wish) -> list[tuple[str, str]]:
-    """Those we have words for, and the one on record."""
+def gender_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
+    """Return the known values, and the one on record."""
     values = list(_GENDERS)
-    values.append(vocabulary.canonical("person.gender", wish.patient.gender).lower())
+    values.append(vocabulary.canonical("person.gender", order_request.patient.gender).lower())
     known = _terms("person.gender", dict.fromkeys(value for value in values if value))
     return [("", "Choose"), *known]
 
 
-def account_choices(wish: Wish) -> list[tuple[str, str]]:
-    """Those that can be used, with what they lack of what is ordered; those that lack nothing come
-    first. One that was chosen for another lab stays, with a word; so does that of an order at the
-    wrong lab, which cannot be chosen again."""
-    usable = wish.accounts_by_offer
-    choices = [(str(account.pk), account_label(wish, account)) for account in usable]
-    if wish.is_chosen_by_offer and wish.account is not None:
-        only = f"{account_words(wish.account)}: the only one that offers everything ordered"
+def account_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
+    """Return the usable accounts with what they lack, those that lack nothing first. An account
+    chosen for another lab stays, with a note; so does that of an order at the wrong lab, which
+    cannot be chosen again.
+    """
+    usable = order_request.accounts_by_offer
+    choices = [(str(account.pk), account_label(order_request, account)) for account in usable]
+    if order_request.is_account_inferred and order_request.account is not None:
+        only = f"{account_text(order_request.account)}: the only one that offers everything ordered"
         choices.insert(0, ("", only))
-    elif len(usable) != 1 or wish.replaces or wish.chosen_account:
+    elif len(usable) != 1 or order_request.replaces or order_request.chosen_account:
         choices.insert(0, ("", "Choose the account"))
-    incorrect = wish.incorrect_account
+    incorrect = order_request.incorrect_account
     if incorrect is not None:
         choices.append(
-            (str(incorrect.pk), f"{account_words(incorrect)}: used for the canceled order")
+            (str(incorrect.pk), f"{account_text(incorrect)}: used for the canceled order")
         )
-    elsewhere = wish.account_elsewhere
+    elsewhere = order_request.account_elsewhere
     if elsewhere is not None:
-        choices.append((str(elsewhere.pk), f"{account_words(elsewhere)}: not at this lab"))
+        choices.append((str(elsewhere.pk), f"{account_text(elsewhere)}: not at this lab"))
     return choices
 
 
-def method_choices(wish: Wish) -> list[tuple[str, str]]:
-    """What the lab offers; one that was chosen before stays, with a word where it does not."""
-    offered = wish.lab.collection_methods if wish.lab and not wish.importing else []
-    chosen = wish.one("collection_method")
-    values = [*vocabulary.VOCABULARIES["order.method"], *offered, *wish.methods]
-    if chosen and chosen not in values and wish.ordered_with(method=chosen):
+def method_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
+    """Return what the lab offers; a method chosen before stays, with a note where it is not
+    offered.
+    """
+    offered = (
+        order_request.lab.collection_methods
+        if order_request.lab and not order_request.importing
+        else []
+    )
+    chosen = order_request.value("collection_method")
+    values = [*vocabulary.VOCABULARIES["order.method"], *offered, *order_request.methods]
+    if chosen and chosen not in values and order_request.has_order_with(method=chosen):
         values.append(chosen)
-    choices = [("", "As the tests say" if len(wish.methods) == 1 else "Choose")]
+    choices = [("", "As the tests say" if len(order_request.methods) == 1 else "Choose")]
     for value, words in _terms("order.method", dict.fromkeys(filter(None, values))):
         if not offered or value in offered:
             choices.append((value, words))
-        elif value == chosen or value in wish.methods:
+        elif value == chosen or value in order_request.methods:
             choices.append((value, f"{words}: not at this lab"))
     return choices
 
 
-def billing_choices(wish: Wish) -> list[tuple[str, str]]:
-    """Every type, each with a word where the account does not allow it in the patient's state."""
-    state, chosen = wish.one("state").upper(), wish.one("billing_type")
+def billing_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
+    """Return every type, with a note where the account does not allow it in the patient's state."""
+    state, chosen = order_request.value("state").upper(), order_request.value("billing_type")
     values = [*vocabulary.VOCABULARIES["order.billing_type"]]
-    values += wish.account.said("allowed_billing") if wish.account else ()
-    if chosen and chosen not in values and wish.ordered_with(billing_type=chosen):
+    values += order_request.account.said("allowed_billing") if order_request.account else ()
+    if chosen and chosen not in values and order_request.has_order_with(billing_type=chosen):
         values.append(chosen)
     choices = []
     for value, words in _terms("order.billing_type", dict.fromkeys(values)):
-        states = wish.states_of(value)
+        states = order_request.allowed_states(value)
         refused = states is not None and state not in states
         choices.append((value, f"{words}: not in {state or 'this state'}" if refused else words))
     return choices
 
 
-def typed_of(data: QueryDict) -> dict[str, list[str]]:
-    """What of a sent form is the order's."""
-    return outbox.storable_values(data, KEPT_OUT)
+def order_values(data: QueryDict) -> dict[str, list[str]]:
+    """Return the values of a submitted form that are part of the order."""
+    return outbox.storable_values(data, EXCLUDED_FIELDS)
 
 
 def _answer(question: Question, given: str) -> forms.Field:
@@ -232,7 +246,7 @@ def _answer(question: Question, given: str) -> forms.Field:
     }
     if question.is_choice:
         field = OpenChoiceField(choices=[("", "Choose"), *question.answers], **more)
-        field.keep(given, f"{given}: not offered any more")
+        field.add_current_choice(given, f"{given}: not offered any more")
         return field
     if question.type == "numeric":
         return forms.DecimalField(widget=forms.TextInput({"inputmode": "decimal"}), **more)

@@ -12,25 +12,28 @@ from backoffice.core.identifiers import key
 from backoffice.core.spreadsheets import damage
 from labs.models import Lab, LabAccount, LabAccountTeam
 from orders.placing.account_offers import AccountOffers
-from orders.placing.forms import account_label, account_words
-from orders.placing.order_request import Wish
+from orders.placing.forms import account_label, account_text
+from orders.placing.order_request import OrderRequest
 
-LEAST_OF_ID: Final = 4
-LEAST_OF_NAME: Final = 3
-"""Letters from which a part of it means an account."""
+MIN_ID_LETTERS: Final = 4
+MIN_NAME_LETTERS: Final = 3
+"""Number of letters from which a part of it means an account."""
 
 
-def read_accounts(wishes: Sequence[Wish]) -> None:
-    """Give each wish the accounts of its lab, what they offer, and the id of the account that its
-    cell means, in two queries for all. A test that names no lab has one query more."""
+def read_accounts(order_requests: Sequence[OrderRequest]) -> None:
+    """Set the accounts, their offers, and the id of the account that the cell means on each
+    request.
+
+    It takes two queries for all requests, and one more for each test without a lab.
+    """
     labs: dict[UUID, list[Lab]] = {}
-    for wish in wishes:
-        [test] = wish.tests
+    for order_request in order_requests:
+        [test] = order_request.tests
         if test.pk in labs:
-            wish.__dict__["labs"] = labs[test.pk]
-        labs[test.pk] = wish.labs
+            order_request.__dict__["labs"] = labs[test.pk]
+        labs[test.pk] = order_request.labs
     entries = LabAccountTeam.objects.select_related("account").filter(
-        team_id__in={wish.patient.team_id for wish in wishes},
+        team_id__in={order_request.patient.team_id for order_request in order_requests},
         account__lab__in={lab.slug for found in labs.values() for lab in found},
         account__missing_since=None,
     )
@@ -39,52 +42,57 @@ def read_accounts(wishes: Sequence[Wish]) -> None:
         "account__account_name", "account__provider_account_id", "account_id"
     ):
         accounts[entry.account.lab, entry.team_id].append(entry.account)
-    tests = [test for wish in wishes for test in wish.tests]
+    tests = [test for order_request in order_requests for test in order_request.tests]
     offers = AccountOffers.read([one for some in accounts.values() for one in some], tests, [])
-    for wish in wishes:
-        lab = wish.lab.slug if wish.lab else ""
-        wish.__dict__["accounts"] = accounts.get((lab, wish.patient.team_id), [])
-        wish.__dict__["offers"] = offers
-        account = _account_value(wish.one("lab_account"), wish.usable_accounts)
-        wish.__dict__["typed"] = {**wish.typed, "lab_account": [account]}
+    for order_request in order_requests:
+        lab = order_request.lab.slug if order_request.lab else ""
+        order_request.__dict__["accounts"] = accounts.get((lab, order_request.patient.team_id), [])
+        order_request.__dict__["offers"] = offers
+        account = _account_value(order_request.value("lab_account"), order_request.usable_accounts)
+        order_request.__dict__["typed"] = {**order_request.typed, "lab_account": [account]}
 
 
 def _account_value(cell: str, accounts: Sequence[LabAccount]) -> str:
-    """The id of the account that was meant, or what was written where that is not certain."""
-    meant = _meant(cell, accounts)
+    """Return the id of the account that the cell means, or the cell itself where that is not
+    certain.
+    """
+    meant = _matching_accounts(cell, accounts)
     return str(meant[0].pk) if len(meant) == 1 else cell
 
 
-def account_fault(cell: str, wish: Wish) -> str:
-    """Why the cell means no account that can be used, and which ones can be written instead."""
-    usable = "; ".join(account_label(wish, each) for each in wish.accounts_by_offer)
+def account_error(cell: str, order_request: OrderRequest) -> str:
+    """Return why the cell means no usable account, and which ones can be written instead."""
+    usable = "; ".join(
+        account_label(order_request, each) for each in order_request.accounts_by_offer
+    )
     if damaged := damage(cell):
         return f"{damaged} Accounts that can be used: {usable}."
-    meant = _meant(cell, wish.usable_accounts)
+    meant = _matching_accounts(cell, order_request.usable_accounts)
     if len(meant) > 1:
-        names = " or ".join(account_words(each) for each in meant)
+        names = " or ".join(account_text(each) for each in meant)
         return f"“{cell}” may be several accounts: {names}. Write the number of one."
     fault = f"“{cell}” is no account that can be used here."
-    if others := _meant(cell, wish.accounts):
+    if others := _matching_accounts(cell, order_request.accounts):
         status = vocabulary.term("lab_account.status", others[0].status).label.lower()
-        fault = f"{account_words(others[0])} cannot be used: it is {status}."
+        fault = f"{account_text(others[0])} cannot be used: it is {status}."
     return f"{fault} Write the name or the number of one: {usable}."
 
 
-def _meant(cell: str, accounts: Sequence[LabAccount]) -> list[LabAccount]:
-    """Accounts with this id, number or name; else those of which it is a part: the beginning of the
-    id, or any of the name."""
+def _matching_accounts(cell: str, accounts: Sequence[LabAccount]) -> list[LabAccount]:
+    """Return the accounts with this id, number or name; else those of which it is a part: the
+    beginning of the id, or any part of the name.
+    """
     text = key(cell)
     if not text:
         return []
-    whole = [one for one in accounts if text in map(key, _called(one))]
+    whole = [one for one in accounts if text in map(key, _account_identifiers(one))]
     return whole or [one for one in accounts if _is_part(text, one)]
 
 
-def _called(account: LabAccount) -> tuple[str, str, str]:
+def _account_identifiers(account: LabAccount) -> tuple[str, str, str]:
     return str(account.pk), account.provider_account_id, account.account_name or ""
 
 
 def _is_part(text: str, account: LabAccount) -> bool:
-    of_id = len(text) >= LEAST_OF_ID and key(str(account.pk)).startswith(text)
-    return of_id or (len(text) >= LEAST_OF_NAME and text in key(account.account_name or ""))
+    of_id = len(text) >= MIN_ID_LETTERS and key(str(account.pk)).startswith(text)
+    return of_id or (len(text) >= MIN_NAME_LETTERS and text in key(account.account_name or ""))

@@ -1,4 +1,4 @@
-"""What stands in the form, with the records of the catalogue that it names."""
+"""The values of the order form, with the catalog records that they name."""
 
 from __future__ import annotations
 
@@ -23,71 +23,74 @@ from orders.placing.questions import Question, questions_of
 from orders.placing.requested_accounts import OrderSource, order_sources
 from patients.models import Demographics, Insurance, Patient
 
-Typed = Mapping[str, Sequence[str]]
-"""A form as sent: names to values."""
+FormValues = Mapping[str, Sequence[str]]
+"""A form as submitted: names to values."""
 
-MOST_TESTS: Final = 40
-PHYSICIAN_NEEDED: Final = ("order_delegated", "fully_delegated")
-"""What a lab account says where the order must name its physician."""
-CHOSEN: Final = ("tests", "markers")
+MAX_TESTS: Final = 40
+PHYSICIAN_REQUIRED_FLOWS: Final = ("order_delegated", "fully_delegated")
+"""Flows of a lab account under which the order must name its physician."""
+CHOICE_FIELDS: Final = ("tests", "markers")
 TYPED_PHYSICIAN: Final = "typed"
 
 
 @dataclass(frozen=True)
-class Wish:
-    """One order as wished for a patient. Reads the catalogue's mirror, each thing once."""
+class OrderRequest:
+    """One order as requested for a patient. Each record is read from the mirror once."""
 
     patient: Patient
     person: Demographics | None
-    typed: Typed
+    typed: FormValues
     importing: bool = False
 
-    def one(self, name: str) -> str:
+    def value(self, name: str) -> str:
         values = self.typed.get(name) or ("",)
         return values[-1].replace("\x00", "").strip()
 
     def identifier(self, name: str) -> str:
-        """As it is sent and compared; as typed where it has a character that none may have."""
+        """Return the value as it is sent and compared; as typed where it has an unusable
+        character.
+        """
         try:
-            return clean(self.one(name))
+            return clean(self.value(name))
         except UnusableCharacter:
-            return self.one(name)
+            return self.value(name)
 
-    def day(self, name: str) -> date | None:
+    def date_value(self, name: str) -> date | None:
         try:
-            return parse_date(self.one(name))
+            return parse_date(self.value(name))
         except ValueError:
             return None
 
     @cached_property
     def tests(self) -> list[LabTest]:
         ids = [found for text in self.typed.get("tests", ()) if (found := uuid_in(text))]
-        rows = LabTest.objects.filter(pk__in=ids[:MOST_TESTS]).select_related("lab")
+        rows = LabTest.objects.filter(pk__in=ids[:MAX_TESTS]).select_related("lab")
         return sorted(rows.defer("content_hash"), key=lambda test: ids.index(test.pk))
 
     @cached_property
     def markers(self) -> list[Marker]:
-        """Ordered beside the tests."""
+        """Markers ordered beside the tests."""
         ids = [int(text) for text in self.typed.get("markers", ()) if _is_number(text)]
-        rows = Marker.objects.filter(pk__in=ids[:MOST_TESTS]).select_related("lab")
+        rows = Marker.objects.filter(pk__in=ids[:MAX_TESTS]).select_related("lab")
         return sorted(rows, key=lambda marker: ids.index(marker.pk))
 
     @cached_property
-    def lost(self) -> list[tuple[str, str]]:
-        """Chosen things that the catalogue does not have: names of fields and values."""
+    def unknown_choices(self) -> list[tuple[str, str]]:
+        """Chosen ids that the catalog does not have: names of fields and values."""
         known = {str(one.pk) for one in (*self.tests, *self.markers)}
-        chosen = [(name, value) for name in CHOSEN for value in self.typed.get(name, ())]
+        chosen = [(name, value) for name in CHOICE_FIELDS for value in self.typed.get(name, ())]
         return [one for one in dict.fromkeys(chosen) if one[1].strip().lower() not in known]
 
     @cached_property
     def labs(self) -> list[Lab]:
-        """Labs of what is chosen; a test that names none is at the labs of its markers
-        ("lab | Lab or null", catalogue.md 2)."""
+        """Labs of what is chosen. A test that names no lab is at the labs of its markers ("lab |
+        Lab or null", catalogue.md 2).
+        """
         labs = [*(test.lab for test in self.tests), *(marker.lab for marker in self.markers)]
-        without = [test.pk for test in self.tests if test.lab is None]
-        if without:
-            of_markers = Lab.objects.filter(markers__in_tests__lab_test__in=without)
-            labs += of_markers.distinct().order_by("pk")
+        without_lab = [test.pk for test in self.tests if test.lab is None]
+        if without_lab:
+            labs_of_markers = Lab.objects.filter(markers__in_tests__lab_test__in=without_lab)
+            labs += labs_of_markers.distinct().order_by("pk")
         found = {lab.pk: lab for lab in labs if lab}
         return list(found.values())
 
@@ -101,17 +104,17 @@ class Wish:
 
     @property
     def method(self) -> str:
-        """As chosen, or the one that all tests have."""
-        chosen = self.one("collection_method")
+        """Return the chosen method, or the one that all tests have."""
+        chosen = self.value("collection_method")
         return chosen or (self.methods[0] if len(self.methods) == 1 else "")
 
     @cached_property
     def accounts(self) -> list[LabAccount]:
-        """All that this team has at the lab."""
+        """All accounts that this team has at the lab."""
         if self.lab is None:
             return []
-        of_team = Q(teams__team_id=self.patient.team_id)
-        rows = LabAccount.objects.filter(of_team, lab=self.lab.slug, missing_since=None)
+        is_team_account = Q(teams__team_id=self.patient.team_id)
+        rows = LabAccount.objects.filter(is_team_account, lab=self.lab.slug, missing_since=None)
         return list(rows.order_by("account_name", "provider_account_id", "pk"))
 
     @property
@@ -120,22 +123,26 @@ class Wish:
 
     @property
     def usable_accounts(self) -> list[LabAccount]:
-        """Accounts to choose from: never that of an order at the wrong lab that is replaced."""
+        """Return the accounts to choose from: never that of an order at the wrong lab that is
+        replaced.
+        """
         usable = (account for account in self.accounts if account.status in self.usable_statuses)
         return [account for account in usable if account != self.incorrect_account]
 
     @cached_property
     def incorrect_account(self) -> LabAccount | None:
-        """The account, among those of this lab, of the order that this one replaces, where that
-        order was requested from here. An order does not show its account (orders.md 3)."""
-        pk = self.replaced_source.account_id if self.replaced_source else None
+        """The account, at this lab, of the order that this one replaces, where that order was
+        requested from here. An order does not show its account (orders.md 3).
+        """
+        pk = self.replaced_order_source.account_id if self.replaced_order_source else None
         return next((account for account in self.accounts if account.pk == pk), None)
 
     @cached_property
     def account_elsewhere(self) -> LabAccount | None:
-        """The account that was chosen, where that is one of another lab: the choice was made for
-        other tests and waits for them. An import says what its account is."""
-        pk = uuid_in(self.one("lab_account"))
+        """The chosen account, where it is one of another lab: it was chosen for other tests and is
+        kept for them. An import states its account itself.
+        """
+        pk = uuid_in(self.value("lab_account"))
         if pk is None or self.importing:
             return None
         lab = self.lab.slug if self.lab else None
@@ -143,13 +150,14 @@ class Wish:
 
     @property
     def chosen_account(self) -> str:
-        """As chosen for this lab."""
-        return "" if self.account_elsewhere else self.one("lab_account")
+        """Return the account chosen for this lab."""
+        return "" if self.account_elsewhere else self.value("lab_account")
 
     @property
     def account(self) -> LabAccount | None:
-        """As chosen; else the only one there is, or that offers what is ordered, unless it must be
-        chosen anew."""
+        """Return the chosen account; else the only usable one, or the only one that offers what is
+        ordered, unless it must be chosen again.
+        """
         chosen, usable = self.chosen_account, self.usable_accounts
         if chosen:
             return next((one for one in usable if str(one.pk) == chosen), None)
@@ -159,7 +167,7 @@ class Wish:
 
     @cached_property
     def offers(self) -> AccountOffers:
-        """What the lab's accounts offer of what is ordered."""
+        """What the accounts of the lab offer of what is ordered."""
         return AccountOffers.read(self.accounts, self.tests, self.markers)
 
     def lacks(self, account: LabAccount) -> list[str]:
@@ -167,7 +175,7 @@ class Wish:
         return self.offers.lacks(account, self.tests, self.markers)
 
     def is_checked(self, account: LabAccount) -> bool:
-        """Whether it is known of everything ordered if the account offers it."""
+        """Whether it is known, for everything ordered, if the account offers it."""
         return self.offers.is_known(account, self.tests, self.markers)
 
     def offers_all(self, account: LabAccount) -> bool:
@@ -176,8 +184,9 @@ class Wish:
 
     @property
     def accounts_by_offer(self) -> list[LabAccount]:
-        """Usable accounts: those that offer everything ordered first, then those with an unknown
-        catalog."""
+        """Return usable accounts: those that offer everything ordered first, then those with an
+        unknown catalog.
+        """
         return sorted(
             self.usable_accounts,
             key=lambda one: (bool(self.lacks(one)), not self.is_checked(one)),
@@ -185,19 +194,20 @@ class Wish:
 
     @property
     def only_offering_account(self) -> LabAccount | None:
-        """The account that is chosen by what is ordered: it offers everything, and each of the
-        others is known to lack something."""
+        """Return the account that offers everything, if each of the others is known to lack
+        something.
+        """
         possible = [one for one in self.usable_accounts if not self.lacks(one)]
         return possible[0] if len(possible) == 1 and self.offers_all(possible[0]) else None
 
     @property
-    def is_chosen_by_offer(self) -> bool:
-        """Whether the account was chosen among several, by what is ordered."""
+    def is_account_inferred(self) -> bool:
+        """Whether the account follows from what is ordered, among several."""
         return bool(self.account) and not self.chosen_account and len(self.usable_accounts) > 1
 
     @property
     def needs_physician(self) -> bool:
-        return self.account is not None and self.account.delegated_flow in PHYSICIAN_NEEDED
+        return self.account is not None and self.account.delegated_flow in PHYSICIAN_REQUIRED_FLOWS
 
     @cached_property
     def physicians(self) -> list[Physician]:
@@ -205,10 +215,12 @@ class Wish:
 
     @property
     def billing_type(self) -> str:
-        return self.one("billing_type") or "client_bill"
+        return self.value("billing_type") or "client_bill"
 
-    def states_of(self, billing_type: str) -> Sequence[str] | None:
-        """Where the account allows it; None where no account says."""
+    def allowed_states(self, billing_type: str) -> Sequence[str] | None:
+        """Return the states in which the account allows the billing type; None without an
+        account.
+        """
         if self.account is None:
             return None
         states = self.account.said("allowed_billing").get(billing_type)
@@ -216,7 +228,7 @@ class Wish:
 
     @cached_property
     def insurance(self) -> Insurance | None:
-        """The primary one in force."""
+        """The current primary insurance."""
         rows = Insurance.objects.filter(user_id=self.patient.pk, is_primary=True)
         return rows.filter(superseded_at=None).order_by("-as_of").first()
 
@@ -226,23 +238,23 @@ class Wish:
 
     @property
     def joined_note(self) -> str:
-        """As it will print: ours, then the account's own."""
+        """Return the note as it will print: ours, then the account's own."""
         return "\n".join(note for note in (self.note, self.default_note) if note)
 
     @property
     def note(self) -> str:
-        return self.one("clinical_notes").replace("\r\n", "\n")
+        return self.value("clinical_notes").replace("\r\n", "\n")
 
     @property
     def icd_codes(self) -> list[str]:
-        return codes_in(self.one("icd_codes"))
+        return codes_in(self.value("icd_codes"))
 
     @cached_property
     def questions(self) -> list[Question]:
         if self.importing:
             return []
-        of_tests = Marker.objects.filter(in_tests__lab_test__in=self.tests, has_questions=True)
-        by_id = {marker.pk: marker for marker in of_tests.order_by("name", "pk")}
+        test_markers = Marker.objects.filter(in_tests__lab_test__in=self.tests, has_questions=True)
+        by_id = {marker.pk: marker for marker in test_markers.order_by("name", "pk")}
         by_id |= {marker.pk: marker for marker in self.markers}
         return questions_of(by_id.values())
 
@@ -251,31 +263,31 @@ class Wish:
         return self.identifier("sample_id")
 
     @cached_property
-    def same_sample(self) -> Order | None:
-        """An order that has this sample ID already, in whatever spelling."""
+    def order_with_sample_id(self) -> Order | None:
+        """An order that has this sample ID already, in any spelling."""
         found = Order.objects.with_sample_id(self.sample_id)
         return found.only("pk", "sample_id").first()
 
-    def ordered_with(self, **values: str) -> bool:
+    def has_order_with(self, **values: str) -> bool:
         """Whether an order of this patient has these values on record."""
         return Order.objects.filter(user_id=self.patient.pk, **values).exists()
 
     @property
-    def proxy(self) -> dict[str, Any]:
-        """Who answers for a minor, as the service has it."""
+    def medical_proxy(self) -> dict[str, Any]:
+        """Return who answers for a minor, as the service has it."""
         return self.person.said("medical_proxy") if self.person else {}
 
     @property
     def day_out(self) -> date | None:
-        return self.day("activate_by")
+        return self.date_value("activate_by")
 
     @property
     def replaces(self) -> UUID | None:
-        return uuid_in(self.one("replaces"))
+        return uuid_in(self.value("replaces"))
 
     @cached_property
-    def replaced(self) -> Order | None:
-        """The order at the wrong lab that this one replaces, if it is one of the patient."""
+    def replaced_order(self) -> Order | None:
+        """The order at the wrong lab that this one replaces, if it is the patient's."""
         if self.replaces is None:
             return None
         return (
@@ -285,34 +297,40 @@ class Wish:
         )
 
     @cached_property
-    def replaced_source(self) -> OrderSource | None:
-        """What that order was requested with, its answers to the lab's questions among it; None
-        where that is not known."""
-        return order_sources([self.replaced]).get(self.replaced.pk) if self.replaced else None
+    def replaced_order_source(self) -> OrderSource | None:
+        """What that order was requested with, including its answers to the lab's questions; None
+        where that is not known.
+        """
+        return (
+            order_sources([self.replaced_order]).get(self.replaced_order.pk)
+            if self.replaced_order
+            else None
+        )
 
     @property
     def words(self) -> str:
-        """What is ordered: names."""
+        """Return the names of what is ordered."""
         names = [*(test.name for test in self.tests), *(marker.name for marker in self.markers)]
         return ", ".join(names) or "nothing yet"
 
     @property
-    def chosen(self) -> str:
-        """The tests and markers, as the form says what it showed."""
+    def chosen_ids(self) -> str:
+        """Return the ids of the tests and markers, as the form shows them."""
         return " ".join(str(one.pk) for one in (*self.tests, *self.markers))
 
     @property
     def shape(self) -> str:
-        """What the fields of the form hang on: when it changes, they are rendered anew."""
+        """Return a text that changes when the fields of the form must be rendered again."""
         account = str(self.account.pk) if self.account else ""
-        hinges = [account, self.one("physician"), self.method, self.billing_type]
-        hinges += [self.one("state").upper(), str(len(self.lost))]
-        return f"{self.chosen}|{' '.join(hinges)}"
+        values = [account, self.value("physician"), self.method, self.billing_type]
+        values += [self.value("state").upper(), str(len(self.unknown_choices))]
+        return f"{self.chosen_ids}|{' '.join(values)}"
 
 
 def codes_in(text: str) -> list[str]:
-    """Diagnosis codes as typed, each once: in capitals, with spaces, commas or semicolons between
-    them."""
+    """Return diagnosis codes as typed, each once, in capitals. Spaces, commas or semicolons
+    separate them.
+    """
     return list(dict.fromkeys(text.upper().replace(",", " ").replace(";", " ").split()))
 
 

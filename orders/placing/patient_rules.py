@@ -1,4 +1,4 @@
-"""What labs accept of a person: names, numbers, ages (orders.md 2.4, 2.5)."""
+"""What labs accept for a person: names, numbers, ages (orders.md 2.4, 2.5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_name(text: str) -> bool:
 
 
 def plain_name(text: str) -> str:
-    """What would be accepted in its place; empty where no such thing is near: José is Jose."""
+    """Return a similar name that would be accepted, or an empty text: José is Jose."""
     plain = names.plain_name(text)
     return plain if plain != text and is_name(plain) else ""
 
@@ -36,7 +36,9 @@ def is_mail(text: str) -> bool:
 
 
 def phone(text: str) -> str:
-    """As the service wants it: a plus and digits; empty where it cannot be one."""
+    """Return the number as the service expects it, a plus and digits; empty where it cannot
+    be one.
+    """
     try:
         return phone_numbers.e164(text)
     except phone_numbers.NotAPhoneNumber:
@@ -48,7 +50,9 @@ def age_on(born: date, day: date) -> int:
 
 
 def is_npi(text: str) -> bool:
-    """Ten digits whose last one checks the others (Luhn, over a prefix of their own)."""
+    """Whether the text has ten digits with a valid check digit (Luhn, over a prefix of
+    their own).
+    """
     if not re.fullmatch(r"[0-9]{10}", text):
         return False
     total = 0

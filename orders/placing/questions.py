@@ -13,7 +13,7 @@ from labs.models import Marker
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`answers` are pairs of code and words; none for text and numbers."""
+    """One question of a lab. `answers` are pairs of code and text; none for texts and numbers."""
 
     marker_id: int
     question_id: int
@@ -28,7 +28,7 @@ class Question:
 
     @property
     def name(self) -> str:
-        """Of the form's field."""
+        """Return the name of the form field."""
         return f"q-{self.marker_id}-{self.question_id}"
 
     @property
@@ -41,7 +41,9 @@ class Question:
 
 
 def questions_of(markers: Iterable[Marker]) -> list[Question]:
-    """Of all markers in their order; what a marker is asked, in the lab's order."""
+    """Return the questions of the markers, in their order; those of one marker in the
+    lab's order.
+    """
     return [
         _question(marker, sent)
         for marker in markers
@@ -62,7 +64,7 @@ def _question(marker: Marker, sent: dict[str, Any]) -> Question:
         marker=marker.name,
         words=words,
         type=str(sent.get("type") or ""),
-        # What the test itself says of fasting is used where nobody answers.
+        # The fasting default of the test is used where nobody answers.
         required=sent.get("required") is True and not fasting,
         hint=str(sent.get("constraint") or ""),
         default=str(sent.get("default") or ""),
@@ -74,9 +76,10 @@ def _question(marker: Marker, sent: dict[str, Any]) -> Question:
     )
 
 
-def doubt_of(question: Question, answer: str) -> str:
-    """Why an answer should be looked at again, in words; empty where nothing is odd. The hint of
-    the lab is free text: what it does not say clearly is not judged."""
+def answer_warning(question: Question, answer: str) -> str:
+    """Return why an answer should be looked at again, or an empty text. The hint of the lab is free
+    text: what it does not say clearly is not judged.
+    """
     answer, hint = answer.strip(), question.hint.strip()
     if not answer or question.is_choice:
         return ""

@@ -1,4 +1,4 @@
-"""A wish without findings that stop it, as what is sent (orders.md 2.2, 6)."""
+"""The command of an order request without blocking findings (orders.md 2.2, 6)."""
 
 from __future__ import annotations
 
@@ -19,54 +19,54 @@ from backoffice.service.orders import (
 from backoffice.service.users import NewAddress, NewGuarantor
 from orders.commands import CreateOrder, ImportOrder
 from orders.placing import patient_rules
-from orders.placing.order_request import TYPED_PHYSICIAN, Wish
+from orders.placing.order_request import TYPED_PHYSICIAN, OrderRequest
 
 COUNTRY = "US"
 
 
-def create(wish: Wish) -> CreateOrder:
+def create_command(order_request: OrderRequest) -> CreateOrder:
     body = NewOrder(
-        user_id=wish.patient.pk,
-        patient_details=_patient(wish),
-        patient_address=_address(wish),
-        order_set=_order_set(wish),
-        collection_method=_method(wish),
-        lab_account_id=wish.account.pk if wish.account else None,
-        physician=_physician(wish),
-        priority=bool(wish.one("priority")),
-        billing_type=wish.billing_type,
-        icd_codes=wish.icd_codes or None,
-        activate_by=wish.day("activate_by"),
+        user_id=order_request.patient.pk,
+        patient_details=_patient(order_request),
+        patient_address=_address(order_request),
+        order_set=_order_set(order_request),
+        collection_method=_method(order_request),
+        lab_account_id=order_request.account.pk if order_request.account else None,
+        physician=_physician(order_request),
+        priority=bool(order_request.value("priority")),
+        billing_type=order_request.billing_type,
+        icd_codes=order_request.icd_codes or None,
+        activate_by=order_request.date_value("activate_by"),
         aoe_answers=[
             AoeAnswered(marker_id=one.marker_id, question_id=one.question_id, answer=answer)
-            for one in wish.questions
-            if (answer := wish.one(one.name))
+            for one in order_request.questions
+            if (answer := order_request.value(one.name))
         ]
         or None,
-        clinical_notes=wish.note or None,
+        clinical_notes=order_request.note or None,
     )
-    return CreateOrder(body=body, words=wish.words, replaces=wish.replaces)
+    return CreateOrder(body=body, words=order_request.words, replaces=order_request.replaces)
 
 
-def import_(wish: Wish) -> ImportOrder:
+def import_command(order_request: OrderRequest) -> ImportOrder:
     body = ImportedOrder(
-        user_id=wish.patient.pk,
-        billing_type=wish.billing_type,
-        order_set=_order_set(wish),
-        collection_method=wish.method,
-        patient_details=_patient(wish),
-        patient_address=_address(wish),
-        sample_id=wish.sample_id,
-        physician=_physician(wish),
-        lab_account_id=wish.account.pk if wish.account else None,
+        user_id=order_request.patient.pk,
+        billing_type=order_request.billing_type,
+        order_set=_order_set(order_request),
+        collection_method=order_request.method,
+        patient_details=_patient(order_request),
+        patient_address=_address(order_request),
+        sample_id=order_request.sample_id,
+        physician=_physician(order_request),
+        lab_account_id=order_request.account.pk if order_request.account else None,
     )
-    return ImportOrder(body=body, words=wish.words)
+    return ImportOrder(body=body, words=order_request.words)
 
 
-def _patient(wish: Wish) -> NewPatient:
-    born = wish.day("dob")
+def _patient(order_request: OrderRequest) -> NewPatient:
+    born = order_request.date_value("dob")
     assert isinstance(born, date)
-    known = wish.person
+    known = order_request.person
     more: dict[str, Any] = {}
     if known is not None:
         more = {
@@ -74,27 +74,27 @@ def _patient(wish: Wish) -> NewPatient:
             for name in ("race", "ethnicity", "sexual_orientation", "gender_identity")
         }
     return NewPatient(
-        first_name=wish.one("first_name"),
-        last_name=wish.one("last_name"),
+        first_name=order_request.value("first_name"),
+        last_name=order_request.value("last_name"),
         dob=born,
-        gender=wish.one("gender"),
-        phone_number=patient_rules.phone(wish.one("phone_number")),
-        email=wish.one("email"),
-        medical_proxy=_proxy(wish.proxy),
+        gender=order_request.value("gender"),
+        phone_number=patient_rules.phone(order_request.value("phone_number")),
+        email=order_request.value("email"),
+        medical_proxy=_proxy(order_request.medical_proxy),
         **more,
     )
 
 
-def _address(wish: Wish) -> NewPatientAddress:
-    known = wish.person.said("address") if wish.person else {}
+def _address(order_request: OrderRequest) -> NewPatientAddress:
+    known = order_request.person.said("address") if order_request.person else {}
     return NewPatientAddress(
-        receiver_name=f"{wish.one('first_name')} {wish.one('last_name')}",
-        first_line=wish.one("first_line"),
-        second_line=wish.one("second_line") or None,
-        city=wish.one("city"),
-        state=_state(wish.one("state")),
-        zip=wish.one("zip"),
-        country=_country(wish, known),
+        receiver_name=f"{order_request.value('first_name')} {order_request.value('last_name')}",
+        first_line=order_request.value("first_line"),
+        second_line=order_request.value("second_line") or None,
+        city=order_request.value("city"),
+        state=_state(order_request.value("state")),
+        zip=order_request.value("zip"),
+        country=_country(order_request, known),
         access_notes=known.get("access_notes") or None,
     )
 
@@ -103,15 +103,17 @@ def _state(text: str) -> str:
     return text.upper() if len(text) == 2 else text
 
 
-def _country(wish: Wish, known: dict[str, Any]) -> str:
-    """As on record where the state is the one on record: an order's form does not show it."""
-    if wish.one("state").upper() == str(known.get("state") or "").upper():
+def _country(order_request: OrderRequest, known: dict[str, Any]) -> str:
+    """Return the country on record where the state is the one on record: the form of an order does
+    not show it.
+    """
+    if order_request.value("state").upper() == str(known.get("state") or "").upper():
         return str(known.get("country") or COUNTRY)
     return COUNTRY
 
 
 def _proxy(record: dict[str, Any]) -> NewGuarantor | None:
-    """The medical proxy as on record, with all that the interface takes of one."""
+    """Return the medical proxy as on record, with all fields that the interface takes."""
     address = record.get("address")
     if not record.get("first_name") or not isinstance(address, dict):
         return None
@@ -126,29 +128,35 @@ def _proxy(record: dict[str, Any]) -> NewGuarantor | None:
     )
 
 
-def _order_set(wish: Wish) -> OrderSet:
+def _order_set(order_request: OrderRequest) -> OrderSet:
     return OrderSet(
-        lab_test_ids=[test.pk for test in wish.tests] or None,
-        add_on=AddOn(marker_ids=[marker.pk for marker in wish.markers]) if wish.markers else None,
+        lab_test_ids=[test.pk for test in order_request.tests] or None,
+        add_on=AddOn(marker_ids=[marker.pk for marker in order_request.markers])
+        if order_request.markers
+        else None,
     )
 
 
-def _method(wish: Wish) -> str | None:
-    """Only where the tests do not say it themselves."""
-    if wish.one("collection_method") or wish.markers or len(wish.methods) > 1:
-        return wish.method or None
+def _method(order_request: OrderRequest) -> str | None:
+    """Return the method only where the tests do not state it themselves."""
+    if (
+        order_request.value("collection_method")
+        or order_request.markers
+        or len(order_request.methods) > 1
+    ):
+        return order_request.method or None
     return None
 
 
-def _physician(wish: Wish) -> NewPhysician | None:
-    chosen = wish.one("physician")
+def _physician(order_request: OrderRequest) -> NewPhysician | None:
+    chosen = order_request.value("physician")
     if chosen == TYPED_PHYSICIAN:
         return NewPhysician(
-            first_name=wish.one("physician_first_name"),
-            last_name=wish.one("physician_last_name"),
-            npi=wish.identifier("physician_npi"),
+            first_name=order_request.value("physician_first_name"),
+            last_name=order_request.value("physician_last_name"),
+            npi=order_request.identifier("physician_npi"),
         )
-    for one in wish.physicians:
+    for one in order_request.physicians:
         if one.npi == chosen:
             return NewPhysician(first_name=one.first_name, last_name=one.last_name, npi=one.npi)
     return None

@@ -1,4 +1,4 @@
-"""Lab accounts of orders, as they were requested from here.
+"""Lab accounts of orders that were requested from here.
 
 The service does not show the account on an order (orders.md 3), so that of an order placed
 elsewhere is unknown.
@@ -19,7 +19,7 @@ from orders.models import Order
 
 @dataclass(frozen=True, slots=True)
 class OrderSource:
-    """What an order was requested with, from here."""
+    """The request of an order that was placed from here."""
 
     is_import: bool
     account_id: UUID | None
@@ -30,8 +30,9 @@ class OrderSource:
 
 
 def order_sources(orders: Sequence[Order]) -> dict[UUID, OrderSource]:
-    """Return what orders were requested with, by order; those placed elsewhere are left out, and
-    those requested so long ago that the contents of the request are deleted."""
+    """Return the requests of orders, by order. Orders placed elsewhere are left out, and those
+    requested so long ago that the contents of the request are deleted.
+    """
     rows = CommandRecord.objects.filter(
         patient_id__in={order.user_id for order in orders if order.user_id},
         kind__in=(CreateOrder.kind, ImportOrder.kind),
@@ -67,8 +68,11 @@ def requested_accounts(orders: Sequence[Order]) -> dict[UUID, UUID]:
 
 @dataclass(frozen=True, slots=True)
 class RequestedAccount:
-    """Account that an order was requested under. `is_known`: its request is known here. One that
-    named an account which the mirror has no longer is known, `is_named`, and without `account`."""
+    """The account that an order was requested under.
+
+    `is_known`: the request is known here. A request that named an account which the mirror no
+    longer has is known, `is_named`, and without `account`.
+    """
 
     is_known: bool
     is_named: bool

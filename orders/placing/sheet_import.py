@@ -1,6 +1,6 @@
-"""Many imports at once, from a table: each row is looked at like a form, and asked by itself.
+"""Import of many orders from a table: each row is checked like a form, and becomes one command.
 
-Nothing of a table is kept here: it travels with the page until its rows are asked for.
+Nothing of a table is stored here: it travels with the page until its rows are imported.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from orders.models import Order
 from orders.placing import drafts
 from orders.placing.account_findings import NOT_CHECKED
 from orders.placing.finding_type import STOP, Finding
-from orders.placing.findings import SAY_WHAT, findings
-from orders.placing.forms import PlaceForm, account_words
-from orders.placing.import_accounts import account_fault, read_accounts
-from orders.placing.order_request import Wish
-from orders.placing.table_reader import COLUMNS, REASON, Choice, Row, squeezed
+from orders.placing.findings import MISSING_MESSAGES, findings
+from orders.placing.forms import PlaceForm, account_text
+from orders.placing.import_accounts import account_error, read_accounts
+from orders.placing.order_request import OrderRequest
+from orders.placing.table_reader import COLUMNS, REASON, ImportRow, RowChoice, squeezed
 from patients.models import Demographics, Patient
 
-MOST_LETTERS: Final = 200
+MAX_LETTERS: Final = 200
 SAMPLE: Final = (
     "our-reference-1",
     "Made-up panel",
@@ -39,47 +39,47 @@ SAMPLE: Final = (
     "",
     "",
 )
-"""A row to write one's own by. It means nobody, so it cannot be imported by mistake."""
+"""A row to start with. It names nobody, so it cannot be imported by mistake."""
 DEFAULT_BILLING: Final = "client_bill"
 DEFAULT: Final = "default"
 IDENTIFIERS: Final = ("patient", "sample_id", "lab_account", "physician_npi")
 CHOICES: Final = {"billing_type": "order.billing_type", "collection_method": "order.method"}
-"""Columns that take one of a few words: those of the service."""
-END: Final = "\r\n"
+"""Columns that take one of the service's values."""
+LINE_END: Final = "\r\n"
 
 
-def examine(rows: Sequence[Row]) -> None:
-    """Find what each row means and what is wrong with it."""
-    known = _Known(rows)
+def check_rows(rows: Sequence[ImportRow]) -> None:
+    """Read what each row means and add what is wrong with it."""
+    known = _ReferencedRecords(rows)
     for row in rows:
         row.faults += _unusable(row.cells)
-        row.wish = known.wish(row)
-    read_accounts([row.wish for row in rows if row.wish])
-    met: dict[str, int] = {}
-    shortened = lost_zeros(row.cells["sample_id"] for row in rows)
+        row.order_request = known.make_request(row)
+    read_accounts([row.order_request for row in rows if row.order_request])
+    first_lines: dict[str, int] = {}
+    cut_off = lost_zeros(row.cells["sample_id"] for row in rows)
     for row in rows:
         row.choices = list(_choices(row))
         row.faults += [
-            f"“{name}” has {len(cell)} letters: at most {MOST_LETTERS} are taken."
+            f"“{name}” has {len(cell)} letters: at most {MAX_LETTERS} are taken."
             for name, cell in row.cells.items()
-            if len(cell) > MOST_LETTERS
+            if len(cell) > MAX_LETTERS
         ]
-        if row.wish is not None:
-            told = " ".join(row.faults)
-            found = findings(row.wish)
-            stopped = _stopped(row.wish, row.cells["lab_account"], found)
-            row.faults += [words for words in stopped if words not in told]
+        if row.order_request is not None:
+            known_faults = " ".join(row.faults)
+            found = findings(row.order_request)
+            stopped = _blocking_messages(row.order_request, row.cells["lab_account"], found)
+            row.faults += [words for words in stopped if words not in known_faults]
             row.notes += [one.words for one in found if one.kind == NOT_CHECKED]
         row.warnings += [words for name in IDENTIFIERS if (words := doubt(row.cells[name]))]
-        row.warnings += filter(None, [shortened.get(row.cells["sample_id"])])
+        row.warnings += filter(None, [cut_off.get(row.cells["sample_id"])])
         sample = key(row.cells["sample_id"])
-        if sample and sample in met:
-            row.faults.append(f"Line {met[sample]} has this sample id too.")
-        met.setdefault(sample, row.number)
+        if sample and sample in first_lines:
+            row.faults.append(f"Line {first_lines[sample]} has this sample id too.")
+        first_lines.setdefault(sample, row.number)
 
 
 def _unusable(cells: Mapping[str, str]) -> Iterator[str]:
-    """What of the identifiers is no identifier, in words."""
+    """Yield messages about identifiers that are not valid."""
     for name in IDENTIFIERS:
         try:
             clean(cells[name])
@@ -90,33 +90,49 @@ def _unusable(cells: Mapping[str, str]) -> Iterator[str]:
 
 
 def _cleaned(text: str) -> str:
-    """As it is looked up and sent; as typed where `_unusable` refuses it."""
+    """Return the text as it is looked up and sent; as typed where `_unusable` refuses it."""
     try:
         return clean(text)
     except UnusableCharacter:
         return text
 
 
-def _choices(row: Row) -> Iterator[Choice]:
-    """What decides who pays, how it is collected, and who is responsible; with our defaults."""
-    wish, cells = row.wish, row.cells
-    billing = wish.billing_type if wish else _service_word("billing_type", cells) or DEFAULT_BILLING
-    method = wish.method if wish else _service_word("collection_method", cells)
+def _choices(row: ImportRow) -> Iterator[RowChoice]:
+    """Yield who pays, how it is collected, and who is responsible, including our defaults."""
+    order_request, cells = row.order_request, row.cells
+    billing = (
+        order_request.billing_type
+        if order_request
+        else _service_word("billing_type", cells) or DEFAULT_BILLING
+    )
+    method = order_request.method if order_request else _service_word("collection_method", cells)
     yield _choice("Billing", cells["billing_type"], _term("billing_type", billing))
     yield _choice("Collection", cells["collection_method"], _term("collection_method", method))
-    account = account_words(wish.account) if wish and wish.account else cells["lab_account"]
-    origin = "only one that offers the test" if wish and wish.is_chosen_by_offer else DEFAULT
+    account = (
+        account_text(order_request.account)
+        if order_request and order_request.account
+        else cells["lab_account"]
+    )
+    origin = (
+        "only one that offers the test"
+        if order_request and order_request.is_account_inferred
+        else DEFAULT
+    )
     yield _choice("Lab account", cells["lab_account"], account, origin)
     npi = key(cells["physician_npi"])
-    found = [one for one in wish.physicians if key(one.npi) == npi] if wish and npi else []
+    found = (
+        [one for one in order_request.physicians if key(one.npi) == npi]
+        if order_request and npi
+        else []
+    )
     names = [f"{one.first_name} {one.last_name}, NPI {one.npi}" for one in found]
     yield _choice(
         "Physician", cells["physician_npi"], names[0] if names else cells["physician_npi"]
     )
 
 
-def _choice(label: str, typed: str, text: str, origin: str = DEFAULT) -> Choice:
-    return Choice(label, text or "None", "" if typed else origin)
+def _choice(label: str, typed: str, text: str, origin: str = DEFAULT) -> RowChoice:
+    return RowChoice(label, text or "None", "" if typed else origin)
 
 
 def _term(name: str, value: str) -> str:
@@ -125,8 +141,9 @@ def _term(name: str, value: str) -> str:
 
 
 def _service_word(name: str, cells: Mapping[str, str]) -> str:
-    """The service's word for what was typed, whatever its case, spaces and dashes; also by its
-    label. As typed where it has none."""
+    """Return the service's value for what was typed, ignoring case, spaces and dashes; also by its
+    label. As typed where there is none.
+    """
     text = cells[name]
     for word in VOCABULARIES[CHOICES[name]]:
         if squeezed(text) in (squeezed(word), squeezed(_term(name, word))):
@@ -134,34 +151,40 @@ def _service_word(name: str, cells: Mapping[str, str]) -> str:
     return text
 
 
-def _stopped(wish: Wish, account: str, found: Sequence[Finding]) -> list[str]:
-    """What would stop the same order on the page where one is imported."""
-    strange = [
-        name for name, words in CHOICES.items() if wish.one(name) not in ("", *VOCABULARIES[words])
+def _blocking_messages(
+    order_request: OrderRequest, account: str, found: Sequence[Finding]
+) -> list[str]:
+    """Return what would stop the same order on the page for one import."""
+    unknown = [
+        name
+        for name, words in CHOICES.items()
+        if order_request.value(name) not in ("", *VOCABULARIES[words])
     ]
-    found = [one for one in found if one.level == STOP and one.field not in strange]
-    told = {*strange, *(one.field for one in found)}
-    form = PlaceForm(wish)
-    lacks = [one for one in found if _is_lack(one)]
+    found = [one for one in found if one.level == STOP and one.field not in unknown]
+    reported = {*unknown, *(one.field for one in found)}
+    form = PlaceForm(order_request)
+    lacks = [one for one in found if _is_missing_detail(one)]
     labels = [str(form.fields[one.field].label).lower() for one in lacks]
-    words = [_no_choice(name, wish.one(name)) for name in strange]
-    words += [_lacking(labels, known=wish.person is not None)] if lacks else []
-    words += [_words(one, wish, account) for one in found if one not in lacks]
+    words = [_choice_message(name, order_request.value(name)) for name in unknown]
+    words += (
+        [_missing_details_message(labels, known=order_request.person is not None)] if lacks else []
+    )
+    words += [_table_message(one, order_request, account) for one in found if one not in lacks]
     for name, errors in form.errors.items():
         if name == "physician":
-            npi = wish.one("physician")
+            npi = order_request.value("physician")
             words.append(f"No physician of ours has this NPI. {damage(npi)}".strip())
-        elif name not in told:
+        elif name not in reported:
             words += [f"{form.fields[name].label}: {error}" for error in errors]
     return words
 
 
-def _is_lack(one: Finding) -> bool:
-    return one.field in SAY_WHAT and one.kind == f"no {one.field}"
+def _is_missing_detail(one: Finding) -> bool:
+    return one.field in MISSING_MESSAGES and one.kind == f"no {one.field}"
 
 
-def _lacking(labels: Sequence[str], *, known: bool) -> str:
-    """One line for all that nobody said of a patient."""
+def _missing_details_message(labels: Sequence[str], *, known: bool) -> str:
+    """Return one message for all missing details of a patient."""
     if not known:
         return (
             "The service has no details of this patient: add them on the patient’s page first"
@@ -170,30 +193,33 @@ def _lacking(labels: Sequence[str], *, known: bool) -> str:
     return f"Missing of the patient, to be added on their page: {', '.join(labels)}."
 
 
-def _no_choice(name: str, text: str) -> str:
+def _choice_message(name: str, text: str) -> str:
     text = visible(text)
     known = ", ".join(VOCABULARIES[CHOICES[name]])
     return f"“{text}” is no {name}. Write one of these: {known}."
 
 
-def _words(one: Finding, wish: Wish, account: str) -> str:
-    """A finding as it is told of a table, where nothing can be chosen but by what is written."""
+def _table_message(one: Finding, order_request: OrderRequest, account: str) -> str:
+    """Return the message of a finding for a table, where choices are made by writing a value."""
     if one.kind == "physician missing":
-        known = "; ".join(f"{two.npi} {two.first_name} {two.last_name}" for two in wish.physicians)
+        known = "; ".join(
+            f"{two.npi} {two.first_name} {two.last_name}" for two in order_request.physicians
+        )
         return f"Under this account our own physician orders: write their NPI ({known})."
     if one.kind != "account":
         return one.words
-    return account_fault(account, wish)
+    return account_error(account, order_request)
 
 
-def write(rows: Iterable[Row], *, reasons: bool) -> str:
-    """The rows as a table again, safe to open in a spreadsheet. Without reasons each stands on the
-    line it was read from."""
+def write_table(rows: Iterable[ImportRow], *, reasons: bool) -> str:
+    """Return the rows as a table again, safe to open in a spreadsheet. Without reasons each row
+    keeps the line it was read from.
+    """
     names = [*COLUMNS, REASON] if reasons else list(COLUMNS)
     records, line = [_record(names)], 2
     for row in rows:
         if not reasons:
-            records.append(END * (row.number - line))
+            records.append(LINE_END * (row.number - line))
             line = max(line, row.number)
         cells = {**row.cells, REASON: " ".join(row.faults)}
         records.append(_record([harmless(cells[name]) for name in names]))
@@ -203,20 +229,20 @@ def write(rows: Iterable[Row], *, reasons: bool) -> str:
 
 def _record(cells: Sequence[str]) -> str:
     record = io.StringIO(newline="")
-    csv.writer(record, lineterminator=END).writerow(cells)
+    csv.writer(record, lineterminator=LINE_END).writerow(cells)
     return record.getvalue()
 
 
-def sample() -> str:
-    """A table to write one's own by."""
-    row = Row(2, dict(zip(COLUMNS, SAMPLE, strict=True)))
-    return write([row], reasons=False)
+def sample_table() -> str:
+    """Return a table to start with."""
+    row = ImportRow(2, dict(zip(COLUMNS, SAMPLE, strict=True)))
+    return write_table([row], reasons=False)
 
 
-class _Known:
-    """What the rows name, read in a few queries whatever their number."""
+class _ReferencedRecords:
+    """The records that the rows name, read in a few queries whatever the number of rows."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[ImportRow]) -> None:
         named = {_cleaned(row.cells["patient"]) for row in rows}
         ids = [pk for text in named if (pk := uuid_in(text))]
         patients = Patient.objects.filter(missing_since=None)
@@ -237,7 +263,7 @@ class _Known:
         taken = Order.objects.with_sample_id(*samples).only("pk", "sample_id")
         self.taken = {key(order.sample_id or ""): order for order in taken}
 
-    def wish(self, row: Row) -> Wish | None:
+    def make_request(self, row: ImportRow) -> OrderRequest | None:
         cells = row.cells
         patient, trouble = self._patient(cells["patient"])
         tests = [test for test in self.tests.get(key(cells["test"]), []) if test.status == "active"]
@@ -250,7 +276,7 @@ class _Known:
             return None
         person = self.people.get(patient.pk)
         typed = {
-            **drafts.of_person(patient, person),
+            **drafts.person_values(patient, person),
             "tests": [str(tests[0].pk)],
             "sample_id": [_cleaned(cells["sample_id"])],
             "billing_type": [_service_word("billing_type", cells) or DEFAULT_BILLING],
@@ -258,15 +284,15 @@ class _Known:
             "physician": [_cleaned(cells["physician_npi"])],
             "lab_account": [cells["lab_account"]],
         }
-        wish = Wish(patient, person, typed, importing=True)
+        order_request = OrderRequest(patient, person, typed, importing=True)
         # Read already, or the same for many rows.
-        wish.__dict__["tests"] = tests
-        wish.__dict__["physicians"] = self.physicians
-        wish.__dict__["same_sample"] = self.taken.get(key(cells["sample_id"]))
-        return wish
+        order_request.__dict__["tests"] = tests
+        order_request.__dict__["physicians"] = self.physicians
+        order_request.__dict__["order_with_sample_id"] = self.taken.get(key(cells["sample_id"]))
+        return order_request
 
     def _patient(self, text: str) -> tuple[Patient | None, str]:
-        """Who is meant, or why nobody is, in words: in the very spelling, else in another one."""
+        """Return the patient, or why none is meant: by the exact spelling, else by any other."""
         found = list(self.patients.get(key(text), {}).values())
         exact = [one for one in found if _cleaned(text) in (str(one.pk), one.client_user_id)]
         if len(exact or found) == 1:

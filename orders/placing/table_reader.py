@@ -1,6 +1,6 @@
-"""The bytes of an import table as rows: encodings, separators, heads.
+"""The reader of an import table: encodings, separators, column names.
 
-Nothing typed is dropped: what has no place is refused by name.
+No typed text is dropped: a cell without a column is an error that names it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from backoffice.core.identifiers import visible
 from backoffice.pages.lists.formulas import as_typed
-from orders.placing.order_request import Wish
+from orders.placing.order_request import OrderRequest
 
-MOST_ROWS: Final = 200
-MOST_BYTES: Final = 256 * 1024
+MAX_ROWS: Final = 200
+MAX_BYTES: Final = 256 * 1024
 COLUMNS: Final = (
     "patient",
     "test",
@@ -31,13 +31,13 @@ COLUMNS: Final = (
 )
 NEEDED: Final = COLUMNS[:3]
 REASON: Final = "reason"
-"""Of tables that we gave back: read over."""
+"""Column of tables that we returned: ignored."""
 SEPARATORS: Final = ",;\t"
-"""Tabs are what is pasted from a spreadsheet."""
+"""Tabs separate what is pasted from a spreadsheet."""
 _NEAR: Final = 0.5
-"""Likeness (difflib) from which a head is proposed."""
+"""Likeness (difflib) from which a column name is proposed."""
 _SHOWN: Final = 5
-"""Heads or cells that are named in one message."""
+"""Number of column names or cells in one message."""
 _LETTERS_SHOWN: Final = 40
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NOT_TEXT: Final = {
@@ -47,14 +47,15 @@ _NOT_TEXT: Final = {
 }
 
 
-class Unusable(Exception):
-    """The table as a whole cannot be read; words for staff."""
+class UnusableTable(Exception):
+    """The table as a whole cannot be read; the message is for staff."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """One thing that a row decides, as it will be sent. `origin`: why, where nothing was typed
-    for it."""
+class RowChoice:
+    """One value that a row decides, as it will be sent. `origin`: why, where nothing was typed for
+    it.
+    """
 
     label: str
     text: str
@@ -66,37 +67,37 @@ class Choice:
 
 
 @dataclass(slots=True)
-class Row:
-    """One line: its cells as typed, whom and what it means, and what is wrong with it."""
+class ImportRow:
+    """One line: its cells as typed, what it means, and what is wrong with it."""
 
     number: int
     """The line of the file on which it begins."""
     cells: dict[str, str]
-    wish: Wish | None = None
+    order_request: OrderRequest | None = None
     faults: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    """To be compared with the paper; they do not keep the row from being imported."""
+    """To compare with the paper; they do not keep the row from being imported."""
     notes: list[str] = field(default_factory=list)
     """What could not be checked."""
-    choices: list[Choice] = field(default_factory=list)
+    choices: list[RowChoice] = field(default_factory=list)
     command: Any = None
-    """What was asked for it, once it is."""
+    """The command of the row, once it is enqueued."""
 
     @property
-    def good(self) -> bool:
-        return self.command is not None or (self.wish is not None and not self.faults)
+    def is_importable(self) -> bool:
+        return self.command is not None or (self.order_request is not None and not self.faults)
 
 
-def read(raw: bytes) -> list[Row]:
+def read(raw: bytes) -> list[ImportRow]:
     """Return the rows of a table with a head line. Raises Unusable.
 
     Commas, semicolons or tabs; UTF-8, UTF-16 or Windows-1252.
     """
-    if len(raw) > MOST_BYTES:
-        raise Unusable(f"The table is too large: at most {MOST_BYTES // 1024} KB are taken.")
+    if len(raw) > MAX_BYTES:
+        raise UnusableTable(f"The table is too large: at most {MAX_BYTES // 1024} KB are taken.")
     text = _decoded(raw)
     if "\x00" in text:
-        raise Unusable("This is not a table of text.")
+        raise UnusableTable("This is not a table of text.")
     named, text = _named_separator(text)
     first = next((line for line in text.splitlines() if line.strip()), "")
     separator = named or max(SEPARATORS, key=first.count)
@@ -107,21 +108,24 @@ def read(raw: bytes) -> list[Row]:
             if any(cell.strip() for cell in line)
         ]
     except csv.Error as error:
-        raise Unusable(f"The table cannot be read: {error}.") from error
+        raise UnusableTable(f"The table cannot be read: {error}.") from error
     if not lines:
-        raise Unusable("The table is empty.")
+        raise UnusableTable("The table is empty.")
     names = _columns(lines[0][1])
-    rows = [Row(number, _cells(names, number, line)) for number, line in lines[1:]]
+    rows = [ImportRow(number, _cells(names, number, line)) for number, line in lines[1:]]
     if not rows:
-        raise Unusable("The table has no rows below its head line.")
-    if len(rows) > MOST_ROWS:
-        raise Unusable(f"The table has {len(rows)} rows; at most {MOST_ROWS} are taken at once.")
+        raise UnusableTable("The table has no rows below its head line.")
+    if len(rows) > MAX_ROWS:
+        raise UnusableTable(
+            f"The table has {len(rows)} rows; at most {MAX_ROWS} are taken at once."
+        )
     return rows
 
 
 def squeezed(text: str) -> str:
-    """A head or a word of the service without case, spaces, dashes and the like: “Billing Type” is
-    `billingtype`."""
+    """Return a column name or value without case, spaces, dashes and the like: “Billing Type” is
+    `billingtype`.
+    """
     folded = unicodedata.normalize("NFKD", text).casefold()
     return "".join(mark for mark in folded if mark.isalnum())
 
@@ -132,7 +136,7 @@ _BY_HEAD: Final = {squeezed(name): name for name in (*COLUMNS, REASON)}
 def _decoded(raw: bytes) -> str:
     for beginning, words in _NOT_TEXT.items():
         if raw.startswith(beginning):
-            raise Unusable(words)
+            raise UnusableTable(words)
     try:
         if raw.startswith(_UTF16):
             return raw.decode("utf-16")
@@ -145,11 +149,13 @@ def _decoded(raw: bytes) -> str:
         except UnicodeDecodeError:
             return raw.decode("cp1252")
     except UnicodeDecodeError as error:
-        raise Unusable("The encoding is unknown: save the table as “CSV UTF-8”.") from error
+        raise UnusableTable("The encoding is unknown: save the table as “CSV UTF-8”.") from error
 
 
 def _named_separator(text: str) -> tuple[str, str]:
-    """What a first line such as `sep=;`, as some spreadsheets write it, names; and the rest."""
+    """Return the separator that a first line such as `sep=;` names, as some spreadsheets write it,
+    and the rest.
+    """
     first, _, rest = text.partition("\n")
     first = first.strip('\r "')
     if first.lower().startswith("sep=") and first[4:] in tuple(SEPARATORS):
@@ -158,7 +164,7 @@ def _named_separator(text: str) -> tuple[str, str]:
 
 
 def _lines(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Each record with the line on which it begins: a cell may have several."""
+    """Yield each record with the line on which it begins: a cell may have several lines."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     begins = 1
     for line in reader:
@@ -167,7 +173,7 @@ def _lines(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns(heads: Sequence[str]) -> list[str]:
-    """The column that each head names; empty where it has none."""
+    """Return the column of each name in the first line; empty where it has none."""
     names = [_BY_HEAD.get(squeezed(head), "") for head in heads]
     unknown = [head for head, name in zip(heads, names, strict=True) if head.strip() and not name]
     lacking = [name for name in NEEDED if name not in names]
@@ -184,12 +190,12 @@ def _columns(heads: Sequence[str]) -> list[str]:
     if unknown:
         troubles.append(f"The columns are: {', '.join(COLUMNS)}.")
     if troubles:
-        raise Unusable(" ".join(troubles))
+        raise UnusableTable(" ".join(troubles))
     return names
 
 
 _LEAST_OF_HEAD: Final = 3
-"""Letters from which a part of its name proposes a column."""
+"""Number of letters from which a part of its name proposes a column."""
 
 
 def _unknown(head: str) -> str:
@@ -208,7 +214,7 @@ def _cells(names: Sequence[str], number: int, line: Sequence[str]) -> dict[str, 
     ]
     if surplus:
         named = ", ".join(f"“{_short(cell)}”" for cell in surplus[:_SHOWN])
-        raise Unusable(
+        raise UnusableTable(
             f"Line {number} has more cells than the first line names: {named}. Name their column, "
             "or put text with a separator in quotation marks."
         )

@@ -10,7 +10,7 @@ from django.utils import timezone
 from backoffice import audit
 from backoffice.core.access import may
 from labs.models import LabAccount
-from orders.placing.account_replay import DAYS, MOST, replay
+from orders.placing.account_replay import DAYS, MAX_ORDERS, replay
 
 register = template.Library()
 
@@ -38,5 +38,5 @@ def replayed_orders(context: Any, account: LabAccount, is_allowed: bool) -> dict
         "is_allowed": is_allowed,
         "may_export": may(request.user, "orders.view", "lists.export"),
         "days": DAYS,
-        "most": MOST,
+        "most": MAX_ORDERS,
     }

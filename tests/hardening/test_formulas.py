@@ -47,6 +47,6 @@ def test_every_beginning_behind_everything_that_is_skipped() -> None:
 def test_a_sheet_that_comes_back_is_harmless_too() -> None:
     head = ",".join(COLUMNS)
     cells = ",".join('"=1+1"' for _ in COLUMNS)
-    written = sheet_import.write(read(f"{head}\n{cells}\n".encode()), reasons=True)
+    written = sheet_import.write_table(read(f"{head}\n{cells}\n".encode()), reasons=True)
     _, row = csv.reader(io.StringIO(written))
     assert row[:-1] == ["'=1+1"] * len(COLUMNS)

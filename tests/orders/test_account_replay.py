@@ -263,10 +263,10 @@ def test_replay_takes_few_queries_and_newest_orders() -> None:
     assert len(queries) <= 7, [query["sql"] for query in queries]
     Order.objects.bulk_create(
         order(n, lab_slug="lab-1", created_at=timezone.now() - timedelta(hours=n))
-        for n in range(100, 101 + account_replay.MOST)
+        for n in range(100, 101 + account_replay.MAX_ORDERS)
     )
     found = replayed(ONE, False)
-    assert found.is_capped and found.total == account_replay.MOST
+    assert found.is_capped and found.total == account_replay.MAX_ORDERS
 
 
 # The page

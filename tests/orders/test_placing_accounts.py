@@ -141,7 +141,7 @@ def test_account_is_chosen_by_what_is_ordered(client_of: Client) -> None:  # noq
     answer = review(client_of)
     assert answer.status_code == 302, found(answer)
     page = client_of.get(page_of(client_of))
-    assert page.context["wish"].account.pk == WEST
+    assert page.context["order_request"].account.pk == WEST
     labels = dict(page.context["form"].fields["lab_account"].choices)
     assert "the only one that offers everything ordered" in labels[""]
     assert list(labels)[1] == str(WEST)
@@ -298,10 +298,10 @@ def test_table_chooses_accounts_by_test(client_of: Client) -> None:  # noqa: F81
         ("Liver Screen", "S-3", "East"),
     )
     first, second, third = answer.context["rows"]
-    assert "Made-up Clinic West" in account_of(first) and first.good
+    assert "Made-up Clinic West" in account_of(first) and first.is_importable
     assert account_of(first).endswith("(only one that offers the test)")
-    assert "Made-up Clinic East" in account_of(second) and second.good
-    assert not third.good
+    assert "Made-up Clinic East" in account_of(second) and second.is_importable
+    assert not third.is_importable
     assert third.faults == [
         "Made-up Clinic East does not offer Liver Screen. "
         "Accounts that offer everything ordered: Made-up Clinic West."
@@ -312,7 +312,7 @@ def test_table_chooses_accounts_by_test(client_of: Client) -> None:  # noqa: F81
 def test_table_says_that_account_was_not_checked(client_of: Client) -> None:  # noqa: F811
     answer = check(client_of, ("Liver Screen", "S-1", ""))
     [row] = answer.context["rows"]
-    assert row.good and row.notes == ["Could not check what Made-up Clinic East offers."]
+    assert row.is_importable and row.notes == ["Could not check what Made-up Clinic East offers."]
     assert row.notes[0] in answer.content.decode()
 
 

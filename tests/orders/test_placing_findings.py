@@ -268,7 +268,7 @@ def test_a_tick_lets_the_same_test_pass(client_of: Client) -> None:
 def test_a_tick_is_for_what_was_chosen_then(client_of: Client) -> None:
     ordered_lately()
     address = page_of(client_of)
-    shape = client_of.get(address).context["wish"].shape
+    shape = client_of.get(address).context["order_request"].shape
     given = {**typed(another="on"), "shape": shape, "do": "review"}
     assert client_of.post(address, given).status_code == 422
     assert "another" not in OrderDraft.objects.get().typed
@@ -441,13 +441,13 @@ def test_a_draft_is_its_writers_own_and_old_ones_go(client_of: Client) -> None:
 
 def test_typing_brings_the_summary_and_a_choice_the_fields(client_of: Client) -> None:
     address = page_of(client_of)
-    shape = client_of.get(address).context["wish"].shape
+    shape = client_of.get(address).context["order_request"].shape
     live = {"HX-Request": "true"}
     first = client_of.post(address, {**PERSON, "shape": shape}, headers=live)
     assert "HX-Retarget" in first.headers or 'id="summary"' in first.content.decode()
     chosen = client_of.post(address, {**typed(), "shape": shape}, headers=live)
     assert chosen.headers["HX-Retarget"] == "#blocks"
-    same = {**typed(), "shape": chosen.context["wish"].shape, "clinical_notes": "x"}
+    same = {**typed(), "shape": chosen.context["order_request"].shape, "clinical_notes": "x"}
     typed_on = client_of.post(address, same, headers=live)
     assert "HX-Retarget" not in typed_on.headers
     assert 'id="blocks"' not in typed_on.content.decode()
@@ -513,10 +513,14 @@ def test_repeating_brings_what_was_ordered(client_of: Client) -> None:
         lab_slug="lab-a", record=json.dumps(said), billing_type="client_bill", priority=True
     )
     answer = client_of.get(page_of(client_of), {"repeat": str(uid("order", 1))})
-    wish = answer.context["wish"]
-    assert [test.pk for test in wish.tests] == [TEST]
-    assert (wish.note, wish.icd_codes, wish.one("priority")) == ("as last time", ["Z00.00"], "on")
-    assert wish.one("lab_account") == ""
+    order_request = answer.context["order_request"]
+    assert [test.pk for test in order_request.tests] == [TEST]
+    assert (order_request.note, order_request.icd_codes, order_request.value("priority")) == (
+        "as last time",
+        ["Z00.00"],
+        "on",
+    )
+    assert order_request.value("lab_account") == ""
 
 
 @pytest.mark.parametrize("name", ["repeat", "replaces"])
@@ -531,9 +535,9 @@ def test_a_kept_draft_is_not_lost_to_another_beginning(client_of: Client, name: 
     assert "Your draft, kept" not in page
     assert OrderDraft.objects.get().typed == kept
     assert client_of.post(begin, {"do": "begin"})["Location"] == address
-    wish = client_of.get(address).context["wish"]
-    assert (wish.note, wish.tests[0].pk) == ("", TEST)
-    assert wish.replaces == (uid("order", 1) if name == "replaces" else None)
+    order_request = client_of.get(address).context["order_request"]
+    assert (order_request.note, order_request.tests[0].pk) == ("", TEST)
+    assert order_request.replaces == (uid("order", 1) if name == "replaces" else None)
 
 
 def test_a_kept_draft_is_not_lost_to_a_refused_order(client_of: Client) -> None:
@@ -547,7 +551,7 @@ def test_a_kept_draft_is_not_lost_to_a_refused_order(client_of: Client) -> None:
     assert "You have a draft of" in client_of.get(again).content.decode()
     assert client_of.post(again, {"do": "begin"})["Location"] == again
     answer = client_of.get(again)
-    assert answer.context["wish"].note == "refused"
+    assert answer.context["order_request"].note == "refused"
     assert answer.context["form"].errors["physician"] == ["The physician is not known."]
 
 
@@ -557,8 +561,8 @@ def test_replacing_starts_at_the_order(client_of: Client) -> None:
     answer = client_of.get(address)
     assert answer["Location"] == f"{page_of(client_of)}?replaces={uid('order', 1)}"
     page = client_of.get(answer["Location"])
-    assert page.context["wish"].replaces == uid("order", 1)
-    assert page.context["wish"].account is None
+    assert page.context["order_request"].replaces == uid("order", 1)
+    assert page.context["order_request"].account is None
     other = reverse("orders:new", args=[uid("patient", 2)])
     patient(2).save()
     assert client_of.get(f"{other}?replaces={uid('order', 1)}").status_code == 404

@@ -16,7 +16,7 @@ from django.urls import reverse
 from labs.models import LabAccount, LabTestMarker, Marker, Physician
 from orders.models import Order, OrderDraft
 from orders.placing.forms import PlaceForm
-from orders.placing.order_request import Wish
+from orders.placing.order_request import OrderRequest
 from patients.models import Demographics, Patient
 from tests.api.rows import envelope, uid
 from tests.dom import Page
@@ -79,7 +79,7 @@ def form_of(importing: bool) -> PlaceForm:
     """The form as it is when the test is chosen."""
     patient = Patient.objects.get(pk=uid("patient", 1))
     person = Demographics.objects.get(pk=patient.pk)
-    return PlaceForm(Wish(patient, person, {"tests": [str(TEST)]}, importing))
+    return PlaceForm(OrderRequest(patient, person, {"tests": [str(TEST)]}, importing))
 
 
 def samples(name: str, field: forms.Field) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orders.placing.questions import Question, doubt_of
+from orders.placing.questions import Question, answer_warning
 
 
 def asked(hint: str, answers: tuple[tuple[str, str], ...] = ()) -> Question:
@@ -17,7 +17,7 @@ def asked(hint: str, answers: tuple[tuple[str, str], ...] = ()) -> Question:
      ("YYYYMMDD", "11/26/2026"), ("yyyymmdd", "2026-11-26"), ("up to 300", "310")],
 )  # fmt: skip
 def test_answer_beside_the_hint_is_doubted(hint: str, answer: str) -> None:
-    words = doubt_of(asked(hint), answer)
+    words = answer_warning(asked(hint), answer)
     assert f"“{answer}”" in words and hint in words.replace("YYYYMMDD", hint)
 
 
@@ -27,5 +27,5 @@ def test_answer_beside_the_hint_is_doubted(hint: str, answer: str) -> None:
      ("in pounds", "-5"), ("one of the codes", "7")],
 )  # fmt: skip
 def test_other_answers_are_not_judged(hint: str, answer: str) -> None:
-    assert doubt_of(asked(hint), answer) == ""
-    assert doubt_of(asked("0-23", (("X", "Other"),)), "X") == ""
+    assert answer_warning(asked(hint), answer) == ""
+    assert answer_warning(asked("0-23", (("X", "Other"),)), "X") == ""

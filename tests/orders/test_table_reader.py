@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from backoffice.core.spreadsheets import damage, doubt
 from orders.placing import sheet_import
-from orders.placing.table_reader import COLUMNS, Row, Unusable, read
+from orders.placing.table_reader import COLUMNS, ImportRow, UnusableTable, read
 
 HEAD = "patient,test,sample_id"
 
@@ -40,7 +40,7 @@ def test_heads_are_read_in_any_spelling(heads: str) -> None:
     ],
 )
 def test_unknown_or_repeated_heads_are_refused_by_name(head: str, words: str) -> None:
-    with pytest.raises(Unusable) as refused:
+    with pytest.raises(UnusableTable) as refused:
         read(f'{HEAD},"{head}"\na,b,c,d\n'.encode())
     assert words in str(refused.value)
 
@@ -55,7 +55,7 @@ def test_unknown_or_repeated_heads_are_refused_by_name(head: str, words: str) ->
     ],
 )
 def test_surplus_cells_are_refused_by_name_and_line(text: str, words: str) -> None:
-    with pytest.raises(Unusable) as refused:
+    with pytest.raises(UnusableTable) as refused:
         read(text.encode())
     assert words in str(refused.value)
 
@@ -86,7 +86,7 @@ def test_encodings_of_spreadsheets_are_read(encoding: str) -> None:
     ],
 )
 def test_files_of_another_kind_are_refused_with_cause(raw: bytes, words: str) -> None:
-    with pytest.raises(Unusable) as refused:
+    with pytest.raises(UnusableTable) as refused:
         read(raw)
     assert words in str(refused.value)
 
@@ -112,13 +112,15 @@ def test_separators_and_quoted_line_breaks_are_read(separator: str) -> None:
 )
 def test_a_table_survives_every_trip_through_the_page(cells: list[list[str]]) -> None:
     rows = [
-        Row(number, dict(zip(COLUMNS, [*(cell.strip() for cell in line), *[""] * 4], strict=False)))
+        ImportRow(
+            number, dict(zip(COLUMNS, [*(cell.strip() for cell in line), *[""] * 4], strict=False))
+        )
         for number, line in enumerate(cells, start=2)
     ]
     if any("\x00" in cell for row in rows for cell in row.cells.values()):
         return
-    once = read(sheet_import.write(rows, reasons=False).encode("utf-8", "replace"))
-    again = read(sheet_import.write(once, reasons=False).encode())
+    once = read(sheet_import.write_table(rows, reasons=False).encode("utf-8", "replace"))
+    again = read(sheet_import.write_table(once, reasons=False).encode())
     assert [row.cells for row in again] == [row.cells for row in once]
 
 

@@ -42,7 +42,7 @@ def posted(
     client: Client, person: Demographics, panel: LabTest, account: LabAccount, **more: Any
 ) -> Any:
     """The form of an import under an account, sent to review."""
-    known = {name: given[0] for name, given in drafts.of_person(person.user, person).items()}
+    known = {name: given[0] for name, given in drafts.person_values(person.user, person).items()}
     given = {**known, "tests": [str(panel.pk)], "billing_type": "client_bill", **more}
     given |= {"sample_id": "NAMES-1", "lab_account": str(account.pk), "do": "review"}
     return client.post(reverse("orders:import", args=[person.pk]), given)

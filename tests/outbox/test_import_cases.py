@@ -16,7 +16,7 @@ from labs.models import LabTest
 from orders.models import Order
 from orders.placing import drafts
 from orders.placing.patient_rules import is_name
-from orders.placing.table_reader import Row
+from orders.placing.table_reader import ImportRow
 from patients.models import Demographics, Patient
 from tests.outbox.desk import FORM_ID, Desk
 
@@ -51,17 +51,17 @@ def upload(client: Client, raw: bytes, do: str = "check") -> Any:
     return client.post(SHEET, {"form_id": found[1], "file": file, "do": do})
 
 
-def rows_of(answer: Any) -> list[Row]:
-    rows: list[Row] = answer.context["rows"]
+def rows_of(answer: Any) -> list[ImportRow]:
+    rows: list[ImportRow] = answer.context["rows"]
     return rows
 
 
 def test_case_b01_heads_in_words_decide_payer_and_method(desk: Desk, case_records: Patient) -> None:
     page = upload(desk.client("clinician"), (CASES / "B01.csv").read_bytes())
     (row,) = rows_of(page)
-    assert row.wish is not None
-    assert row.wish.billing_type == "commercial_insurance"
-    assert row.wish.method == "at_home_phlebotomy"
+    assert row.order_request is not None
+    assert row.order_request.billing_type == "commercial_insurance"
+    assert row.order_request.method == "at_home_phlebotomy"
     shown = {choice.label: (choice.text, choice.is_default) for choice in row.choices}
     assert shown["Billing"] == ("Billed to insurance", False)
     assert shown["Collection"][1] is False
@@ -75,7 +75,7 @@ def test_check_table_marks_what_nobody_typed_as_default(desk: Desk, case_records
     raw = b"patient,test,sample_id\nclinic-0000063,Heart Kit,DEFAULT-1\n"
     page = upload(desk.client("clinician"), raw)
     (row,) = rows_of(page)
-    assert row.good, row.faults
+    assert row.is_importable, row.faults
     assert all(choice.is_default for choice in row.choices)
     assert row.choices[0].text == "Billed to the clinic"
     assert page.content.decode().count("(default)") == len(row.choices)
@@ -85,7 +85,7 @@ def test_case_b02_spreadsheet_damage_is_never_sent(desk: Desk, case_records: Pat
     client = desk.client("clinician")
     for do in ("check", "import"):
         rows = rows_of(upload(client, (CASES / "B02.csv").read_bytes(), do))
-        assert len(rows) == 3 and not any(row.good for row in rows)
+        assert len(rows) == 3 and not any(row.is_importable for row in rows)
         for row, words in zip(rows, ("digits are lost", "digits are lost", "formula"), strict=True):
             assert any(words in fault for fault in row.faults), row.faults
     assert not CommandRecord.objects.exists()
@@ -97,13 +97,13 @@ def test_case_b03_one_sample_in_six_spellings_is_one_order(
     client = desk.client("clinician")
     page = upload(client, (CASES / "B03.csv").read_bytes(), "import")
     first, *others = rows_of(page)
-    assert first.good and not any(row.good for row in others)
+    assert first.is_importable and not any(row.is_importable for row in others)
     for row in others[:3]:
         assert "Line 2 has this sample id too." in row.faults
     assert any("Character 7" in one and "line break" in one for one in others[3].faults)
     assert any("Character 7" in one and "U+001B" in one for one in others[4].faults)
     assert first.command == CommandRecord.objects.get()
-    assert first.wish is not None and first.wish.sample_id == "MADEUP-0003"
+    assert first.order_request is not None and first.order_request.sample_id == "MADEUP-0003"
 
 
 @pytest.mark.parametrize("spelled", ["known-7\u200b", "\ufeffKNOWN-7", "ＫＮＯＷＮ\u20117"])
@@ -116,7 +116,7 @@ def test_sample_of_an_order_in_another_spelling_is_refused(
     (row,) = rows_of(upload(client, raw))
     words = "An order has this sample id already, written “Known-7”."
     assert row.faults == [words]
-    known = {name: given[0] for name, given in drafts.of_person(person.user, person).items()}
+    known = {name: given[0] for name, given in drafts.person_values(person.user, person).items()}
     test = LabTest.objects.get(name="Heart Kit")
     given = {**known, "tests": [str(test.pk)], "sample_id": spelled, "do": "review"}
     answer = client.post(reverse("orders:import", args=[person.pk]), given)
@@ -127,7 +127,7 @@ def test_single_import_sends_the_cleaned_sample_and_npi(
     desk: Desk, case_records: Patient, person: Demographics
 ) -> None:
     client = desk.client("clinician")
-    known = {name: given[0] for name, given in drafts.of_person(person.user, person).items()}
+    known = {name: given[0] for name, given in drafts.person_values(person.user, person).items()}
     test = LabTest.objects.get(name="Heart Kit")
     given = {
         **known, "tests": [str(test.pk)], "sample_id": "\ufeffCLEAN\u20117\u200b",
@@ -159,8 +159,8 @@ def test_every_column_of_an_import_is_found_in_any_spelling(
         "CLINIC\u20110000063\u200b;heart\u00a0kit;ANY-1;Client Bill;Test-Kit\r\n"
     ).encode("utf-16")
     (row,) = rows_of(upload(desk.client("clinician"), raw))
-    assert row.wish is not None and row.wish.patient.pk == case_records.pk
-    assert (row.wish.billing_type, row.wish.method) == ("client_bill", "testkit")
+    assert row.order_request is not None and row.order_request.patient.pk == case_records.pk
+    assert (row.order_request.billing_type, row.order_request.method) == ("client_bill", "testkit")
 
 
 def test_damage_in_other_columns_is_named(desk: Desk, case_records: Patient) -> None:
@@ -178,5 +178,5 @@ def test_long_numbers_ending_in_zeros_are_warned_of(desk: Desk, case_records: Pa
     raw = b"patient,test,sample_id\nclinic-0000063,Heart Kit,123456789012345000\n"
     page = upload(desk.client("clinician"), raw)
     (row,) = rows_of(page)
-    assert row.good and row.warnings
+    assert row.is_importable and row.warnings
     assert "Ready, compare with the paper" in page.content.decode()

@@ -33,9 +33,9 @@ def test_odd_heads_decide_payer_and_method(desk: Desk, case_records: Patient, he
     raw = f"{heads}\r\n{PATIENT},{TEST},ODD-1,commercial_insurance,at_home_phlebotomy\r\n"
     page = upload(desk.client("clinician"), raw.encode())
     (row,) = rows_of(page)
-    assert row.wish is not None
-    assert row.wish.billing_type == "commercial_insurance"
-    assert row.wish.method == "at_home_phlebotomy"
+    assert row.order_request is not None
+    assert row.order_request.billing_type == "commercial_insurance"
+    assert row.order_request.method == "at_home_phlebotomy"
     assert {choice.label: choice.is_default for choice in row.choices} == {
         "Billing": False, "Collection": False, "Lab account": True, "Physician": True,
     }  # fmt: skip
@@ -96,7 +96,7 @@ def test_damaged_sample_ids_are_never_sent(
     cell = '"' + sample.replace('"', '""') + '"'
     raw = f"patient,test,sample_id\r\n{PATIENT},{TEST},{cell}\r\n"
     (row,) = rows_of(upload(desk.client("clinician"), raw.encode(), "import"))
-    assert not row.good and words in " ".join(row.faults)
+    assert not row.is_importable and words in " ".join(row.faults)
     assert not CommandRecord.objects.exists()
 
 
@@ -119,7 +119,7 @@ def test_lost_zeros_are_warned_of(
     page = upload(desk.client("clinician"), f"patient,test,sample_id\r\n{lines}".encode())
     rows = rows_of(page)
     assert [row.cells["sample_id"] for row in rows if row.warnings] == warned
-    assert all(row.good for row in rows), [row.faults for row in rows]
+    assert all(row.is_importable for row in rows), [row.faults for row in rows]
     if warned:
         assert (
             "zeros" in page.content.decode() and "compare with the paper" in page.content.decode()
@@ -150,7 +150,7 @@ def test_other_spellings_are_the_same_sample(
         f'{PATIENT},{TEST},"{spelled}"\r\n'
     )
     first, second = rows_of(upload(desk.client("clinician"), raw.encode(), "import"))
-    assert first.good and second.faults == ["Line 2 has this sample id too."]
+    assert first.is_importable and second.faults == ["Line 2 has this sample id too."]
     assert CommandRecord.objects.count() == 1
     assert CommandRecord.objects.get().payload["body"]["sample_id"] == "MADEUP-0003"
 
@@ -178,6 +178,6 @@ def test_odd_characters_are_refused_with_their_place(
     page = upload(client, raw.encode(), "import")
     (row,) = rows_of(page)
     said = " ".join(row.faults)
-    assert not row.good and said.count(place) == 1 and what in said
+    assert not row.is_importable and said.count(place) == 1 and what in said
     assert place in page.content.decode()
     assert not CommandRecord.objects.exists()

@@ -19,9 +19,9 @@ from backoffice.models import AuditEntry, CommandRecord
 from labs.models import LabAccount, LabAccountTeam, LabTest, Physician
 from orders.models import Order
 from orders.placing import drafts, sheet_import
-from orders.placing.order_request import PHYSICIAN_NEEDED
+from orders.placing.order_request import PHYSICIAN_REQUIRED_FLOWS
 from orders.placing.patient_rules import is_name
-from orders.placing.table_reader import COLUMNS, NEEDED, Row, read
+from orders.placing.table_reader import COLUMNS, NEEDED, ImportRow, read
 from patients.models import Demographics, Patient
 from tests.api.rows import NOBODY, envelope, uid
 from tests.audit.trail import forget
@@ -47,7 +47,7 @@ def panel(desk: Desk) -> LabTest:
 
 
 def ask(client: Client, person: Demographics, panel: LabTest, sample: str) -> CommandRecord:
-    known = {name: given[0] for name, given in drafts.of_person(person.user, person).items()}
+    known = {name: given[0] for name, given in drafts.person_values(person.user, person).items()}
     given = {**known, "tests": [str(panel.pk)], "billing_type": "client_bill", "sample_id": sample}
     answer = client.post(reverse("orders:import", args=[person.pk]), {**given, "do": "review"})
     assert answer.status_code == 302, answer.content.decode()
@@ -142,7 +142,7 @@ def test_a_sample_id_known_here_is_said_before_sending(
     client = desk.client("clinician")
     ask(client, person, panel, "MADEUP-KNOWN")
     desk.deliver()
-    known = {name: given[0] for name, given in drafts.of_person(person.user, person).items()}
+    known = {name: given[0] for name, given in drafts.person_values(person.user, person).items()}
     given = {**known, "tests": [str(panel.pk)], "sample_id": "MADEUP-KNOWN", "do": "review"}
     answer = client.post(reverse("orders:import", args=[person.pk]), given)
     assert answer.status_code == 422
@@ -306,9 +306,9 @@ def test_a_table_that_cannot_be_read_says_why(desk: Desk, raw: bytes, words: str
 def test_cells_come_back_as_they_were_after_a_spreadsheet() -> None:
     raw = table(["=cmd", "-x", "@y"], ["plain", "it's", "'z"])
     rows = read(raw)
-    again = read(sheet_import.write(rows, reasons=True).encode())
+    again = read(sheet_import.write_table(rows, reasons=True).encode())
     assert [row.cells for row in again] == [row.cells for row in rows]
-    assert "'=cmd" in sheet_import.write(rows, reasons=False)
+    assert "'=cmd" in sheet_import.write_table(rows, reasons=False)
 
 
 def test_semicolons_and_marks_of_spreadsheets_are_read() -> None:
@@ -337,10 +337,10 @@ def accounts(person: Demographics, panel: LabTest) -> tuple[LabAccount, LabAccou
     return made[0], made[1]
 
 
-def checked(client: Client, person: Demographics, panel: LabTest, account: str) -> Row:
+def checked(client: Client, person: Demographics, panel: LabTest, account: str) -> ImportRow:
     head = "patient,test,sample_id,lab_account"
     raw = table([str(person.pk), panel.name, "ACCOUNT-1", account], head=head)
-    row: Row = send(client, raw, "check").context["rows"][0]
+    row: ImportRow = send(client, raw, "check").context["rows"][0]
     return row
 
 
@@ -348,7 +348,7 @@ def test_where_our_own_physician_orders_a_table_is_told_whose_number_to_write(
     desk: Desk, person: Demographics, panel: LabTest, accounts: tuple[LabAccount, LabAccount]
 ) -> None:
     account = accounts[0]
-    LabAccount.objects.filter(pk=account.pk).update(delegated_flow=PHYSICIAN_NEEDED[0])
+    LabAccount.objects.filter(pk=account.pk).update(delegated_flow=PHYSICIAN_REQUIRED_FLOWS[0])
     known = Physician.objects.filter(missing_since=None)[0]
     words = " ".join(checked(desk.client("clinician"), person, panel, str(account.pk)).faults)
     assert "our own physician orders: write their NPI" in words
@@ -367,7 +367,7 @@ def test_a_word_that_the_service_does_not_know_is_answered_with_those_it_does(
     billing, method = strange.faults
     assert "“Bill” is no billing_type" in billing and "client_bill, " in billing
     assert "“by post” is no collection_method" in method and "testkit" in method
-    assert loud.good, loud.faults
+    assert loud.is_importable, loud.faults
 
 
 def test_accounts_to_choose_from_are_named(
@@ -396,7 +396,7 @@ def test_an_account_is_named_by_whatever_tells_it_from_the_others(
     named = ("Made-up Clinic West", "made-up clinic WEST", "west", "NUM-2", "num-2")
     for typed in (*named, str(west.pk), str(west.pk)[:8]):
         row = checked(client, person, panel, typed)
-        assert row.wish is not None and row.wish.account == west, typed
+        assert row.order_request is not None and row.order_request.account == west, typed
         assert not [fault for fault in row.faults if "choose one" in fault or typed in fault]
 
 
@@ -439,9 +439,9 @@ def test_rows_have_the_numbers_of_their_lines_however_often_they_travel() -> Non
     raw = "\r\n".join([head, *records]).encode()
     rows = read(raw)
     assert [row.number for row in rows] == [3, 7, 8, 11]
-    again = read(sheet_import.write(rows, reasons=False).encode())
+    again = read(sheet_import.write_table(rows, reasons=False).encode())
     assert [(row.number, row.cells) for row in again] == [(row.number, row.cells) for row in rows]
-    given_back = read(sheet_import.write(rows, reasons=True).encode())
+    given_back = read(sheet_import.write_table(rows, reasons=True).encode())
     assert [row.number for row in given_back] == [2, 4, 5, 7]
 
 
@@ -455,5 +455,5 @@ def test_there_is_a_file_to_begin_with(desk: Desk) -> None:
     (row,) = read(answer.content)
     assert tuple(row.cells) == COLUMNS and all(row.cells[name] for name in NEEDED)
     (left_out,) = send(client, answer.content.decode("utf-8-sig").encode(), "check").context["rows"]
-    assert not left_out.good
+    assert not left_out.is_importable
     assert desk.client("viewer").get(address).status_code == 403

@@ -48,7 +48,7 @@ def panel(desk: Desk) -> LabTest:
 
 def typed(person: Demographics, *tests: LabTest, **values: Any) -> dict[str, Any]:
     """The form as it would be filled."""
-    known = {name: given[0] for name, given in drafts.of_person(person.user, person).items()}
+    known = {name: given[0] for name, given in drafts.person_values(person.user, person).items()}
     picked = {"tests": [str(one.pk) for one in tests], "billing_type": "client_bill"}
     return {**known, **picked, **values}
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from backoffice.models import CommandRecord
 from labs.models import LabAccount, LabTest, Marker
 from orders.models import Order
-from orders.placing.order_request import Wish
+from orders.placing.order_request import OrderRequest
 from orders.placing.patient_rules import is_name
 from orders.placing.questions import questions_of
 from patients.models import Demographics, Insurance, Patient
@@ -33,7 +33,7 @@ def placed(
 ) -> Order:
     """Written, reviewed, placed; answers to every question the lab insists on are given."""
     client = client or desk.client("clinician")
-    wish = Wish(Patient.objects.get(pk=person.pk), person, given)
+    wish = OrderRequest(Patient.objects.get(pk=person.pk), person, given)
     for question in wish.questions:
         codes = [code for code, _ in question.answers]
         given.setdefault(question.name, codes[0] if codes else "1")
@@ -93,7 +93,7 @@ def test_questions_of_every_type_are_answered(desk: Desk, person: Demographics) 
     client = desk.client("clinician")
     for test in asked:
         given = typed(person, test, physician="1900000011", another="on")
-        wish = Wish(Patient.objects.get(pk=person.pk), person, given)
+        wish = OrderRequest(Patient.objects.get(pk=person.pk), person, given)
         new = {question.type for question in wish.questions} - done
         if new:
             placed(desk, person, given, client)

@@ -14,7 +14,7 @@ from labs.allowlists.teams import allowed_team_ids
 from labs.models import LabAccount, LabAccountTeam, LabTest
 from labs.sync import store_lab_tests
 from orders.models import Appointment, Order
-from orders.placing.order_request import Wish
+from orders.placing.order_request import OrderRequest
 from orders.scheduling import rules
 from orders.scheduling.sites import lab_slug_of
 from orders.sync.orders import store_orders
@@ -85,7 +85,7 @@ def test_test_sheet_row_without_lab_has_its_own_accounts(
     person: Demographics,  # noqa: F811
     panel: LabTest,  # noqa: F811
 ) -> None:
-    wish = Wish(person.user, person, {"tests": [str(without_lab(desk, panel).pk)]})
+    wish = OrderRequest(person.user, person, {"tests": [str(without_lab(desk, panel).pk)]})
     assert [lab.slug for lab in wish.labs] == ["lab-south"]
 
 

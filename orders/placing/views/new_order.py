@@ -1,4 +1,4 @@
-"""One page on which an order is written, and one on which it is reviewed and placed."""
+"""The page on which an order is written, and the one on which it is reviewed and placed."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from backoffice.pages.hidden_answers import unshown
 from orders.models import Order
 from orders.placing import drafts, request_bodies
 from orders.placing.catalog_choices import choices
-from orders.placing.diagnoses import Matches, findings_of_codes, look_up
+from orders.placing.diagnoses import Matches, check_codes, match_diagnoses
 from orders.placing.finding_type import CONFIRM, STOP, Finding
-from orders.placing.findings import UNNAMED, findings, ordered_before, stops
+from orders.placing.findings import UNNAMED_TICK, blocking_findings, findings, recent_same_order
 from orders.placing.former_answers import former_answers
-from orders.placing.forms import PlaceForm, typed_of
-from orders.placing.order_request import Typed, Wish, codes_in
+from orders.placing.forms import PlaceForm, order_values
+from orders.placing.order_request import FormValues, OrderRequest, codes_in
 from orders.placing.requested_accounts import order_sources
 from patients.models import Demographics, Patient
 
 METHODS: Final = ("GET", "HEAD", "POST")
-NEEDED: Final = ("orders.view", "patients.view", "labs.view", "orders.create")
-MEANT: Final = (
+PERMISSIONS: Final = ("orders.view", "patients.view", "labs.view", "orders.create")
+FIELD_HINTS: Final = (
     ("collection_method", "collection_method"),
     ("collection method", "collection_method"),
     ("physician", "physician"),
@@ -54,18 +54,20 @@ CHANGED: Final = "The draft changed meanwhile: look at it again."
 
 
 class ReviewForm(outbox.CommandForm):
-    """What was reviewed is what is placed: a draft may change in another tab."""
+    """Proves that the reviewed draft is the one that is placed: it may change in another tab."""
 
     draft = forms.CharField(widget=forms.HiddenInput, required=False)
 
-    def is_of(self, asked: CommandRecord) -> bool:
-        return drafts.digest(asked.form_data) == str(self.cleaned_data["draft"])
+    def is_same_draft(self, command: CommandRecord) -> bool:
+        return drafts.digest(command.form_data) == str(self.cleaned_data["draft"])
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_safe
 def start(request: HttpRequest) -> HttpResponse:
-    """An order in place of, or like, another one; without one, a patient is looked for first."""
+    """Start an order that replaces or repeats another one; without one, a patient is
+    chosen first.
+    """
     for name in ("replaces", "repeat"):
         given = request.GET.get(name, "")
         if given:
@@ -75,108 +77,126 @@ def start(request: HttpRequest) -> HttpResponse:
     return redirect("patients:list")
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_http_methods(METHODS)
-def write(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> HttpResponse:
-    """The page of an order that is being written: everything on one screen."""
-    patient, person = _who(patient_id)
+def edit(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> HttpResponse:
+    """The page of an order that is being written."""
+    patient, person = _patient_and_demographics(patient_id)
     if request.method == "POST":
-        return _written(request, patient, person, importing)
-    draft = drafts.of(request.user, patient, importing)
-    asked = _asked(request, patient)
-    begun = _begun(request, patient, person, asked, importing)
-    if begun and draft is not None and draft.typed != begun:
+        return _save_and_answer(request, patient, person, importing)
+    draft = drafts.find_draft(request.user, patient, importing)
+    refused = _refused_command(request, patient)
+    first_values = _initial_values(request, patient, person, refused, importing)
+    if first_values and draft is not None and draft.typed != first_values:
         audit.viewed(request, "patient", [patient.pk], [patient.pk])
-        context = {"wish": Wish(patient, person, begun, importing), "draft": draft}
+        context = {
+            "order_request": OrderRequest(patient, person, first_values, importing),
+            "draft": draft,
+        }
         context["address"] = _address(patient, importing)
         return render(request, "orders/placing/begin.html", context)
-    if begun:
-        typed, draft = begun, None
+    if first_values:
+        typed, draft = first_values, None
     elif draft is not None:
         typed = draft.typed
     else:
-        typed = drafts.of_person(patient, person)
-    wish = Wish(patient, person, typed, importing)
-    form = PlaceForm(wish)
-    if asked is not None:
-        _told(form, asked)
+        typed = drafts.person_values(patient, person)
+    order_request = OrderRequest(patient, person, typed, importing)
+    form = PlaceForm(order_request)
+    if refused is not None:
+        _show_refusal(form, refused)
     audit.viewed(request, "patient", [patient.pk], [patient.pk])
     return _page(request, form, draft=draft)
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_safe
-def panels(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """What can be chosen, by the letters typed."""
-    patient, person = _who(patient_id)
+def search_panels(request: HttpRequest, patient_id: UUID) -> HttpResponse:
+    """Panels and markers that match the letters typed: a fragment."""
+    patient, person = _patient_and_demographics(patient_id)
     importing = request.GET.get("importing") == "yes"
-    wish = Wish(patient, person, typed_of(request.GET), importing)
+    order_request = OrderRequest(patient, person, order_values(request.GET), importing)
     word = request.GET.get("panel", "").strip()
-    context = {"wish": wish, "word": word, "choices": choices(wish, word)}
+    context = {
+        "order_request": order_request,
+        "word": word,
+        "choices": choices(order_request, word),
+    }
     return render(request, "orders/placing/_choices.html", context)
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_POST
-def diagnoses(request: HttpRequest) -> HttpResponse:
-    """Diagnosis codes for the letters typed: a fragment. Posted, so that no diagnosis stands in an
-    address."""
+def search_diagnoses(request: HttpRequest) -> HttpResponse:
+    """Diagnosis codes for the letters typed: a fragment. It is a POST, so that no diagnosis is part
+    of a URL.
+    """
     return render(request, "orders/placing/_diagnoses.html", {"matches": _matches(request)})
 
 
 def _matches(request: HttpRequest) -> Matches:
     chosen = codes_in(request.POST.get("icd_codes", ""))
-    return look_up(request.POST.get("diagnosis", ""), chosen)
+    return match_diagnoses(request.POST.get("diagnosis", ""), chosen)
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_http_methods(METHODS)
 def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> HttpResponse:
-    """The order as it will be sent, once more, and the button that sends it."""
-    patient, person = _who(patient_id)
-    draft = drafts.of(request.user, patient, importing)
+    """The order as it will be sent, and the button that sends it."""
+    patient, person = _patient_and_demographics(patient_id)
+    draft = drafts.find_draft(request.user, patient, importing)
     sent = ReviewForm(request.POST if request.method == "POST" else None)
     if sent.is_valid():
-        # A second click finds no draft any more, but what the first one asked.
+        # A second click finds no draft any more, but the command of the first one.
         same = CommandRecord.objects.filter(form_id=sent.cleaned_data["form_id"]).first()
-        if same is not None and same.requested_by_id == request.user.pk and sent.is_of(same):
+        if (
+            same is not None
+            and same.requested_by_id == request.user.pk
+            and sent.is_same_draft(same)
+        ):
             return redirect("commands:detail", same.pk)
     if draft is None:
         return redirect(_address(patient, importing))
-    wish = Wish(patient, person, draft.typed, importing)
-    found, shown = findings(wish), PlaceForm(wish)
-    if stops(found, wish) or not shown.is_valid():
+    order_request = OrderRequest(patient, person, draft.typed, importing)
+    found, shown = findings(order_request), PlaceForm(order_request)
+    if blocking_findings(found, order_request) or not shown.is_valid():
         return redirect(f"{_address(patient, importing)}?check=1")
     form = ReviewForm(initial={"draft": drafts.digest(draft.typed)})
     if request.method == "POST":
-        asked = _ask(request, sent, wish)
-        if isinstance(asked, CommandRecord):
-            drafts.drop(request.user, patient, importing)
-            return redirect("commands:detail", asked.pk)
+        command = _enqueue(request, sent, order_request)
+        if isinstance(command, CommandRecord):
+            drafts.delete_draft(request.user, patient, importing)
+            return redirect("commands:detail", command.pk)
         form = ReviewForm({name: form[name].value() for name in form.fields})
         form.full_clean()
-        form.add_error(None, asked)
-    found += findings_of_codes(wish.icd_codes)
+        form.add_error(None, command)
+    found += check_codes(order_request.icd_codes)
     audit.viewed(request, "patient", [patient.pk], [patient.pk])
     context = {
         "form": form,
-        "wish": wish,
+        "order_request": order_request,
         "shown": shown,
         "found": found,
         "stopped": [one for one in found if one.level == STOP],
         "back": _address(patient, importing),
-        "name": f"{wish.one('first_name')} {wish.one('last_name')}",
+        "name": f"{order_request.value('first_name')} {order_request.value('last_name')}",
     }
     status = 422 if request.method == "POST" else 200
     return render(request, "orders/placing/review.html", context, status=status)
 
 
-def _ask(request: HttpRequest, sent: ReviewForm, wish: Wish) -> CommandRecord | str:
-    """Record what was reviewed; or why it cannot be asked now, in words."""
-    if not sent.is_valid() or sent.cleaned_data["draft"] != drafts.digest(wish.typed):
+def _enqueue(
+    request: HttpRequest, sent: ReviewForm, order_request: OrderRequest
+) -> CommandRecord | str:
+    """Enqueue the reviewed order; or return why that is not possible now."""
+    if not sent.is_valid() or sent.cleaned_data["draft"] != drafts.digest(order_request.typed):
         return CHANGED
-    command = request_bodies.import_(wish) if wish.importing else request_bodies.create(wish)
-    typed = {name: list(values) for name, values in wish.typed.items()}
+    command = (
+        request_bodies.import_command(order_request)
+        if order_request.importing
+        else request_bodies.create_command(order_request)
+    )
+    typed = {name: list(values) for name, values in order_request.typed.items()}
     try:
         return outbox.enqueue(request, command, sent.cleaned_data["form_id"], "", typed)
     except outbox.PreconditionFailed as error:
@@ -185,39 +205,41 @@ def _ask(request: HttpRequest, sent: ReviewForm, wish: Wish) -> CommandRecord | 
         return conflict_message(error.other, request.user)
 
 
-def _written(
+def _save_and_answer(
     request: HttpRequest, patient: Patient, person: Demographics | None, importing: bool
 ) -> HttpResponse:
-    """What a person typed so far: kept, and answered with what there is to say about it."""
-    do, typed = request.POST.get("do", ""), typed_of(request.POST)
+    """Save what was typed so far, and answer with what there is to say about it."""
+    do, typed = request.POST.get("do", ""), order_values(request.POST)
     address = _address(patient, importing)
     if do == "discard":
-        drafts.drop(request.user, patient, importing)
+        drafts.delete_draft(request.user, patient, importing)
         return redirect(address)
     if do == "begin":
-        asked = _asked(request, patient)
-        if begun := _begun(request, patient, person, asked, importing):
-            drafts.keep(request.user, patient, importing, begun)
-        return redirect(f"{address}?again={asked.pk}" if asked else address)
+        refused = _refused_command(request, patient)
+        if first_values := _initial_values(request, patient, person, refused, importing):
+            drafts.save_draft(request.user, patient, importing, first_values)
+        return redirect(f"{address}?again={refused.pk}" if refused else address)
     code = request.POST.get("add_code", "").replace("\x00", "")[:CODE_LETTERS]
     if code and not importing:
         typed["icd_codes"] = [_with_code(typed.get("icd_codes", [""])[-1], code)]
-    wish = Wish(patient, person, typed, importing)
-    if wish.replaced_source is not None:
-        # Other tests than before may ask what was answered then.
-        typed.update({**former_answers(wish.replaced_source, wish), **typed})
-    _name_ticks(wish, typed, is_same_choice=_keeps_choice(request, wish))
-    drafts.keep(request.user, patient, importing, typed, request.POST.get(WRITTEN, ""))
+    order_request = OrderRequest(patient, person, typed, importing)
+    if order_request.replaced_order_source is not None:
+        # New tests may ask questions that were answered before.
+        typed.update(
+            {**former_answers(order_request.replaced_order_source, order_request), **typed}
+        )
+    _name_ticks(order_request, typed, is_same_choice=_has_same_choice(request, order_request))
+    drafts.save_draft(request.user, patient, importing, typed, request.POST.get(WRITTEN, ""))
     if do == "leave":
         return HttpResponse(status=204)
     if code:
         return redirect(f"{address}#id_icd_codes")
-    form = PlaceForm(wish)
+    form = PlaceForm(order_request)
     if do == "diagnose":
         return _page(request, form, matches=_matches(request))
     if do == "review":
-        found = findings(wish)
-        if form.is_valid() and not stops(found, wish):
+        found = findings(order_request)
+        if form.is_valid() and not blocking_findings(found, order_request):
             return redirect(_address(patient, importing, "review"))
         return _page(request, form, status=422, check=True)
     if request.headers.get("HX-Request") == "true":
@@ -227,22 +249,26 @@ def _written(
 
 
 def _with_code(typed: str, code: str) -> str:
-    """The codes as typed, and one more that was chosen, unless it is one of them."""
+    """Return the typed codes with one more, unless it is one of them."""
     return typed if code.upper() in codes_in(typed) else f"{typed.strip()} {code}".strip()
 
 
-def _keeps_choice(request: HttpRequest, wish: Wish) -> bool:
-    """Whether the page that was sent showed the same tests and markers as chosen."""
+def _has_same_choice(request: HttpRequest, order_request: OrderRequest) -> bool:
+    """Whether the submitted page showed the same tests and markers as chosen."""
     before = request.POST.get("shape")
-    return before is None or before.partition("|")[0] == wish.chosen
+    return before is None or before.partition("|")[0] == order_request.chosen_ids
 
 
-def _name_ticks(wish: Wish, typed: dict[str, list[str]], *, is_same_choice: bool) -> None:
-    """A tick names the order that it confirms; one without a name is for the one that was shown."""
-    if UNNAMED not in typed.get("another", ()):
+def _name_ticks(
+    order_request: OrderRequest, typed: dict[str, list[str]], *, is_same_choice: bool
+) -> None:
+    """Let a tick name the order that it confirms; one without a name is for the order that was
+    shown.
+    """
+    if UNNAMED_TICK not in typed.get("another", ()):
         return
-    named = [tick for tick in typed.pop("another") if tick != UNNAMED]
-    last = ordered_before(wish) if is_same_choice else None
+    named = [tick for tick in typed.pop("another") if tick != UNNAMED_TICK]
+    last = recent_same_order(order_request) if is_same_choice else None
     if last is not None:
         named.append(str(last.pk))
     if named:
@@ -250,11 +276,12 @@ def _name_ticks(wish: Wish, typed: dict[str, list[str]], *, is_same_choice: bool
 
 
 def _refreshed(request: HttpRequest, form: PlaceForm) -> HttpResponse:
-    """What changed of the page: the summary, and the fields too where they hang on a choice. A
-    search ends with the choice that it was for."""
-    is_same = _keeps_choice(request, form.wish)
+    """Return the changed parts of the page: the summary, and the fields where they depend on a
+    choice. A search ends with its choice.
+    """
+    is_same = _has_same_choice(request, form.order_request)
     context = _context(request, form, word=request.POST.get("panel", "") if is_same else "")
-    if request.POST.get("shape") == form.wish.shape:
+    if request.POST.get("shape") == form.order_request.shape:
         return render(request, "orders/placing/_summary.html", context)
     response = render(request, "orders/placing/_changed.html", context)
     response.headers["HX-Retarget"] = "#blocks"
@@ -270,9 +297,9 @@ def _page(
     check: bool = False,
     matches: Matches | None = None,
 ) -> HttpResponse:
-    found = findings(form.wish)
+    found = findings(form.order_request)
     if check or request.GET.get("check"):
-        _complain(form, found)
+        _add_blocking_errors(form, found)
     word = request.GET.get("panel", request.POST.get("panel", ""))
     context = _context(request, form, word, found, matches)
     return render(request, "orders/placing/write.html", {**context, "draft": draft}, status=status)
@@ -285,89 +312,88 @@ def _context(
     found: list[Finding] | None = None,
     matches: Matches | None = None,
 ) -> dict[str, Any]:
-    """What the page shows; what was answered to questions that it does not show now is part of it,
-    too."""
-    wish, word = form.wish, word.strip()
-    found = findings(wish) if found is None else found
+    """Return the context of the page, with answers to questions that it does not show now."""
+    order_request, word = form.order_request, word.strip()
+    found = findings(order_request) if found is None else found
     context: dict[str, Any] = {
-        "wish": wish,
+        "order_request": order_request,
         "form": form,
         "found": found,
-        "stopped": stops(found, wish),
+        "stopped": blocking_findings(found, order_request),
         "confirm": next((one for one in found if one.level == CONFIRM), None),
         "who_open": any(one.field in form.WHO for one in found)
         or any(name in form.WHO for name in form.errors),
-        "choices": choices(wish, word),
+        "choices": choices(order_request, word),
         "word": word,
         "matches": matches,
         "diagnosis": request.POST.get("diagnosis", "").replace("\x00", ""),
-        "address": _address(wish.patient, wish.importing),
+        "address": _address(order_request.patient, order_request.importing),
     }
     for part in ("blocks", "summary"):
         template = f"orders/placing/_{part}.html"
         context[part] = render_to_string(template, context, request=request)
     page = context["blocks"] + context.pop("summary")
-    return {**context, "unshown": unshown(wish.typed, page)}
+    return {**context, "unshown": unshown(order_request.typed, page)}
 
 
-def _complain(form: PlaceForm, found: list[Finding]) -> None:
-    """The findings that stop an order, at their fields."""
+def _add_blocking_errors(form: PlaceForm, found: list[Finding]) -> None:
+    """Show the findings that stop an order at their fields."""
     form.is_valid()
-    for one in stops(found, form.wish):
+    for one in blocking_findings(found, form.order_request):
         field = one.field if one.field in form.fields else None
         if field is None or field not in form.errors:
             form.add_error(field, one.words)
 
 
-def _told(form: PlaceForm, asked: CommandRecord) -> None:
-    """What the service said to the same order, at the fields it named."""
+def _show_refusal(form: PlaceForm, refused: CommandRecord) -> None:
+    """Show the service's refusal of the same order at the fields it named."""
     form.is_valid()
-    named = {told["field"] for told in asked.refusal_fields} & form.fields.keys()
-    for told in asked.refusal_fields:
-        if told["field"] in named:
-            form.add_error(told["field"], told["words"])
-    if asked.refusal and not named:
-        form.add_error(_meant(asked.refusal, form), asked.refusal)
+    named = {refusal["field"] for refusal in refused.refusal_fields} & form.fields.keys()
+    for refusal in refused.refusal_fields:
+        if refusal["field"] in named:
+            form.add_error(refusal["field"], refusal["words"])
+    if refused.refusal and not named:
+        form.add_error(_refused_field(refused.refusal, form), refused.refusal)
 
 
-def _meant(words: str, form: PlaceForm) -> str | None:
-    """The field that a refusal without a place speaks of, as far as its words tell."""
-    said = words.lower()
-    for hint, field in MEANT:
-        if hint in said and field in form.fields:
+def _refused_field(words: str, form: PlaceForm) -> str | None:
+    """Return the field that a refusal without a field is about, judged by its words."""
+    lowered = words.lower()
+    for hint, field in FIELD_HINTS:
+        if hint in lowered and field in form.fields:
             return field
     return None
 
 
-def _who(patient_id: UUID) -> tuple[Patient, Demographics | None]:
+def _patient_and_demographics(patient_id: UUID) -> tuple[Patient, Demographics | None]:
     patient = Patient.objects.filter(pk=patient_id, missing_since=None).first()
     if patient is None:
         raise Http404
     return patient, Demographics.objects.filter(pk=patient.pk).first()
 
 
-def _begun(
+def _initial_values(
     request: HttpRequest,
     patient: Patient,
     person: Demographics | None,
-    asked: CommandRecord | None,
+    refused: CommandRecord | None,
     importing: bool,
-) -> Typed:
-    """What an order begins with that was refused, or that repeats or replaces another one."""
-    if asked is not None:
-        return dict(asked.form_data)
+) -> FormValues:
+    """Return the values of an order that was refused, or that this one repeats or replaces."""
+    if refused is not None:
+        return dict(refused.form_data)
     replaces, repeat = request.GET.get("replaces", ""), request.GET.get("repeat", "")
     if not replaces and not repeat:
         return {}
     order = _order(replaces or repeat)
     if order.user_id != patient.pk:
         raise Http404
-    typed = {**drafts.of_person(patient, person), **drafts.like(order)}
+    typed = {**drafts.person_values(patient, person), **drafts.values_like(order)}
     if replaces:
         typed["replaces"] = [str(order.pk)]
     if not importing and (replaces or order.was_canceled()):
         source = order_sources([order]).get(order.pk)
-        typed |= former_answers(source, Wish(patient, person, typed))
+        typed |= former_answers(source, OrderRequest(patient, person, typed))
     return typed
 
 
@@ -381,8 +407,8 @@ def _order(given: str) -> Order:
     return order
 
 
-def _asked(request: HttpRequest, patient: Patient) -> CommandRecord | None:
-    """The refused command whose form this is."""
+def _refused_command(request: HttpRequest, patient: Patient) -> CommandRecord | None:
+    """Return the refused command that this form corrects."""
     return outbox.resubmitted_command(
         request, patient_id=patient.pk, kind__in=("order.create", "order.import")
     )
