@@ -79,7 +79,7 @@ def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
     older: list[_ReceivedOrder] = []
     suspect: set[UUID] = set()
     latest = datetime.now(UTC) + CLOCK_TOLERANCE
-    known = mirror.known(ORDERS, [(order_id,) for order_id in received], lock=True)
+    known = mirror.stored_versions(ORDERS, [(order_id,) for order_id in received], lock=True)
     for order_id in sorted(received, key=lambda key: key.int):
         stored = known.get((order_id,))
         best = max(received[order_id], key=lambda order: order.version)
@@ -106,13 +106,13 @@ def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
             doubtful.add(order_id)
             outcomes.update((order.message_id, "looked up") for order in rivals)
     outcome = store_orders([order.record for order in newest], known)
-    if outcome.unread:
+    if outcome.unreadable:
         raise ValueError("an order does not fit its columns")
     created = {record.key for record in outcome.created}
     written = {record.key[0] for record in outcome.touched}
     # Another worker stored these since `known` was read; that read locked the others.
     unknown = {(order_id,) for order_id in received} - known.keys() - created
-    raced = mirror.known(ORDERS, sorted(unknown))
+    raced = mirror.stored_versions(ORDERS, sorted(unknown))
     for order in newest:
         other = raced.get((order.order_id,))
         if order.order_id not in written:
@@ -266,7 +266,7 @@ def _is_incomplete(data: bytes) -> bool:
 
 
 def _version(stored: mirror.StoredVersion) -> Version:
-    updated_at, event_id, _ = stored.order
+    updated_at, event_id, _ = stored.sort_key
     return updated_at, event_id
 
 

@@ -115,7 +115,7 @@ def counts(outcome: mirror.ApplyOutcome) -> tuple[int, int, int, int, int]:
         len(outcome.changed),
         outcome.unchanged,
         outcome.older,
-        outcome.unread,
+        outcome.unreadable,
     )
 
 
@@ -473,7 +473,7 @@ def test_moment_that_could_not_be_read_back(where: str, moment: str, held: bool)
     outcome = apply(ORDERS, order(1), beyond, order(3))
     older = held and where == "updated_at" and moment[0] == "0"
     required = where in ("updated_at", "created_at")
-    assert outcome.unread == (1 if required and not older else 0)
+    assert outcome.unreadable == (1 if required and not older else 0)
     stored = {1, 2, 3} if held or not required else {1, 3}
     assert {row.pk.int for row in Order.objects.all()} == stored
     assert {step.created_at.year for step in OrderEvent.objects.all()} == {2026}

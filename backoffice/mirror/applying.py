@@ -1,4 +1,4 @@
-"""Batches of facts, compared and written, and rows the service has no more."""
+"""Compare batches of records with the stored rows, write them, and flag missing records."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from backoffice.models import Drift
 from backoffice.service import DroppedField, Unreadable
 
 
-class _TooLong(Exception):
+class _ValueTooLong(Exception):
     """A value longer than an index can hold."""
 
 
 class RecordNotStored(Exception):
-    """A record that could not be stored where it had to be."""
+    """A record could not be stored, inside `require_storage`."""
 
     def __init__(self, unreadable: Unreadable) -> None:
         super().__init__("the record could not be stored")
@@ -49,8 +49,11 @@ _must_store: ContextVar[bool] = ContextVar("must_store", default=False)
 
 @contextmanager
 def require_storage() -> Iterator[None]:
-    """Inside, `apply` raises NotStored for a record that cannot be stored, instead of keeping it as
-    unread and going on: who asked for that one record must not take it for done."""
+    """Make `apply` raise RecordNotStored for a record that cannot be stored.
+
+    Without it, `apply` saves the record as unreadable and goes on; a caller that asked for that
+    one record would take it as done.
+    """
     token = _must_store.set(True)
     try:
         yield
@@ -58,16 +61,16 @@ def require_storage() -> Iterator[None]:
         _must_store.reset(token)
 
 
-UNFIT = (
+UNSTORABLE_ERRORS = (
     DataError,
     IntegrityError,
-    _TooLong,
+    _ValueTooLong,
     ValueError,  # includes UnicodeError
     TypeError,
     AttributeError,
     OverflowError,
 )
-"""What a single record can cause; anything else stops the batch."""
+"""Errors that a single record can cause; any other error stops the batch."""
 
 
 def apply(
@@ -83,27 +86,29 @@ def apply(
     so its work costs no time. `known` is what the table has, if the caller read it with locks.
     """
     newest: dict[RecordKey, MirrorRecord] = {}
-    latest = table.latest()
+    latest = table.max_plausible_version()
     for record in records:
-        key = _in_order(record.key)
+        key = _sortable_key(record.key)
         other = newest.get(key)
-        if other is None or not _newer(other.order, record.order, latest):
+        if other is None or not _is_newer(other.sort_key, record.sort_key, latest):
             newest[key] = record
-    return _isolating(table, [newest[key] for key in sorted(newest)], for_each_row, known)
+    return _apply_isolating_errors(
+        table, [newest[key] for key in sorted(newest)], for_each_row, known
+    )
 
 
 def flag_missing(table: MirrorTable, keys: Sequence[RecordKey], asked_at: datetime) -> int:
-    """Note that the service no longer has these records; rows are kept. Returns how many."""
+    """Mark these records as missing at the service, keep their rows, and return how many."""
     if not keys:
         return 0
-    key = rows.listed(table.key, table.name)
+    key = rows.column_list(table.key, table.name)
     with connection.cursor() as cursor:
         cursor.execute(
-            f'UPDATE "{table.name}" SET missing_since = %s FROM {rows.keys_as_rows(table)}'
-            f" WHERE {rows.same_key(table, table.name, 'wanted')}"
+            f'UPDATE "{table.name}" SET missing_since = %s FROM {rows.unnest_keys(table)}'
+            f" WHERE {rows.key_condition(table, table.name, 'wanted')}"
             f' AND "{table.name}".missing_since IS NULL AND "{table.name}".as_of < %s'
             f" RETURNING {key}",
-            [asked_at, *rows.columns_of(keys), asked_at],
+            [asked_at, *rows.key_arrays(keys), asked_at],
         )
         flagged = cursor.fetchall()
     Drift.objects.bulk_create(
@@ -111,11 +116,11 @@ def flag_missing(table: MirrorTable, keys: Sequence[RecordKey], asked_at: dateti
         for found in flagged
     )
     if flagged:
-        _tell(table, flagged)
+        _record_change(table, flagged)
     return len(flagged)
 
 
-def _isolating(
+def _apply_isolating_errors(
     table: MirrorTable,
     records: list[MirrorRecord],
     for_each_row: Callable[[MirrorRecord], None],
@@ -125,50 +130,50 @@ def _isolating(
         return ApplyOutcome()
     try:
         with transaction.atomic():
-            return _apply_fitting(table, records, for_each_row, known)
-    except UNFIT as error:
+            return _apply_checked(table, records, for_each_row, known)
+    except UNSTORABLE_ERRORS as error:
         if len(records) > 1:
             middle = len(records) // 2
-            outcome = _isolating(table, records[:middle], for_each_row, known)
-            outcome += _isolating(table, records[middle:], for_each_row, known)
+            outcome = _apply_isolating_errors(table, records[:middle], for_each_row, known)
+            outcome += _apply_isolating_errors(table, records[middle:], for_each_row, known)
             return outcome
-        return _alone(table, records[0], for_each_row, known, error)
+        return _apply_one(table, records[0], for_each_row, known, error)
 
 
-def _alone(
+def _apply_one(
     table: MirrorTable,
     record: MirrorRecord,
     for_each_row: Callable[[MirrorRecord], None],
     known: rows.StoredVersions | None,
     error: Exception,
 ) -> ApplyOutcome:
-    """A record that was refused: without the columns that do not fit, else kept as unread."""
-    emptied: list[DroppedField] = []
+    """Apply a record that was refused, without its unusable columns; else save it as unreadable."""
+    dropped_fields: list[DroppedField] = []
     try:
         with transaction.atomic():
-            return _apply_fitting(table, [record], for_each_row, known, emptied)
-    except UNFIT:
+            return _apply_checked(table, [record], for_each_row, known, dropped_fields)
+    except UNSTORABLE_ERRORS:
         key = key_text(record.key)
         reason = type(error).__name__
         if _must_store.get():
             raise RecordNotStored(Unreadable(record.raw, "", reason, record.as_of)) from None
         save_unreadable(table.name, key, "", reason, record.raw)
-        return ApplyOutcome(unread=1, unread_keys=[key])
+        return ApplyOutcome(unreadable=1, unreadable_keys=[key])
 
 
-def _apply_fitting(
+def _apply_checked(
     table: MirrorTable,
     records: list[MirrorRecord],
     for_each_row: Callable[[MirrorRecord], None],
     known: rows.StoredVersions | None,
-    emptied: list[DroppedField] | None = None,
+    dropped_fields: list[DroppedField] | None = None,
 ) -> ApplyOutcome:
     try:
-        return _apply(table, records, for_each_row, known, emptied)
+        return _apply(table, records, for_each_row, known, dropped_fields)
     except OperationalError as error:
-        # Django files this one with lost connections; it is about a record.
+        # Django maps this error to OperationalError, like lost connections; it is about a record.
         if isinstance(error.__cause__, psycopg.errors.ProgramLimitExceeded):
-            raise _TooLong from error
+            raise _ValueTooLong from error
         raise
 
 
@@ -177,14 +182,14 @@ def _apply(
     records: list[MirrorRecord],
     for_each_row: Callable[[MirrorRecord], None],
     known: rows.StoredVersions | None,
-    emptied: list[DroppedField] | None,
+    dropped_fields: list[DroppedField] | None,
 ) -> ApplyOutcome:
     outcome = ApplyOutcome()
     new: list[MirrorRecord] = []
-    stale: list[MirrorRecord] = []
-    latest = table.latest()
+    outdated: list[MirrorRecord] = []
+    latest = table.max_plausible_version()
     if known is None:
-        known = rows.known(table, [record.key for record in records])
+        known = rows.stored_versions(table, [record.key for record in records])
     with connection.cursor() as cursor:
         for record in records:
             stored = known.get(record.key) if known else None
@@ -193,56 +198,58 @@ def _apply(
             elif stored.digest == rows.content_hash(record, table) and not stored.missing:
                 outcome.unchanged += 1
             elif stored.missing and record.as_of <= stored.missing:
-                outcome.older += 1  # Asked before the service was found to have it no more.
-            elif _newer(record.order, stored.order, latest):
-                stale.append(record)
+                outcome.older += 1  # Requested before the record was found missing.
+            elif _is_newer(record.sort_key, stored.sort_key, latest):
+                outdated.append(record)
             else:
                 outcome.older += 1
-        strange = UnknownValueCounter(table.vocabularies)
-        below: list[list[RowValues]] = [[] for _ in table.children]
-        if new and rows.copied(
-            cursor, table, rows.rows_of(table, new, for_each_row, strange, below, emptied)
+        unknown = UnknownValueCounter(table.vocabularies)
+        child_rows: list[list[RowValues]] = [[] for _ in table.children]
+        if new and rows.copy_new_rows(
+            cursor,
+            table,
+            rows.build_rows(table, new, for_each_row, unknown, child_rows, dropped_fields),
         ):
             outcome.created = new
         else:
-            # Another worker inserted one of them since we looked: let the upsert decide.
-            strange.met.clear()
-            for gathered in below:
+            # Another worker inserted one of them since we read: let the upsert decide.
+            unknown.counts.clear()
+            for gathered in child_rows:
                 gathered.clear()
-            stale += new
-        if stale:
-            if emptied:
-                emptied.clear()
-            fresh_rows = rows.rows_of(table, stale, for_each_row, strange, (), emptied)
-            won = rows.upsert(cursor, table, fresh_rows, latest)
-            outcome.changed = [record for record in stale if record.key in won]
-            outcome.older += len(stale) - len(outcome.changed)
-        for children, fresh in zip(table.children, below, strict=True):
-            rows.bring_children(cursor, children, outcome.changed, fresh, emptied)
-        strange.note(cursor)
+            outdated += new
+        if outdated:
+            if dropped_fields:
+                dropped_fields.clear()
+            fresh_rows = rows.build_rows(table, outdated, for_each_row, unknown, (), dropped_fields)
+            written_keys = rows.upsert(cursor, table, fresh_rows, latest)
+            outcome.changed = [record for record in outdated if record.key in written_keys]
+            outcome.older += len(outdated) - len(outcome.changed)
+        for children, fresh in zip(table.children, child_rows, strict=True):
+            rows.write_children(cursor, children, outcome.changed, fresh, dropped_fields)
+        unknown.save(cursor)
     if outcome.touched:
         clear_unreadable(table.name, (key_text(record.key) for record in outcome.touched))
         for record in outcome.touched:
-            if record.dropped or emptied:
-                dropped = (*record.dropped, *(emptied or ()))
+            if record.dropped or dropped_fields:
+                dropped = (*record.dropped, *(dropped_fields or ()))
                 save_partly_readable(table.name, key_text(record.key), dropped, record.raw)
-        _tell(table, [record.key for record in outcome.touched])
+        _record_change(table, [record.key for record in outcome.touched])
     return outcome
 
 
-def _tell(table: MirrorTable, keys: Sequence[RecordKey]) -> None:
-    """Tell pages that stand open which rows have changed."""
-    join = f"JOIN {rows.keys_as_rows(table)} ON {rows.same_key(table, table.name, 'wanted')}"
-    changes.rows_changed(table.model, join, rows.columns_of(keys), len(keys))
+def _record_change(table: MirrorTable, keys: Sequence[RecordKey]) -> None:
+    """Record for open pages which rows have changed."""
+    join = f"JOIN {rows.unnest_keys(table)} ON {rows.key_condition(table, table.name, 'wanted')}"
+    changes.rows_changed(table.model, join, rows.key_arrays(keys), len(keys))
 
 
-def _newer(one: tuple[Any, ...], other: tuple[Any, ...], latest: datetime | None) -> bool:
-    """Whether one is newer than the other, by their versions, then by when they were asked for."""
+def _is_newer(one: tuple[Any, ...], other: tuple[Any, ...], latest: datetime | None) -> bool:
+    """Return whether `one` is newer: by version, then by the time it was requested."""
     if latest is not None and max(one[0], other[0]) > latest:
         return bool(one[-1] > other[-1])
     return one > other
 
 
-def _in_order(key: RecordKey) -> RecordKey:
-    """Sorts like the database, and faster than comparing UUIDs."""
+def _sortable_key(key: RecordKey) -> RecordKey:
+    """Return a key that sorts like the database, and faster than comparing UUIDs."""
     return tuple([part.int if isinstance(part, UUID) else part for part in key])

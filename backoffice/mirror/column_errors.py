@@ -1,6 +1,6 @@
-"""Rows of one record that PostgreSQL refused: each column is tried by itself.
+"""Find the columns that made PostgreSQL refuse the rows of one record.
 
-Only a record that was refused comes here, so this may be slow.
+This runs only for a refused record, so it may be slow.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from backoffice.mirror.tables import RowValues
 from backoffice.service import DroppedField
 from backoffice.service.json_text import replace_in_text
 
-LONGEST_INDEXED: Final = 2_000
-"""Bytes of a text that an index surely holds (PostgreSQL: a third of a page)."""
+MAX_INDEXED_BYTES: Final = 2_000
+"""Bytes of text that always fit an index entry (PostgreSQL: a third of a page)."""
 RECORD: Final = "record"
 
 
-class NotFitting(ValueError):
-    """A column that the row cannot do without has no usable value."""
+class UnusableValue(ValueError):
+    """A required column has no usable value."""
 
 
-def fit_row(
+def clear_unusable_columns(
     model: type[models.Model], row: RowValues, required: Collection[str]
 ) -> list[DroppedField]:
-    """Empty the columns of `row` whose values do not fit `model`, and return them.
+    """Empty the columns of `row` with values that do not fit `model`, and return those columns.
 
-    Text is mended, where that is enough, without being counted. Raises NotFitting where one of the
-    `required` columns, or one that has no empty value, does not fit.
+    Text that only has unstorable characters is corrected and not returned. Raises UnusableValue if
+    the value of a `required` column, or of one without an empty value, does not fit.
     """
     indexed = _indexed(model)
     fields: dict[str, models.Field[Any, Any]] = {
@@ -48,14 +48,14 @@ def fit_row(
         if not reason:
             continue
         if column in required:
-            raise NotFitting(column)
+            raise UnusableValue(column)
         row[column] = _empty(field)
         dropped.append(DroppedField(f"$.{column}", reason))
     return dropped
 
 
 def _problem(field: models.Field[Any, Any], value: Any, is_indexed: bool) -> str:
-    """What is wrong with a value, in words about types; empty where it fits."""
+    """Describe what is wrong with a value, in terms of types; empty if it fits."""
     if isinstance(field, models.IntegerField):
         low, high = connection.ops.integer_field_range(field.get_internal_type())
         number = value if isinstance(value, int) else None
@@ -75,7 +75,7 @@ def _problem(field: models.Field[Any, Any], value: Any, is_indexed: bool) -> str
             return "Expected text"
         if field.max_length is not None and len(value) > field.max_length:
             return "Text longer than its column"
-        if is_indexed and len(value.encode()) > LONGEST_INDEXED:
+        if is_indexed and len(value.encode()) > MAX_INDEXED_BYTES:
             return "Text longer than an index holds"
     return ""
 
@@ -85,7 +85,7 @@ def _empty(field: models.Field[Any, Any]) -> Any:
         return None
     empty = field.get_default()
     if empty is None:
-        raise NotFitting(field.column)
+        raise UnusableValue(field.column)
     return empty
 
 

@@ -1,4 +1,4 @@
-"""Moments at the ends of the calendar: PostgreSQL keeps them, but Python cannot read them back."""
+"""Dates at the ends of the calendar: PostgreSQL stores them, but Python cannot read them back."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 MARGIN = timedelta(days=1)
-"""More than any time zone is ahead or behind: what is left can be shown in all of them."""
+"""More than the offset of any time zone, so that the rest can be shown in all of them."""
 
 
-def keep_readable(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """Raises OverflowError where one of these columns holds a moment that could not be read back.
+def check_datetime_range(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """Raise OverflowError if a value of these columns could not be read back from PostgreSQL.
 
-    Moments, or their text. All rows of a sync pass here: only the years are looked at first.
+    The values are datetimes or their ISO text. All rows of a sync are checked, so only the years
+    are compared first.
     """
     for column in columns:
         for row in rows:
@@ -26,7 +27,7 @@ def keep_readable(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> 
 
 
 def to_utc_in_range(moment: datetime | None) -> datetime | None:
-    """The same moment in UTC; raises OverflowError where the calendar has no such day."""
+    """Return the same time in UTC; raise OverflowError if Python has no such date."""
     if moment is None:
         return None
     moment = moment.astimezone(UTC)

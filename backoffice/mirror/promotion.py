@@ -1,4 +1,4 @@
-"""Columns made anew from records that are stored already: their meaning changed, not the record."""
+"""Promote columns again from stored records, after a change of the promotion."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from backoffice.mirror.tables import MirrorRecord, MirrorTable, RecordKey
 def already_stored_keys(
     known: rows.StoredVersions, records: Iterable[MirrorRecord], table: MirrorTable
 ) -> set[RecordKey]:
-    """Keys of those facts of which the record is stored already, in whatever reading."""
-    same = set()
+    """Return the keys of records that are stored already, even if promoted differently."""
+    stored_keys = set()
     for record in records:
         stored = known.get(record.key)
         if stored and stored.digest[:-1] == rows.content_hash(record, table)[:-1]:
-            same.add(record.key)
-    return same
+            stored_keys.add(record.key)
+    return stored_keys
 
 
 def promote_again(table: MirrorTable, records: Sequence[MirrorRecord]) -> None:
-    """Write the columns and children of rows anew from their own records, which the caller has
-    read and holds locks on, inside the caller's transaction."""
+    """Rewrite the promoted columns and child rows from the stored records.
+
+    Runs in the caller's transaction; the caller has read the records and holds locks on their rows.
+    """
     with connection.cursor() as cursor:
         for record in records:
             values = {**table.promote(record), "content_hash": rows.content_hash(record, table)}

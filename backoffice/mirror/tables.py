@@ -1,4 +1,4 @@
-"""What goes through the door: facts, and the tables they become."""
+"""Records of the service, and how they become rows of mirrored tables."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from backoffice.service import DroppedField, Record
 RecordKey: TypeAlias = tuple[Any, ...]
 
 RowValues: TypeAlias = dict[str, Any]
-"""A row by column; all rows of a kind have the same columns in the same order."""
+"""Values of a row by column; all rows of a table have the same columns in the same order."""
 
 
 class MirrorRecord(msgspec.Struct, frozen=True, gc=False):
-    """One record as the service gave it.
+    """One record as the service sent it.
 
-    `version` orders facts before `as_of` does (empty where the service gives no version);
-    `digest` is that of the bytes that matter, told from all of `raw` where it is not given;
-    `dropped` is what of the record did not fit its type and is not in `data`.
+    Records are ordered by `version` (empty if the service gives none), then by `as_of`. `digest`
+    is the digest of the relevant bytes, computed from all of `raw` if empty. `dropped` lists the
+    parts of the record that did not fit its type and are not in `data`.
     """
 
     key: RecordKey
@@ -38,7 +38,7 @@ class MirrorRecord(msgspec.Struct, frozen=True, gc=False):
     dropped: tuple[DroppedField, ...] = ()
 
     @property
-    def order(self) -> tuple[Any, ...]:
+    def sort_key(self) -> tuple[Any, ...]:
         return (*self.version, self.as_of)
 
     @classmethod
@@ -58,7 +58,7 @@ class MirrorRecord(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class ChildTable:
-    """Rows below a fact. `replace`: a changed fact brings its whole set; else rows only add up."""
+    """Child rows of a record. `replace`: a changed record replaces them all; else it adds rows."""
 
     model: type[models.Model]
     parent: str
@@ -72,27 +72,27 @@ class ChildTable:
         return self.model._meta.db_table
 
     @cached_property
-    def moments(self) -> tuple[str, ...]:
-        return _moments(self.model)
+    def datetime_columns(self) -> tuple[str, ...]:
+        return _datetime_columns(self.model)
 
 
 @dataclass(frozen=True)
 class MirrorTable:
-    """How facts of one kind become rows.
+    """How records of one type become rows.
 
-    `promote` gives the columns that are read, beside the key. Raising `revision` makes every
+    `promote` returns the promoted columns, without the key. Incrementing `revision` makes every
     stored hash differ, so that the next full sync promotes again. Results are promoted again from
     their stored records, without a sync (`orders.results.ranking.follow_release`).
 
-    `ahead`: how far a version that begins with a moment may lie in the future. One beyond it would
-    hide every change until then, so it decides nothing: the record that was asked for later wins.
+    `max_ahead`: how far a version that begins with a time may lie in the future. A later one would
+    hide every change until then, so it is ignored: the record that was requested later wins.
     """
 
     model: type[Mirrored]
     key: tuple[str, ...]
     promote: Callable[[MirrorRecord], RowValues]
     version: tuple[str, ...] = ()
-    ahead: timedelta | None = None
+    max_ahead: timedelta | None = None
     children: tuple[ChildTable, ...] = ()
     vocabularies: Mapping[str, str] = field(default_factory=dict)
     revision: int = 1
@@ -102,21 +102,21 @@ class MirrorTable:
         return self.model._meta.db_table
 
     @cached_property
-    def moments(self) -> tuple[str, ...]:
-        """Columns of moments that the service gave, not we."""
-        ours = {field.column for field in Mirrored._meta.fields}
-        return tuple(column for column in _moments(self.model) if column not in ours)
+    def datetime_columns(self) -> tuple[str, ...]:
+        """Date and time columns with values of the service, without those of the back office."""
+        own = {field.column for field in Mirrored._meta.fields}
+        return tuple(column for column in _datetime_columns(self.model) if column not in own)
 
     @cached_property
-    def sealed(self) -> list[SealedField]:
+    def encrypted_columns(self) -> list[SealedField]:
         return fields_of(self.model)
 
-    def latest(self) -> datetime | None:
-        """Versions that lie after this moment decide nothing."""
-        return None if self.ahead is None else datetime.now(UTC) + self.ahead
+    def max_plausible_version(self) -> datetime | None:
+        """Return the time after which versions are ignored; None if there is no limit."""
+        return None if self.max_ahead is None else datetime.now(UTC) + self.max_ahead
 
 
-def _moments(model: type[models.Model]) -> tuple[str, ...]:
+def _datetime_columns(model: type[models.Model]) -> tuple[str, ...]:
     fields = model._meta.fields
     return tuple(str(field.column) for field in fields if isinstance(field, models.DateTimeField))
 
@@ -129,9 +129,9 @@ class ApplyOutcome:
     changed: list[MirrorRecord] = field(default_factory=list)
     unchanged: int = 0
     older: int = 0
-    unread: int = 0
-    unread_keys: list[str] = field(default_factory=list)
-    """Of the `unread` ones, so that they can be asked for again."""
+    unreadable: int = 0
+    unreadable_keys: list[str] = field(default_factory=list)
+    """Keys of the unreadable records, so that they can be requested again."""
 
     @property
     def touched(self) -> list[MirrorRecord]:
@@ -142,11 +142,11 @@ class ApplyOutcome:
         self.changed += other.changed
         self.unchanged += other.unchanged
         self.older += other.older
-        self.unread += other.unread
-        self.unread_keys += other.unread_keys
+        self.unreadable += other.unreadable
+        self.unreadable_keys += other.unreadable_keys
         return self
 
 
 def key_text(key: RecordKey) -> str:
-    """A key as it stands on drift, unread records and pages."""
+    """Return a key as text, for drift, unreadable records and pages."""
     return ":".join(map(str, key))

@@ -1,4 +1,4 @@
-"""Values that no vocabulary knows."""
+"""Count values that no vocabulary knows."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ logger = logging.getLogger(__name__)
 
 
 class UnknownValueCounter:
-    """Values that no vocabulary knows, counted; the first column tells where one was met."""
+    """Counts unknown values; the first column of a row identifies the sample record."""
 
-    def __init__(self, words_of: Mapping[str, str]) -> None:
-        self.watched = [
-            (column, words, vocabulary.VOCABULARIES[words]) for column, words in words_of.items()
+    def __init__(self, vocabulary_of_column: Mapping[str, str]) -> None:
+        self.columns = [
+            (column, words, vocabulary.VOCABULARIES[words])
+            for column, words in vocabulary_of_column.items()
         ]
-        self.met: dict[tuple[str, str], tuple[int, str]] = {}
+        self.counts: dict[tuple[str, str], tuple[int, str]] = {}
 
-    def look_at(self, row: RowValues) -> None:
-        for column, words, known in self.watched:
+    def count(self, row: RowValues) -> None:
+        for column, words, known in self.columns:
             value = row[column]
             if value and value not in known and not vocabulary.is_known(words, value):
-                count, sample = self.met.get((words, value), (0, str(next(iter(row.values())))))
-                self.met[words, value] = count + 1, sample
+                count, sample = self.counts.get((words, value), (0, str(next(iter(row.values())))))
+                self.counts[words, value] = count + 1, sample
 
-    def note(self, cursor: CursorWrapper) -> None:
-        for (words, value), (count, sample) in sorted(self.met.items()):
+    def save(self, cursor: CursorWrapper) -> None:
+        for (words, value), (count, sample) in sorted(self.counts.items()):
             if count_unknown_value(cursor, words, value, count, sample):
                 logger.warning("unknown value", extra={"vocabulary": words})
 
@@ -38,9 +39,9 @@ class UnknownValueCounter:
 def count_unknown_value(
     cursor: CursorWrapper, words: str, value: str, count: int, sample: str
 ) -> bool:
-    """Add sightings of a value that vocabulary `words` does not know; True when it is a new one.
+    """Add sightings of a value that vocabulary `words` does not know; return whether it is new.
 
-    `sample` is the key of a record it was met in.
+    `sample` is the key of a record with this value.
     """
     cursor.execute(
         "INSERT INTO backoffice_unknownvalue (vocabulary, value, bucket, sightings, sample_key)"

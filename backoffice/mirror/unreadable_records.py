@@ -1,4 +1,4 @@
-"""Records that could not be read into columns: kept whole, visible, until they can."""
+"""Records that could not be read into columns: kept whole and shown until they can be read."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from backoffice.models import UnreadRecord
 from backoffice.service import DroppedField
 from backoffice.service.json_text import replace_in_text
 
-LONGEST_KEY: Final = 1000
-NAMED: Final = 20
-"""Parts of one record that are named at most."""
+MAX_KEY_BYTES: Final = 1000
+MAX_NAMED_PARTS: Final = 20
+"""How many parts of one record are listed."""
 
 
 def key_from_raw(raw: bytes) -> str:
-    """The id in a record that could not be read into its type, else a digest of it."""
+    """Return the id in an unreadable record, else a digest of the record."""
     try:
         found = msgspec.json.decode(raw)
     except (ValueError, RecursionError):
@@ -32,11 +32,11 @@ def key_from_raw(raw: bytes) -> str:
 def save_unreadable(
     resource: str, key: str, path: str, reason: str, record: bytes, *, is_stored: bool = False
 ) -> bool:
-    """Keep a record that could not be read into columns, whole and visible; False if it is.
+    """Save a record that could not be read into columns; return False if it is saved already.
 
-    `is_stored`: only the parts at `path` were left out.
+    `is_stored`: the record was mirrored, and only the parts at `path` were left out.
     """
-    text, key = _text(record), _storable(key)
+    text, key = _text(record), _storable_key(key)
     held = UnreadRecord.objects.filter(resource=resource, key=key).first()
     if held is not None and held.record == text and held.is_stored == is_stored:
         return False
@@ -61,25 +61,25 @@ def save_unreadable(
 def save_partly_readable(
     resource: str, key: str, dropped: Sequence[DroppedField], record: bytes
 ) -> bool:
-    """Keep a record that was stored but for these parts; False if it is kept already."""
-    paths = ", ".join(part.path for part in dropped[:NAMED])
-    reasons = ", ".join(dict.fromkeys(part.reason for part in dropped[:NAMED]))
-    if len(dropped) > NAMED:
-        paths += f" and {len(dropped) - NAMED} more"
+    """Save a record that was mirrored without these parts; return False if it is saved already."""
+    paths = ", ".join(part.path for part in dropped[:MAX_NAMED_PARTS])
+    reasons = ", ".join(dict.fromkeys(part.reason for part in dropped[:MAX_NAMED_PARTS]))
+    if len(dropped) > MAX_NAMED_PARTS:
+        paths += f" and {len(dropped) - MAX_NAMED_PARTS} more"
     return save_unreadable(resource, key, paths, reasons, record, is_stored=True)
 
 
 def clear_unreadable(resource: str, keys: Iterable[str]) -> None:
-    """These records could be read after all."""
-    unread = UnreadRecord.objects.filter(resource=resource)
-    if unread.exists():
-        unread.filter(key__in=[_storable(key) for key in keys]).delete()
+    """Delete the saved records with these keys, because they could be read now."""
+    unreadable = UnreadRecord.objects.filter(resource=resource)
+    if unreadable.exists():
+        unreadable.filter(key__in=[_storable_key(key) for key in keys]).delete()
 
 
-def _storable(key: str) -> str:
-    """PostgreSQL has no NUL in a text, and no index holds a long one."""
+def _storable_key(key: str) -> str:
+    """Return a key that PostgreSQL can store (no NUL in text) and index (not too long)."""
     plain = key.encode("utf-8", "replace")
-    return _digest(plain) if len(plain) > LONGEST_KEY else _text(plain)
+    return _digest(plain) if len(plain) > MAX_KEY_BYTES else _text(plain)
 
 
 def _text(raw: bytes) -> str:

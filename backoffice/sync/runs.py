@@ -190,7 +190,9 @@ def _process_batches(
     ends = None if seconds is None else time.monotonic() + seconds
     written = time.monotonic()
     counts = _RunCounts()
-    unread = set(UnreadRecord.objects.filter(resource=run.resource).values_list("key", flat=True))
+    unreadable_keys = set(
+        UnreadRecord.objects.filter(resource=run.resource).values_list("key", flat=True)
+    )
     find_missing = synced_list.find_missing(run) if synced_list.find_missing else None
     fetched = in_background(
         synced_list.batches(service, run), waiting=lambda: _update_held(run, **_lease())
@@ -211,11 +213,11 @@ def _process_batches(
                 for item in batch.unreadable:
                     _keep_unreadable(run, item)
                 _schedule_unreadable(synced_list, batch, outcome)
-                if unread:
-                    mirror.clear_unreadable(run.resource, unread & _keys(outcome))
+                if unreadable_keys:
+                    mirror.clear_unreadable(run.resource, unreadable_keys & _keys(outcome))
                 missing = find_missing(batch, is_last) if find_missing is not None else []
                 counts.add(run, batch, outcome, len(missing))
-                wrote = bool(outcome.touched or outcome.unread or batch.unreadable or missing)
+                wrote = bool(outcome.touched or outcome.unreadable or batch.unreadable or missing)
                 if wrote:
                     _report_drift(synced_list, run, outcome, counts)
                 # Without checkpoints a run would start again after each slice: go to the end.
@@ -309,7 +311,7 @@ class _RunCounts:
             "unchanged": outcome.unchanged,
             "older": outcome.older,
             "unseen": unseen,
-            "unreadable": len(batch.unreadable) + outcome.unread,
+            "unreadable": len(batch.unreadable) + outcome.unreadable,
         }.items():
             self.count(run, name, count)
 
@@ -380,7 +382,7 @@ def _schedule_unreadable(
     """
     if not synced_list.lookup_kind:
         return
-    keys = [mirror.key_from_raw(item.raw) for item in batch.unreadable] + outcome.unread_keys
+    keys = [mirror.key_from_raw(item.raw) for item in batch.unreadable] + outcome.unreadable_keys
     ids = {key for key in keys if _is_id(key)}
     if ids:
         schedule_lookups(synced_list.lookup_kind, ids - failing_keys(synced_list.lookup_kind, ids))

@@ -22,7 +22,7 @@ def handle_report_jobs(events: Sequence[Heard]) -> Mapping[str, str] | None:
     outcome = bring(
         [(record, event.user_id) for record, event in zip(records, events, strict=True)]
     )
-    if outcome.unread:
+    if outcome.unreadable:
         raise ValueError("a parsing job does not fit its columns")
     job_ids = {record.data.id for record in records}
     file_strays(job_ids=sorted(job_ids))

@@ -145,7 +145,7 @@ ORDERS = mirror.MirrorTable(
     promote=_order,
     revision=4,
     version=("updated_at", "last_event_id"),
-    ahead=CLOCK_TOLERANCE,
+    max_ahead=CLOCK_TOLERANCE,
     children=(ORDER_EVENTS,),
     vocabularies={
         "status": "order.status",

@@ -196,7 +196,7 @@ def _store(
     records = [MirrorRecord.from_service(r, UUID(key)) for key, r in answers.items()]
     keys = [record.key[0] for record in records]
     lock_patients_of(keys)
-    known = mirror.known(RESULTS, [record.key for record in records], lock=True)
+    known = mirror.stored_versions(RESULTS, [record.key for record in records], lock=True)
     same = {key for (key,) in mirror.already_stored_keys(known, records, RESULTS)}
     before = _contents(_closed_with_new_records(known, same))
     mirror.apply(RESULTS, records, known=known)

@@ -43,7 +43,7 @@ def handle_summaries(events: Sequence[Heard]) -> Mapping[str, str] | None:
         facts.append(
             summary_record(resource, user, event.data, said, event.number, event.received_at)
         )
-    if store_summaries(facts).unread:
+    if store_summaries(facts).unreadable:
         raise ValueError("a summary does not fit its columns")
     return None
 

@@ -214,7 +214,7 @@ def test_what_rests_for_good_or_was_never_seen_is_never_over(step: str) -> None:
 def test_moments_at_the_end_of_the_calendar_hide_no_order() -> None:
     """They are late never, but still stand in their group, which sorts by this moment."""
     far = event(1, "lost", created_at="9998-12-31T23:59:59+00:00")
-    assert apply(ORDERS, told(1, events=[far])).unread == 0
+    assert apply(ORDERS, told(1, events=[far])).unreadable == 0
     held = Order.objects.get().quiet_at
     assert held is not None and held.year == 9000
 
