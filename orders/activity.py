@@ -1,5 +1,4 @@
-"""What happened around a patient, or to one order, in one stream: the service, its sources, and
-people."""
+"""The activity of a patient or of one order: entries of the service, its sources, and staff."""
 
 from __future__ import annotations
 
@@ -20,108 +19,129 @@ from backoffice.team.subjects import Subject
 from orders.models import AppointmentEvent, Order, OrderEvent, OrderMove
 from patients.models import Connection, Insurance, Patient
 
-MOST: Final = 300
-"""Of each kind; so many are shown altogether."""
+MAX_ENTRIES: Final = 300
+"""Most entries read of each kind, and most entries shown in all."""
 MILESTONES: Final = "milestones"
 EVERYTHING: Final = "everything"
 PEOPLE: Final = "people"
 TABS: Final = {MILESTONES: "Milestones", EVERYTHING: "Everything", PEOPLE: "People"}
-SCANS: Final = frozenset({"transit_customer", "out_for_delivery", "transit_lab"})
+DELIVERY_SCANS: Final = frozenset({"transit_customer", "out_for_delivery", "transit_lab"})
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """One entry. Of people it is a change; of the service a status, or words by themselves."""
+class ActivityEntry:
+    """One entry: a change made by staff, a status sent by the service, or a plain text."""
 
     at: datetime
     term: vocabulary.Term | None = None
-    words: str = ""
+    text: str = ""
     raw: str = ""
     detail: str = ""
-    """A `order.status_detail`."""
+    """A value of the vocabulary `order.status_detail`."""
     url: str = ""
-    on: str = ""
-    milestone: bool = True
+    subject_label: str = ""
+    is_milestone: bool = True
     change: Change | None = None
     event_id: int | None = None
-    folded: list[Happening] = field(default_factory=list)
-    """Steps between milestones, of which this is the newest and counts them."""
+    folded_entries: list[ActivityEntry] = field(default_factory=list)
+    """The steps between milestones that this entry, the newest of them, stands for."""
 
     @property
     def day(self) -> date:
         return timezone.localtime(self.at).date()
 
 
-def happened(
-    patient: Patient, show: str, *, by_people: bool, orders: bool, results: bool
-) -> list[Happening]:
-    """Newest first. `by_people`, `orders` and `results` say whether the reader may see those."""
-    found: list[Happening] = []
-    if by_people:
+def patient_activity(
+    patient: Patient, show: str, *, sees_changes: bool, orders: bool, results: bool
+) -> list[ActivityEntry]:
+    """Return the activity of a patient, newest first.
+
+    `sees_changes`, `orders` and `results` say whether the reader may see those.
+    """
+    found: list[ActivityEntry] = []
+    if sees_changes:
         about = Subject("patient", str(patient.pk), patient.pk)
-        changes = changes_of(about, MOST, sees_results=results)
-        found += [Happening(one.at, change=one) for one in changes]
+        changes = changes_of(about, MAX_ENTRIES, sees_results=results)
+        found += [ActivityEntry(one.at, change=one) for one in changes]
     if show != PEOPLE:
-        found += _record(patient)
+        found += _record_entries(patient)
         if orders:
-            found += _orders(patient)
-            found += _moves(patient)
-            found += _visits(patient)
-    return _in_order(found, show)
+            found += _order_entries(patient)
+            found += _order_move_entries(patient)
+            found += _visit_entries(patient)
+    return _sort_and_fold(found, show)
 
 
-def happened_to(
+def order_activity(
     order: Order,
     events: Sequence[OrderEvent],
     show: str,
     *,
     notes: bool,
-    by_people: bool,
+    sees_changes: bool,
     results: bool,
-) -> list[Happening]:
-    """The same of one order, whose events are given, oldest first. Among milestones people have
-    notes and calls; everything they did is asked for. `notes`, `by_people` and `results` say
-    whether the reader may see those."""
+) -> list[ActivityEntry]:
+    """Return the activity of one order, newest first. `events`: its events, oldest first.
+
+    The milestones include notes and calls of staff; the other tabs include every change they made.
+    `notes`, `sees_changes` and `results` say whether the reader may see those.
+    """
     about = Subject("order", str(order.pk), order.user_id)
-    found: list[Happening] = []
+    found: list[ActivityEntry] = []
     if notes and show == MILESTONES:
         for one in said_about(about, sees_results=results):
             change = Change(one.at, one.by, one.outcome or "Note", text=one.text)
-            found.append(Happening(one.at, change=change))
-    elif by_people:
-        changes = changes_of(about, MOST, sees_results=results)
-        found += [Happening(one.at, change=one) for one in changes]
+            found.append(ActivityEntry(one.at, change=change))
+    elif sees_changes:
+        changes = changes_of(about, MAX_ENTRIES, sees_results=results)
+        found += [ActivityEntry(one.at, change=one) for one in changes]
     if show != PEOPLE:
-        found += _newest_shown(_steps(order, events))
+        found += _with_newest_shown(_order_steps(order, events))
         if order.moved_at is not None:
-            found.append(Happening(order.moved_at, words="Moved from another patient"))
-    return _in_order(found, show)
+            found.append(ActivityEntry(order.moved_at, text="Moved from another patient"))
+    return _sort_and_fold(found, show)
 
 
-def _in_order(found: list[Happening], show: str) -> list[Happening]:
+def _sort_and_fold(found: list[ActivityEntry], show: str) -> list[ActivityEntry]:
     newest_first = sorted(found, key=lambda one: one.at, reverse=True)
-    return (_folded(newest_first) if show == MILESTONES else newest_first)[:MOST]
+    return (_fold_steps(newest_first) if show == MILESTONES else newest_first)[:MAX_ENTRIES]
 
 
-def _folded(happenings: Iterable[Happening]) -> list[Happening]:
-    """Steps of a day between milestones as one entry that counts them; one alone stays itself."""
-    found: list[Happening] = []
-    for _, group in groupby(happenings, key=lambda one: (one.milestone, one.day, one.on, one.url)):
+def _fold_steps(entries: Iterable[ActivityEntry]) -> list[ActivityEntry]:
+    """Replace the steps of one day between milestones by one entry that counts them.
+
+    A single step stays as it is.
+    """
+    found: list[ActivityEntry] = []
+    for _, group in groupby(
+        entries, key=lambda one: (one.is_milestone, one.day, one.subject_label, one.url)
+    ):
         some = list(group)
-        if some[0].milestone or len(some) == 1:
+        if some[0].is_milestone or len(some) == 1:
             found += some
             continue
-        scans = all(one.term and one.term.value in SCANS for one in some)
-        words = f"{len(some)} {'delivery scans' if scans else 'steps between'}"
+        scans = all(one.term and one.term.value in DELIVERY_SCANS for one in some)
+        text = f"{len(some)} {'delivery scans' if scans else 'steps between'}"
         first = some[0]
-        found.append(Happening(first.at, words=words, on=first.on, url=first.url, folded=some))
+        found.append(
+            ActivityEntry(
+                first.at,
+                text=text,
+                subject_label=first.subject_label,
+                url=first.url,
+                folded_entries=some,
+            )
+        )
     return found
 
 
-def _steps(order: Order, events: Iterable[OrderEvent]) -> list[Happening]:
-    """Events of one order, given oldest first, each with its words as of then; newest first, as
-    those of one moment stay."""
-    found: list[Happening] = []
+def _order_steps(order: Order, events: Iterable[OrderEvent]) -> list[ActivityEntry]:
+    """Return the events of one order as entries, newest first. `events`: oldest first.
+
+    Each entry uses the status label as of its time. The reversal keeps the order of events that
+    have the same time.
+    """
+    found: list[ActivityEntry] = []
     history: list[str] = []
     family = ""
     for event in events:
@@ -129,12 +149,12 @@ def _steps(order: Order, events: Iterable[OrderEvent]) -> list[Happening]:
         term = vocabulary.order_term(event.low_level_status, order.method, history)
         urgent = term.family in (vocabulary.NEEDS_ACTION, vocabulary.UNKNOWN)
         found.append(
-            Happening(
+            ActivityEntry(
                 event.created_at,
                 term=term,
                 raw=event.status,
                 detail=event.status_detail or "",
-                milestone=urgent or term.family != family,
+                is_milestone=urgent or term.family != family,
                 event_id=event.event_id,
             )
         )
@@ -142,61 +162,63 @@ def _steps(order: Order, events: Iterable[OrderEvent]) -> list[Happening]:
     return found[::-1]
 
 
-def _newest_shown(steps: list[Happening]) -> list[Happening]:
-    """The newest step is how the order stands: it is not folded away, whatever came before it."""
-    return [replace(step, milestone=True) for step in steps[:1]] + steps[1:]
+def _with_newest_shown(steps: list[ActivityEntry]) -> list[ActivityEntry]:
+    """Mark the newest step as a milestone: it is the current status and is never folded."""
+    return [replace(step, is_milestone=True) for step in steps[:1]] + steps[1:]
 
 
-def _orders(patient: Patient) -> Iterable[Happening]:
+def _order_entries(patient: Patient) -> Iterable[ActivityEntry]:
     rows = OrderEvent.objects.filter(order__user=patient.pk).select_related("order")
     rows = rows.only(
         "event_id", "created_at", "status", "low_level_status", "status_detail",
         "order__method", "order__lab_test_name",
     )  # fmt: skip
     events: dict[Order, list[OrderEvent]] = {}
-    newest = rows.order_by("-created_at", "-event_id")[:MOST]
+    newest = rows.order_by("-created_at", "-event_id")[:MAX_ENTRIES]
     for event in sorted(newest, key=lambda event: (event.created_at, event.event_id)):
         events.setdefault(event.order, []).append(event)
     for order, some in events.items():
         url = reverse("orders:detail", args=[order.pk])
-        for step in _steps(order, some):
-            # Its page is where the step can be found.
-            yield replace(step, url=url, on=order.lab_test_name or "Order", event_id=None)
+        for step in _order_steps(order, some):
+            # No event id: the link to the order's page leads to the step.
+            yield replace(
+                step, url=url, subject_label=order.lab_test_name or "Order", event_id=None
+            )
 
 
-def _moves(patient: Patient) -> Iterable[Happening]:
+def _order_move_entries(patient: Patient) -> Iterable[ActivityEntry]:
     about = Q(before=patient.pk) | Q(after=patient.pk)
-    for move in OrderMove.objects.filter(about).order_by("-at")[:MOST]:
-        words = "Order moved to another patient"
+    for move in OrderMove.objects.filter(about).order_by("-at")[:MAX_ENTRIES]:
+        text = "Order moved to another patient"
         if move.after == patient.pk:
-            words = "Order moved here from another patient"
-        yield Happening(move.at, words=words, url=reverse("orders:detail", args=[move.order_id]))
+            text = "Order moved here from another patient"
+        yield ActivityEntry(move.at, text=text, url=reverse("orders:detail", args=[move.order_id]))
 
 
-def _visits(patient: Patient) -> Iterable[Happening]:
+def _visit_entries(patient: Patient) -> Iterable[ActivityEntry]:
     rows = AppointmentEvent.objects.filter(appointment__user=patient.pk)
-    for event in rows.select_related("appointment").order_by("-created_at")[:MOST]:
+    for event in rows.select_related("appointment").order_by("-created_at")[:MAX_ENTRIES]:
         order_id = event.appointment.order_id
-        yield Happening(
+        yield ActivityEntry(
             event.created_at,
             term=vocabulary.term("appointment.event_status", event.status),
             raw=event.status,
             url=reverse("orders:detail", args=[order_id]) if order_id else "",
-            on="Visit",
+            subject_label="Visit",
         )
 
 
-def _record(patient: Patient) -> Iterable[Happening]:
-    yield Happening(patient.created_on, words="Registered at the service")
+def _record_entries(patient: Patient) -> Iterable[ActivityEntry]:
+    yield ActivityEntry(patient.created_on, text="Registered at the service")
     for one in Connection.objects.filter(user=patient.pk).defer("record", "content_hash"):
         url = reverse("patients:devices", args=[patient.pk])
-        yield Happening(one.created_on, words=f"{one.name} connected", url=url)
+        yield ActivityEntry(one.created_on, text=f"{one.name} connected", url=url)
         if one.errored_at:
-            yield Happening(one.errored_at, words=f"{one.name} stopped working", url=url)
+            yield ActivityEntry(one.errored_at, text=f"{one.name} stopped working", url=url)
         if one.missing_since:
-            yield Happening(one.missing_since, words=f"{one.name} no longer connected", url=url)
+            yield ActivityEntry(one.missing_since, text=f"{one.name} no longer connected", url=url)
     for card in Insurance.objects.filter(user=patient.pk).defer("record", "content_hash"):
         url = reverse("patients:insurance", args=[patient.pk])
         name = card.company_name or card.payor_code
-        words = f"{'Primary' if card.is_primary else 'Secondary'} insurance: {name}"
-        yield Happening(card.as_of, words=words, url=url)
+        text = f"{'Primary' if card.is_primary else 'Secondary'} insurance: {name}"
+        yield ActivityEntry(card.as_of, text=text, url=url)

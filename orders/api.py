@@ -249,7 +249,7 @@ class Results(Resource):
 
     def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         items = super()._items(request, rows)
-        unreadable = unreadable_versions.among([item["order_id"] for item in items])
+        unreadable = unreadable_versions.unreadable_among([item["order_id"] for item in items])
         for item in items:
             item["newer_version_unreadable"] = item["order_id"] in unreadable
         return items

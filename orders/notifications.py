@@ -1,7 +1,7 @@
-"""Telling people what became of orders that are theirs: needs action, result in, visit changed.
+"""Notify assignees of changes to their orders: needs action, result in, visit changed.
 
-Nothing is added where orders change. An assignment remembers the state of its order that its
-person knows of; what differs from it now is told, and then remembered, in one transaction.
+Code that changes orders does not know of notifications. An assignment stores the state of its
+order that the assignee knows. One transaction notifies of what differs and stores the new state.
 """
 
 from __future__ import annotations
@@ -15,54 +15,56 @@ from backoffice.core import vocabulary
 from backoffice.models import User
 from backoffice.team import notify
 
-AT_ONCE: Final = 500
+BATCH_SIZE: Final = 500
 CANCELLED: Final = "cancelled"
 
-_CHANGED: Final = """
-    SELECT mine.id, mine.user_id, mine.subject_id, mine.known, now_is.state
-    FROM backoffice_assignment AS mine
+_SELECT_CHANGED_SQL: Final = """
+    SELECT assignment.id, assignment.user_id, assignment.subject_id, assignment.known, now_is.state
+    FROM backoffice_assignment AS assignment
     JOIN orders_order AS o
-        ON o.id = CASE WHEN mine.subject_type = 'order' THEN mine.subject_id::uuid END
+        ON o.id = CASE WHEN assignment.subject_type = 'order' THEN assignment.subject_id::uuid END
     LEFT JOIN LATERAL (
-        SELECT json_build_array(visit.id, visit.status, visit.start_at) AS told
+        SELECT json_build_array(visit.id, visit.status, visit.start_at) AS summary
         FROM orders_appointment AS visit
         WHERE visit.order_id = o.id AND visit.superseded_at IS NULL
         ORDER BY visit.id LIMIT 1
     ) AS visit ON true
     CROSS JOIN LATERAL (
-        SELECT json_build_array(o.last_event_id, o.bucket, visit.told)::text AS state
+        SELECT json_build_array(o.last_event_id, o.bucket, visit.summary)::text AS state
     ) AS now_is
-    WHERE mine.subject_type = 'order' AND mine.known <> now_is.state
-    ORDER BY mine.id
+    WHERE assignment.subject_type = 'order' AND assignment.known <> now_is.state
+    ORDER BY assignment.id
     LIMIT %s
-    FOR UPDATE OF mine SKIP LOCKED
+    FOR UPDATE OF assignment SKIP LOCKED
 """
 
 
-def tell_of_orders() -> int:
-    """Tell whose orders changed since they were last told; how many were told."""
+def notify_order_changes() -> int:
+    """Notify assignees whose orders changed; return how many notifications were created."""
     with transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute(_CHANGED, [AT_ONCE])
+            cursor.execute(_SELECT_CHANGED_SQL, [BATCH_SIZE])
             rows = cursor.fetchall()
         people = User.objects.in_bulk({row[1] for row in rows})
-        told = 0
+        sent = 0
         for _, user_id, order_id, known, state in rows:
-            for kind, about in _news(known, state):
-                told += notify([people[user_id]], kind, "order", order_id, about=about)
+            for kind, about in _notification_kinds(known, state):
+                sent += notify([people[user_id]], kind, "order", order_id, about=about)
         with connection.cursor() as cursor:
             cursor.execute(
-                "UPDATE backoffice_assignment AS mine SET known = seen.state"
+                "UPDATE backoffice_assignment AS assignment SET known = seen.state"
                 " FROM unnest(%s::bigint[], %s::text[]) AS seen (id, state)"
-                " WHERE mine.id = seen.id",
+                " WHERE assignment.id = seen.id",
                 [[row[0] for row in rows], [row[4] for row in rows]],
             )
-    return told
+    return sent
 
 
-def _news(known: str, state: str) -> list[tuple[str, str]]:
-    """Kinds of news between two states, each with what names the occurrence. The first state seen
-    is what the person took: no news."""
+def _notification_kinds(known: str, state: str) -> list[tuple[str, str]]:
+    """Return (notification kind, key of the occurrence) for each change between two states.
+
+    The first state is the one at assignment: it notifies nobody.
+    """
     if not known:
         return []
     before, (event_id, bucket, visit) = json.loads(known), json.loads(state)
@@ -71,13 +73,16 @@ def _news(known: str, state: str) -> list[tuple[str, str]]:
         found.append(("needs-action", f"event {event_id}"))
     if event_id != before[0] and bucket == vocabulary.RESULT_IN:
         found.append(("result-in", f"event {event_id}"))
-    if _moved(before[2], visit):
+    if _is_visit_changed(before[2], visit):
         found.append(("visit-moved", f"visit {json.dumps(visit)}"))
     return found
 
 
-def _moved(before: list[str | None] | None, now: list[str | None] | None) -> bool:
-    """A first visit, or its time when there was none yet, is what somebody waited for."""
+def _is_visit_changed(before: list[str | None] | None, now: list[str | None] | None) -> bool:
+    """Return whether a visit was moved or called off.
+
+    A first visit, or the first time of a visit, is expected and does not count.
+    """
     if before is None or before[1] == CANCELLED:
         return False
     if now is None or now[0] != before[0] or now[1] == CANCELLED:

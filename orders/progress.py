@@ -1,4 +1,4 @@
-"""The way of an order, told for staff: steps done, the present one, steps to come, whose turn."""
+"""The progress of an order: steps done, the current step, steps to come, and whose turn it is."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,18 +52,18 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "on_site_collection": ("ordered", "requisition_created", "draw_completed", "completed"),
 }
-"""Planned steps per method (orders.md 4.1); a method not listed has only its own history."""
+"""Planned steps by method (orders.md 4.1). A method not listed shows only its own history."""
 
-SILENT: Final = {"walk_in_test": frozenset({"draw_completed", "delivered_to_lab"})}
-"""Steps an order takes that the service does not announce for its method (orders.md 4): known to be
-done from the first word of the lab, and no earlier."""
+UNANNOUNCED_STEPS: Final = {"walk_in_test": frozenset({"draw_completed", "delivered_to_lab"})}
+"""Steps that the service does not announce for a method (orders.md 4). They count as done once the
+lab has sent its first status, and no earlier."""
 
-_LAB_SPOKE: Final = frozenset(
+_LAB_STATUSES: Final = frozenset(
     {"partial_results", "completed", "corrected", "redraw_available", "sample_error"}
 )
-"""Statuses that say that a lab had the sample."""
+"""Statuses which prove that a lab had the sample."""
 
-MOMENTS: Final = frozenset(
+MOMENTARY_STATUSES: Final = frozenset(
     {
         "ordered",
         "appointment_pending",
@@ -74,10 +74,10 @@ MOMENTS: Final = frozenset(
         "corrected",
     }
 )
-"""What happened once and does not last: so long ago, not for so long."""
+"""Statuses of a moment: the page says "3 d ago", not "for 3 d"."""
 
 DONE, NOW, SKIPPED, DETOUR, TO_COME = "done", "now", "skipped", "detour", "to-come"
-SPOKEN: Final = {
+STATE_LABELS: Final = {
     DONE: "done",
     NOW: "current",
     SKIPPED: "skipped",
@@ -86,12 +86,12 @@ SPOKEN: Final = {
 }
 
 _NO_RESULT: Final = frozenset({"redraw_available", "sample_error"})
-"""Statuses after which this order brings no result, whatever its rough status says."""
+"""Statuses after which this order brings no result, whatever its high-level status says."""
 
 
 @dataclass(slots=True)
-class Node:
-    """One step on the journey line."""
+class ProgressStep:
+    """One step on the progress line of an order."""
 
     status: str
     state: str
@@ -107,41 +107,43 @@ class Node:
         return {DONE: "tick", SKIPPED: "dot"}.get(self.state, "ring")
 
     @property
-    def spoken(self) -> str:
-        return SPOKEN[self.state]
+    def state_label(self) -> str:
+        return STATE_LABELS[self.state]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """The answer to "where is it?": what is, since when, whether that is usual, who is next.
+class OrderTurn:
+    """The answer to "where is it?": the current step, since when, the usual time, who is next.
 
-    `usual` says what is usual and how we know, as a sentence; empty where nothing is expected.
-    `handled`: somebody did our part, so it is not our turn until there is news. `signed`: somebody
-    signed the result that is in.
+    `usual_text` states the usual time as a sentence; it is empty where nothing is expected.
+    `source` says where the usual time comes from. `is_handled`: staff did our part, so it is not
+    our turn until the order changes. `is_signed`: the result was signed.
     """
 
     term: Term
     since: datetime | None
-    rested: timedelta | None
-    over: timedelta | None
-    usual: str
+    time_in_step: timedelta | None
+    overdue_by: timedelta | None
+    usual_text: str
     source: str = ""
-    most: timedelta | None = None
-    handled: bool = False
-    signed: bool = False
+    usual_limit: timedelta | None = None
+    is_handled: bool = False
+    is_signed: bool = False
 
     @property
-    def dwell(self) -> str:
-        """`9 d, usual 6 d`: beside the present step of the journey."""
-        if self.rested is None or not (self.term.turn or self.usual):
+    def time_in_step_text(self) -> str:
+        """Return "9 d, usual 6 d", shown beside the current step."""
+        if self.time_in_step is None or not (self.term.turn or self.usual_text):
             return ""
-        return span(self.rested) + (f", usual {span(self.most)}" if self.most else "")
+        return format_duration(self.time_in_step) + (
+            f", usual {format_duration(self.usual_limit)}" if self.usual_limit else ""
+        )
 
     @property
-    def whose(self) -> str:
-        if self.handled and self.term.turn == vocabulary.US:
+    def turn_text(self) -> str:
+        if self.is_handled and self.term.turn == vocabulary.US:
             return ""
-        if self.signed and self.term.family == vocabulary.RESULT_IN:
+        if self.is_signed and self.term.family == vocabulary.RESULT_IN:
             return "Signed: nothing is left to do."
         return {
             vocabulary.US: "Our turn.",
@@ -151,22 +153,34 @@ class Turn:
 
     @property
     def sentence(self) -> str:
-        """`Kit with patient for 9 d. Usual up to 6 d for this kit. 3 d over. Our turn.`"""
+        """Return "Kit with patient for 9 d. Usual up to 6 d for this kit. 3 d over. Our turn."."""
         resting = self.term.turn or self.term.family == vocabulary.UNKNOWN
-        told = self.term.label
-        if self.rested is not None and resting:
-            past = self.term.family == vocabulary.NEEDS_ACTION or self.term.value in MOMENTS
-            if self.rested < timedelta(minutes=1):
-                told += ", just now"
+        last_shown = self.term.label
+        if self.time_in_step is not None and resting:
+            past = (
+                self.term.family == vocabulary.NEEDS_ACTION or self.term.value in MOMENTARY_STATUSES
+            )
+            if self.time_in_step < timedelta(minutes=1):
+                last_shown += ", just now"
             else:
-                told += f", {span(self.rested)} ago" if past else f" for {span(self.rested)}"
-        # What wants somebody at once is over as long as it is there.
-        late = f"{span(self.over)} over." if self.over and self.over != self.rested else ""
-        return " ".join(part for part in (f"{told}.", self.usual, late, self.whose) if part)
+                last_shown += (
+                    f", {format_duration(self.time_in_step)} ago"
+                    if past
+                    else f" for {format_duration(self.time_in_step)}"
+                )
+        # A step that needs action at once is overdue from its first moment.
+        late = (
+            f"{format_duration(self.overdue_by)} over."
+            if self.overdue_by and self.overdue_by != self.time_in_step
+            else ""
+        )
+        return " ".join(
+            part for part in (f"{last_shown}.", self.usual_text, late, self.turn_text) if part
+        )
 
 
-def span(length: timedelta) -> str:
-    """`3 d`, `5 h`, `12 min`."""
+def format_duration(length: timedelta) -> str:
+    """Return a length of time as "3 d", "5 h" or "12 min"."""
     minutes = int(length.total_seconds() // 60)
     if minutes >= 2 * 24 * 60:
         return f"{minutes // (24 * 60)} d"
@@ -175,25 +189,25 @@ def span(length: timedelta) -> str:
     return f"{max(minutes, 0)} min"
 
 
-def turn_of(
+def order_turn(
     order: Order, events: Sequence[OrderEvent], now: datetime, measured: UsualTime | None = None
-) -> Turn:
-    """Whose turn it is; `events` oldest first, `measured` what is known of this step here."""
+) -> OrderTurn:
+    """Return whose turn it is. `events`: oldest first; `measured`: the usual time of this step."""
     history = [event.low_level_status for event in events]
     item = vocabulary.order_term(order.low_level_status, order.method, history)
     since = order.last_event_at
     if since is None:
-        return Turn(item, None, None, None, "")
-    rested = max(now - since, timedelta(0))
+        return OrderTurn(item, None, None, None, "")
+    time_in_step = max(now - since, timedelta(0))
     if order.activate_by and order.low_level_status == "ordered" and order.activate_by > now.date():
-        return Turn(item, since, None, None, "")
-    quiet = quiet_at_of(order)
-    over = now - quiet if quiet and now > quiet else None
-    return Turn(item, since, rested, over, *_usual(order, item, measured))
+        return OrderTurn(item, since, None, None, "")
+    quiet = order_quiet_at(order)
+    overdue_by = now - quiet if quiet and now > quiet else None
+    return OrderTurn(item, since, time_in_step, overdue_by, *_usual_time(order, item, measured))
 
 
-def quiet_at_of(order: Order) -> datetime | None:
-    """As it stands on the row; told anew for a row that is older than the column."""
+def order_quiet_at(order: Order) -> datetime | None:
+    """Return `quiet_at` of the row; compute it for rows that are older than the column."""
     return order.quiet_at or limits.quiet_at(
         order.low_level_status,
         order.method,
@@ -204,27 +218,31 @@ def quiet_at_of(order: Order) -> datetime | None:
     )
 
 
-def _usual(
+def _usual_time(
     order: Order, item: Term, measured: UsualTime | None
 ) -> tuple[str, str, timedelta | None]:
-    """What is usual in this step, where we have that from, and the time itself."""
+    """Return the usual time of this step as a sentence, its source, and the time itself."""
     low = order.low_level_status
     if low == limits.BOOKED or (low == "delivered_to_lab" and order.expected_result_by_date):
         return "", "", None
     samples = measured.samples if measured is not None else 0
-    if measured is not None and samples >= limits.ENOUGH and limits.is_learned(low):
-        most = limits.whole(timedelta(seconds=measured.p90_seconds))
-        half = limits.whole(timedelta(seconds=measured.p50_seconds))
-        source = f"Learned from {samples:,} of our orders: half took up to {span(half)}."
-        return f"Usual up to {span(most)} {_like(order, item)}.", source, most
+    if measured is not None and samples >= limits.MIN_SAMPLES and limits.has_usual_time(low):
+        usual_limit = limits.round_up(timedelta(seconds=measured.p90_seconds))
+        half = limits.round_up(timedelta(seconds=measured.p50_seconds))
+        source = f"Learned from {samples:,} of our orders: half took up to {format_duration(half)}."
+        return (
+            f"Usual up to {format_duration(usual_limit)} {_comparison_text(order, item)}.",
+            source,
+            usual_limit,
+        )
     fixed = item.quiet_after
     if fixed:
-        working = " of working time" if limits.in_working_days(low, order.method) else ""
-        if not limits.is_learned(low):
-            return f"Usual up to {span(fixed)}{working}.", "", fixed
+        working = " of working time" if limits.counts_working_days(low, order.method) else ""
+        if not limits.has_usual_time(low):
+            return f"Usual up to {format_duration(fixed)}{working}.", "", fixed
         return (
-            f"Usual up to {span(fixed)}{working} (default).",
-            f"No history yet: {samples} of the {limits.ENOUGH} orders it takes to learn from.",
+            f"Usual up to {format_duration(fixed)}{working} (default).",
+            f"No history yet: {samples} of the {limits.MIN_SAMPLES} orders it takes to learn from.",
             fixed,
         )
     if item.family == vocabulary.UNKNOWN:
@@ -232,43 +250,45 @@ def _usual(
     return "", "", None
 
 
-def _like(order: Order, item: Term) -> str:
+def _comparison_text(order: Order, item: Term) -> str:
     if item.family == vocabulary.AT_LAB:
         return "at this lab"
     return "for this kit" if order.method == "testkit" else "for orders like this"
 
 
-def journey(order: Order, events: Sequence[OrderEvent], booked: bool = False) -> list[Node]:
-    """The steps of an order; `events` oldest first. `booked`: a visit stands."""
+def progress_steps(
+    order: Order, events: Sequence[OrderEvent], booked: bool = False
+) -> list[ProgressStep]:
+    """Return the steps of an order. `events`: oldest first; `booked`: a visit is booked."""
     history = [vocabulary.canonical("order.low_level_status", e.low_level_status) for e in events]
-    steps = _plan(order.method, history, booked)
+    steps = _planned_steps(order.method, history, booked)
     last = len(events) - 1
     latest = {status: index for index, status in enumerate(history)}
-    spoke = next((index for index, status in enumerate(history) if status in _LAB_SPOKE), None)
-    silent = SILENT.get(order.method, frozenset()) if spoke is not None else frozenset()
-    reached = max(
+    spoke = next((index for index, status in enumerate(history) if status in _LAB_STATUSES), None)
+    silent = UNANNOUNCED_STEPS.get(order.method, frozenset()) if spoke is not None else frozenset()
+    last_reached = max(
         (steps.index(status) for status in {*latest, *silent} if status in steps), default=-1
     )
 
-    nodes: list[Node] = []
-    told = -1
+    nodes: list[ProgressStep] = []
+    last_shown = -1
     for position, status in enumerate(steps):
         index = latest.get(status)
         if index is not None:
-            nodes += _detours(order, events, history, steps, told + 1, index)
-            told = max(told, index)
-            nodes.append(_node(order, events, history, index, NOW if index == last else DONE))
+            nodes += _detour_steps(order, events, history, steps, last_shown + 1, index)
+            last_shown = max(last_shown, index)
+            nodes.append(_event_step(order, events, history, index, NOW if index == last else DONE))
         elif spoke is not None and status in silent:
-            nodes += _detours(order, events, history, steps, told + 1, spoke)
-            told = max(told, spoke - 1)
-            nodes.append(Node(status, DONE, _term(status, order, history)))
-        elif position < reached:
-            nodes.append(Node(status, SKIPPED, _term(status, order, history)))
-    nodes += _detours(order, events, history, steps, told + 1, len(events))
-    if not is_over(order):
+            nodes += _detour_steps(order, events, history, steps, last_shown + 1, spoke)
+            last_shown = max(last_shown, spoke - 1)
+            nodes.append(ProgressStep(status, DONE, _term(status, order, history)))
+        elif position < last_reached:
+            nodes.append(ProgressStep(status, SKIPPED, _term(status, order, history)))
+    nodes += _detour_steps(order, events, history, steps, last_shown + 1, len(events))
+    if not is_finished(order):
         nodes += [
-            Node(status, TO_COME, _term(status, order, history))
-            for status in steps[reached + 1 :]
+            ProgressStep(status, TO_COME, _term(status, order, history))
+            for status in steps[last_reached + 1 :]
             if status not in latest
         ]
         if nodes and nodes[-1].status == "completed":
@@ -276,19 +296,19 @@ def journey(order: Order, events: Sequence[OrderEvent], booked: bool = False) ->
     return nodes
 
 
-def _plan(method: str, history: Sequence[str], booked: bool) -> tuple[str, ...]:
+def _planned_steps(method: str, history: Sequence[str], booked: bool) -> tuple[str, ...]:
     if method == "testkit" and {"awaiting_registration", "registered"} & set(history):
         return _REGISTRABLE_KIT
     steps = STEPS.get(method, ())
-    if method == "walk_in_test" and not (booked or _booking(history)):
+    if method == "walk_in_test" and not (booked or _has_booking(history)):
         steps = tuple(step for step in steps if step != "appointment_scheduled")
     if "requisition_bypassed" in history:
         return tuple("requisition_bypassed" if s == "requisition_created" else s for s in steps)
     return steps
 
 
-def _booking(history: Sequence[str]) -> bool:
-    """Whether an appointment was made, or is being made: a walk-in needs none."""
+def _has_booking(history: Sequence[str]) -> bool:
+    """Return whether an appointment was made or is being made. A walk-in needs none."""
     return "appointment_scheduled" in history or history[-1:] == ["appointment_pending"]
 
 
@@ -296,36 +316,36 @@ def _term(status: str, order: Order, history: Sequence[str]) -> Term:
     return vocabulary.order_term(status, order.method, history)
 
 
-def _node(
+def _event_step(
     order: Order, events: Sequence[OrderEvent], history: Sequence[str], index: int, state: str
-) -> Node:
+) -> ProgressStep:
     status = history[index]
     seen = history[: index + 1]
     event = events[index]
-    return Node(
+    return ProgressStep(
         status, state, _term(status, order, seen), at=event.created_at, event_id=event.event_id
     )
 
 
-def _detours(
+def _detour_steps(
     order: Order,
     events: Sequence[OrderEvent],
     history: Sequence[str],
     steps: Sequence[str],
     start: int,
     end: int,
-) -> list[Node]:
-    """Events between two planned steps that are no planned steps themselves."""
+) -> list[ProgressStep]:
+    """Return the events between two planned steps that are not planned steps themselves."""
     last = len(events) - 1
     return [
-        _node(order, events, history, index, NOW if index == last else DETOUR)
+        _event_step(order, events, history, index, NOW if index == last else DETOUR)
         for index in range(start, end)
         if history[index] not in steps
     ]
 
 
-def is_over(order: Order) -> bool:
-    """True when no planned step can follow: closed, result in, or failed for good."""
+def is_finished(order: Order) -> bool:
+    """Return whether no planned step can follow: closed, result in, or failed for good."""
     if order.bucket in (CLOSED, RESULT_IN):
         return True
     failed = order.status == "failed" or order.low_level_status in _NO_RESULT

@@ -8,10 +8,10 @@ from orders import status_groups
 from orders.commands import COMMANDS
 from orders.documents import printing
 from orders.models import OrderDraft
-from orders.notifications import tell_of_orders
-from orders.order_list.definition import ORDERS
+from orders.notifications import notify_order_changes
+from orders.order_list.definition import ORDER_LIST
 from orders.results import queue, ranking
-from orders.results.escalation import tell_of_criticals
+from orders.results.escalation import escalate_criticals
 from orders.sync import CHANGES, LOOKUP_TYPES, SWEEP
 from orders.today import counts
 from orders.turnaround.measurement import measure_when_due
@@ -53,36 +53,36 @@ def measure_usual_times() -> None:
 
 @shared_task
 def tell() -> None:
-    tell_of_orders()
-    tell_of_criticals()
+    notify_order_changes()
+    escalate_criticals()
 
 
 @shared_task
 def add_up() -> None:
     counts.fold()
-    queue.add_up()
+    queue.fold_tally()
 
 
 @shared_task
 def follow_decisions() -> None:
-    status_groups.follow()
-    ranking.follow()
+    status_groups.apply_decisions()
+    ranking.apply_decisions()
 
 
 @shared_task
 def follow_release() -> None:
-    ranking.follow_release()
+    ranking.reread_open_results()
 
 
 @shared_task
 def follow_release_later() -> None:
-    ranking.follow_release_later()
+    ranking.reread_closed_results()
 
 
 @shared_task
 def check_counts() -> None:
-    counts.mend()
-    counts.forget_old()
+    counts.repair()
+    counts.delete_old_activity()
 
 
 @shared_task
@@ -98,4 +98,4 @@ def print_documents() -> None:
 
 @shared_task
 def work_on_lists() -> None:
-    bulk.work([ORDERS])
+    bulk.work([ORDER_LIST])

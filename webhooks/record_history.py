@@ -15,7 +15,7 @@ from uuid import UUID
 
 from backoffice.core.urls import uuid_in
 from orders.models import Appointment, Order, OrderMove, Result, ResultVersion
-from orders.results.differences import Line, lines_by_marker
+from orders.results.differences import ResultLine, lines_by_marker
 from webhooks import payloads, record_fields
 from webhooks.event_rows import EventRow
 from webhooks.models import Event
@@ -272,7 +272,7 @@ def _compare_results(at_moment: Values, now: Values) -> tuple[list[FieldRow], in
     return rows, 0
 
 
-def _marker_value(line: Line | None) -> DisplayedValue:
+def _marker_value(line: ResultLine | None) -> DisplayedValue:
     """Return a marker in one line: value, unit, flag, range, notes of the lab."""
     if line is None:
         return EMPTY

@@ -1,4 +1,4 @@
-"""The two clocks of a visit: that of the draw first, the staff member's beside it."""
+"""The two times of a visit: in the zone of the draw, and in the staff member's zone beside it."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from orders.visit_zones import VisitZone
 
 
 @dataclass(slots=True)
-class Clocks:
-    """A start as the wall says it there and here."""
+class VisitClocks:
+    """The start of a visit as local time of the draw and of the staff member."""
 
-    there: datetime
-    here: datetime
+    draw_time: datetime
+    staff_time: datetime
     note: str = ""
-    """Where the zone of the draw was not given: how it was chosen."""
+    """How the zone of the draw was chosen, where the service gave none."""
 
     @property
     def time(self) -> str:
-        return hour(self.there)
+        return hour(self.draw_time)
 
     @property
     def zone(self) -> str:
-        return zone_name(self.there)
+        return zone_name(self.draw_time)
 
     @property
-    def differ(self) -> bool:
-        return self.there.utcoffset() != self.here.utcoffset()
+    def are_different(self) -> bool:
+        return self.draw_time.utcoffset() != self.staff_time.utcoffset()
 
     @property
-    def yours(self) -> str:
-        """`10:00 EST`, with the day where it is another one; empty where both say the same."""
-        if not self.differ:
+    def staff_text(self) -> str:
+        """Return "10:00 EST", with the weekday if the day differs; empty if both times agree."""
+        if not self.are_different:
             return ""
         day = ""
-        if self.here.date() != self.there.date():
-            day = f"{weekday(self.here)}, "
-        return f"{day}{hour(self.here)} {zone_name(self.here)}"
+        if self.staff_time.date() != self.draw_time.date():
+            day = f"{weekday(self.staff_time)}, "
+        return f"{day}{hour(self.staff_time)} {zone_name(self.staff_time)}"
 
 
-def clocks(start: datetime, zone: VisitZone, here: tzinfo) -> Clocks:
-    """A start in the draw's zone, and in the one of the staff member who asks."""
-    return Clocks(start.astimezone(zone.zone), start.astimezone(here), zone.note)
+def visit_clocks(start: datetime, zone: VisitZone, staff_zone: tzinfo) -> VisitClocks:
+    """Return a start in the zone of the draw and in the zone of the staff member."""
+    return VisitClocks(start.astimezone(zone.zone), start.astimezone(staff_zone), zone.note)

@@ -1,4 +1,4 @@
-"""The filters of the appointment pages, and the visits that they leave."""
+"""The filters of the appointment pages, and the visits that match them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ TABS: Final[dict[str, tuple[str, Sort]]] = {
     "requested": ("Requested, no time yet", Sort(("as_of", "id"))),
     "past": ("Past", Sort(BY_DAY, descending=True)),
 }
-"""Tab to its name and order. A request has no time of its own: the longest unchanged is first."""
+"""Tabs with their label and sort. A requested visit has no time: the longest unchanged is first."""
 
-OVER: Final = ("cancelled", "completed")
-MOST_MINE: Final = 1_000
+ENDED_STATUSES: Final = ("cancelled", "completed")
+MAX_ASSIGNMENTS: Final = 1_000
 
 
 class DayField(forms.CharField):
-    """A calendar day of the draw: it has no zone of its own."""
+    """A calendar day in the zone of the draw."""
 
     widget = forms.DateInput(attrs={"type": "date"})
 
@@ -48,17 +48,20 @@ class DayField(forms.CharField):
         return found
 
 
-class Providers(AnyChoice):
-    """Those of whom there are visits."""
+class ProviderField(AnyChoice):
+    """A choice among the providers that have visits."""
 
     def __init__(self) -> None:
         super().__init__(
-            choices=providers, required=False, label="Provider", widget=forms.CheckboxSelectMultiple
+            choices=provider_choices,
+            required=False,
+            label="Provider",
+            widget=forms.CheckboxSelectMultiple,
         )
 
 
-def providers() -> list[tuple[str, str]]:
-    """Every provider once, by jumps through the index `appointment_of_provider`."""
+def provider_choices() -> list[tuple[str, str]]:
+    """Return every provider once, by one lookup each in the index `appointment_of_provider`."""
     with prepared_queries.cursor() as cursor:
         cursor.execute(
             """
@@ -78,11 +81,11 @@ def providers() -> list[tuple[str, str]]:
 
 
 class AppointmentFilters(forms.Form):
-    """Filters of all pages; days are days of the draw's own calendar."""
+    """Filters of all appointment pages. Days are calendar days in the zone of the draw."""
 
     type = OpenChoices("appointment.type", label="Type")
     status = OpenChoices("appointment.status", label="Status")
-    provider = Providers()
+    provider = ProviderField()
     site = forms.CharField(required=False, max_length=100, label="Site")
     city = forms.CharField(required=False, max_length=100, label="City")
     state = forms.CharField(
@@ -105,7 +108,10 @@ class AppointmentFilters(forms.Form):
         self.user = user
 
     def clean(self) -> None:
-        """A home draw is where the patient lives: who may not see that may not ask for it."""
+        """Reject filters on place for users who may not see patients.
+
+        The place of a home draw is the patient's address.
+        """
         for name in self.PLACE:
             if not self.by_name and self.cleaned_data.get(name):
                 self.add_error(name, "Your role does not show who a patient is.")
@@ -114,7 +120,7 @@ class AppointmentFilters(forms.Form):
     def clean_state(self) -> str:
         return str(self.cleaned_data["state"]).strip().upper()
 
-    def apply(self, rows: QuerySet[Appointment]) -> QuerySet[Appointment]:
+    def filter_appointments(self, rows: QuerySet[Appointment]) -> QuerySet[Appointment]:
         given = self.cleaned_data
         rows = rows.filter(superseded_at=None)
         plain: dict[str, Any] = {
@@ -131,44 +137,48 @@ class AppointmentFilters(forms.Form):
         if plain["provider_id"]:
             rows = rows.filter(type="patient_service_center")
         if given.get("mine"):
-            ids = self._mine()
+            ids = self._assigned_ids()
             mine = Q(pk__in=ids["appointment"]) | Q(order_id__in=ids["order"])
             rows = rows.filter(mine | Q(user_id__in=ids["patient"]))
         return rows
 
-    def apply_to_orders(self, rows: QuerySet[Order]) -> QuerySet[Order]:
-        """Of orders without a visit there is less to ask for."""
+    def filter_orders(self, rows: QuerySet[Order]) -> QuerySet[Order]:
+        """Filter orders without a visit: only type and assignee apply."""
         types = self.cleaned_data.get("type")
         if types:
-            rows = rows.filter(method__in=methods_of(types))
+            rows = rows.filter(method__in=order_methods(types))
         if self.cleaned_data.get("mine"):
-            ids = self._mine()
+            ids = self._assigned_ids()
             rows = rows.filter(Q(pk__in=ids["order"]) | Q(user_id__in=ids["patient"]))
         return rows
 
-    def shown(self, rows: QuerySet[Appointment], tab: str, now: datetime) -> QuerySet[Appointment]:
-        """Rows of a tab. Visits called off are shown only when their status is asked for."""
+    def rows_of_tab(
+        self, rows: QuerySet[Appointment], tab: str, now: datetime
+    ) -> QuerySet[Appointment]:
+        """Return the rows of a tab. Canceled visits need the status filter."""
         if not self.cleaned_data.get("status"):
             rows = rows.exclude(status="cancelled")
         if tab == "requested":
             rows = rows.filter(start_at=None)
-            return rows if self.cleaned_data.get("status") else rows.exclude(status__in=OVER)
+            return (
+                rows if self.cleaned_data.get("status") else rows.exclude(status__in=ENDED_STATUSES)
+            )
         today = timezone.localdate(now)
         if tab == "today":
             return rows.filter(draw_day=today)
-        # The days around today are named too, so that the index of days is begun where they are.
+        # The condition on the day lets the scan of the index by day begin near today.
         if tab == "upcoming":
             return rows.filter(start_at__gte=now, draw_day__gte=today - timedelta(days=2))
         return rows.filter(start_at__lt=now, draw_day__lte=today + timedelta(days=2))
 
-    def of_day(self, rows: QuerySet[Appointment], day: date) -> QuerySet[Appointment]:
-        """Visits of one day, called off ones only where their status is asked for."""
+    def rows_of_day(self, rows: QuerySet[Appointment], day: date) -> QuerySet[Appointment]:
+        """Return the visits of one day. Canceled visits need the status filter."""
         if not self.cleaned_data.get("status"):
             rows = rows.exclude(status="cancelled")
         return rows.filter(draw_day=day)
 
     def chips(self) -> list[dict[str, str]]:
-        """Filters in force, in words."""
+        """Return the active filters with their labels."""
         found = []
         for name in ("type", "status", "provider"):
             for value in self.cleaned_data.get(name) or ():
@@ -186,22 +196,24 @@ class AppointmentFilters(forms.Form):
             found.append({"name": "mine", "value": self.data["mine"], "label": "Mine"})
         return found
 
-    def _mine(self) -> dict[str, list[str]]:
-        """Ids of what this person works on, by kind: one query."""
+    def _assigned_ids(self) -> dict[str, list[str]]:
+        """Return the ids of the records assigned to this user, by subject type: one query."""
         found: dict[str, list[str]] = {"appointment": [], "order": [], "patient": []}
         rows = Assignment.objects.filter(user=self.user, subject_type__in=list(found))
-        for kind, key in rows.order_by("-at").values_list("subject_type", "subject_id")[:MOST_MINE]:
+        for kind, key in rows.order_by("-at").values_list("subject_type", "subject_id")[
+            :MAX_ASSIGNMENTS
+        ]:
             found[kind].append(key)
         return found
 
 
-def methods_of(types: Sequence[str]) -> list[str]:
-    """Methods of orders whose draws are of these types."""
+def order_methods(types: Sequence[str]) -> list[str]:
+    """Return the order methods that belong to these appointment types."""
     return [method for method, kind in TYPE_OF_METHOD.items() if kind in types]
 
 
-def visits_of(tab: str, now: datetime, *, by_name: bool) -> QuerySet[Appointment]:
-    """What a tab of the list shows when nothing narrows it."""
+def tab_appointments(tab: str, now: datetime, *, by_name: bool) -> QuerySet[Appointment]:
+    """Return the visits of a tab without any filter."""
     form = AppointmentFilters({}, by_name=by_name)
     form.is_valid()
-    return form.shown(form.apply(Appointment.objects.defer("record")), tab, now)
+    return form.rows_of_tab(form.filter_appointments(Appointment.objects.defer("record")), tab, now)

@@ -1,4 +1,4 @@
-"""Visits as HTML, in Python and not in templates: a day by site has hundreds."""
+"""Render visits as HTML, in Python and not in templates: a day by site has hundreds of them."""
 
 from __future__ import annotations
 
@@ -21,32 +21,34 @@ from backoffice.templatetags.ui import (
     when,
     words,
 )
-from orders.appointments.rows import Site, Visit
+from orders.appointments.rows import AppointmentRow, AppointmentSite
 from orders.scheduling.rules import without_time
 
-Acting = tuple[Visit, dict[str, Any]]
-"""A visit, with what may be done about it (`rows.actions`)."""
+RowWithActions = tuple[AppointmentRow, dict[str, Any]]
+"""A visit and its actions (`rows.row_actions`)."""
 
 
-def list_rows(rows: Iterable[Acting], tab: str, today: date, sees_names: bool) -> str:
-    """The list by day: a heading stands before the first visit of each."""
-    drawn, heading = [], None
-    for visit, acts in rows:
+def list_rows(rows: Iterable[RowWithActions], tab: str, today: date, sees_names: bool) -> str:
+    """Render the list by day, with a heading before the first visit of each day."""
+    rows_html, heading = [], None
+    for visit, actions in rows:
         if visit.day != heading:
             heading = visit.day
-            drawn.append(_heading(heading, today) if heading else "")
-        drawn.append(
+            rows_html.append(_day_heading(heading, today) if heading else "")
+        rows_html.append(
             f'<tr>\n<td class="nowrap" data-label="Time"><span>{_time(visit, tab)}</span></td>\n'
-            f"{who(visit, sees_names)}\n"
+            f"{patient_cell(visit, sees_names)}\n"
             f'<td data-label="Status"><span>{_status(visit)}</span></td>\n'
             f'<td data-label="Where"><span>{_where(visit, sees_names)}</span></td>\n'
-            f'{_test(visit)}\n<td class="tight end">{_acts(acts)}</td>\n</tr>\n'
+            f'{_test(visit)}\n<td class="tight end">{_actions_menu(actions)}</td>\n</tr>\n'
         )
-    return "".join(drawn)
+    return "".join(rows_html)
 
 
-def day_by_site(groups: Iterable[tuple[Site, Sequence[Acting]]], sees_names: bool) -> str:
-    """A section for each site of a day."""
+def site_sections(
+    groups: Iterable[tuple[AppointmentSite, Sequence[RowWithActions]]], sees_names: bool
+) -> str:
+    """Render a section for each site of a day."""
     return "\n".join(
         f'<section class="card gap" aria-labelledby="site-{number}"><header>'
         f'<h3 id="site-{number}">{_site_name(site)}</h3>\n'
@@ -66,30 +68,30 @@ _SITE_HEADS: Final = (
 )
 
 
-def _site_rows(rows: Iterable[Acting], sees_names: bool) -> str:
+def _site_rows(rows: Iterable[RowWithActions], sees_names: bool) -> str:
     return "".join(
-        f'<tr>\n<td class="nowrap" data-label="Time"><span>{time_of(visit)}</span></td>\n'
-        f"{who(visit, sees_names)}\n"
+        f'<tr>\n<td class="nowrap" data-label="Time"><span>{visit_time(visit)}</span></td>\n'
+        f"{patient_cell(visit, sees_names)}\n"
         f'<td data-label="Status"><span>{_badge(visit)}</span></td>\n'
-        f'{_test(visit)}\n<td class="tight end">{_acts(acts)}</td>\n</tr>\n'
-        for visit, acts in rows
+        f'{_test(visit)}\n<td class="tight end">{_actions_menu(actions)}</td>\n</tr>\n'
+        for visit, actions in rows
     )
 
 
-def week_entries(visits: Iterable[Visit], sees_names: bool) -> str:
-    """The visits of one day of a week."""
+def week_entries(visits: Iterable[AppointmentRow], sees_names: bool) -> str:
+    """Render the visits of one day of a week."""
     return "".join(
         f'<li><a class="entry" {_link(visit)}>\n'
-        f'<span class="times">{time_of(visit, brief=True)}</span>\n'
+        f'<span class="times">{visit_time(visit, brief=True)}</span>\n'
         f'<span class="name">{_name(visit, sees_names)}</span>\n'
         f'<span class="foot-of">{_badge(visit, bare=True)}</span>\n'
-        f'<span class="where">{_place(visit, sees_names)}</span>\n</a></li>'
+        f'<span class="where">{_short_place(visit, sees_names)}</span>\n</a></li>'
         for visit in visits
     )
 
 
-def sheets(sites: Iterable[Site]) -> str:
-    """A table for each site of a day, for paper."""
+def site_sheets(sites: Iterable[AppointmentSite]) -> str:
+    """Render a table for each site of a day, for printing."""
     return "\n".join(
         f'<section class="site" tabindex="0" aria-labelledby="site-{number}">\n'
         f'<table class="sheet">\n<caption id="site-{number}"><strong>{_site_name(site)}</strong>'
@@ -108,10 +110,10 @@ _SHEET_HEADS: Final = (
 )
 
 
-def _sheet_rows(site: Site) -> str:
+def _sheet_rows(site: AppointmentSite) -> str:
     return "".join(
         '<tr>\n<td><span class="tick-box" aria-hidden="true"></span></td>\n'
-        f'<td class="nowrap">{time_of(visit)}</td>\n'
+        f'<td class="nowrap">{visit_time(visit)}</td>\n'
         f'<th scope="row">{_name(visit, True)}</th>\n'
         f'<td class="nowrap">{day(visit.born)}</td>\n<td>{_test_name(visit)}</td>\n'
         f'<td class="nowrap">{short_id(visit.appointment.order_id, False)}</td>\n'
@@ -121,26 +123,28 @@ def _sheet_rows(site: Site) -> str:
     )
 
 
-def time_of(visit: Visit, brief: bool = False) -> str:
-    """Start of a visit: the draw's clock big, the staff member's small."""
+def visit_time(visit: AppointmentRow, brief: bool = False) -> str:
+    """Render the start of a visit: the draw's time large, the staff member's time small."""
     clocks = visit.clocks
     if clocks is None:
         return f'<span class="muted">{without_time(visit.appointment)}</span>'
     note = f'<span class="second">{clocks.note}</span>' if clocks.note else ""
-    yours = clocks.yours
-    if yours and brief:
-        said = f'<span class="sr">your time </span><span aria-hidden="true">you </span>{yours}'
-        yours = f'<span class="second">{said}</span>'
-    elif yours:
-        yours = f'<span class="second">{yours} your time</span>'
+    staff_text = clocks.staff_text
+    if staff_text and brief:
+        label = (
+            f'<span class="sr">your time </span><span aria-hidden="true">you </span>{staff_text}'
+        )
+        staff_text = f'<span class="second">{label}</span>'
+    elif staff_text:
+        staff_text = f'<span class="second">{staff_text} your time</span>'
     return (
-        f'<time class="draw" datetime="{clocks.here.isoformat()}"><strong>{clocks.time}</strong>'
-        f" {clocks.zone}</time>{note}{yours}"
+        f'<time class="draw" datetime="{clocks.staff_time.isoformat()}">'
+        f"<strong>{clocks.time}</strong> {clocks.zone}</time>{note}{staff_text}"
     )
 
 
-def who(visit: Visit, sees_names: bool) -> str:
-    """Who a visit is for, a link to its order."""
+def patient_cell(visit: AppointmentRow, sees_names: bool) -> str:
+    """Render the cell of the patient, with a link to the order."""
     name = _name(visit, sees_names)
     key = visit.appointment.order_id
     if key:
@@ -152,84 +156,84 @@ def who(visit: Visit, sees_names: bool) -> str:
     return f'<th scope="row" class="lead">{name}{born}</th>'
 
 
-def _site_name(site: Site) -> str:
+def _site_name(site: AppointmentSite) -> str:
     return escape(f"{site.name} {site.code}" if site.code else site.name)
 
 
-def _site_place(site: Site) -> str:
-    parts = (site.place, site.provider if site.at_home else "")
+def _site_place(site: AppointmentSite) -> str:
+    parts = (site.place, site.provider if site.is_at_home else "")
     return escape(" · ".join(part for part in parts if part))
 
 
-def _heading(of: date, today: date) -> str:
-    said = f"{long_day(of)}, today" if of == today else long_day(of)
-    return f'<tr class="group"><th colspan="6" scope="colgroup" class="lead">{said}</th></tr>\n'
+def _day_heading(of: date, today: date) -> str:
+    label = f"{long_day(of)}, today" if of == today else long_day(of)
+    return f'<tr class="group"><th colspan="6" scope="colgroup" class="lead">{label}</th></tr>\n'
 
 
-def _time(visit: Visit, tab: str) -> str:
+def _time(visit: AppointmentRow, tab: str) -> str:
     if tab == "requested":
         return str(when(visit.appointment.as_of, relative=True))
-    return time_of(visit)
+    return visit_time(visit)
 
 
-def _name(visit: Visit, sees_names: bool) -> str:
+def _name(visit: AppointmentRow, sees_names: bool) -> str:
     if sees_names:
         return f"<bdi>{escape(visit.name)}</bdi>" if visit.name else "Name not given"
     return conditional_escape(initials(visit.name))
 
 
-def _link(visit: Visit) -> str:
+def _link(visit: AppointmentRow) -> str:
     key = visit.appointment.order_id
     return f'href="{record_url("orders:detail", key)}"' if key else ""
 
 
-def _badge(visit: Visit, bare: bool = False) -> str:
+def _badge(visit: AppointmentRow, bare: bool = False) -> str:
     return badge("appointment.status", visit.appointment.status, bare)
 
 
-def _status(visit: Visit) -> str:
+def _status(visit: AppointmentRow) -> str:
     row, more = visit.appointment, ""
-    if visit.disagrees:
-        told = conditional_escape(words("appointment.event_status", row.event_status))
-        more = f'<span class="second">service reports: {told}</span>'
+    if visit.has_status_mismatch:
+        type_label = conditional_escape(words("appointment.event_status", row.event_status))
+        more = f'<span class="second">service reports: {type_label}</span>'
     if row.missing_since:
         more += '<span class="second">no longer at the service</span>'
     return f"{_badge(visit)}{more}"
 
 
-def _where(visit: Visit, sees_names: bool) -> str:
+def _where(visit: AppointmentRow, sees_names: bool) -> str:
     row = visit.appointment
     place = escape(row.provider)
-    if sees_names or not visit.at_home:
+    if sees_names or not visit.is_at_home:
         town = ", ".join(escape(part) for part in (row.city, row.state) if part)
         place = f"{town} · {place}" if town else place
-        if not visit.at_home and row.provider_id:
+        if not visit.is_at_home and row.provider_id:
             place += f" {escape(row.provider_id)}"
-    told = conditional_escape(words("appointment.type", row.type))
-    return f'{told}<span class="second">{place}</span>'
+    type_label = conditional_escape(words("appointment.type", row.type))
+    return f'{type_label}<span class="second">{place}</span>'
 
 
-def _place(visit: Visit, sees_names: bool) -> str:
+def _short_place(visit: AppointmentRow, sees_names: bool) -> str:
     row = visit.appointment
-    if not visit.at_home:
+    if not visit.is_at_home:
         return escape(row.city or row.provider)
     return f"At home, {escape(row.city)}" if sees_names and row.city else "At home"
 
 
-def _test_name(visit: Visit) -> str:
+def _test_name(visit: AppointmentRow) -> str:
     return or_dash(visit.order.lab_test_name if visit.order else "")
 
 
-def _test(visit: Visit) -> str:
+def _test(visit: AppointmentRow) -> str:
     number = visit.appointment.external_id
     more = f'<span class="second">Lab’s number {escape(number)}</span>' if number else ""
     return f'<td data-label="Test"><span>{_test_name(visit)}{more}</span></td>'
 
 
-def _notes(visit: Visit, site: Site) -> str:
+def _notes(visit: AppointmentRow, site: AppointmentSite) -> str:
     row, address = visit.appointment, ""
     notes = escape(row.appointment_notes or "")
-    if site.at_home:
+    if site.is_at_home:
         address = escape(row.first_line)
         if row.second_line:
             address += f", {escape(row.second_line)}"
@@ -245,18 +249,20 @@ _ACTIONS: Final = (
 )
 
 
-def _acts(acts: dict[str, Any]) -> str:
-    """What may be done about a visit."""
-    if not acts:
+def _actions_menu(actions: dict[str, Any]) -> str:
+    """Render the menu of actions of a visit; empty if there are none."""
+    if not actions:
         return ""
-    links = [(acts.get("move", ""), "Reschedule")]
-    if acts.get("cancel"):
-        again = f"{acts['cancel']}?rebook=1" if acts["rebook"] else ""
-        links += [(again, "Cancel and rebook"), (acts["cancel"], "Cancel the visit…")]
-    links.append((acts["documents"], "Documents"))
+    links = [(actions.get("move", ""), "Reschedule")]
+    if actions.get("cancel"):
+        again = f"{actions['cancel']}?rebook=1" if actions["rebook"] else ""
+        links += [(again, "Cancel and rebook"), (actions["cancel"], "Cancel the visit…")]
+    links.append((actions["documents"], "Documents"))
     return _ACTIONS.format(
         icon=icon_svg("ellipsis-horizontal"),
-        words=f'<p class="small muted">{escape(acts["words"])}</p>' if acts.get("words") else "",
+        words=f'<p class="small muted">{escape(actions["words"])}</p>'
+        if actions.get("words")
+        else "",
         links="".join(
             f'<a class="btn quiet" href="{url}" hx-boost="false" data-drawer>{label}</a>'
             for url, label in links

@@ -1,4 +1,4 @@
-"""Rows of the appointment pages, with all they show: a fixed number of queries."""
+"""Rows of the appointment pages, with everything they show: a fixed number of queries."""
 
 from __future__ import annotations
 
@@ -18,142 +18,153 @@ from backoffice.core.prepared_queries import array, by_key, cursor
 from backoffice.core.urls import record_url
 from backoffice.models import AS_RECEIVED, User
 from labs.models import Lab
-from orders.appointments.display_times import Clocks, clocks
-from orders.appointments.forms import OVER, AppointmentFilters, methods_of
+from orders.appointments.display_times import VisitClocks, visit_clocks
+from orders.appointments.forms import ENDED_STATUSES, AppointmentFilters, order_methods
 from orders.models import Appointment, Order
 from orders.models.order import BOOKABLE_STATUSES, CANCELED_STATUSES
 from orders.scheduling import rules
 
-_OF_ORDER: Final = (
+_ORDER_COLUMNS: Final = (
     *("id", "user_id", "created_at", "last_event_at", "low_level_status", "bucket", "method"),
     *("lab_test_name", "patient_first_name", "patient_last_name", "patient_name", "patient_dob"),
     "priority",
 )
-_OF_VISITED: Final = (
+_VISIT_ORDER_COLUMNS: Final = (
     *("low_level_status", "lab_test_name"),
     *("patient_first_name", "patient_last_name", "patient_dob"),
 )
-_PEOPLE: Final = (
+_PEOPLE_SQL: Final = (
     "SELECT id, first_name || ' ' || last_name, dob FROM patients_patient"
     " WHERE id = ANY(%s) AND name_key <> ''"
 )
-NOT_OF_A_DAY: Final = (
+DEFERRED_ON_DAY_PAGES: Final = (
     *AS_RECEIVED,
     *("as_of", "order_transaction_id", "end_at", "zip_code", "lng", "lat"),
 )
-"""What pages of days do not show of a visit."""
+"""Columns of an appointment that the pages of days do not show."""
 CALLED_OFF: Final = "appointment_cancelled"
 
 
 @dataclass(slots=True)
-class Visit:
-    """One row: the appointment, who it is for, and how its clocks relate."""
+class AppointmentRow:
+    """One row: an appointment with its patient, order and local times."""
 
     appointment: Appointment
     order: Order | None
     name: str
     born: date | None
-    clocks: Clocks | None
+    clocks: VisitClocks | None
 
     @property
     def day(self) -> date | None:
-        """Day of the visit where it is."""
+        """The day of the visit in the zone of the draw."""
         return self.appointment.draw_day
 
     @property
-    def two_clocks(self) -> bool:
-        """The draw's clock and the staff member's differ at that moment."""
-        return self.clocks is not None and self.clocks.differ
+    def has_two_clocks(self) -> bool:
+        """Whether the local times of draw and staff member differ at the start."""
+        return self.clocks is not None and self.clocks.are_different
 
     @property
-    def disagrees(self) -> bool:
-        """`status` and `event_status` do not say the same."""
+    def has_status_mismatch(self) -> bool:
+        """Whether `status` and `event_status` have different labels."""
         row = self.appointment
         return _label("status", row.status) != _label("event_status", row.event_status)
 
     @property
-    def at_home(self) -> bool:
+    def is_at_home(self) -> bool:
         return self.appointment.type == rules.HOME
 
 
 @dataclass(slots=True)
-class Site:
-    """Visits of a day in one place: a service centre, or the homes of one town."""
+class AppointmentSite:
+    """The visits of a day in one place: a service center, or the homes of one town."""
 
     name: str
     provider: str
     code: str
     place: str
-    at_home: bool
-    visits: list[Visit] = field(default_factory=list)
+    is_at_home: bool
+    visits: list[AppointmentRow] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """An order that waits for a visit, with the last one it had."""
+class UnbookedOrder:
+    """An order that waits for a visit, with the last appointment it had."""
 
     order: Order
-    before: Appointment | None
+    last_appointment: Appointment | None
 
 
-def visits(rows: Iterable[Appointment]) -> list[Visit]:
-    """The rows with their patients and orders: two queries, whatever their number."""
+def appointment_rows(rows: Iterable[Appointment]) -> list[AppointmentRow]:
+    """Return rows with their patients and orders: two queries, whatever their number."""
     found = list(rows)
     orders: Mapping[UUID | None, Order] = by_key(
-        Order, {row.order_id for row in found}, _OF_VISITED
+        Order, {row.order_id for row in found}, _VISIT_ORDER_COLUMNS
     )
     with cursor() as asked:
-        asked.execute(_PEOPLE, [array({row.user_id for row in found} - {None})])
+        asked.execute(_PEOPLE_SQL, [array({row.user_id for row in found} - {None})])
         people = {key: (name, born) for key, name, born in asked.fetchall()}
     here = timezone.get_current_timezone()
-    return [_visit(row, orders.get(row.order_id), people.get(row.user_id), here) for row in found]
+    return [
+        _appointment_row(row, orders.get(row.order_id), people.get(row.user_id), here)
+        for row in found
+    ]
 
 
-def to_book(types: Iterable[str]) -> QuerySet[Order]:
-    """Orders whose paperwork is there and which nobody has booked. Without `types` those that the
-    clinic books by itself (`BOOKED_METHODS`): most patients may walk in without a booking."""
-    methods = methods_of(list(types)) or settings.BOOKED_METHODS
+def orders_to_book(types: Iterable[str]) -> QuerySet[Order]:
+    """Return orders with complete paperwork and no booked visit.
+
+    Without `types`: the orders of the methods that the clinic books (`BOOKED_METHODS`). Most
+    patients may walk in without a booking.
+    """
+    methods = order_methods(list(types)) or settings.BOOKED_METHODS
     rows = Order.objects.filter(low_level_status__in=BOOKABLE_STATUSES, method__in=methods)
     return _without_visit(rows)
 
 
-def to_rebook() -> QuerySet[Order]:
-    """Orders whose visit was called off, and which have no other one."""
+def orders_to_rebook() -> QuerySet[Order]:
+    """Return orders whose visit was canceled and which have no other visit."""
     return _without_visit(Order.objects.filter(low_level_status=CALLED_OFF))
 
 
-def waiting(rows: Iterable[Order]) -> list[Waiting]:
-    """The orders with the last visit each had: one query."""
+def unbooked_orders(rows: Iterable[Order]) -> list[UnbookedOrder]:
+    """Return the orders with the last appointment of each: one query."""
     found = list(rows)
     last: dict[UUID | None, Appointment] = {}
     visits = Appointment.objects.filter(order_id__in=[order.pk for order in found])
     for visit in visits.defer("record", "content_hash").order_by("as_of", "pk"):
         last[visit.order_id] = visit
-    return [Waiting(order, last.get(order.pk)) for order in found]
+    return [UnbookedOrder(order, last.get(order.pk)) for order in found]
 
 
-def by_site(rows: Iterable[Visit], *, by_name: bool) -> list[Site]:
-    """Visits of a day by where they are, the centres first; each in the order of the day."""
+def group_by_site(rows: Iterable[AppointmentRow], *, by_name: bool) -> list[AppointmentSite]:
+    """Group the visits of a day by site, service centers first, each in order of time.
+
+    Without `by_name`, home visits are not grouped by town.
+    """
     names = Lab.names()
-    found: dict[tuple[Any, ...], Site] = {}
+    found: dict[tuple[Any, ...], AppointmentSite] = {}
     for visit in rows:
         row = visit.appointment
         place = ", ".join(part for part in (row.city, row.state) if part)
-        if visit.at_home:
+        if visit.is_at_home:
             key: tuple[Any, ...] = (True, place if by_name else "", row.provider)
-            new = Site("At home", row.provider, "", place if by_name else "", True)
+            new = AppointmentSite("At home", row.provider, "", place if by_name else "", True)
         else:
             key = (False, row.state, row.city, row.provider, row.provider_id, row.first_line)
             street = ", ".join(part for part in (row.first_line, place) if part)
             name = names.get(row.provider, row.provider)
-            new = Site(name, row.provider, row.provider_id, street, False)
+            new = AppointmentSite(name, row.provider, row.provider_id, street, False)
         found.setdefault(key, new).visits.append(visit)
     return [found[key] for key in sorted(found)]
 
 
-def actions(visit: Visit, user: User) -> dict[str, Any]:
-    """The documents of a visit, and what this person may do about one that stands; a reason where
-    they may not."""
+def row_actions(visit: AppointmentRow, user: User) -> dict[str, Any]:
+    """Return the links of a row: its documents and, for an active visit, the allowed changes.
+
+    `words` says why a change is not possible.
+    """
     row, order = visit.appointment, visit.order
     if order is None or not may(user, "patients.view", "orders.view"):
         return {}
@@ -177,23 +188,23 @@ def actions(visit: Visit, user: User) -> dict[str, Any]:
 
 def _without_visit(rows: QuerySet[Order]) -> QuerySet[Order]:
     standing = Appointment.objects.filter(order_id=OuterRef("pk"), superseded_at=None)
-    standing = standing.exclude(status__in=OVER).exclude(event_status__in=OVER)
-    return rows.filter(~Exists(standing), missing_since=None).only(*_OF_ORDER)
+    standing = standing.exclude(status__in=ENDED_STATUSES).exclude(event_status__in=ENDED_STATUSES)
+    return rows.filter(~Exists(standing), missing_since=None).only(*_ORDER_COLUMNS)
 
 
-def _visit(
+def _appointment_row(
     row: Appointment, order: Order | None, person: tuple[str, date | None] | None, here: tzinfo
-) -> Visit:
+) -> AppointmentRow:
     name, born = person or ("", None)
     if person is None and order is not None:
         name = f"{order.patient_first_name} {order.patient_last_name}"
         born = order.patient_dob
-    return Visit(
+    return AppointmentRow(
         appointment=row,
         order=order,
         name=name.strip(),
         born=born,
-        clocks=clocks(row.start_at, row.visit_zone, here) if row.start_at else None,
+        clocks=visit_clocks(row.start_at, row.visit_zone, here) if row.start_at else None,
     )
 
 
@@ -201,17 +212,19 @@ def _label(name: str, value: str) -> str:
     return vocabulary.term(f"appointment.{name}", value).label
 
 
-def week_of(day: date) -> list[date]:
-    """Monday to Sunday of a day's week."""
+def week_days(day: date) -> list[date]:
+    """Return the days from Monday to Sunday of a day's week."""
     monday = day - timedelta(days=day.weekday())
     return [monday + timedelta(days=number) for number in range(7)]
 
 
-def of_week(
+def week_appointments(
     rows: QuerySet[Appointment], form: AppointmentFilters, days: list[date], most: int
 ) -> list[Appointment]:
-    """At most `most` visits of each day: one query."""
-    each = [form.of_day(rows, day).order_by("start_at", "id").values("pk")[:most] for day in days]
+    """Return at most `most` visits of each day: one query."""
+    each = [
+        form.rows_of_day(rows, day).order_by("start_at", "id").values("pk")[:most] for day in days
+    ]
     keys = each[0].union(*each[1:], all=True)
-    found = Appointment.objects.filter(pk__in=keys).defer(*NOT_OF_A_DAY)
+    found = Appointment.objects.filter(pk__in=keys).defer(*DEFERRED_ON_DAY_PAGES)
     return list(found.order_by("draw_day", "start_at", "id"))

@@ -1,4 +1,4 @@
-"""Pages of the visits of all patients: the list by day, the week, one day by site, its sheet."""
+"""Pages of the visits of all patients: list by day, week, one day by site, print sheet, export."""
 
 from __future__ import annotations
 
@@ -6,96 +6,99 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any, Final, cast
 
+from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from backoffice import audit
 from backoffice.core.access import may, requires
 from backoffice.models import User
+from backoffice.pages.lists.export import download
 from backoffice.pages.lists.fields import status_of
+from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.paging.counts import Count, capped_counts
 from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
+from orders.appointments.export import WHAT, WHEN, WHERE, WHO, AppointmentExport
 from orders.appointments.forms import TABS, AppointmentFilters, DayField
 from orders.appointments.rows import (
-    NOT_OF_A_DAY,
-    Visit,
-    Waiting,
-    actions,
-    by_site,
-    of_week,
-    to_book,
-    to_rebook,
-    visits,
-    waiting,
-    week_of,
+    DEFERRED_ON_DAY_PAGES,
+    AppointmentRow,
+    UnbookedOrder,
+    appointment_rows,
+    group_by_site,
+    orders_to_book,
+    orders_to_rebook,
+    row_actions,
+    unbooked_orders,
+    week_appointments,
+    week_days,
 )
 from orders.models import Appointment
 from orders.scheduling.rules import CENTER, HOME
 
-SIZE: Final = 50
-OF_A_DAY: Final = 40
-"""Visits of each day in the week; the list has all."""
-ON_A_PAGE: Final = 500
-"""Visits of one day by site: a day with more is looked at by provider."""
-ON_PAPER: Final = 1_000
+PAGE_SIZE: Final = 50
+MAX_PER_DAY: Final = 40
+"""Most visits shown of each day of the week page; the list has all."""
+MAX_BY_SITE: Final = 500
+"""Most visits on the page of one day by site. Days with more are filtered by provider."""
+MAX_ON_SHEET: Final = 1_000
 
-WITHOUT_VISIT: Final = {"book": "To book", "rebook": "To rebook"}
-OLDEST: Final = Sort(("created_at", "id"))
-ORDER_OF_TABS: Final = ("today", "upcoming", "requested", "book", "rebook", "past")
+UNBOOKED_TABS: Final = {"book": "To book", "rebook": "To rebook"}
+OLDEST_FIRST: Final = Sort(("created_at", "id"))
+TAB_ORDER: Final = ("today", "upcoming", "requested", "book", "rebook", "past")
 
 
 @requires("appointments.view")
 @require_safe
 def appointments(request: HttpRequest) -> HttpResponse:
-    """Visits by day, in the draw's zone with the staff member's clock beside it; and the orders
-    that wait for a visit."""
+    """List visits by day in both zones, and the orders that wait for a visit."""
     now, user = timezone.now(), cast(User, request.user)
     form = _filters(request)
     tab = request.GET.get("show", "upcoming")
-    tab = tab if tab in ORDER_OF_TABS else "upcoming"
-    rows = form.apply(Appointment.objects.defer("record", "content_hash"))
+    tab = tab if tab in TAB_ORDER else "upcoming"
+    rows = form.filter_appointments(Appointment.objects.defer("record", "content_hash"))
     types = form.cleaned_data.get("type") or []
     orders = {
-        "book": form.apply_to_orders(to_book(types)),
-        "rebook": form.apply_to_orders(to_rebook()),
+        "book": form.filter_orders(orders_to_book(types)),
+        "rebook": form.filter_orders(orders_to_rebook()),
     }
     if form.errors:
         rows, orders = rows.none(), {name: each.none() for name, each in orders.items()}
     if not may(user, "orders.view"):
         orders = {}
-    shown = {name: form.shown(rows, name, now) for name in TABS}
-    names = [name for name in ORDER_OF_TABS if name in shown or name in orders]
-    counts = dict(zip(names, _counts([*map((shown | orders).get, names)]), strict=True))
+    shown = {name: form.rows_of_tab(rows, name, now) for name in TABS}
+    names = [name for name in TAB_ORDER if name in shown or name in orders]
+    counts = dict(zip(names, _capped_counts([*map((shown | orders).get, names)]), strict=True))
     page: Page[Any]
-    found: list[Visit] = []
-    unbooked: list[Waiting] = []
+    found: list[AppointmentRow] = []
+    unbooked: list[UnbookedOrder] = []
     if tab in orders:
-        page = fetch_page(orders[tab], OLDEST, size=SIZE, **page_position(request))
-        unbooked = waiting(page.rows)
+        page = fetch_page(orders[tab], OLDEST_FIRST, size=PAGE_SIZE, **page_position(request))
+        unbooked = unbooked_orders(page.rows)
         audit.listed(
             request, "order", (row.pk for row in page.rows), (row.user_id for row in page.rows)
         )
     else:
         tab = tab if tab in TABS else "upcoming"
-        page = fetch_page(shown[tab], TABS[tab][1], size=SIZE, **page_position(request))
-        found = visits(page.rows)
-        _listed(request, page.rows)
+        page = fetch_page(shown[tab], TABS[tab][1], size=PAGE_SIZE, **page_position(request))
+        found = appointment_rows(page.rows)
+        _record_list(request, page.rows)
     context = {
         "tab": tab,
-        "tabs": [(name, _label(name), counts[name]) for name in names],
+        "tabs": [(name, _tab_label(name), counts[name]) for name in names],
         "page": page,
         "total": counts[tab],
         "visits": found,
-        "rows": [(visit, actions(visit, user)) for visit in found],
+        "rows": [(visit, row_actions(visit, user)) for visit in found],
         "waiting": unbooked,
         "may_book": may(user, "appointments.change", "patients.view", "orders.view"),
         "kind": types[0] if len(types) == 1 else "",
         "home": HOME,
         "center": CENTER,
-        # Which draws are to book stands above the table, as links.
+        # On the tab "To book", the type is shown as links above the table.
         "chips": [chip for chip in form.chips() if tab != "book" or chip["name"] == "mine"],
     }
     return _render(request, "list", form, context)
@@ -104,22 +107,22 @@ def appointments(request: HttpRequest) -> HttpResponse:
 @requires("appointments.view")
 @require_safe
 def week(request: HttpRequest) -> HttpResponse:
-    """Seven days of all patients, each by the calendar of its draws."""
+    """Show seven days of all patients. Days are calendar days in the zone of the draw."""
     form = _filters(request)
     today = timezone.localdate()
-    days = week_of(_day(request, "from") or today)
-    rows = form.apply(Appointment.objects.all())
+    days = week_days(_day_parameter(request, "from") or today)
+    rows = form.filter_appointments(Appointment.objects.all())
     if form.errors:
         rows = rows.none()
-    counts = _counts([form.of_day(rows, day) for day in days])
-    found = [] if form.errors else of_week(rows, form, days, OF_A_DAY)
-    _listed(request, found)
-    columns: dict[date | None, list[Visit]] = {day: [] for day in days}
-    for visit in visits(found):
+    counts = _capped_counts([form.rows_of_day(rows, day) for day in days])
+    found = [] if form.errors else week_appointments(rows, form, days, MAX_PER_DAY)
+    _record_list(request, found)
+    columns: dict[date | None, list[AppointmentRow]] = {day: [] for day in days}
+    for visit in appointment_rows(found):
         columns[visit.day].append(visit)
     context = {
         "columns": [
-            {"day": day, "visits": columns[day], "count": count, "rest": count.value > OF_A_DAY}
+            {"day": day, "visits": columns[day], "count": count, "rest": count.value > MAX_PER_DAY}
             for day, count in zip(days, counts, strict=True)
         ],
         "days": days,
@@ -133,13 +136,13 @@ def week(request: HttpRequest) -> HttpResponse:
 @requires("appointments.view")
 @require_safe
 def sites(request: HttpRequest) -> HttpResponse:
-    """One day by site and area."""
+    """Show one day by site and area."""
     form = _filters(request)
-    context = _one_day(request, form, 0 if form.errors else ON_A_PAGE)
-    _listed(request, context["appointments"])
+    context = _day_context(request, form, 0 if form.errors else MAX_BY_SITE)
+    _record_list(request, context["appointments"])
     user = cast(User, request.user)
     context["groups"] = [
-        (site, [(visit, actions(visit, user)) for visit in site.visits])
+        (site, [(visit, row_actions(visit, user)) for visit in site.visits])
         for site in context["sites"]
     ]
     return _render(request, "sites", form, {**context, "chips": form.chips()})
@@ -148,9 +151,9 @@ def sites(request: HttpRequest) -> HttpResponse:
 @requires("appointments.view", "patients.view")
 @require_safe
 def sheet(request: HttpRequest) -> HttpResponse:
-    """The same for paper; recorded as a print."""
+    """Show one day by site for printing; recorded as a print."""
     form = _filters(request)
-    context = _one_day(request, form, 0 if form.errors else ON_PAPER)
+    context = _day_context(request, form, 0 if form.errors else MAX_ON_SHEET)
     rows = context["appointments"]
     audit.record(
         request,
@@ -163,8 +166,29 @@ def sheet(request: HttpRequest) -> HttpResponse:
     return _render(request, "sheet", form, context)
 
 
+@requires("appointments.view", "lists.export")
+@require_POST
+def export(request: HttpRequest) -> HttpResponseBase:
+    """Download the visits of a tab with its filters.
+
+    Users who may not see names do not get the place either: a home draw is at the patient's home.
+    """
+    data = QueryDict(request.POST.get("query", "").lstrip("?").replace("\x00", "")[:4_000])
+    by_name = may(request.user, "patients.view")
+    form = AppointmentFilters(data, by_name=by_name, user=cast(User, request.user))
+    tab = data.get("show", "upcoming")
+    if tab not in TABS or not form.is_valid():
+        messages.error(request, "This tab, or these filters, cannot be downloaded.")
+        return redirect("appointments:list")
+    rows = form.filter_appointments(Appointment.objects.defer("record", "content_hash"))
+    shown = form.rows_of_tab(rows, tab, timezone.now())
+    columns = (WHEN, WHO, WHAT, WHERE) if by_name else (WHEN, WHAT)
+    listing = AppointmentExport(TABS[tab][1])
+    return download(request, listing, FilterForm(), shown, columns, bom="bom" in request.POST)
+
+
 def _filters(request: HttpRequest) -> AppointmentFilters:
-    """As far as they could be read."""
+    """Return the filter form, cleaned as far as it is valid."""
     form = AppointmentFilters(
         request.GET, by_name=may(request.user, "patients.view"), user=cast(User, request.user)
     )
@@ -172,9 +196,11 @@ def _filters(request: HttpRequest) -> AppointmentFilters:
     return form
 
 
-def _one_day(request: HttpRequest, form: AppointmentFilters, most: int) -> dict[str, Any]:
-    day = _day(request, "day") or timezone.localdate()
-    rows = form.of_day(form.apply(Appointment.objects.defer(*NOT_OF_A_DAY)), day)
+def _day_context(request: HttpRequest, form: AppointmentFilters, most: int) -> dict[str, Any]:
+    day = _day_parameter(request, "day") or timezone.localdate()
+    rows = form.rows_of_day(
+        form.filter_appointments(Appointment.objects.defer(*DEFERRED_ON_DAY_PAGES)), day
+    )
     found = list(rows.order_by("start_at", "id")[: most + 1]) if most else []
     shown = found[:most]
     by_name = may(request.user, "patients.view")
@@ -183,28 +209,28 @@ def _one_day(request: HttpRequest, form: AppointmentFilters, most: int) -> dict[
         "before": day - timedelta(days=1),
         "after": day + timedelta(days=1),
         "appointments": shown,
-        "sites": by_site(visits(shown), by_name=by_name),
+        "sites": group_by_site(appointment_rows(shown), by_name=by_name),
         "most": most if len(found) > most else 0,
     }
 
 
-def _day(request: HttpRequest, name: str) -> date | None:
-    """A day of the address; None for anything that is none."""
+def _day_parameter(request: HttpRequest, name: str) -> date | None:
+    """Return a day given in the URL; None if it is missing or not a date."""
     try:
         return DayField(required=False).clean(request.GET.get(name, ""))
     except ValidationError:
         return None
 
 
-def _counts(sets: Sequence[Any]) -> list[Count]:
+def _capped_counts(sets: Sequence[Any]) -> list[Count]:
     return capped_counts(*sets)
 
 
-def _label(name: str) -> str:
-    return WITHOUT_VISIT[name] if name in WITHOUT_VISIT else TABS[name][0]
+def _tab_label(name: str) -> str:
+    return UNBOOKED_TABS[name] if name in UNBOOKED_TABS else TABS[name][0]
 
 
-def _listed(request: HttpRequest, rows: Sequence[Appointment]) -> None:
+def _record_list(request: HttpRequest, rows: Sequence[Appointment]) -> None:
     audit.listed(request, "appointment", (row.pk for row in rows), (row.user_id for row in rows))
 
 

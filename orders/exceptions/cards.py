@@ -1,8 +1,8 @@
-"""What stands on a call card: whom to call and about which address, what to say, what to do first,
-and when the order comes back.
+"""The content of a call card: whom to call, the address, the script, the recommended action, and
+when the order comes back.
 
-What is said and how it may end follow from how the sample is collected: only a kit can be sent
-again. Where nobody is known to be called nothing is said, and no call can have ended.
+The script and the possible outcomes depend on how the sample is collected: only a kit can be sent
+again. Without anybody to call there is no script and no outcome of a call.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from orders.models import Appointment, Order
 from orders.scheduling.rules import HOME
 from orders.views.changes import actions_of
 
-_HELLO: Final = "Hello, this is the clinic. May I ask your name and date of birth?"
-_UNUSABLE: Final = "The lab could not use your sample. That happens."
+_GREETING: Final = "Hello, this is the clinic. May I ask your name and date of birth?"
+_SAMPLE_UNUSABLE: Final = "The lab could not use your sample. That happens."
 _KIT: Final = "testkit"
 SCRIPTS: Final[dict[str, str]] = {
     "lost": "The sample cannot be tested, and we are sorry. We need a new one: which day suits "
     "you?",
-    "sample_error": f"{_UNUSABLE} We need a new one: which day suits you?",
+    "sample_error": f"{_SAMPLE_UNUSABLE} We need a new one: which day suits you?",
     "date_of_collection_unspecified": "The lab needs the day and the time you took the sample. "
     "Do you remember both?",
     STUCK: "The lab needs something from you before it can go on. May I check your name, your date "
@@ -47,142 +47,155 @@ SCRIPTS: Final[dict[str, str]] = {
     "and where?",
     UNKNOWN: "We are looking into your test, and will call you as soon as we know more.",
 }
-"""By the reason given, the status, or the group."""
-_TO_THE_LAB: Final = (
+"""Scripts by status detail, status, or exception group."""
+_PARCEL_LOST_TO_LAB: Final = (
     "The parcel with your sample has not reached the lab. When did you send it, and where did you "
     "hand it in? If it does not turn up, we send you a new kit."
 )
-SCRIPTS_OF: Final[dict[str, dict[str, str]]] = {
+SCRIPTS_BY_METHOD: Final[dict[str, dict[str, str]]] = {
     _KIT: {
         "lost": "The sample cannot be tested, and we are sorry. We would like to send you a new "
         "kit or book a new draw: which address, which day suits you?",
-        "sample_error": f"{_UNUSABLE} May we send you a new kit, or book a new draw?",
-        "problem_in_transit_lab": _TO_THE_LAB,
-        "failure_to_deliver_to_lab": _TO_THE_LAB,
+        "sample_error": f"{_SAMPLE_UNUSABLE} May we send you a new kit, or book a new draw?",
+        "problem_in_transit_lab": _PARCEL_LOST_TO_LAB,
+        "failure_to_deliver_to_lab": _PARCEL_LOST_TO_LAB,
         "patient": "We are waiting for your sample. Did everything arrive? Is there anything we "
         "can help you with?",
     },
     "walk_in_test": {
-        "sample_error": f"{_UNUSABLE} When could you come to a centre for a new one?",
+        "sample_error": f"{_SAMPLE_UNUSABLE} When could you come to a centre for a new one?",
         "patient": "Your test is ready: you can walk in at a centre. Is there anything we can help "
         "you with?",
     },
     "at_home_phlebotomy": {
-        "sample_error": f"{_UNUSABLE} May somebody come for a new one? Which days suit you, "
+        "sample_error": f"{_SAMPLE_UNUSABLE} May somebody come for a new one? Which days suit you, "
         "mornings or afternoons?",
     },
     "on_site_collection": {
-        "sample_error": f"{_UNUSABLE} When could you come to us for a new one?",
+        "sample_error": f"{_SAMPLE_UNUSABLE} When could you come to us for a new one?",
     },
 }
-"""What is said otherwise, by how the sample is collected."""
+"""Scripts that replace those of `SCRIPTS`, by collection method."""
 
 HANDLED: Final = "handled"
 SNOOZED: Final = Contact.Outcome.SNOOZED.value
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a call ended: its key, its words, and when the order comes back if nothing happens.
-    `kits`: it is about sending a kit again, whoever asked for it."""
+class CallOutcome:
+    """How a call ended. `key`: its keyboard shortcut; `days`: when the order comes back, unless it
+    changes before.
+
+    `needs_kit`: the outcome is about sending a kit again, so it is offered for kits only.
+    """
 
     value: str
     key: str
     label: str
     days: int
-    kits: bool = False
+    needs_kit: bool = False
 
 
-OUTCOMES: Final = {
+CALL_OUTCOMES: Final = {
     outcome.value: outcome
     for outcome in (
-        Outcome(Contact.Outcome.SPOKE.value, "1", "Spoke", 3),
-        Outcome(Contact.Outcome.VOICEMAIL.value, "2", "Voicemail", 1),
-        Outcome(Contact.Outcome.WRONG_NUMBER.value, "3", "Wrong number", 1),
-        Outcome(Contact.Outcome.RESHIP_ASKED.value, "4", "Re-ship requested", 2, kits=True),
+        CallOutcome(Contact.Outcome.SPOKE.value, "1", "Spoke", 3),
+        CallOutcome(Contact.Outcome.VOICEMAIL.value, "2", "Voicemail", 1),
+        CallOutcome(Contact.Outcome.WRONG_NUMBER.value, "3", "Wrong number", 1),
+        CallOutcome(
+            Contact.Outcome.RESHIP_ASKED.value, "4", "Re-ship requested", 2, needs_kit=True
+        ),
     )
 }
 
-WORDS: Final = {
-    **{outcome.value: outcome.label for outcome in OUTCOMES.values()},
+OUTCOME_LABELS: Final = {
+    **{outcome.value: outcome.label for outcome in CALL_OUTCOMES.values()},
     SNOOZED: "Put off",
     HANDLED: "Handled",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """One outcome as a card offers it: with the moment it names."""
+class OutcomeChoice:
+    """One outcome as a card offers it, with the time at which the order comes back."""
 
-    outcome: Outcome
+    outcome: CallOutcome
     until: datetime
     words: str
 
 
-def somebody_to_call(order: Order) -> bool:
-    """Not so for a kit that is not registered to anybody yet: neither name nor number is known."""
+def has_contact(order: Order) -> bool:
+    """Return whether there is anybody to call.
+
+    For a kit that is not registered yet, neither name nor phone number is known.
+    """
     named = order.patient_first_name or order.patient_last_name
     return bool(named or order.said("patient_details").get("phone_number"))
 
 
-def clock_of(order: Order, visit: Appointment | None) -> Place:
-    """The patient's clock; where there is nobody to call, the one of whoever looks."""
-    return place_of(order, visit) if somebody_to_call(order) else here()
+def patient_clock(order: Order, visit: Appointment | None) -> Place:
+    """Return the place with the patient's time zone; without anybody to call, the reader's."""
+    return place_of(order, visit) if has_contact(order) else here()
 
 
-def address_of(order: Order, visit: Appointment | None) -> tuple[str, Any]:
-    """The address a call is about, and what it is: where the visit is, else that of the order.
-    A kit without patient is sent to an address of its own."""
+def call_address(order: Order, visit: Appointment | None) -> tuple[str, Any]:
+    """Return the label and the address that a call is about: of the visit, else of the order.
+
+    A kit without a patient has a shipping address of its own.
+    """
     if visit is not None and visit.type == HOME and visit.first_line:
         return "Visit at", visit
     return "Address", order.said("patient_address") or order.said("shipping_details")
 
 
-def outcomes_of(order: Order) -> list[Outcome]:
-    called, kit = somebody_to_call(order), order.method == _KIT
-    return [one for one in OUTCOMES.values() if (kit if one.kits else called)]
+def available_outcomes(order: Order) -> list[CallOutcome]:
+    called, kit = has_contact(order), order.method == _KIT
+    return [one for one in CALL_OUTCOMES.values() if (kit if one.needs_kit else called)]
 
 
-def choices(order: Order, place: Place, now: datetime) -> list[Choice]:
+def outcome_choices(order: Order, place: Place, now: datetime) -> list[OutcomeChoice]:
     found = []
-    for outcome in outcomes_of(order):
+    for outcome in available_outcomes(order):
         until = place.morning(now, outcome.days)
-        found.append(Choice(outcome, until, told(until, place)))
+        found.append(OutcomeChoice(outcome, until, time_text(until, place)))
     return found
 
 
-def later(place: Place, now: datetime) -> list[tuple[str, str]]:
-    """Moments to put a card off until, on the patient's clock: ISO, and words."""
+def snooze_choices(place: Place, now: datetime) -> list[tuple[str, str]]:
+    """Return times to snooze a card until, in the patient's time zone: (ISO text, label)."""
     soon = (now + timedelta(hours=2)).astimezone(place.zone).replace(second=0, microsecond=0)
     moments = [place.morning(now, days) for days in (1, 2, 4, 7, 14)]
     found = {moments[0]: None, soon: None, **dict.fromkeys(moments)}
-    return [(moment.isoformat(), told(moment, place)) for moment in found]
+    return [(moment.isoformat(), time_text(moment, place)) for moment in found]
 
 
-def told(moment: datetime, place: Place) -> str:
+def time_text(moment: datetime, place: Place) -> str:
     local = moment.astimezone(place.zone)
     return spoken(local, timezone.now().astimezone(place.zone))
 
 
-def script_of(order: Order, group: str, turn: str) -> tuple[str, ...]:
-    """Two lines to say; none where there is nobody to say them to."""
-    if not somebody_to_call(order):
+def call_script(order: Order, group: str, turn: str) -> tuple[str, ...]:
+    """Return two lines to say; none without anybody to call."""
+    if not has_contact(order):
         return ()
     if group == MOVED:
-        return _HELLO, SCRIPTS[MOVED]
-    scripts = SCRIPTS | SCRIPTS_OF.get(order.method, {})
+        return _GREETING, SCRIPTS[MOVED]
+    scripts = SCRIPTS | SCRIPTS_BY_METHOD.get(order.method, {})
     for key in (order.status_detail or "", order.low_level_status, group):
         if key == QUIET and turn == vocabulary.PATIENT:
-            return _HELLO, scripts["patient"]
+            return _GREETING, scripts["patient"]
         if key in scripts:
-            return _HELLO, scripts[key]
-    return _HELLO, SCRIPTS[UNKNOWN]
+            return _GREETING, scripts[key]
+    return _GREETING, SCRIPTS[UNKNOWN]
 
 
-def actions(
+def card_actions(
     order: Order, group: str, user: Any, *, tracking: str, turn: str, number: str
 ) -> Sequence[dict[str, Any]]:
-    """What can be done, the recommended action first; none where it is to ask the service."""
+    """Return the possible actions, the recommended one first.
+
+    Empty where the recommended action is to ask the service.
+    """
     found: list[dict[str, Any]] = []
 
     def offer(label: str, page: str, *given: object, query: str = "") -> None:

@@ -1,4 +1,4 @@
-"""What staff fill in on a call card."""
+"""The form of a call card."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Final
 from django import forms
 from django.utils import timezone
 
-from orders.exceptions.cards import HANDLED, OUTCOMES, SNOOZED, Outcome
+from orders.exceptions.cards import CALL_OUTCOMES, HANDLED, SNOOZED, CallOutcome
 from orders.local_time import Place
 
-LONGEST: Final = timedelta(days=365)
-NOTE_LETTERS: Final = 2_000
+MAX_SNOOZE: Final = timedelta(days=365)
+MAX_NOTE_LENGTH: Final = 2_000
 _NEEDS_REASON: Final = {
     SNOOZED: "Say why it can wait.",
     HANDLED: "Say what was done.",
@@ -21,8 +21,10 @@ _NEEDS_REASON: Final = {
 
 
 class OutcomeForm(forms.Form):
-    """One of the ends a call may have, a reason to wait, or what was done. Moments are of the clock
-    of `place`."""
+    """The outcome of a call, a reason to snooze, or what was done.
+
+    Times are in the time zone of `place`.
+    """
 
     outcome = forms.ChoiceField(
         error_messages={
@@ -33,19 +35,19 @@ class OutcomeForm(forms.Form):
     event = forms.IntegerField(min_value=-(2**63), max_value=2**63 - 1)
     move = forms.IntegerField(min_value=1, max_value=2**63 - 1, required=False)
     seen = forms.CharField(max_length=30, required=False)
-    note = forms.CharField(max_length=NOTE_LETTERS, required=False, label="What was said")
-    reason = forms.CharField(max_length=NOTE_LETTERS, required=False, label="Why it can wait")
-    done = forms.CharField(max_length=NOTE_LETTERS, required=False, label="What was done")
+    note = forms.CharField(max_length=MAX_NOTE_LENGTH, required=False, label="What was said")
+    reason = forms.CharField(max_length=MAX_NOTE_LENGTH, required=False, label="Why it can wait")
+    done = forms.CharField(max_length=MAX_NOTE_LENGTH, required=False, label="What was done")
     until = forms.CharField(max_length=40, required=False, label="Until")
     at = forms.CharField(max_length=20, required=False, label="Another time")
 
-    def __init__(self, data: Any, place: Place, offered: Iterable[Outcome]) -> None:
+    def __init__(self, data: Any, place: Place, offered: Iterable[CallOutcome]) -> None:
         super().__init__(data)
         self.place = place
         field = self.fields["outcome"]
         assert isinstance(field, forms.ChoiceField)
-        ends = [one.value for one in offered]
-        field.choices = [(name, name) for name in (*ends, SNOOZED, HANDLED)]
+        values = [one.value for one in offered]
+        field.choices = [(name, name) for name in (*values, SNOOZED, HANDLED)]
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
@@ -54,16 +56,16 @@ class OutcomeForm(forms.Form):
         given["words"] = given.get(field, "")
         if outcome in _NEEDS_REASON and not given["words"] and field not in self.errors:
             self.add_error(field, _NEEDS_REASON[outcome])
-        if outcome in OUTCOMES:
-            given["comes_back"] = self.place.morning(timezone.now(), OUTCOMES[outcome].days)
+        if outcome in CALL_OUTCOMES:
+            given["comes_back"] = self.place.morning(timezone.now(), CALL_OUTCOMES[outcome].days)
         elif outcome == SNOOZED:
-            given["comes_back"] = self._moment(given)
+            given["comes_back"] = self._chosen_time(given)
         else:
             given["comes_back"] = None
         return given
 
-    def _moment(self, given: dict[str, Any]) -> datetime | None:
-        """The moment chosen, or the one typed as a time on the patient's clock."""
+    def _chosen_time(self, given: dict[str, Any]) -> datetime | None:
+        """Return the chosen time, or the one typed in the patient's time zone."""
         typed = given.get("at", "")
         name, text = ("at", typed) if typed else ("until", given.get("until", ""))
         try:
@@ -83,7 +85,7 @@ class OutcomeForm(forms.Form):
             ):
                 self.add_error(name, "Clocks go forward then: there is no such time that day.")
                 return None
-        if not timezone.now() < moment < timezone.now() + LONGEST:
+        if not timezone.now() < moment < timezone.now() + MAX_SNOOZE:
             self.add_error(name, "Choose a time that is to come, within a year.")
             return None
         return moment.astimezone(UTC)

@@ -11,10 +11,10 @@ from orders.models.order import Order
 
 
 class Handling(Read):
-    """Keeps an order out of the queue: until a moment, and only as long as nothing new happens.
+    """Keeps an order out of the queue until a time, and only as long as nothing new happens.
 
-    An event later than `event_id` brings the order back at once; so does `until` when it has come.
-    One row per order, the latest word; every word is a `Contact` or stands in the access log.
+    An event later than `event_id` brings the order back at once, and so does reaching `until`.
+    One row per order with the latest outcome. Every outcome is also a `Contact` or an audit entry.
     """
 
     order = models.OneToOneField(

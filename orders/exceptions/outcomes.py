@@ -1,4 +1,7 @@
-"""An order leaves the queue by an outcome, and by nothing else. One person's outcome wins."""
+"""Record the outcome that takes an order out of the queue.
+
+Nothing else does. Of two people at once, the first outcome counts and the second is refused.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ from orders.exceptions.cards import HANDLED
 from orders.models import Handling, Order, OrderMove
 
 
-class Changed(Exception):
-    """Something happened to the order since the card was opened."""
+class OrderChanged(Exception):
+    """The order has changed since the card was opened."""
 
 
-class Recorded(Exception):
+class OutcomeRecorded(Exception):
     """Somebody else recorded an outcome since the card was opened."""
 
     def __init__(self, handling: Handling) -> None:
@@ -28,12 +31,12 @@ class Recorded(Exception):
         self.handling = handling
 
 
-def stamp(handling: Handling | None) -> str:
-    """Names one outcome, for a form: which one its page has seen."""
+def outcome_stamp(handling: Handling | None) -> str:
+    """Return a key for an outcome, by which a form says which outcome its page has shown."""
     return "" if handling is None else str(int(handling.at.timestamp() * 1_000_000))
 
 
-def record(
+def record_outcome(
     request: HttpRequest,
     order_id: UUID,
     outcome: str,
@@ -44,36 +47,37 @@ def record(
     seen_move: int | None,
     seen_outcome: str,
 ) -> Handling:
-    """Keep an outcome: a contact (or a note, where it is handled), and when the order comes back.
+    """Store an outcome: a contact (for HANDLED a note), and when the order comes back.
 
-    Raises Changed, Recorded, `team.Taken` where somebody else is on it; then nothing is kept.
+    Raises `OrderChanged`, `OutcomeRecorded`, or `team.Taken` if the order is assigned to somebody
+    else. Nothing is stored then.
     """
     assert isinstance(request.user, User)
     with transaction.atomic():
-        # Whoever comes second waits here until the first has committed.
+        # The second of two people waits here until the first has committed.
         order = Order.objects.select_for_update(no_key=True).only("pk", "user_id", "last_event_id")
-        held = order.get(pk=order_id)
+        order_row = order.get(pk=order_id)
         before = Handling.objects.filter(pk=order_id).select_related("by").first()
-        if stamp(before) != seen_outcome and before is not None:
-            raise Recorded(before)
-        # A move may come without an event. Whoever makes one holds the order, too.
+        if outcome_stamp(before) != seen_outcome and before is not None:
+            raise OutcomeRecorded(before)
+        # A move may come without an event. Code that records a move locks the order, too.
         moves = OrderMove.objects.filter(order_id=order_id).order_by("-pk")
         last_move = moves.values_list("pk", flat=True).first()
-        if (held.last_event_id, last_move) != (seen_event, seen_move):
-            raise Changed
+        if (order_row.last_event_id, last_move) != (seen_event, seen_move):
+            raise OrderChanged
         taken = Assignment.objects.filter(subject_type="order", subject_id=str(order_id))
         holder = taken.exclude(user=request.user).select_related("user").first()
         if holder is not None:
             raise team.Taken(holder.user, holder.at)
         if outcome == HANDLED:
-            team.note(request, "order", order_id, f"Handled: {note}", held.user_id)
+            team.note(request, "order", order_id, f"Handled: {note}", order_row.user_id)
             team.release(request, "order", order_id)
             open_moves = moves.filter(settled_at=None)
             open_moves.update(settled_at=timezone.now(), settled_by=request.user)
         else:
             team.contact(
                 request,
-                held.user_id,
+                order_row.user_id,
                 "order",
                 order_id,
                 outcome,
@@ -82,7 +86,7 @@ def record(
             )
         row = Handling(
             order_id=order_id,
-            event_id=held.last_event_id,
+            event_id=order_row.last_event_id,
             outcome=outcome,
             reason=note,
             until=until,
@@ -94,18 +98,18 @@ def record(
     return row
 
 
-def bring_back(request: HttpRequest, order_id: UUID) -> bool:
-    """What was put off waits again from now; False where it waits already."""
+def end_snooze(request: HttpRequest, order_id: UUID) -> bool:
+    """Bring a snoozed order back now; return False if it is already back."""
     with transaction.atomic():
         rows = Handling.objects.select_for_update().filter(pk=order_id)
         row = rows.first()
         if row is None or (row.until is not None and row.until <= timezone.now()):
             return False
         rows.update(until=timezone.now())
-        team.note(request, "order", order_id, "Back in the queue.", _patient(order_id))
+        team.note(request, "order", order_id, "Back in the queue.", _patient_id(order_id))
         changes.told("exception", [order_id])
     return True
 
 
-def _patient(order_id: UUID) -> UUID | None:
+def _patient_id(order_id: UUID) -> UUID | None:
     return Order.objects.filter(pk=order_id).values_list("user_id", flat=True).first()

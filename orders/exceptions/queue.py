@@ -1,7 +1,7 @@
-"""Which orders need a person, grouped by what is done about them, the longest over first.
+"""Orders that need a person, grouped by what is done about them, the most overdue first.
 
-A group is a condition that one partial index of `Order` answers in its order. An order is left out
-while its `Handling` holds: until the moment it comes back, and no longer than nothing new happens.
+A group is a condition for which `Order` has a partial index in the group's order. An order is left
+out while its `Handling` is active: until the time it comes back, or until the order changes.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from orders.models.order_queryset import OrderQuerySet
 from orders.results import open_criticals
 from orders.unmatched.models import OURS
 
-SIZE: Final = 25
-CAP: Final = 500
-CRITICAL, STUCK, UNKNOWN, QUIET, PUT_OFF = "critical", "stuck", "unknown", "quiet", "put-off"
+PAGE_SIZE: Final = 25
+COUNT_CAP: Final = 500
+CRITICAL, STUCK, UNKNOWN, QUIET, SNOOZED = "critical", "stuck", "unknown", "quiet", "put-off"
 MOVED: Final = "moved"
 OTHER: Final = "other"
-_TROUBLED: Final = tuple(status for each in EXCEPTION_STATUSES.values() for status in each)
+_TROUBLE_STATUSES: Final = tuple(status for each in EXCEPTION_STATUSES.values() for status in each)
 OPEN_COMMANDS: Final = (CommandRecord.State.UNCERTAIN, CommandRecord.State.UNDECIDED)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """A cause; `first` is what is usually done first."""
+class ExceptionGroup:
+    """A cause of exceptions; `first` is what is usually done first."""
 
     key: str
     label: str
@@ -52,64 +52,72 @@ class Group:
         return vocabulary.GLYPHS[self.family]
 
 
-GROUPS: Final = {
+EXCEPTION_GROUPS: Final = {
     group.key: group
     for group in (
-        Group(CRITICAL, "Clinical urgency", "Open the result and call.", vocabulary.CRITICAL),
-        Group(
+        ExceptionGroup(
+            CRITICAL, "Clinical urgency", "Open the result and call.", vocabulary.CRITICAL
+        ),
+        ExceptionGroup(
             MOVED,
             "Moved to another patient",
             "Find out whose sample it is.",
             sort=Sort(("updated_at", "id")),
         ),
-        Group("lost", "Sample lost or unusable", "Order again and tell the patient."),
-        Group(STUCK, "Lab is stuck on us", "Give the lab what it misses."),
-        Group("delivery", "Delivery trouble", "Look at the tracking, confirm the address."),
-        Group("draw", "Needs a new draw", "Book a visit."),
-        Group(OTHER, "Other trouble", "Look what the service sent."),
-        Group(QUIET, "Gone quiet", "Ask the service, then whoever’s turn it is."),
-        Group(
+        ExceptionGroup("lost", "Sample lost or unusable", "Order again and tell the patient."),
+        ExceptionGroup(STUCK, "Lab is stuck on us", "Give the lab what it misses."),
+        ExceptionGroup(
+            "delivery", "Delivery trouble", "Look at the tracking, confirm the address."
+        ),
+        ExceptionGroup("draw", "Needs a new draw", "Book a visit."),
+        ExceptionGroup(OTHER, "Other trouble", "Look what the service sent."),
+        ExceptionGroup(QUIET, "Gone quiet", "Ask the service, then whoever’s turn it is."),
+        ExceptionGroup(
             UNKNOWN,
             "Not understood",
             "Look what the service sent.",
             vocabulary.UNKNOWN,
             Sort(("updated_at", "id")),
         ),
-        Group(PUT_OFF, "Put off", "Comes back by itself.", vocabulary.CLOSED),
+        ExceptionGroup(SNOOZED, "Put off", "Comes back by itself.", vocabulary.CLOSED),
     )
 }
 
 
-def orders_of(key: str, now: datetime) -> OrderQuerySet:
-    """Orders of a group that wait for somebody now."""
-    return _cause(key, now).filter(~Exists(_handled(now)), missing_since=None)
+def group_orders(key: str, now: datetime) -> OrderQuerySet:
+    """Return the orders of a group that wait for somebody now."""
+    return _cause_rows(key, now).filter(~Exists(_active_handlings(now)), missing_since=None)
 
 
-def in_trouble(now: datetime) -> OrderQuerySet:
-    """Orders that their status puts into one of the groups, all together: for Today to count."""
-    rows = Order.objects.filter(low_level_status__in=_TROUBLED)
-    return rows.filter(~Exists(_handled(now)), missing_since=None)
+def troubled_orders(now: datetime) -> OrderQuerySet:
+    """Return the orders that are in a group because of their status. Today counts them together."""
+    rows = Order.objects.filter(low_level_status__in=_TROUBLE_STATUSES)
+    return rows.filter(~Exists(_active_handlings(now)), missing_since=None)
 
 
-def only_moved(now: datetime, rights: frozenset[str]) -> OrderQuerySet:
-    """Moved orders that stand in no other group but perhaps Gone quiet for somebody with these
-    rights: for Today, which counts each order once."""
-    rows = orders_of(MOVED, now).exclude(low_level_status__in=_TROUBLED)
+def only_moved_orders(now: datetime, rights: frozenset[str]) -> OrderQuerySet:
+    """Return moved orders that a user with these rights sees in no other group but Gone quiet.
+
+    Today counts each order once.
+    """
+    rows = group_orders(MOVED, now).exclude(low_level_status__in=_TROUBLE_STATUSES)
     rows = rows.exclude(bucket__in=(vocabulary.NEEDS_ACTION, vocabulary.UNKNOWN))
     if "results.view" in rights:
         rows = rows.filter(~Exists(open_criticals().filter(pk=OuterRef("pk"))))
     return rows
 
 
-def put_off(now: datetime) -> QuerySet[Handling]:
-    """What comes back by itself, and has not yet."""
+def snoozed_handlings(now: datetime) -> QuerySet[Handling]:
+    """Return the handlings whose orders come back at a later time."""
     found = Handling.objects.filter(until__gt=now, order__missing_since=None)
     return found.filter(event_id__gte=F("order__last_event_id"))
 
 
 def group_of(order: Order, now: datetime) -> str:
-    """The group an order belongs to as it stands, handled or not; empty for none. Of its move it
-    is known where `order_with_move` read it."""
+    """Return the group of an order, handled or not; empty for none.
+
+    Moves are considered only if the order was read by `order_with_move`.
+    """
     if order.move_waits:
         return MOVED
     low = order.low_level_status
@@ -123,72 +131,83 @@ def group_of(order: Order, now: datetime) -> str:
     return QUIET if order.quiet_since(now) else ""
 
 
-def counts(now: datetime, user: Any) -> dict[str, Count]:
-    """How many wait in each group for this person, counted up to a cap: one query."""
-    keys, parts, values = _counting(rights_of(user), CAP)
+def group_counts(now: datetime, user: Any) -> dict[str, Count]:
+    """Return the number of items in each group for this user, up to a cap: one query."""
+    keys, parts, values = _count_statement(queue_rights(user), COUNT_CAP)
     found: dict[str, int] = {}
-    for key, count in zip(keys, run_capped_counts(parts, at(now, values), CAP), strict=True):
+    for key, count in zip(
+        keys, run_capped_counts(parts, bind_now(now, values), COUNT_CAP), strict=True
+    ):
         found[key] = found.get(key, 0) + count.value + count.capped
-    return {key: Count(min(count, CAP), count > CAP) for key, count in found.items()}
+    return {key: Count(min(count, COUNT_CAP), count > COUNT_CAP) for key, count in found.items()}
 
 
-_RIGHTS: Final = ("results.view", "results.match", "commands.view")
-SOME_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
-"""Stands in kept statements where the present one will."""
+_DECISIVE_RIGHTS: Final = ("results.view", "results.match", "commands.view")
+PLACEHOLDER_NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""Placeholder for the current time in cached statements."""
 
 
-def rights_of(user: Any) -> frozenset[str]:
-    """What decides which of the exceptions somebody sees."""
-    return frozenset(one for one in _RIGHTS if may(user, one))
+def queue_rights(user: Any) -> frozenset[str]:
+    """Return the permissions of a user that decide which exceptions they see."""
+    return frozenset(one for one in _DECISIVE_RIGHTS if may(user, one))
 
 
-def at(now: datetime, values: Iterable[Any]) -> list[Any]:
-    """Values of a kept statement, for this moment."""
-    return [now if value == SOME_MOMENT else value for value in values]
+def bind_now(now: datetime, values: Iterable[Any]) -> list[Any]:
+    """Return the values of a cached statement with the current time."""
+    return [now if value == PLACEHOLDER_NOW else value for value in values]
 
 
 @lru_cache(maxsize=16)
-def _counting(rights: frozenset[str], cap: int) -> tuple[list[str], list[str], list[Any]]:
-    """Groups, and the statement that counts them with its values. It stays the same but for the
-    moment, and making it anew would be a third of the page."""
-    # Each in the order of its index, so that PostgreSQL walks it, and stops.
+def _count_statement(rights: frozenset[str], cap: int) -> tuple[list[str], list[str], list[Any]]:
+    """Return the groups, and the parts and values of the statement that counts them.
+
+    Only the current time changes between calls. Building the statement takes a third of the time
+    of the page, so it is cached.
+    """
+    # Each in the order of its index, so that PostgreSQL scans the index and stops at the cap.
     parts: list[tuple[str, QuerySet[Any]]] = [
-        (key, orders_of(key, SOME_MOMENT).order_by(*group.sort.columns))
-        for key, group in GROUPS.items()
-        if key not in (CRITICAL, PUT_OFF)
+        (key, group_orders(key, PLACEHOLDER_NOW).order_by(*group.sort.columns))
+        for key, group in EXCEPTION_GROUPS.items()
+        if key not in (CRITICAL, SNOOZED)
     ]
-    parts.append((PUT_OFF, put_off(SOME_MOMENT).order_by("until", "order_id")))
+    parts.append((SNOOZED, snoozed_handlings(PLACEHOLDER_NOW).order_by("until", "order_id")))
     if "results.view" in rights:
         parts.append((CRITICAL, open_criticals()))
-    parts += stray_rows(rights).items()
+    parts += other_rows(rights).items()
     return [key for key, _ in parts], *capped_count_sql([rows for _, rows in parts], cap)
 
 
-def page(
+def group_page(
     key: str, now: datetime, *, after: str | None = None, before: str | None = None
 ) -> Page[Any]:
-    """One page of a group: orders; of what was put off, handlings with their orders."""
-    if key == PUT_OFF:
-        rows = put_off(now).select_related("order", "by").defer("order__record")
-        return fetch_page(rows, Sort(("until", "order_id")), size=SIZE, after=after, before=before)
+    """Return one page of a group: orders, or for SNOOZED handlings with their orders."""
+    if key == SNOOZED:
+        rows = snoozed_handlings(now).select_related("order", "by").defer("order__record")
+        return fetch_page(
+            rows, Sort(("until", "order_id")), size=PAGE_SIZE, after=after, before=before
+        )
     if key == CRITICAL:
-        ids = [review.pk for review in open_criticals()[:SIZE]]
+        ids = [review.pk for review in open_criticals()[:PAGE_SIZE]]
         kept = {order.pk: order for order in Order.objects.filter(pk__in=ids).with_list_columns()}
         return Page([kept[pk] for pk in ids if pk in kept])
-    listed = orders_of(key, now).with_list_columns()
-    return fetch_page(listed, GROUPS[key].sort, size=SIZE, after=after, before=before)
+    listed = group_orders(key, now).with_list_columns()
+    return fetch_page(
+        listed, EXCEPTION_GROUPS[key].sort, size=PAGE_SIZE, after=after, before=before
+    )
 
 
-def next_after(order: Order, key: str, user: User, now: datetime) -> tuple[str, UUID] | None:
-    """The card after this one: further down its group, from its top, or in the next group.
+def next_card(order: Order, key: str, user: User, now: datetime) -> tuple[str, UUID] | None:
+    """Return the next card: further down the group, from its top, or in the next group.
 
-    Cards somebody else is on are passed over.
+    Cards assigned to somebody else are skipped.
     """
-    groups = [each for each in GROUPS if each not in (CRITICAL, PUT_OFF)]
+    groups = [each for each in EXCEPTION_GROUPS if each not in (CRITICAL, SNOOZED)]
     first = groups.index(key) if key in groups else 0
     for each in groups[first:] + groups[:first]:
-        columns = GROUPS[each].sort.columns
-        free = orders_of(each, now).exclude(pk=order.pk).filter(~Exists(_others(user)))
+        columns = EXCEPTION_GROUPS[each].sort.columns
+        free = (
+            group_orders(each, now).exclude(pk=order.pk).filter(~Exists(_others_assignments(user)))
+        )
         if each == key:
             edge = tuple(getattr(order, name) for name in columns)
             if None not in edge:
@@ -201,8 +220,8 @@ def next_after(order: Order, key: str, user: User, now: datetime) -> tuple[str, 
 
 
 @dataclass(frozen=True, slots=True)
-class Stray:
-    """What is no order but waits in a group all the same; it has a page of its own."""
+class OtherItem:
+    """An item of a group that is not an order and has a page of its own."""
 
     title: str
     cause: str
@@ -211,9 +230,11 @@ class Stray:
     since: datetime
 
 
-def stray_rows(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
-    """By group, what is no order but waits there for somebody with these rights: results that
-    match no order, and requests whose outcome nobody knows."""
+def other_rows(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
+    """Return by group the items that are not orders, for a user with these rights.
+
+    These are results that match no order, and commands with an unknown outcome.
+    """
     found: dict[str, QuerySet[Any]] = {}
     if "results.match" in rights:
         found[STUCK] = UnmatchedResult.objects.filter(missing_since=None, status=OURS)
@@ -222,32 +243,32 @@ def stray_rows(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
     return found
 
 
-def strays(key: str, user: Any) -> list[Stray]:
-    """The first of them, oldest first."""
-    rows = stray_rows(rights_of(user)).get(key)
+def other_items(key: str, user: Any) -> list[OtherItem]:
+    """Return the first items of a group that are not orders, oldest first."""
+    rows = other_rows(queue_rights(user)).get(key)
     if rows is None:
         return []
     if key == STUCK:
         return [
-            Stray("A result that matches no order", row.lab_name, "unmatched:detail", row.pk,
+            OtherItem("A result that matches no order", row.lab_name, "unmatched:detail", row.pk,
                   row.created_at)
-            for row in rows.only("lab_name", "created_at").order_by("created_at")[:SIZE]
+            for row in rows.only("lab_name", "created_at").order_by("created_at")[:PAGE_SIZE]
         ]  # fmt: skip
     return [
-        Stray(row.title, vocabulary.term("command.state", row.state).label,
+        OtherItem(row.title, vocabulary.term("command.state", row.state).label,
               "commands:detail", row.pk, row.requested_at)
-        for row in rows.only("title", "state", "requested_at").order_by("requested_at")[:SIZE]
+        for row in rows.only("title", "state", "requested_at").order_by("requested_at")[:PAGE_SIZE]
     ]  # fmt: skip
 
 
-def handlings(ids: Iterable[UUID]) -> dict[UUID, Handling]:
-    """What was last done about these orders."""
+def handlings_by_order(ids: Iterable[UUID]) -> dict[UUID, Handling]:
+    """Return the last handling of each of these orders."""
     rows = Handling.objects.filter(pk__in=list(ids)).select_related("by")
     return {row.pk: row for row in rows}
 
 
 def is_handled(order: Order, handling: Handling | None, now: datetime) -> bool:
-    """Whether it is out of the queue."""
+    """Return whether a handling keeps the order out of the queue."""
     return (
         handling is not None
         and handling.event_id >= order.last_event_id
@@ -255,7 +276,7 @@ def is_handled(order: Order, handling: Handling | None, now: datetime) -> bool:
     )
 
 
-def _cause(key: str, now: datetime) -> OrderQuerySet:
+def _cause_rows(key: str, now: datetime) -> OrderQuerySet:
     if key in EXCEPTION_STATUSES:
         return Order.objects.filter(low_level_status__in=EXCEPTION_STATUSES[key])
     if key == OTHER:
@@ -265,15 +286,15 @@ def _cause(key: str, now: datetime) -> OrderQuerySet:
     if key == MOVED:
         waiting = OrderMove.objects.filter(settled_at=None)
         return Order.objects.filter(pk__in=waiting.values("order_id"))
-    # `quiet_at` is not asked to be there once more: PostgreSQL would expect far fewer rows.
+    # No further condition `quiet_at IS NOT NULL`: PostgreSQL would expect far fewer rows.
     return Order.objects.filter(bucket__in=CAN_GO_QUIET, quiet_at__lte=now)
 
 
-def _handled(now: datetime) -> QuerySet[Handling]:
+def _active_handlings(now: datetime) -> QuerySet[Handling]:
     rows = Handling.objects.filter(order_id=OuterRef("pk"), event_id__gte=OuterRef("last_event_id"))
     return rows.filter(Q(until=None) | Q(until__gt=now))
 
 
-def _others(user: User) -> QuerySet[Assignment]:
+def _others_assignments(user: User) -> QuerySet[Assignment]:
     mine = Assignment.objects.filter(subject_type="order").exclude(user=user)
     return mine.filter(subject_id=Cast(OuterRef("pk"), TextField()))

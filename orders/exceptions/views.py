@@ -21,44 +21,46 @@ from backoffice.templatetags.ages import ago
 from backoffice.templatetags.team import staff_name
 from orders.exceptions import cards, outcomes, queue
 from orders.exceptions.forms import OutcomeForm
-from orders.exceptions.queue import CRITICAL, GROUPS, PUT_OFF
+from orders.exceptions.queue import CRITICAL, EXCEPTION_GROUPS, SNOOZED
 from orders.local_time import Place
 from orders.models import Handling, Order, OrderEvent, UsualTime, order_with_move
-from orders.progress import turn_of
+from orders.progress import order_turn
 from orders.scheduling.rules import active_visit
 
-NEEDED = ("exceptions.work", "orders.view", "patients.view")
-CHANGED = "Something happened to this order since you opened it. Look at it again, then record."
+PERMISSIONS = ("exceptions.work", "orders.view", "patients.view")
+CHANGED_TEXT = (
+    "Something happened to this order since you opened it. Look at it again, then record."
+)
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_safe
-def start(request: HttpRequest) -> HttpResponse:
-    """The first group in which something waits."""
+def first_group(request: HttpRequest) -> HttpResponse:
+    """Show the first group that is not empty."""
     return _page(request, "")
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_safe
 def group(request: HttpRequest, group: str) -> HttpResponse:
-    """The rows of a group, the longest over first."""
-    return _page(request, _known(request, group))
+    """Show the rows of a group, the most overdue first."""
+    return _page(request, _valid_group(request, group))
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
-    """One order to call about; posting an outcome leads to the next one."""
-    group, order = _known(request, group), _order(order_id)
+    """Show one call card; posting an outcome leads to the next card."""
+    group, order = _valid_group(request, group), _order(order_id)
     if request.method != "POST":
         return _page(request, group, order)
-    clock = cards.clock_of(order, active_visit(order.pk))
-    form = OutcomeForm(request.POST, clock, cards.outcomes_of(order))
+    clock = cards.patient_clock(order, active_visit(order.pk))
+    form = OutcomeForm(request.POST, clock, cards.available_outcomes(order))
     if not form.is_valid():
         return _page(request, group, order, form=form, status=400)
     given = form.cleaned_data
     try:
-        row = outcomes.record(
+        row = outcomes.record_outcome(
             request,
             order.pk,
             given["outcome"],
@@ -68,37 +70,39 @@ def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
             seen_move=given["move"],
             seen_outcome=given["seen"],
         )
-    except outcomes.Changed:
-        return _page(request, group, order, form=form, trouble=CHANGED, status=409)
-    except outcomes.Recorded as recorded:
-        told = _recorded(recorded.handling, clock)
-        return _page(request, group, order, form=form, trouble=told, status=409)
+    except outcomes.OrderChanged:
+        return _page(request, group, order, form=form, trouble=CHANGED_TEXT, status=409)
+    except outcomes.OutcomeRecorded as recorded:
+        problem = _recorded_text(recorded.handling, clock)
+        return _page(request, group, order, form=form, trouble=problem, status=409)
     except team.Taken as taken:
-        told = f"{staff_name(taken.user)} is on this since {_since(taken.at)}. Nothing was kept."
-        return _page(request, group, order, form=form, trouble=told, status=409)
-    messages.success(request, _kept(row, order, clock))
+        problem = (
+            f"{staff_name(taken.user)} is on this since {_ago_text(taken.at)}. Nothing was kept."
+        )
+        return _page(request, group, order, form=form, trouble=problem, status=409)
+    messages.success(request, _saved_text(row, order, clock))
     assert isinstance(request.user, User)
-    following = queue.next_after(order, group, request.user, timezone.now())
+    following = queue.next_card(order, group, request.user, timezone.now())
     return redirect("exceptions:card", *following) if following else redirect("exceptions:queue")
 
 
-@requires(*NEEDED, "notes.write")
+@requires(*PERMISSIONS, "notes.write")
 @require_POST
-def take(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
-    """Make a card mine, where nobody else has it."""
+def assign_to_me(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
+    """Assign a card to the user, unless somebody else has it."""
     order = _order(order_id)
     assert isinstance(request.user, User)
     try:
         team.assign(request, "order", order.pk, request.user, order.user_id)
     except team.Taken as taken:
-        messages.warning(request, f"{staff_name(taken.user)} took this {_since(taken.at)}.")
+        messages.warning(request, f"{staff_name(taken.user)} took this {_ago_text(taken.at)}.")
     return redirect("exceptions:card", group, order.pk)
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_POST
-def check(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
-    """Ask the service how the order stands."""
+def check_order(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
+    """Ask the service for the current state of the order."""
     order = _order(order_id)
     sync.schedule_lookups("orders", [order.pk])
     audit.record(request, "change", "order-check", ids=[order.pk], patients=[order.user_id])
@@ -106,12 +110,12 @@ def check(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
     return redirect("exceptions:card", group, order.pk)
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_POST
-def back(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
-    """What was put off waits again."""
+def end_snooze(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
+    """Bring a snoozed order back into the queue."""
     order = _order(order_id)
-    if outcomes.bring_back(request, order.pk):
+    if outcomes.end_snooze(request, order.pk):
         messages.success(request, "Back in the queue.")
     return redirect("exceptions:card", queue.group_of(order, timezone.now()) or group, order.pk)
 
@@ -127,18 +131,18 @@ def _page(
 ) -> HttpResponse:
     now = timezone.now()
     sees_results = may(request.user, "results.view")
-    counts = queue.counts(now, request.user)
-    shown = [each for each in GROUPS.values() if each.key != CRITICAL or sees_results]
-    waiting = [each for each in shown if counts[each.key].value and each.key != PUT_OFF]
+    counts = queue.group_counts(now, request.user)
+    shown = [each for each in EXCEPTION_GROUPS.values() if each.key != CRITICAL or sees_results]
+    waiting = [each for each in shown if counts[each.key].value and each.key != SNOOZED]
     group = group or (waiting[0].key if waiting else shown[0].key)
-    found = queue.page(group, now, **page_position(request))
+    found = queue.group_page(group, now, **page_position(request))
     rows = _rows(group, found.rows, request.user)
     context: dict[str, Any] = {
         "groups": [{"group": each, "count": counts[each.key]} for each in shown],
-        "group": GROUPS[group],
+        "group": EXCEPTION_GROUPS[group],
         "page": found,
         "rows": rows,
-        "strays": queue.strays(group, request.user),
+        "other_items": queue.other_items(group, request.user),
         "all_clear": not waiting,
         "live": f"order:{order.pk}" if order else "exceptions",
     }
@@ -163,10 +167,10 @@ def _page(
 
 
 def _rows(group: str, found: list[Any], user: Any) -> list[dict[str, Any]]:
-    """Rows with who is on them and what was last done: two queries."""
+    """Return rows with their assignee and last handling: two queries."""
     orders = [row.order if isinstance(row, Handling) else row for row in found]
     ids = [order.pk for order in orders]
-    last = queue.handlings(ids)
+    last = queue.handlings_by_order(ids)
     on = team.holders("order", ids)
     critical = group == CRITICAL
     return [
@@ -188,9 +192,9 @@ def _card(
 ) -> dict[str, Any]:
     now = timezone.now()
     visit = active_visit(order.pk)
-    clock = cards.clock_of(order, visit)
+    clock = cards.patient_clock(order, visit)
     events = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
-    turn = turn_of(order, events, now, UsualTime.of(order))
+    turn = order_turn(order, events, now, UsualTime.for_order(order))
     last = Handling.objects.filter(pk=order.pk).select_related("by").first()
     holder = team.holders("order", [order.pk]).get(str(order.pk))
     cause = queue.group_of(order, now) or group
@@ -200,7 +204,7 @@ def _card(
     web = isinstance(tracking, str) and tracking.startswith(("https://", "http://"))
     contact = order.said("patient_details")
     number = contact.get("phone_number")
-    actions = cards.actions(
+    actions = cards.card_actions(
         order,
         cause,
         request.user,
@@ -215,24 +219,24 @@ def _card(
         "place": clock,
         "clock_warning": clock.warning(now),
         "contact": contact,
-        "to_call": cards.somebody_to_call(order),
-        "address": cards.address_of(order, visit),
+        "to_call": cards.has_contact(order),
+        "address": cards.call_address(order, visit),
         "shipment": shipment,
         "outward": outward,
         "visit": visit,
-        "script": cards.script_of(order, cause, turn.term.turn),
+        "script": cards.call_script(order, cause, turn.term.turn),
         "recommended": actions[0] if actions else None,
         "others": actions[1:],
-        "choices": cards.choices(order, clock, now),
-        "later": cards.later(clock, now),
+        "choices": cards.outcome_choices(order, clock, now),
+        "later": cards.snooze_choices(clock, now),
         "form": form,
         "trouble": trouble,
         "last": last,
-        "last_due": cards.told(last.until, clock) if last and last.until else "",
+        "last_due": cards.time_text(last.until, clock) if last and last.until else "",
         "handled": handled,
         "holder": holder,
         "mine": holder is not None and holder.user_id == request.user.pk,
-        "seen": outcomes.stamp(last),
+        "seen": outcomes.outcome_stamp(last),
     }
 
 
@@ -243,25 +247,29 @@ def _order(order_id: UUID) -> Order:
         raise Http404 from error
 
 
-def _known(request: HttpRequest, group: str) -> str:
-    if group not in GROUPS or (group == CRITICAL and not may(request.user, "results.view")):
+def _valid_group(request: HttpRequest, group: str) -> str:
+    if group not in EXCEPTION_GROUPS or (
+        group == CRITICAL and not may(request.user, "results.view")
+    ):
         raise Http404
     return group
 
 
-def _since(at: Any) -> str:
+def _ago_text(at: Any) -> str:
     return ago(at, timezone.now())
 
 
-def _recorded(row: Handling, clock: Place) -> str:
-    words = cards.WORDS.get(row.outcome, row.outcome)
+def _recorded_text(row: Handling, clock: Place) -> str:
+    words = cards.OUTCOME_LABELS.get(row.outcome, row.outcome)
     return (
-        f"{staff_name(row.by)} recorded “{words}” {_since(row.at)}. "
+        f"{staff_name(row.by)} recorded “{words}” {_ago_text(row.at)}. "
         "What you chose was not kept; record it again if it should count as well."
     )
 
 
-def _kept(row: Handling, order: Order, clock: Place) -> str:
+def _saved_text(row: Handling, order: Order, clock: Place) -> str:
     name = f"{order.patient_first_name} {order.patient_last_name}".strip() or "The order"
-    back = f"Back {cards.told(row.until, clock)}." if row.until else "Back only if there is news."
-    return f"{name}: {cards.WORDS[row.outcome].lower()}. {back}"
+    back = (
+        f"Back {cards.time_text(row.until, clock)}." if row.until else "Back only if there is news."
+    )
+    return f"{name}: {cards.OUTCOME_LABELS[row.outcome].lower()}. {back}"

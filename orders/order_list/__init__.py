@@ -1,4 +1,6 @@
-"""The list of orders: its columns, its rows, and what can be done to many of them.
+"""The list page of orders.
 
-`columns.py` and `rows.py` are the list, `verbs.py` the work on many rows, `views.py` its page.
+`definition.py` and `columns.py` define the list, `list_query.py` reads a page of it with the help
+of `query_plan.py`, `rendering.py` renders the rows, `bulk_actions.py` works on many rows, and
+`views.py` shows the page.
 """

@@ -1,4 +1,4 @@
-"""What can be done to many orders at once."""
+"""Bulk actions on orders."""
 
 from __future__ import annotations
 
@@ -27,10 +27,8 @@ from orders.commands import CancelOrder, ResendEvents
 from orders.consequences import Cancelling, Consequence, of_cancelling
 from orders.models import Order
 
-GONE: Final = "The order is no longer there."
 
-
-class Take(Verb):
+class AssignOrdersToMe(Verb):
     name = "take"
     label = "Take"
     needs = ("notes.write",)
@@ -61,7 +59,7 @@ class AssignForm(CommandForm):
         field.label_from_instance = name_of  # type: ignore[method-assign,assignment]
 
 
-class Assign(Verb):
+class AssignOrders(Verb):
     name = "assign"
     label = "Assign…"
     needs = ("notes.write",)
@@ -96,7 +94,7 @@ class NoteForm(CommandForm):
     )
 
 
-class AddNote(Verb):
+class AddOrderNote(Verb):
     name = "note"
     label = "Add a note…"
     needs = ("notes.write",)
@@ -113,9 +111,11 @@ class AddNote(Verb):
         return None
 
 
-class _Asking(Verb):
-    """Asks the service for something about each order. The form of a row is the run's and the
-    order's own: asked twice, it is one command."""
+class _ServiceBulkAction(Verb):
+    """Base of actions that send one command per order to the service.
+
+    The form id is made of the run and the order: asking twice makes one command.
+    """
 
     asks = True
     needs = ("orders.change",)
@@ -135,7 +135,7 @@ class _Asking(Verb):
         return made.pk
 
 
-class Resend(_Asking):
+class ResendOrderEvents(_ServiceBulkAction):
     name = "resend"
     label = "Deliver events again…"
 
@@ -152,7 +152,7 @@ class Resend(_Asking):
         return ResendEvents(order_id=row.key, user_id=row.patient_id)
 
 
-class Cancel(_Asking):
+class CancelOrders(_ServiceBulkAction):
     name = "cancel"
     label = "Cancel…"
     form = WhyForm
@@ -166,7 +166,7 @@ class Cancel(_Asking):
         return {"reason": form.told(), "wrong_lab": form.cleaned_data["why"] == "wrong_lab"}
 
     def review(self, rows: QuerySet[Order], user: Any) -> dict[str, Any]:
-        """What follows for each order, told as for one, and the same words only once."""
+        """Return the consequences for each order, and the ones they have in common once."""
         orders = list(Order.objects.filter(pk__in=rows.order_by().values("pk")).order_by("pk"))
         found = [(order, of_cancelling(order)) for order in orders]
         able = [(order, one) for order, one in found if one.possible]
@@ -178,7 +178,7 @@ class Cancel(_Asking):
         return {
             "shown": orders,
             "will": [{"order": order, "found": one} for order, one in able],
-            "lines": _in_common([one for _, one in able]),
+            "lines": _common_consequences([one for _, one in able]),
             "wont": len(found) - len(able),
             "reasons": list(reasons.items()),
             "stays": sum(one.visit is not None for _, one in able),
@@ -190,16 +190,24 @@ class Cancel(_Asking):
         )
 
 
-def _in_common(found: Sequence[Cancelling]) -> list[tuple[Consequence, int]]:
-    """What follows for several of them, and for how many. Lines that differ only in what stands
-    behind their colon, a time, are one."""
-    told = Counter(line for one in found for line in one.lines)
+def _common_consequences(found: Sequence[Cancelling]) -> list[tuple[Consequence, int]]:
+    """Return the consequences that several orders share, with the number of orders.
+
+    Lines that differ only after their colon (a time) count as one.
+    """
+    counts = Counter(line for one in found for line in one.lines)
     common: Counter[Consequence] = Counter()
-    for line, number in told.items():
+    for line, number in counts.items():
         words, colon, _ = line.words.partition(": ")
-        alike = replace(line, words=f"{words}.") if colon and number == 1 else line
-        common[alike] += number
+        shortened = replace(line, words=f"{words}.") if colon and number == 1 else line
+        common[shortened] += number
     return [(line, number) for line, number in common.items() if number > 1]
 
 
-VERBS: Final[Sequence[Verb]] = (Take(), Assign(), AddNote(), Resend(), Cancel())
+BULK_ACTIONS: Final[Sequence[Verb]] = (
+    AssignOrdersToMe(),
+    AssignOrders(),
+    AddOrderNote(),
+    ResendOrderEvents(),
+    CancelOrders(),
+)

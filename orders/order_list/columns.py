@@ -1,4 +1,4 @@
-"""Columns of the list of orders. `drawing.py` draws them by their keys."""
+"""Columns of the list of orders. `rendering.py` renders their cells by column key."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def _status(row: Any) -> str:
 
 
 def _turn(row: Any) -> str:
-    if row.done:
-        return str(row.done)
-    whose = vocabulary.order_term(row.low_level_status, row.method, (), row.bucket).turn
-    return whose.removeprefix("the ").capitalize()
+    if row.done_text:
+        return str(row.done_text)
+    turn = vocabulary.order_term(row.low_level_status, row.method, (), row.bucket).turn
+    return turn.removeprefix("the ").capitalize()
 
 
-def _held_by(row: Any) -> str:
-    held = row.held
-    return held.user.get_full_name() if held else ""
+def _assignee_name(row: Any) -> str:
+    assignment = row.assignment
+    return assignment.user.get_full_name() if assignment else ""
 
 
-def _words(name: str, field: str) -> Any:
+def _term_label(name: str, field: str) -> Any:
     return lambda row: vocabulary.term(name, getattr(row, field)).label
 
 
@@ -53,7 +53,7 @@ COLUMNS: Final = (
         "Status",
         (
             Cell("Status", _status),
-            Cell("Status detail", _words("order.status_detail", "status_detail")),
+            Cell("Status detail", _term_label("order.status_detail", "status_detail")),
         ),
         sort="last_status",
     ),
@@ -63,7 +63,7 @@ COLUMNS: Final = (
         "Test",
         (
             Cell("Test", lambda row: row.lab_test_name),
-            Cell("Method", _words("order.method", "method")),
+            Cell("Method", _term_label("order.method", "method")),
             Cell("Priority", lambda row: row.priority),
         ),
     ),
@@ -79,12 +79,12 @@ COLUMNS: Final = (
         (Cell("Changed", lambda row: row.updated_at, timed=True),),
         sort="updated_at",
     ),
-    Column("held", "Assigned to", (Cell("Assigned to", _held_by),)),
+    Column("held", "Assigned to", (Cell("Assigned to", _assignee_name),)),
     Column("order", "Order", (), css="roomy"),
     Column(
         "result",
         "Result",
-        (Cell("Result", _words("order.interpretation", "interpretation")),),
+        (Cell("Result", _term_label("order.interpretation", "interpretation")),),
         needs="results.view",
         shown=False,
     ),

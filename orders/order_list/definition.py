@@ -1,4 +1,4 @@
-"""The list of orders, as `backoffice.pages.lists` knows it."""
+"""The definition of the list of orders, for `backoffice.pages.lists`."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from orders.forms import ME, NOBODY, OrderFilters
 from orders.models import Order
 from orders.models.order import CAN_GO_QUIET
 from orders.models.order_queryset import LIST_COLUMNS, OrderQuerySet
-from orders.order_list.bulk_actions import VERBS
+from orders.order_list.bulk_actions import BULK_ACTIONS
 from orders.order_list.columns import COLUMNS
-from orders.order_list.rendering import draw, named_patient
+from orders.order_list.rendering import patient_label, render_rows
 
 SUBJECT: Final = "order"
-SHOWN: Final = (*LIST_COLUMNS, "lab_slug", "order_transaction_id")
-"""Columns that a row shows, whatever its reader has chosen."""
+ROW_COLUMNS: Final = (*LIST_COLUMNS, "lab_slug", "order_transaction_id")
+"""Database columns read for each row, whichever columns the reader has chosen."""
 
 
-class Orders(Listing):
+class OrderList(Listing):
     name = "orders"
     subject = SUBJECT
     nouns = ("order", "orders")
@@ -44,7 +44,7 @@ class Orders(Listing):
         Preset("mine", "Mine", {"assigned": [ME]}, needs="notes.write"),
         Preset("quiet", "Over usual time", {"quiet": ["true"], "order_key": ["quiet_at"]}),
     )
-    verbs = VERBS
+    verbs = BULK_ACTIONS
     bulk_pages: ClassVar = (
         BulkPage("Print documents…", "documents:choose", ("orders.view", "patients.view")),
     )
@@ -58,18 +58,23 @@ class Orders(Listing):
         )
 
     def everything(self, user: Any) -> QuerySet[Order]:
-        return Order.objects.only(*SHOWN)
+        return Order.objects.only(*ROW_COLUMNS)
 
     def rows(self, form: Any, user: Any) -> QuerySet[Order]:
-        return self.unworded(form, user).matching_words(form.cleaned_data, by_name=form.by_name)
+        return self.filtered_rows(form, user).matching_words(
+            form.cleaned_data, by_name=form.by_name
+        )
 
-    def unworded(self, form: Any, user: Any, *, along: bool = False) -> OrderQuerySet:
-        """All but the words that were typed. `along`: what is over its usual time is told from
-        others one after the other, as they are walked, whatever the planner thinks of it."""
+    def filtered_rows(self, form: Any, user: Any, *, walks_rows: bool = False) -> OrderQuerySet:
+        """Apply all filters but the search text.
+
+        `walks_rows`: check for overdue orders row by row along the index of the sort, whatever
+        the planner expects.
+        """
         given = form.cleaned_data
         sort = form.sort[0]
         rows = Order.objects.filtered(given, sort)
-        rows = rows.only(*SHOWN)
+        rows = rows.only(*ROW_COLUMNS)
         since = given["start_date"]
         if given["ordered"]:
             since, after = given["ordered"]
@@ -80,15 +85,15 @@ class Orders(Listing):
         if given["lab"]:
             rows = rows.filter(lab_slug__in=given["lab"])
         if given["assigned"]:
-            rows = rows.filter(_given_to(given["assigned"], user))
+            rows = rows.filter(_assigned_to(given["assigned"], user))
         now, can = timezone.now(), Q(bucket__in=CAN_GO_QUIET)
         if given["quiet"] == "true":
-            # Most that have a usual time are in these buckets. The planner would take both for
-            # independent, and expect twenty times too few.
+            # Most orders with a usual time are in these buckets. The planner takes the two
+            # conditions for independent and would expect twenty times too few rows.
             over = Q(quiet_at__lte=now)
             rows = (
                 rows.filter(opaque_condition(can & over))
-                if along
+                if walks_rows
                 else rows.filter(opaque_condition(can), over)
             )
         elif given["quiet"] == "false":
@@ -96,24 +101,23 @@ class Orders(Listing):
         return rows
 
     def dressed(self, rows: list[Order], user: Any) -> list[Order]:
-        """With who works on them, whether our part is done, and the names of their labs: three
-        queries."""
+        """Add the assignments, whether our part is done, and the lab names: three queries."""
         held = team.holders(SUBJECT, [row.pk for row in rows])
-        done = _done(rows)
+        done = _done_texts(rows)
         slugs = {row.lab_slug for row in rows if row.lab_slug}
-        labs = _names_of(slugs)
+        labs = _lab_names(slugs)
         by_name = may(user, "patients.view")
         now = timezone.now()
         for row in rows:
-            row.held = held.get(str(row.pk))  # type: ignore[attr-defined]
+            row.assignment = held.get(str(row.pk))  # type: ignore[attr-defined]
             row.lab_name = labs.get(row.lab_slug or "", row.lab_slug or "")  # type: ignore[attr-defined]
             row.by_name = by_name  # type: ignore[attr-defined]
-            row.done = done.get(row.pk, "")  # type: ignore[attr-defined]
+            row.done_text = done.get(row.pk, "")  # type: ignore[attr-defined]
             row.over_since = row.quiet_since(now)  # type: ignore[attr-defined]
         return rows
 
     def drawn(self, rows: list[Order], screen: Screen) -> SafeString:
-        return draw(rows, screen)
+        return render_rows(rows, screen)
 
     def patient_of(self, row: Order) -> UUID | None:
         return row.user_id
@@ -122,34 +126,37 @@ class Orders(Listing):
         by_name = may(user, "patients.view")
         return {
             order.pk: (
-                named_patient(order) if by_name else f"Order {str(order.pk)[:8]}",
+                patient_label(order) if by_name else f"Order {str(order.pk)[:8]}",
                 reverse("orders:detail", args=[order.pk]),
             )
             for order in Order.objects.filter(pk__in=list(keys)).with_list_columns()
         }
 
 
-def _names_of(labs: Iterable[str]) -> dict[str, str]:
-    """Of labs by their slugs: each list asks it."""
+def _lab_names(labs: Iterable[str]) -> dict[str, str]:
+    """Return the names of labs by slug. Every page of the list runs this query."""
     with prepared_queries.cursor() as cursor:
         cursor.execute("SELECT slug, name FROM labs_lab WHERE slug = ANY(%s)", [list(labs)])
         return dict(cursor.fetchall())
 
 
-def _done(rows: Iterable[Order]) -> dict[UUID, str]:
-    """Where it would be our turn, but somebody has done our part and there is no news since: in a
-    word. The page of an order says the same (`orders.progress.Turn`)."""
+def _done_texts(rows: Iterable[Order]) -> dict[UUID, str]:
+    """Return a word such as "Signed" for orders on which staff have already done our part.
+
+    These are orders whose status says it is our turn, and which have not changed since. The page
+    of an order says the same (`orders.progress.OrderTurn`).
+    """
     ours: dict[bool, list[UUID]] = {True: [], False: []}
     for row in rows:
         item = vocabulary.order_term(row.low_level_status, row.method, (), row.bucket)
         if item.turn == vocabulary.US:
             ours[item.family == vocabulary.RESULT_IN].append(row.pk)
     with prepared_queries.cursor() as cursor:
-        cursor.execute(_DONE, [ours[True], ours[False]])
+        cursor.execute(_DONE_SQL, [ours[True], ours[False]])
         return dict(cursor.fetchall())
 
 
-_DONE: Final = """
+_DONE_SQL: Final = """
 SELECT order_id, 'Signed' FROM orders_review
 WHERE order_id = ANY(%s) AND signer_id IS NOT NULL AND version <= signed
 UNION ALL
@@ -159,8 +166,8 @@ WHERE order_id = ANY(%s) AND event_id >= last_event_id AND (until IS NULL OR unt
 """
 
 
-def _given_to(people: list[str], user: Any) -> Q:
-    """Orders of these people, of `me`, or of nobody."""
+def _assigned_to(people: list[str], user: Any) -> Q:
+    """Return the condition for orders assigned to these people, to `me`, or to nobody."""
     held = Assignment.objects.filter(subject_type=SUBJECT)
     keys = [int(one) for one in people if one.isdigit()]
     if ME in people and user is not None:
@@ -170,10 +177,10 @@ def _given_to(people: list[str], user: Any) -> Q:
         theirs = held.filter(user_id__in=keys).annotate(key=Cast("subject_id", UUIDField()))
         wanted |= Q(pk__in=theirs.values("key"))
     if NOBODY in people:
-        # Work of somebody who left is nobody's.
+        # Orders of an inactive assignee count as assigned to nobody.
         still_here = held.filter(user__is_active=True)
         wanted |= ~Q(Exists(still_here.filter(subject_id=Cast(OuterRef("pk"), TextField()))))
     return wanted
 
 
-ORDERS: Final = Orders()
+ORDER_LIST: Final = OrderList()

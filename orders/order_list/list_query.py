@@ -1,4 +1,4 @@
-"""A page of the list of orders, and how many there are: the shortest way to them."""
+"""Read a page of the list of orders, and their number, by the fastest query."""
 
 from __future__ import annotations
 
@@ -27,143 +27,161 @@ from orders.models import Order, OrderNameWord
 from orders.models.name import first_orders_by_name, first_orders_of_first_names
 from orders.models.order_queryset import OrderQuerySet
 from orders.order_list import query_plan
-from orders.order_list.definition import ORDERS, SHOWN
-from orders.today.counts import Counts, counts
+from orders.order_list.definition import ORDER_LIST, ROW_COLUMNS
+from orders.today.counts import OrderCounts, order_counts
 
-COUNTED_BY: Final = frozenset({"status", "order_type"})
-"""Filters by what orders are counted by as they change, beside their bucket."""
+COUNTED_FILTERS: Final = frozenset({"status", "order_type"})
+"""Filters for which triggers keep counts, besides the bucket."""
 FEW_NAMES: Final = 600
-"""Words of names, whose numbers are told to the planner: it knows how many orders to expect."""
-OF_FEW_NAMES: Final = 20_000
-"""Orders of a few names, found at once rather than walked to: a name may have thousands."""
+"""Most name words passed to the planner as numbers: it then knows how many orders to expect."""
+MAX_ORDERS_OF_FEW_NAMES: Final = 20_000
+"""Most orders of a few names that are found at once and sorted. A name may have thousands."""
 
 
-def known_counts(form: Any) -> Counts | None:
-    """The counts of all orders, where nothing but their state narrows the list."""
+def known_counts(form: Any) -> OrderCounts | None:
+    """Return the counts kept by triggers if only filters on the state are active, else None."""
     given = {name for name in form.filtering() if form.cleaned_data.get(name)}
-    return counts() if given <= COUNTED_BY else None
+    return order_counts() if given <= COUNTED_FILTERS else None
 
 
-def found(
-    form: Any, size: int, place: PagePosition, known: Counts | None
+def count_and_page(
+    form: Any, size: int, place: PagePosition, known: OrderCounts | None
 ) -> tuple[Count, Page[Order]]:
-    """How many orders a valid form asks for, and a page of them. `known`: `known_counts`."""
+    """Return how many orders match a valid form, and a page of them.
+
+    `known`: the answer of `known_counts`.
+    """
     if known is None:
-        return _looked_for(form, size, place)
+        return _search_page(form, size, place)
     asked = form.cleaned_data
-    number = known.of(bucket=asked["bucket"], statuses=asked["status"], methods=asked["order_type"])
-    everything, sort = ORDERS.everything(form.user), form.keyset()
+    number = known.count(
+        bucket=asked["bucket"], statuses=asked["status"], methods=asked["order_type"]
+    )
+    everything, sort = ORDER_LIST.everything(form.user), form.keyset()
     if not (asked["bucket"] or asked["status"] or asked["order_type"]):
-        read = partial(_of_all, sort.columns)
+        read = partial(_all_orders, sort.columns)
         return Count(number), fetch_page(everything, sort, size=size, read=read, **place)
-    first = keys_by_full_sort if number <= query_plan.soon(form).rows else keys_by_index_scan
-    rows = ORDERS.unworded(form, form.user)
+    first = keys_by_full_sort if number <= query_plan.sort_limit(form).rows else keys_by_index_scan
+    rows = ORDER_LIST.filtered_rows(form, form.user)
     return Count(number), fetch_page(
         rows, sort, size=size, all_rows=everything, build_query=first, **place
     )
 
 
-def _of_all(
+def _all_orders(
     columns: Sequence[str], _: QuerySet[Order], edge: CursorValues, most: int, descending: bool
 ) -> list[Order]:
-    """The first of all orders beyond an edge, along the index of the sort."""
+    """Return the first of all orders after an edge, along the index of the sort."""
     statement = (
-        f"SELECT {prepared_queries.columns(Order, SHOWN)} FROM orders_order"  # noqa: S608
+        f"SELECT {prepared_queries.columns(Order, ROW_COLUMNS)} FROM orders_order"  # noqa: S608
         f"{cursor_condition_sql(columns, edge, descending)}"
         f" ORDER BY {order_by_sql(columns, descending)} LIMIT {most}"
     )
-    return prepared_queries.read(Order, statement, edge or (), SHOWN)
+    return prepared_queries.read(Order, statement, edge or (), ROW_COLUMNS)
 
 
-def _looked_for(form: Any, size: int, place: PagePosition) -> tuple[Count, Page[Order]]:
-    rows, typed = _narrowed(form)
-    everything = ORDERS.everything(form.user)
+def _search_page(form: Any, size: int, place: PagePosition) -> tuple[Count, Page[Order]]:
+    rows, typed = _filtered_rows(form)
+    everything = ORDER_LIST.everything(form.user)
     if typed:
-        few = _few_called(typed)
+        few = _matching_names(typed)
         if few is None:
-            return _of_many_names(rows, typed, form, size, place)
+            return _page_of_many_names(rows, typed, form, size, place)
         rows = rows.filter(KeyInArray(F("names"), few))
         found = fetch_page_and_count(
-            rows, form.keyset(), everything, size=size, limit=OF_FEW_NAMES, **place
+            rows, form.keyset(), everything, size=size, limit=MAX_ORDERS_OF_FEW_NAMES, **place
         )
         if found:
             return found
-    walks = typed or query_plan.is_walked(form) or query_plan.sorts_by_name(form)
-    soon = None if walks else query_plan.soon(form)
-    counted = match_rows(rows, everything, form.keyset(), quick_plan=soon)
+    walks = typed or query_plan.walks_sort_index(form) or query_plan.sorts_by_name(form)
+    limit = None if walks else query_plan.sort_limit(form)
+    counted = match_rows(rows, everything, form.keyset(), quick_plan=limit)
     if not counted.count.capped or counted.all_rows is not None:
-        return counted.count, ORDERS.page(counted.rows, form, size, place, counted.all_rows)
-    if not typed and query_plan.is_over_apart(form):
-        rows, _ = _narrowed(form, along=True)
-    return counted.count, page_of_many(rows, {}, form, size, place)
+        return counted.count, ORDER_LIST.page(counted.rows, form, size, place, counted.all_rows)
+    if not typed and query_plan.is_overdue_scattered(form):
+        rows, _ = _filtered_rows(form, walks_rows=True)
+    return counted.count, long_list_page(rows, {}, form, size, place)
 
 
-def _of_many_names(
+def _page_of_many_names(
     rows: OrderQuerySet, typed: Mapping[str, str], form: Any, size: int, place: PagePosition
 ) -> tuple[Count, Page[Order]]:
-    """To look up who is called so takes longer than all the rest: it is done for the page alone,
-    and of a long list no more is said than that it goes on. They are counted at its end, up to as
-    many as a page has."""
-    everything, sort, called = ORDERS.everything(form.user), form.keyset(), rows.with_names(typed)
+    """Return a page of orders that match many names.
+
+    Looking up the names takes longer than everything else, so it is done for the page alone. A
+    long list is not counted: the count says that there are more. The last page is counted, up to
+    the size of a page.
+    """
+    everything, sort, called = (
+        ORDER_LIST.everything(form.user),
+        form.keyset(),
+        rows.with_names(typed),
+    )
     by_name, begins = query_plan.sorts_by_name(form), not (place["after"] or place["before"])
     if query_plan.has_few(form) or (len(typed) == 1 and query_plan.is_quick(called, form)):
-        # Beside rare results the index has the name, too.
+        # The index of rare results contains the name, too.
         find = (
             keys_unsorted_by_pk
             if by_name and not query_plan.has_rare_result(form)
             else keys_unsorted
         )
-        most = query_plan.soon(form).rows
+        most = query_plan.sort_limit(form).rows
         found = fetch_page_and_count(
             called, sort, everything, size=size, limit=most, build_query=find, **place
         )
         if found:
             return found
-    if query_plan.is_over_apart(form):
-        rows, _ = _narrowed(form, along=True)
+    if query_plan.is_overdue_scattered(form):
+        rows, _ = _filtered_rows(form, walks_rows=True)
     page: Page[Order] = Page()
     if by_name and begins:
         first = partial(first_orders_of_first_names, OrderNameWord.matching(typed))
         page = fetch_page(rows, sort, size=size, all_rows=everything, build_query=first)
     if not page.next:
-        page = page_of_many(rows, typed, form, size, place)
+        page = long_list_page(rows, typed, form, size, place)
     if page.next and len(page.rows) == size:
         return Count(size, capped=True), page
     return Count(len(page.rows)) if begins else capped_count(called, size), page
 
 
-def _narrowed(form: Any, *, along: bool = False) -> tuple[OrderQuerySet, dict[str, str]]:
-    """All but the names that were typed; and these."""
-    rows = ORDERS.unworded(form, form.user, along=along)
+def _filtered_rows(form: Any, *, walks_rows: bool = False) -> tuple[OrderQuerySet, dict[str, str]]:
+    """Return the rows with every filter but the names, and the names that were typed."""
+    rows = ORDER_LIST.filtered_rows(form, form.user, walks_rows=walks_rows)
     return rows.matching_identifiers(form.cleaned_data, by_name=form.by_name)
 
 
-def _few_called(typed: Mapping[str, str]) -> str | None:
-    """The numbers of the names that begin so, as PostgreSQL writes an array; None: too many. Of one
-    letter nobody looks: there are, or else the planner knows it (`ways.is_quick`)."""
+def _matching_names(typed: Mapping[str, str]) -> str | None:
+    """Return the ids of matching names, as PostgreSQL writes an array; None: too many.
+
+    A single letter is not looked up: it has too many names, or the planner knows that it has few
+    (`query_plan.is_quick`).
+    """
     if len(typed) == 1 and len("".join(typed.values()).strip()) == 1:
         return None
     count, names = read_keys(OrderNameWord.matching(typed).values("names"), FEW_NAMES)
     return names if count <= FEW_NAMES else None
 
 
-def page_of_many(
+def long_list_page(
     rows: OrderQuerySet, typed: Mapping[str, str], form: Any, size: int, place: PagePosition
 ) -> Page[Order]:
-    """A page of a list of which no more is known than that it is long. Of those who are called so
-    the names are found first: orders are told by these as they are walked, or by name taken from
-    one name after the other. Of those in a time by one moment, sorted by another, most are looked
-    for where they usually stand. Those over their usual time are told inside the index, too."""
-    rows, first = _way(rows, typed, form)
-    whole = ORDERS.everything(form.user)
+    """Return a page of a list that is long and not counted.
+
+    With names in the filter, the names are found first. The orders are then checked against them
+    along the index of the sort; sorted by name, they are read name by name. With a filter on one
+    time and a sort by another, the range where most of the rows are is searched apart from the
+    rest. Overdue orders are checked inside the index.
+    """
+    rows, first = _first_rows_query(rows, typed, form)
+    whole = ORDER_LIST.everything(form.user)
     return fetch_page(rows, form.keyset(), size=size, all_rows=whole, build_query=first, **place)
 
 
-def _way(
+def _first_rows_query(
     rows: OrderQuerySet, typed: Mapping[str, str], form: Any
 ) -> tuple[OrderQuerySet, KeysetQueryBuilder]:
     if typed and query_plan.sorts_by_name(form):
         return rows, partial(first_orders_by_name, OrderNameWord.matching(typed))
-    near = query_plan.usual_place(form)
+    near = query_plan.likely_range(form)
     rows = rows.with_names(typed, is_walked=True) if typed else rows
-    return rows, partial(query_plan.there_and_elsewhere, near) if near else keys_by_index_scan
+    return rows, partial(query_plan.near_and_elsewhere, near) if near else keys_by_index_scan

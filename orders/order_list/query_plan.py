@@ -1,5 +1,8 @@
-"""What a form tells of where its orders stand, and so how they are found the soonest: all at once,
-or walked to along the index of the sort."""
+"""Decide how the orders of a filter form are found fastest.
+
+Either all of them are found at once and sorted, or rows are read along the index of the sort until
+the page is full ("walked"). The decision follows from where the matching orders are in that index.
+"""
 
 from __future__ import annotations
 
@@ -26,46 +29,52 @@ from orders.models.order_queryset import (
     ordered_until_and_updated_since,
 )
 
-OPEN: Final = (*CAN_GO_QUIET, vocabulary.NEEDS_ACTION)
-"""Buckets of orders that are not over yet: most are young."""
-BY_MOMENT: Final = ("created_at", "updated_at", "last_status")
-"""Sorts by when orders were ordered or updated, if behind a status."""
-SHORT_TIME: Final = timedelta(days=32)
-LATELY: Final = timedelta(days=3)
-QUICK: Final = QUICK_PLAN.cost / 2
-"""Beyond it, to find all who are called so takes longer than to walk to the first of them."""
+OPEN_BUCKETS: Final = (*CAN_GO_QUIET, vocabulary.NEEDS_ACTION)
+"""Buckets of orders that are not finished: most of these orders are recent."""
+TIME_SORTS: Final = ("created_at", "updated_at", "last_status")
+"""Sorts by the time an order was placed or updated, also within a status."""
+SHORT_PERIOD: Final = timedelta(days=32)
+RECENT_PERIOD: Final = timedelta(days=3)
+MAX_QUICK_COST: Final = QUICK_PLAN.cost / 2
+"""Highest cost at which all orders of a name are found faster than the first ones are walked to."""
 
 
 def sorts_by_name(form: Any) -> bool:
-    """Patients stand among all names whatever their orders are: the planner, who takes the one for
-    independent of the other, knows how far there is to walk."""
+    """Return whether the list is sorted by patient name.
+
+    Names are independent of everything else about an order, as the planner assumes. So it
+    estimates correctly how many rows are walked.
+    """
     return bool(form.sort[0] == "patient_name")
 
 
-def is_walked(form: Any) -> bool:
-    """Whether it is known that they are walked to."""
-    return is_over_apart(form) or _sorts_a_short_time(form) or _stands_first(form)
+def walks_sort_index(form: Any) -> bool:
+    """Return whether it is known beforehand that the rows are walked."""
+    return is_overdue_scattered(form) or _sorts_by_short_period(form) or _is_near_start(form)
 
 
-def is_over_apart(form: Any) -> bool:
-    """The planner takes what is over its usual time for independent of whatever else, and would
-    expect far too few. By a moment these stand together, though, and may do so at the other end."""
+def is_overdue_scattered(form: Any) -> bool:
+    """Return whether overdue orders are asked for in a sort that scatters them.
+
+    The planner takes "overdue" for independent of everything else and would expect far too few
+    rows. In sorts by time, overdue orders are close together, possibly at the far end.
+    """
     return form.cleaned_data["quiet"] == "true" and form.sort[0] in ("patient_name", "last_status")
 
 
 def is_quick(rows: QuerySet[Order], form: Any) -> bool:
-    """Whether the planner thinks that it is quick to find them all who are called so."""
+    """Return whether the planner expects that all orders of these names are found quickly."""
     guess = planner_estimate(rows, form.keyset().columns)
-    return guess.rows <= soon(form).rows and guess.cost <= QUICK
+    return guess.rows <= sort_limit(form).rows and guess.cost <= MAX_QUICK_COST
 
 
 def has_few(form: Any) -> bool:
-    """Whether so few orders are in such a state, or new, that those of many names are still found
-    at once."""
+    """Return whether so few orders have this state, or are this recent, that they are found at
+    once even with many names."""
     asked = form.cleaned_data
     rare_status = bool(asked["status"]) and "completed" not in asked["status"]
     rare = rare_status or asked["bucket"] == vocabulary.NEEDS_ACTION or has_rare_result(form)
-    return rare or (sorts_by_name(form) and _is_late(asked))
+    return rare or (sorts_by_name(form) and _is_recent(asked))
 
 
 def has_rare_result(form: Any) -> bool:
@@ -75,22 +84,24 @@ def has_rare_result(form: Any) -> bool:
     )
 
 
-def _is_late(asked: Mapping[str, Any]) -> bool:
-    """Whether so few were ordered or changed since that it is quick to sort them by name: those who
-    are called so have many more orders, one after the other."""
+def _is_recent(asked: Mapping[str, Any]) -> bool:
+    """Return whether only recent orders are asked for, so few that sorting them by name is quick.
+
+    The orders of the names themselves are many more.
+    """
     begun = [asked["start_date"], asked["updated_start_date"]]
     begun += [asked[name][0] for name in ("ordered", "changed") if asked[name]]
     latest = max((each for each in begun if each), default=None)
-    return latest is not None and timezone.now() - latest <= LATELY
+    return latest is not None and timezone.now() - latest <= RECENT_PERIOD
 
 
-def _sorts_a_short_time(form: Any) -> bool:
-    """Whether all stand close together where the list begins: they are walked to, not all found."""
-    return form.sort[0] in _short_times(form.cleaned_data)
+def _sorts_by_short_period(form: Any) -> bool:
+    """Return whether all rows are close together at the start of the list: they are walked."""
+    return form.sort[0] in _short_periods(form.cleaned_data)
 
 
-def _short_times(asked: Mapping[str, Any]) -> set[str]:
-    """The moments of orders that are asked for from a short time."""
+def _short_periods(asked: Mapping[str, Any]) -> set[str]:
+    """Return the time columns that the form limits to a short period."""
     times = {
         "created_at": asked["ordered"] or (asked["start_date"], asked["end_date"]),
         "updated_at": asked["changed"] or (asked["updated_start_date"], asked["updated_end_date"]),
@@ -98,43 +109,48 @@ def _short_times(asked: Mapping[str, Any]) -> set[str]:
     return {
         moment
         for moment, (first, last) in times.items()
-        if first is not None and last is not None and last - first <= SHORT_TIME
+        if first is not None and last is not None and last - first <= SHORT_PERIOD
     }
 
 
-def _stands_first(form: Any) -> bool:
-    """Whether they stand where the list begins: what is open or has just changed among the newest,
-    and those of a bucket by their updates in an index of their own."""
+def _is_near_start(form: Any) -> bool:
+    """Return whether the rows are near the start of the list.
+
+    Open and recently changed orders are among the newest. Sorted by update, the orders of a bucket
+    have an index of their own.
+    """
     asked, (key, direction) = form.cleaned_data, form.sort
     if key == "updated_at":
         return bool(asked["bucket"])
-    recent = asked["bucket"] in OPEN or asked["quiet"] == "true" or bool(asked["changed"])
+    recent = asked["bucket"] in OPEN_BUCKETS or asked["quiet"] == "true" or bool(asked["changed"])
     return recent and key == "created_at" and direction == "desc"
 
 
-def soon(form: Any) -> PlannerEstimate:
-    """How many rows may be found at once and sorted, rather than walked to.
+def sort_limit(form: Any) -> PlannerEstimate:
+    """Return up to how many rows, and at which cost, all are found and sorted instead of walked.
 
-    By status, those of a bucket stand behind all of other statuses: more of them are sorted sooner
-    than the others are passed over.
+    Sorted by status, the rows of a bucket come after all rows of other statuses. Sorting more of
+    them is faster than passing over the others.
     """
     if form.sort[0] == "last_status" and form.cleaned_data["bucket"]:
         return PlannerEstimate(3 * QUICK_PLAN.rows, QUICK_PLAN.cost)
     return QUICK_PLAN
 
 
-def usual_place(form: Any) -> Q | None:
-    """Where most of those stand that are in a time by one moment, sorted by the other or by one
-    behind a status: the index leads there."""
+def likely_range(form: Any) -> Q | None:
+    """Return the range of the sort where most matching rows are; None if it is not known.
+
+    It is known for a filter on one time and a sort by the other time, or by status and time.
+    """
     sort, (until, since) = form.sort[0], ordered_until_and_updated_since(form.cleaned_data)
-    if sort not in BY_MOMENT:
+    if sort not in TIME_SORTS:
         return None
     return implied_by_usual_span(
         until if sort != "created_at" else None, since if sort != "updated_at" else None
     )
 
 
-def there_and_elsewhere(
+def near_and_elsewhere(
     near: Q,
     rows: QuerySet[Order],
     columns: Sequence[str],
@@ -142,8 +158,10 @@ def there_and_elsewhere(
     descending: bool,
     most: int,
 ) -> KeysetQuery:
-    """Keys of the first where most stand, along the index of the sort, and of the first of the few
-    others."""
+    """Return the query for the first keys inside `near` along the index, and outside it.
+
+    `near` holds most rows; the few others are found and sorted apart.
+    """
     there, those = keys_by_index_scan(rows.filter(near), columns, edge, descending, most)
     others = rows.filter(~near, STILL_UPDATED)
     elsewhere, these = keys_by_full_sort(others, columns, edge, descending, most)

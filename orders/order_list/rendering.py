@@ -1,6 +1,6 @@
-"""Rows of the list of orders as HTML, a function for each column.
+"""Render the rows of the list of orders, with one function for each column.
 
-In Python and not in a template: fifty rows of ten columns are most of what the page costs.
+In Python and not in a template: fifty rows of ten columns are most of the cost of the page.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from orders.models import Order
 from orders.templatetags.whose_turn import whose_turn
 
 _PRINTER: Final = icon_svg("printer")
-FLAGGED: Final = ("critical", "abnormal", "unknown")
-SPOKEN_ORIGINS: Final = ("redraw", "recreation")
+FLAGGED_INTERPRETATIONS: Final = ("critical", "abnormal", "unknown")
+SHOWN_ORIGINS: Final = ("redraw", "recreation")
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """What is the same for every row of a page."""
+class OrderRowContext:
+    """What is the same for all rows of a page."""
 
     by_name: bool
     sees_results: bool
     beside_result: bool
-    """The interpretation has no column of its own: it stands beside the status."""
+    """The interpretation has no column of its own and is shown beside the status."""
     zone: tzinfo
     now: datetime
     today: date
 
 
-def draw(rows: list[Any], screen: Screen) -> SafeString:
-    """The rows of one page, in the columns of the one who looks."""
+def render_rows(rows: list[Any], screen: Screen) -> SafeString:
+    """Render the rows of one page in the columns that the reader has chosen."""
     by_name, sees_results = screen.form.by_name, may(screen.user, "results.view")
     now = timezone.now()
-    sight = Sight(
+    shared = OrderRowContext(
         by_name,
         sees_results,
         sees_results and "result" not in screen.keys,
@@ -67,32 +67,31 @@ def draw(rows: list[Any], screen: Screen) -> SafeString:
         timezone.localdate(now),
     )
     cells = [CELLS[column.key] for column in screen.columns]
-    tick = _tick if screen.verbs else _nothing
+    tick = _checkbox if screen.verbs else _no_checkbox
     drawn = []
     for row in rows:
         row.name_html = f"{escape(row.patient_first_name)} {escape(row.patient_last_name)}"
         flagged = sees_results and row.interpretation == "critical"
         drawn.append('<tr data-flag="critical">\n' if flagged else "<tr>\n")
-        drawn.append(tick(row, sight))
-        drawn += [cell(row, sight) for cell in cells]
+        drawn.append(tick(row, shared))
+        drawn += [cell(row, shared) for cell in cells]
         drawn.append("</tr>\n")
     return SafeString("".join(drawn))
 
 
-def named_patient(order: Order) -> str:
-    """The patient of an order, or that there is none and which test it is, as for a kit that is not
-    registered yet."""
+def patient_label(order: Order) -> str:
+    """Return the patient's name, or "No patient" and the test, as for an unregistered kit."""
     name = f"{order.patient_first_name} {order.patient_last_name}".strip()
     return name or ", ".join(filter(None, ("No patient", order.lab_test_name)))
 
 
-def _nothing(row: Any, sight: Sight) -> str:
+def _no_checkbox(row: Any, shared: OrderRowContext) -> str:
     return ""
 
 
-def _tick(row: Any, sight: Sight) -> str:
+def _checkbox(row: Any, shared: OrderRowContext) -> str:
     key = str(row.pk)
-    named = sight.by_name and row.name_html.strip()
+    named = shared.by_name and row.name_html.strip()
     whose = f"of {row.name_html}" if named else f"{key[:8]}…"
     return (
         f'<td class="mark-cell"><input type="checkbox" name="key" value="{key}" form="bulk"'
@@ -101,39 +100,39 @@ def _tick(row: Any, sight: Sight) -> str:
 
 
 def _documents(row: Any) -> str:
-    """Beside the name: the last columns may be out of sight."""
+    """Render the link to the documents, beside the name: the last columns may be off screen."""
     url = record_url("documents:order", row.pk)
     whose = row.name_html.strip()
-    whose = f" of the order of <bdi>{whose}</bdi>" if whose else f": {escape(named_patient(row))}"
+    whose = f" of the order of <bdi>{whose}</bdi>" if whose else f": {escape(patient_label(row))}"
     return (
         f' <a class="btn quiet square beside-name" href="{url}" hx-boost="false" data-drawer'
         f' title="Documents">{_PRINTER}<span class="sr">Documents{whose}</span></a>'
     )
 
 
-def _patient(row: Any, sight: Sight) -> str:
+def _patient(row: Any, shared: OrderRowContext) -> str:
     who = " Kit without patient"
-    if not sight.by_name:
+    if not shared.by_name:
         who = conditional_escape(initials(row.patient_name))
     elif row.patient_first_name or row.patient_last_name:
         who = f"<bdi>{row.name_html}</bdi>"
     url = record_url("orders:detail", row.pk)
-    documents = _documents(row) if sight.by_name else ""
+    documents = _documents(row) if shared.by_name else ""
     return (
         f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{who}</a>{documents}</th>\n'
     )
 
 
-def _born(row: Any, sight: Sight) -> str:
+def _born(row: Any, shared: OrderRowContext) -> str:
     years = ""
     if row.patient_dob:
-        years = f' <span class="muted roomy">{age(row.patient_dob, sight.today)}</span>'
+        years = f' <span class="muted roomy">{age(row.patient_dob, shared.today)}</span>'
     return f'<td data-label="Born" class="nowrap">{day(row.patient_dob)}{years}</td>\n'
 
 
-def _status(row: Any, sight: Sight) -> str:
+def _status(row: Any, shared: OrderRowContext) -> str:
     shown = order_badge(row.low_level_status, row.method, row.bucket)
-    if sight.beside_result and row.interpretation in FLAGGED:
+    if shared.beside_result and row.interpretation in FLAGGED_INTERPRETATIONS:
         shown += badge("order.interpretation", row.interpretation)
     detail = ""
     if row.status_detail:
@@ -142,14 +141,14 @@ def _status(row: Any, sight: Sight) -> str:
     return f'<td data-label="Status"><span class="row">{shown}</span>{detail}</td>\n'
 
 
-def _turn(row: Any, sight: Sight) -> str:
-    shown = f'<span class="muted nowrap">{row.done}</span>' if row.done else ""
-    return f'<td data-label="Turn">{shown or whose_turn(row, sight.now)}</td>\n'
+def _turn(row: Any, shared: OrderRowContext) -> str:
+    shown = f'<span class="muted nowrap">{row.done_text}</span>' if row.done_text else ""
+    return f'<td data-label="Turn">{shown or whose_turn(row, shared.now)}</td>\n'
 
 
-def _test(row: Any, sight: Sight) -> str:
+def _test(row: Any, shared: OrderRowContext) -> str:
     chips = ' <span class="chip">Priority</span>' if row.priority else ""
-    if row.origin in SPOKEN_ORIGINS:
+    if row.origin in SHOWN_ORIGINS:
         origin = conditional_escape(words("order.origin", row.origin))
         chips += f' <span class="chip">{origin}</span>'
     method = or_dash(vocabulary.term("order.method", row.method).label)
@@ -159,39 +158,39 @@ def _test(row: Any, sight: Sight) -> str:
     )
 
 
-def _held(row: Any, sight: Sight) -> str:
+def _assignee(row: Any, shared: OrderRowContext) -> str:
     shown: str = DASH
-    if row.held:
-        user = row.held.user
+    if row.assignment:
+        user = row.assignment.user
         short = escape(user.get_short_name() or user.get_username())
         shown = f'<span title="{escape(user.get_full_name())}">{short}</span>'
     return f'<td data-label="Assigned to" class="nowrap">{shown}</td>\n'
 
 
-def _over(row: Any, sight: Sight) -> str:
-    shown = since(row.over_since, sight.now) if row.over_since else DASH
+def _overdue(row: Any, shared: OrderRowContext) -> str:
+    shown = since(row.over_since, shared.now) if row.over_since else DASH
     return f'<td data-label="Over usual" class="nowrap">{shown}</td>\n'
 
 
-CELLS: Final[dict[str, Callable[[Any, Sight], str]]] = {
+CELLS: Final[dict[str, Callable[[Any, OrderRowContext], str]]] = {
     "patient": _patient,
     "born": _born,
     "status": _status,
     "turn": _turn,
     "test": _test,
-    "ordered": lambda row, sight: (
-        f'<td data-label="Ordered" class="nowrap">{short_day(row.created_at, sight.zone)}</td>\n'
+    "ordered": lambda row, shared: (
+        f'<td data-label="Ordered" class="nowrap">{short_day(row.created_at, shared.zone)}</td>\n'
     ),
-    "changed": lambda row, sight: (
-        f'<td data-label="Changed" class="nowrap">{since(row.updated_at, sight.now)}</td>\n'
+    "changed": lambda row, shared: (
+        f'<td data-label="Changed" class="nowrap">{since(row.updated_at, shared.now)}</td>\n'
     ),
-    "held": _held,
+    "held": _assignee,
     "order": lambda row, _: f'<td data-label="Order" class="roomy">{short_id(row.pk)}</td>\n',
     "result": lambda row, _: (
         f'<td data-label="Result">{badge("order.interpretation", row.interpretation)}</td>\n'
     ),
     "lab": lambda row, _: f'<td data-label="Lab">{or_dash(row.lab_name)}</td>\n',
-    "quiet": _over,
+    "quiet": _overdue,
     "sample": lambda row, _: f'<td data-label="Sample">{short_id(row.sample_id, False)}</td>\n',
     "goes_out": lambda row, _: (
         f'<td data-label="Goes out on" class="nowrap">{day(row.activate_by)}</td>\n'
@@ -200,4 +199,4 @@ CELLS: Final[dict[str, Callable[[Any, Sight], str]]] = {
         f'<td data-label="Transaction">{short_id(row.order_transaction_id)}</td>\n'
     ),
 }
-"""By the key of the column in `columns.py`."""
+"""Cell functions by the key of the column in `columns.py`."""

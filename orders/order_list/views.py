@@ -1,4 +1,4 @@
-"""The page of the list of orders."""
+"""The list page of orders."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from backoffice.pages.lists.fields import status_of
 from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.pages import Page, page_position
 from orders.models import Order
-from orders.order_list.definition import ORDERS
-from orders.order_list.list_query import found, known_counts
-from orders.today.counts import Counts
+from orders.order_list.definition import ORDER_LIST
+from orders.order_list.list_query import count_and_page, known_counts
+from orders.today.counts import OrderCounts
 
 
 @requires("orders.view")
 @require_http_methods(["GET", "HEAD", "POST"])
 def order_list(request: HttpRequest) -> HttpResponse:
-    """Orders, newest first; filters, sort and place in the list all stand in the address."""
-    words = ORDERS.words_of(request.user)
+    """Show orders, newest first. Filters, sort and position are part of the URL."""
+    words = ORDER_LIST.words_of(request.user)
     if request.method == "POST":
-        return to_address(request, ORDERS.address(), words)
+        return to_address(request, ORDER_LIST.address(), words)
     seal_address(request, words)
-    filters = ORDERS.form(request.GET, request.user)
+    filters = ORDER_LIST.form(request.GET, request.user)
     valid = filters.is_valid()
-    screen = Screen.of(request, ORDERS, filters)
+    screen = Screen.of(request, ORDER_LIST, filters)
     if screen.elsewhere:
         return redirect(screen.elsewhere)
     total: Count | None = None
     page: Page[Order] = Page()
-    known: Counts | None = None
+    known: OrderCounts | None = None
     if valid:
         known = known_counts(filters)
-        total, page = found(filters, screen.size, page_position(request), known)
-    ORDERS.dressed(page.rows, request.user)
+        total, page = count_and_page(filters, screen.size, page_position(request), known)
+    ORDER_LIST.dressed(page.rows, request.user)
     audit.listed(
         request,
         "order",
@@ -66,8 +66,8 @@ def order_list(request: HttpRequest) -> HttpResponse:
     return render(request, "orders/list.html", context, status=status_of(filters))
 
 
-def _tabs(current: str, known: Counts | None) -> list[dict[str, Any]]:
-    """One preset per working bucket; with counts while nothing else narrows."""
+def _tabs(current: str, known: OrderCounts | None) -> list[dict[str, Any]]:
+    """Return one tab per status group, with counts while no other filter is active."""
     counts = {} if known is None else known.by_bucket()
     tabs: list[dict[str, Any]] = [
         {

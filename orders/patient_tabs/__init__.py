@@ -1,1 +1,1 @@
-"""Parts of a patient's page that orders know: orders, results and what happened."""
+"""The tabs of a patient's page that show orders, results and activity."""

@@ -1,4 +1,4 @@
-"""The latest of everything that was ever measured in a patient's blood, with the value before."""
+"""The latest value of every marker of a patient, with the value before it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from django.utils import timezone
 from backoffice.core.vocabulary.interpretations import NOTHING, RANK
 from backoffice.core.vocabulary.measures import line_number
 from backoffice.service.written_times import WrittenTime
-from orders.results.history import when_taken
+from orders.results.history import time_taken
 
-MOST: Final = 400
-"""Markers that are shown."""
-OF_MARKER: Final = 20
-"""Lines read of one marker, newest orders first: an order may be collected after a later one."""
-LINES: Final = 10_000
-"""Lines read at most, whatever their markers, newest orders first."""
-NAMED: Final = "name:"
+MAX_MARKERS: Final = 400
+"""Most markers shown."""
+MAX_LINES_PER_MARKER: Final = 20
+"""Most lines read of one marker, newest orders first. Several are needed because the sample of an
+order may be collected after that of a later order."""
+MAX_LINES: Final = 10_000
+"""Most lines read in all, newest orders first."""
+NAME_PREFIX: Final = "name:"
 
-# A marker is what may be compared (`reviewing.history.key_of`); one without any code is its name.
-_LINES: Final = f"""
+# The marker key groups comparable values (`results.history.marker_key`). Without a code it is the
+# name.
+_LINES_SQL: Final = f"""
     WITH given AS (
         SELECT o.id, o.created_at, line.position, coalesce(
                 'loinc:' || nullif(line.loinc_slug, ''),
@@ -33,7 +35,7 @@ _LINES: Final = f"""
             ) AS marker
         FROM orders_order AS o JOIN orders_resultmarker AS line ON line.result_id = o.id
         WHERE o.user_id = %s AND NOT line.is_missing
-        ORDER BY o.created_at DESC, o.id DESC, line.position DESC LIMIT {LINES}
+        ORDER BY o.created_at DESC, o.id DESC, line.position DESC LIMIT {MAX_LINES}
     ), newest AS (
         SELECT *, row_number() OVER (
             PARTITION BY marker ORDER BY created_at DESC, id DESC, position DESC
@@ -52,14 +54,14 @@ _LINES: Final = f"""
     JOIN orders_resultmarker AS line
         ON line.result_id = newest.id AND line.position = newest.position
     LEFT JOIN orders_review AS v ON v.order_id = newest.id
-    WHERE newest.place <= {OF_MARKER}
+    WHERE newest.place <= {MAX_LINES_PER_MARKER}
     ORDER BY o.created_at, o.id, line.position
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Latest:
-    """A marker, its latest value, and the one before it. Columns of `ResultMarker`."""
+class LatestValue:
+    """A marker with its latest and its previous value. The fields are columns of `ResultMarker`."""
 
     marker: str
     name: str
@@ -76,13 +78,13 @@ class Latest:
     reference_range: str | None
     order_id: UUID
     names_somebody_else: bool
-    """Its result contradicts the patient (`reviewing.identity`)."""
-    at: WrittenTime
-    wall: datetime
-    """What it is sorted by: see `reviewing.history.when_taken`."""
-    before: str | None = None
-    before_unit: str | None = None
-    before_at: WrittenTime | None = None
+    """The result contradicts the patient's identity (`results.identity`)."""
+    taken_at: WrittenTime
+    sort_time: datetime
+    """The sort key: see `results.history.time_taken`."""
+    previous_text: str | None = None
+    previous_unit: str | None = None
+    previous_taken_at: WrittenTime | None = None
 
     @property
     def number(self) -> float | None:
@@ -90,31 +92,33 @@ class Latest:
 
     @property
     def trend(self) -> str:
-        """The key of its values over time; empty where it has no code to find them by."""
-        return "" if self.marker.startswith(NAMED) else self.marker
+        """The key of the trend page; empty for a marker without a code."""
+        return "" if self.marker.startswith(NAME_PREFIX) else self.marker
 
 
-def latest_of(patient_id: UUID) -> list[Latest]:
-    """Critical ones first, then abnormal ones, then by name: one query."""
+def latest_values(patient_id: UUID) -> list[LatestValue]:
+    """Return the latest values, critical first, then abnormal, then by name: one query."""
     with connection.cursor() as cursor:
-        cursor.execute(_LINES, [patient_id])
+        cursor.execute(_LINES_SQL, [patient_id])
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     here = timezone.get_current_timezone()
-    found: dict[str, list[Latest]] = {}
+    found: dict[str, list[LatestValue]] = {}
     for row in rows:
         *line, collected, stamped, stamp, created = row
-        at, wall = when_taken(collected, stamped, stamp, created, here)
-        columns = [*line, at, wall]
-        found.setdefault(row[0], []).append(Latest(*columns))
-    latest = [_newest(values) for values in found.values()]
+        taken_at, sort_time = time_taken(collected, stamped, stamp, created, here)
+        columns = [*line, taken_at, sort_time]
+        found.setdefault(row[0], []).append(LatestValue(*columns))
+    latest = [_with_previous(values) for values in found.values()]
     latest.sort(key=lambda one: (_rank(one.interpretation), one.name.lower(), one.marker))
-    return latest[:MOST]
+    return latest[:MAX_MARKERS]
 
 
-def _newest(values: list[Latest]) -> Latest:
-    *before, newest = sorted(values, key=lambda one: one.wall)[-2:]
-    for one in before:
-        newest = replace(newest, before=one.text, before_unit=one.unit, before_at=one.at)
+def _with_previous(values: list[LatestValue]) -> LatestValue:
+    *previous, newest = sorted(values, key=lambda one: one.sort_time)[-2:]
+    for one in previous:
+        newest = replace(
+            newest, previous_text=one.text, previous_unit=one.unit, previous_taken_at=one.taken_at
+        )
     return newest
 
 

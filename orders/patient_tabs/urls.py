@@ -1,4 +1,4 @@
-"""Tabs of a patient's page."""
+"""URLs of the tabs of a patient's page."""
 
 from django.urls import path
 

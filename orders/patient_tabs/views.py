@@ -1,4 +1,4 @@
-"""Tabs of a patient's page that orders know of."""
+"""The tabs of a patient's page that show orders, results and activity."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit
 from backoffice.core.access import may, requires
-from orders.activity import MILESTONES, MOST, TABS, happened
+from orders.activity import MAX_ENTRIES, MILESTONES, TABS, patient_activity
 from orders.models import Order, Result
-from orders.patient_tabs.latest import latest_of
+from orders.patient_tabs.latest import latest_values
 from patients.patient_page import patient_page_context
 from patients.transactions import group_by_transaction
 
-SHOWN: Final = 200
+MAX_ROWS: Final = 200
 
 
 @requires("patients.view", "orders.view")
 @require_safe
 def orders(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """All orders, those of one transaction together."""
+    """Show all orders of a patient, grouped by transaction."""
     page = patient_page_context(request, patient_id)
     rows = Order.objects.filter(user=patient_id).select_related("order_transaction")
     rows = rows.defer("record", "content_hash", "order_transaction__record")
-    found = list(rows.order_by("-created_at", "-pk")[: SHOWN + 1])
-    shown = found[:SHOWN]
+    found = list(rows.order_by("-created_at", "-pk")[: MAX_ROWS + 1])
+    shown = found[:MAX_ROWS]
     audit.listed(request, "order", [order.pk for order in shown], [patient_id])
     context = {
         **page,
         "transactions": group_by_transaction(shown),
         "order_count": len(shown),
-        "more_orders": len(found) > SHOWN,
+        "more_orders": len(found) > MAX_ROWS,
         "sees_results": may(request.user, "results.view"),
     }
     return render(request, "patients/tabs/orders.html", context)
@@ -44,17 +44,17 @@ def orders(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 @requires("patients.view", "results.view")
 @require_safe
 def results(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """The latest of every marker, and the results these come from."""
+    """Show the latest value of every marker, and the results."""
     page = patient_page_context(request, patient_id)
     rows = Result.objects.filter(order__user=patient_id).select_related("order__review")
     rows = rows.defer("record", "content_hash", "order__record", "order__content_hash")
-    found = list(rows.order_by("-order__created_at")[: SHOWN + 1])
+    found = list(rows.order_by("-order__created_at")[: MAX_ROWS + 1])
     audit.listed(request, "result", [one.pk for one in found], [patient_id])
     context = {
         **page,
-        "latest": latest_of(patient_id),
-        "results": found[:SHOWN],
-        "more": len(found) > SHOWN,
+        "latest": latest_values(patient_id),
+        "results": found[:MAX_ROWS],
+        "more": len(found) > MAX_ROWS,
         "sees_orders": may(request.user, "orders.view"),
     }
     return render(request, "patients/tabs/results.html", context)
@@ -63,23 +63,23 @@ def results(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 @requires("patients.view")
 @require_safe
 def activity(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """What the service, its sources and people did, in one stream."""
+    """Show what the service, its sources and staff did, in one stream."""
     show = request.GET.get("show", MILESTONES)
     if show not in TABS:
         raise BadRequest("There is no such view of the activity.")
     page = patient_page_context(request, patient_id)
     audit.viewed(request, "activity", [patient_id], [patient_id])
-    found = happened(
+    found = patient_activity(
         page["patient"],
         show,
-        by_people=may(request.user, "commands.view"),
+        sees_changes=may(request.user, "commands.view"),
         orders=may(request.user, "orders.view"),
         results=may(request.user, "results.view"),
     )
     context: dict[str, Any] = {
         **page,
-        "happened": found,
-        "most": MOST,
+        "activity": found,
+        "most": MAX_ENTRIES,
         "tabs": [(key, label, key == show) for key, label in TABS.items()],
     }
     return render(request, "patients/tabs/activity.html", context)

@@ -1,6 +1,6 @@
-"""Review of results: what waits for eyes, who signed what, and criticals until they are told."""
+"""Review of results: the queue, sign-offs, and critical results until the call-back."""
 
-from orders.results.criticals import at_a_glance, open_criticals
+from orders.results.criticals import open_criticals, result_badges
 from orders.results.queue import unsigned_count
 
-__all__ = ["at_a_glance", "open_criticals", "unsigned_count"]
+__all__ = ["open_criticals", "result_badges", "unsigned_count"]

@@ -1,4 +1,4 @@
-"""How much of a result is back: `7 of 9 back · 1 pending · 1 failed: not enough blood`."""
+"""Completeness of a result: "7 of 9 back · 1 pending · 1 failed: not enough blood"."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from uuid import UUID
 
 from backoffice.core import prepared_queries, vocabulary
 
-NOTHING_WRONG: Final = ("non_failure", "")
-"""What the lab says of a marker that is only late."""
+LATE_TYPES: Final = ("non_failure", "")
+"""Failure types of a marker that is only late."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completeness:
-    """Markers of one result: back, still to come, and failed by cause."""
+    """Number of markers of one result: back, pending, and failed by cause."""
 
     back: int = 0
     pending: int = 0
@@ -24,12 +24,12 @@ class Completeness:
     is_partial: bool = False
 
     @property
-    def lost(self) -> int:
+    def failed_count(self) -> int:
         return sum(self.failed.values())
 
     @property
     def total(self) -> int:
-        return self.back + self.pending + self.lost
+        return self.back + self.pending + self.failed_count
 
     @property
     def is_whole(self) -> bool:
@@ -37,32 +37,31 @@ class Completeness:
 
     @property
     def causes(self) -> list[tuple[int, str]]:
-        """How many failed of each cause, in words."""
+        """The number of failed markers for each cause, with the label of the cause."""
         return [
-            (count, _low(vocabulary.term("missing.failure_type", cause).label))
+            (count, _lower_first(vocabulary.term("missing.failure_type", cause).label))
             for cause, count in sorted(self.failed.items(), key=lambda item: -item[1])
         ]
 
     @property
-    def rest(self) -> str:
-        """What becomes of those that are not back: a partial result goes on, a final one does
-        not."""
+    def rest_text(self) -> str:
+        """The label for markers that are not back: pending in a partial result only."""
         return "pending" if self.is_partial else "not reported"
 
     def __str__(self) -> str:
         said = [f"{self.back} of {self.total} back"]
         if self.pending:
-            said.append(f"{self.pending} {self.rest}")
+            said.append(f"{self.pending} {self.rest_text}")
         said += [f"{count} failed: {cause}" for count, cause in self.causes]
         return " · ".join(said)
 
 
-def _low(words: str) -> str:
+def _lower_first(words: str) -> str:
     return words[:1].lower() + words[1:]
 
 
-# The markers a lab test is expected to bring, without reflex ones: they run only when needed.
-_BACK: Final = """
+# `expected`: the markers of the lab test without reflex markers, which run only when needed.
+_COUNTS_SQL: Final = """
 SELECT r.order_id, r.status, r.returned, r.missing, (
  SELECT count(*) FROM labs_labtestmarker t
  JOIN labs_expectedresult e ON e.marker_id = t.marker_id
@@ -71,35 +70,35 @@ SELECT r.order_id, r.status, r.returned, r.missing, (
 FROM orders_result r LEFT JOIN orders_order o ON o.id = r.order_id
 WHERE r.order_id = ANY(%s)
 """
-_MISSING: Final = """
+_CAUSES_SQL: Final = """
 SELECT result_id, failure_type, count(*) FROM orders_resultmarker
 WHERE is_missing AND result_id = ANY(%s) GROUP BY 1, 2
 """
 
 
-def completeness_of(orders: Iterable[UUID]) -> dict[UUID, Completeness]:
-    """By order, for those that have a result: two queries, however many are asked about."""
+def completeness_by_order(orders: Iterable[UUID]) -> dict[UUID, Completeness]:
+    """Return the completeness of each order that has a result: two queries."""
     keys = list(orders)
     if not keys:
         return {}
     with prepared_queries.cursor() as cursor:
-        cursor.execute(_BACK, [keys])
+        cursor.execute(_COUNTS_SQL, [keys])
         heads = cursor.fetchall()
-        cursor.execute(_MISSING, [keys])
+        cursor.execute(_CAUSES_SQL, [keys])
         causes: dict[UUID, dict[str, int]] = defaultdict(dict)
         for order_id, cause, count in cursor.fetchall():
             causes[order_id][cause or ""] = count
     return {
-        order_id: _of(status, back, missing, expected, causes[order_id])
+        order_id: _completeness(status, back, missing, expected, causes[order_id])
         for order_id, status, back, missing, expected in heads
     }
 
 
-def _of(
+def _completeness(
     status: str, back: int, missing: int, expected: int, causes: dict[str, int]
 ) -> Completeness:
     is_partial = status == "partial"
-    failed = {c: n for c, n in causes.items() if not (is_partial and c in NOTHING_WRONG)}
+    failed = {c: n for c, n in causes.items() if not (is_partial and c in LATE_TYPES)}
     late = missing - sum(failed.values())
     unmentioned = max(0, expected - back - missing)
     return Completeness(back, late + unmentioned, failed, is_partial)

@@ -1,4 +1,4 @@
-"""Critical results until somebody was told: acknowledged by a person, called about, recorded."""
+"""Critical results until the call-back: acknowledgements, calls, and the counts of open ones."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from orders.results.models import (
     ResultVersion,
     Review,
 )
-from orders.results.sign_off import Changed, held
+from orders.results.sign_off import ResultChanged, lock_review
 
 
 def open_criticals() -> QuerySet[Review]:
-    """Critical results that nobody acknowledged, or about which nobody was reached; oldest first.
+    """Return critical results that are not acknowledged or not called about, oldest first.
 
-    A short list however many orders there are. Each row has its order's id as `pk`, `user_id`,
-    `since`, `is_acknowledged`, `is_told` and `next_call_at`.
+    A short list, whatever the number of orders. Each row has the id of its order as `pk`, and
+    `user_id`, `since`, `is_acknowledged`, `is_called` and `next_call_at`.
     """
     return Review.objects.filter(OPEN_CRITICAL).order_by("since")
 
 
-MOST: Final = 50
-"""Beyond it every page says `50+`: nobody counts on."""
+MAX_COUNTED: Final = 50
+"""Highest count. Above it every page says `50+`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
-    """What every page tells of results."""
+class ResultBadges:
+    """The counts of results that every page shows."""
 
     criticals: int
-    """Open ones, no more than `MOST`."""
+    """Open critical results, at most `MAX_COUNTED`."""
     unacknowledged: int
-    """Those of them that nobody acknowledged."""
+    """Those of them that are not acknowledged."""
     oldest: datetime | None
     unsigned: int
-    """How many results wait for review; 0 for those who may not see them."""
+    """Results that wait for review; 0 for users who may not see results."""
 
 
 declare(
     "orders.view",
-    # `since` is the receipt of the newest version: it may have come long after the critical word.
+    # `since` is the receipt of the newest version, possibly long after the first critical one.
     "SELECT count(*) AS criticals, min(coalesce(first.received_at, since)) AS oldest_critical,"
     " count(*) FILTER (WHERE acknowledged < open.critical_since) AS unacknowledged"
     " FROM (SELECT order_id, since, acknowledged, critical_since FROM orders_review"
     " WHERE critical_since IS NOT NULL AND (acknowledged < critical_since"
-    f" OR called < critical_since) ORDER BY since LIMIT {MOST}) AS open"
+    f" OR called < critical_since) ORDER BY since LIMIT {MAX_COUNTED}) AS open"
     " LEFT JOIN orders_resultversion AS first ON first.order_id = open.order_id"
     " AND first.number = open.critical_since",
 )
@@ -64,8 +64,8 @@ declare(
 )
 
 
-def at_a_glance(user: Any) -> Glance:
-    return Glance(
+def result_badges(user: Any) -> ResultBadges:
+    return ResultBadges(
         found(user, "criticals") or 0,
         found(user, "unacknowledged") or 0,
         found(user, "oldest_critical"),
@@ -74,17 +74,17 @@ def at_a_glance(user: Any) -> Glance:
 
 
 def acknowledge(review: Review, version: int, by: User) -> None:
-    """`by` saw the critical values of this version. Inside a transaction.
+    """Record that `by` saw the critical values of this version. Needs a transaction.
 
-    Raises `Changed` when another version has come, or it is critical no more.
+    Raises `ResultChanged` if another version has arrived or the result is no longer critical.
     """
-    standing = held(review.pk)
-    if standing.version != version or not standing.is_critical:
-        raise Changed
-    if standing.is_acknowledged:
+    current = lock_review(review.pk)
+    if current.version != version or not current.is_critical:
+        raise ResultChanged
+    if current.is_acknowledged:
         return
     CriticalAcknowledgement(
-        order_id=review.pk, version=version, by=by, values=_values(review, version)
+        order_id=review.pk, version=version, by=by, values=_critical_values(review, version)
     ).save(force_insert=True)
 
 
@@ -100,18 +100,18 @@ def record_call(
     made_by_service_network: bool = False,
     source: str = "",
 ) -> None:
-    """Keep a call about the critical values of this version. Inside a transaction.
+    """Record a call about the critical values of this version. Needs a transaction.
 
-    A call that was made is kept whatever has come since: it happened. Raises `Changed` for a
-    version that is still to come, which nobody can have been told of.
+    A call that was made is recorded even if a later version has arrived. Raises `ResultChanged`
+    for a version that does not exist yet.
     """
-    if version > held(review.pk).version:
-        raise Changed
+    if version > lock_review(review.pk).version:
+        raise ResultChanged
     CriticalCall(
         order_id=review.pk,
         version=version,
         by=by,
-        values=_values(review, version),
+        values=_critical_values(review, version),
         recipient=recipient,
         outcome=outcome,
         note=note,
@@ -121,6 +121,6 @@ def record_call(
     ).save(force_insert=True)
 
 
-def _values(review: Review, version: int) -> object:
+def _critical_values(review: Review, version: int) -> object:
     found = ResultVersion.objects.filter(order_id=review.pk, number=version)
     return found.values_list("critical", flat=True).first() or []

@@ -1,4 +1,4 @@
-"""What changed between two versions of a result, side by side."""
+"""Compare two versions of a result."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from orders.results.models import ResultVersion
 
-Line = Mapping[str, Any]
+ResultLine = Mapping[str, Any]
 
-SEEN: Final = {
+COMPARED_PARTS: Final = {
     "text": "value",
     "unit": "unit",
     "flag": "flag",
@@ -23,53 +23,58 @@ SEEN: Final = {
     "why": "cause",
     "missing": "missing",
 }
-"""Parts of a line that are compared, in words."""
+"""The parts of a line that are compared, with their labels."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One marker that is not as it was; `was` None: it is new, `now` None: it is gone."""
+class LineChange:
+    """One marker that differs. `old` is None for an added marker, `new` for a removed one."""
 
     name: str
-    was: Line | None
-    now: Line | None
-    what: tuple[str, ...] = ()
+    old: ResultLine | None
+    new: ResultLine | None
+    changed_parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VersionDifference:
     older: ResultVersion
     newer: ResultVersion
-    changes: list[Change] = field(default_factory=list)
+    changes: list[LineChange] = field(default_factory=list)
     same: int = 0
 
 
-def difference(older: ResultVersion, newer: ResultVersion) -> Difference:
-    """Markers that changed, came or went, in the newer version's order; and how many did not."""
+def compare_versions(older: ResultVersion, newer: ResultVersion) -> VersionDifference:
+    """Return the markers that changed, were added or removed, and the number of equal ones.
+
+    In the order of the newer version; removed markers last.
+    """
     before, after = lines_by_marker(older.content), lines_by_marker(newer.content)
     changes = []
     same = 0
-    for key, now in after.items():
-        was = before.get(key)
-        what = () if was is None else _changed(was, now)
-        if was is not None and not what:
+    for key, new in after.items():
+        old = before.get(key)
+        changed_parts = () if old is None else _changed_parts(old, new)
+        if old is not None and not changed_parts:
             same += 1
         else:
-            changes.append(Change(now["name"], was, now, what))
-    changes += [Change(was["name"], was, None) for key, was in before.items() if key not in after]
-    return Difference(older, newer, changes, same)
+            changes.append(LineChange(new["name"], old, new, changed_parts))
+    changes += [
+        LineChange(old["name"], old, None) for key, old in before.items() if key not in after
+    ]
+    return VersionDifference(older, newer, changes, same)
 
 
-def _changed(was: Line, now: Line) -> tuple[str, ...]:
-    found = [words for name, words in SEEN.items() if was.get(name) != now.get(name)]
+def _changed_parts(old: ResultLine, new: ResultLine) -> tuple[str, ...]:
+    found = [words for name, words in COMPARED_PARTS.items() if old.get(name) != new.get(name)]
     if "missing" in found:
-        return ("now missing" if now.get("missing") else "now back",)
+        return ("now missing" if new.get("missing") else "now back",)
     return tuple(dict.fromkeys(found))
 
 
-def lines_by_marker(content: Mapping[str, Any]) -> dict[tuple[object, ...], Line]:
-    """Lines of a version by what they are called; of two alike, the second by its number."""
-    found: dict[tuple[object, ...], Line] = {}
+def lines_by_marker(content: Mapping[str, Any]) -> dict[tuple[object, ...], ResultLine]:
+    """Return the lines of a version by (LOINC code, slug or name, number among equal ones)."""
+    found: dict[tuple[object, ...], ResultLine] = {}
     for line in content.get("lines", ()):
         key = (line.get("loinc"), line.get("slug") or line.get("name"))
         number = 0

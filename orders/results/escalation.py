@@ -1,4 +1,7 @@
-"""A critical result that nobody has acknowledged in time is told to everybody who may: once."""
+"""Notify everybody who may acknowledge of critical results that nobody acknowledged in time.
+
+Each critical result is escalated once.
+"""
 
 from __future__ import annotations
 
@@ -15,34 +18,36 @@ from orders.models.critical import CriticalResult
 from orders.models.order import Order
 from orders.results.models import ResultVersion, Review
 
-AFTER: Final = timedelta(minutes=30)
-LATELY: Final = timedelta(days=3)
-"""Of the order's last step: the first sync brings the critical results of years."""
-KIND: Final = "critical-waits"
-AT_ONCE: Final = 50
+ESCALATION_DELAY: Final = timedelta(minutes=30)
+RECENT_PERIOD: Final = timedelta(days=3)
+"""Orders without a step in this period are skipped: the first sync reads results of years."""
+NOTIFICATION_KIND: Final = "critical-waits"
+BATCH_SIZE: Final = 50
 
 
-def tell_of_criticals() -> int:
-    """Tell of critical results that wait for their first reader; how many people were told.
+def escalate_criticals() -> int:
+    """Notify of unacknowledged critical results; return how many notifications were created.
 
-    Each waits from the first critical word that nobody has acknowledged: what comes later, the same
-    values again or others, does not begin the half hour anew.
+    The delay counts from the first critical version that nobody has acknowledged. Later versions,
+    with the same values or others, do not restart it.
     """
     now = timezone.now()
     about = Concat(Value("version "), Cast(OuterRef("critical_since"), CharField()))
     already = Notification.objects.filter(
-        kind=KIND,
+        kind=NOTIFICATION_KIND,
         subject_type="result",
         subject_id=Cast(OuterRef("pk"), CharField()),
         about=about,
     )
-    old = Order.objects.filter(pk=OuterRef("pk"), last_event_at__lt=now - LATELY)
+    old = Order.objects.filter(pk=OuterRef("pk"), last_event_at__lt=now - RECENT_PERIOD)
     come = ResultVersion.objects.filter(
         order_id=OuterRef("pk"),
         critical_since__gt=OuterRef("acknowledged"),
-        received_at__lt=now - AFTER,
+        received_at__lt=now - ESCALATION_DELAY,
     )
-    announced = CriticalResult.objects.filter(pk=OuterRef("pk"), first_heard_at__lt=now - AFTER)
+    announced = CriticalResult.objects.filter(
+        pk=OuterRef("pk"), first_heard_at__lt=now - ESCALATION_DELAY
+    )
     waiting = Review.objects.filter(
         ~Exists(already),
         ~Exists(old),
@@ -50,11 +55,11 @@ def tell_of_criticals() -> int:
         critical_since__isnull=False,
         acknowledged__lt=F("critical_since"),
     )
-    found = list(waiting.order_by("since").only("critical_since")[:AT_ONCE])
+    found = list(waiting.order_by("since").only("critical_since")[:BATCH_SIZE])
     if not found:
         return 0
     people: list[User] = list(people_who_may("results.acknowledge"))
     return sum(
-        notify(people, KIND, "result", row.pk, about=f"version {row.critical_since}")
+        notify(people, NOTIFICATION_KIND, "result", row.pk, about=f"version {row.critical_since}")
         for row in found
     )

@@ -1,4 +1,4 @@
-"""Forms of the review: what the queue shows, signing, calls about critical values, delegating."""
+"""Forms of the review: filters of the queue, sign-off, calls about critical values, delegation."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from backoffice.pages.widgets import DateTimeLocalInput
 from labs.models import Lab
 from orders.results.models import NO_READ_BACK, NOT_REACHED, READ_BACK, SOMEBODY_ELSE
 
-LETTERS: Final = 2_000
-TELLS: Final = {
+MAX_NOTE_LENGTH: Final = 2_000
+TELLER_LABELS: Final = {
     "": "Choose…",
     "clinician": "The clinician",
     "nurse": "A nurse",
@@ -24,16 +24,16 @@ TELLS: Final = {
     "portal": "Nobody calls: the patient reads it online",
     "visit": "At the next visit",
 }
-OUTCOMES: Final = {
+CALL_OUTCOME_LABELS: Final = {
     READ_BACK: "Reached, and read back to confirm",
     NO_READ_BACK: "Reached, not read back",
     NOT_REACHED: "Not reached",
 }
 
-SHOWN: Final = 40
-"""Rows of the queue beside a report, and so many more at a time, up to `LONGEST`."""
-LONGEST: Final = 400
-PLACES: Final = {
+ROWS_STEP: Final = 40
+"""Rows of the queue beside a report, and rows added by "Show more", up to `MAX_ROWS`."""
+MAX_ROWS: Final = 400
+PLACE_CHOICES: Final = {
     "": "Everything",
     "critical": "Critical",
     "abnormal": "Abnormal",
@@ -47,15 +47,15 @@ PLACES: Final = {
 
 
 class QueueFilters(forms.Form):
-    """What of the queue is shown; it stands in the address."""
+    """Filters of the queue; they are part of the URL."""
 
     lab = forms.ChoiceField(label="Lab", required=False)
     patient = forms.UUIDField(label="Patient", required=False, widget=forms.HiddenInput)
-    place = forms.ChoiceField(label="Urgency", required=False, choices=list(PLACES.items()))
+    place = forms.ChoiceField(label="Urgency", required=False, choices=list(PLACE_CHOICES.items()))
     mine = forms.BooleanField(label="Mine only", required=False)
     critical = forms.BooleanField(label="Open criticals", required=False)
     shown = forms.IntegerField(
-        required=False, min_value=SHOWN, max_value=LONGEST, widget=forms.HiddenInput
+        required=False, min_value=ROWS_STEP, max_value=MAX_ROWS, widget=forms.HiddenInput
     )
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -65,17 +65,17 @@ class QueueFilters(forms.Form):
         field.choices = [("", "All labs"), *Lab.names().items()]
 
     @property
-    def chosen(self) -> dict[str, Any]:
-        """What narrows the queue; nothing does where the address says what cannot be."""
+    def active_filters(self) -> dict[str, Any]:
+        """The filters of a valid form; empty if the URL has an invalid value."""
         return self.cleaned_data if self.is_valid() else {}
 
     @property
-    def narrowed(self) -> bool:
-        return any(value for name, value in self.chosen.items() if name != "shown")
+    def is_filtered(self) -> bool:
+        return any(value for name, value in self.active_filters.items() if name != "shown")
 
     @property
     def rows(self) -> int:
-        return self.chosen.get("shown") or SHOWN
+        return self.active_filters.get("shown") or ROWS_STEP
 
 
 class SignForm(forms.Form):
@@ -83,23 +83,23 @@ class SignForm(forms.Form):
     note = forms.CharField(
         label="Note",
         required=False,
-        max_length=LETTERS,
+        max_length=MAX_NOTE_LENGTH,
         widget=forms.Textarea(attrs={"rows": 2}),
     )
     tells = forms.ChoiceField(
-        label="Who will tell the patient", required=False, choices=list(TELLS.items())
+        label="Who will tell the patient", required=False, choices=list(TELLER_LABELS.items())
     )
     is_identity_confirmed = forms.BooleanField(
         label="I checked with the lab: this result is this patient’s", required=False
     )
 
     def __init__(self, data: Any = None, **options: Any) -> None:
-        # It stands below the form of a call, which has a note, too.
+        # The form of a call on the same page also has a field `note`.
         super().__init__(data, auto_id="sign_%s", **options)
 
 
 class CallForm(forms.Form):
-    """A call about critical values. Value, time and caller are stamped by the server."""
+    """A call about critical values. The server adds values, time and caller."""
 
     version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
     recipient = forms.CharField(
@@ -109,7 +109,7 @@ class CallForm(forms.Form):
     )
     outcome = forms.ChoiceField(
         label="Outcome",
-        choices=list(OUTCOMES.items()),
+        choices=list(CALL_OUTCOME_LABELS.items()),
         widget=forms.RadioSelect,
         error_messages={"required": "Choose how the call ended."},
     )
@@ -120,7 +120,10 @@ class CallForm(forms.Form):
         help_text="Needed when nobody was reached.",
     )
     note = forms.CharField(
-        label="Note", required=False, max_length=LETTERS, widget=forms.Textarea(attrs={"rows": 2})
+        label="Note",
+        required=False,
+        max_length=MAX_NOTE_LENGTH,
+        widget=forms.Textarea(attrs={"rows": 2}),
     )
     made_by_service_network = forms.BooleanField(
         label="The service’s physicians made this call", required=False
@@ -146,8 +149,8 @@ class CallForm(forms.Form):
         return given
 
 
-class _AtOnce(forms.models.ModelChoiceIterator):  # type: ignore[type-arg]
-    """Not in parts, by a cursor of the server's, which takes three questions."""
+class _SingleQueryIterator(forms.models.ModelChoiceIterator):  # type: ignore[type-arg]
+    """Read the choices by one query. The default uses a server-side cursor: three round trips."""
 
     def __iter__(self) -> Iterator[tuple[Any, str]]:
         yield "", str(self.field.empty_label or "")
@@ -155,17 +158,17 @@ class _AtOnce(forms.models.ModelChoiceIterator):  # type: ignore[type-arg]
             yield self.choice(obj)
 
 
-class _Colleague(forms.ModelChoiceField):  # type: ignore[type-arg]
-    iterator = _AtOnce
+class _ColleagueField(forms.ModelChoiceField):  # type: ignore[type-arg]
+    iterator = _SingleQueryIterator
 
     def label_from_instance(self, obj: Any) -> str:
         return str(obj.get_full_name())
 
 
 class DelegateForm(forms.Form):
-    """Let a colleague who may not sign do so."""
+    """Delegate sign-off to a colleague who may not sign."""
 
-    to = _Colleague(
+    to = _ColleagueField(
         label="Colleague",
         queryset=User.objects.none(),
         error_messages={"required": "Choose a colleague."},
@@ -181,16 +184,16 @@ class DelegateForm(forms.Form):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         field = self.fields["to"]
-        assert isinstance(field, _Colleague)
-        field.queryset = helpers()
+        assert isinstance(field, _ColleagueField)
+        field.queryset = delegation_candidates()
 
     @property
     def until(self) -> Any:
         return timezone.now() + timedelta(days=self.cleaned_data["days"])
 
 
-def helpers() -> Any:
-    """Colleagues who see results and may not sign them by themselves."""
+def delegation_candidates() -> Any:
+    """Return the active users who may acknowledge results but not sign them."""
     seeing = [
         role
         for role, granted in ROLES.items()

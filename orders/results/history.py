@@ -1,4 +1,4 @@
-"""Earlier and later values of the same markers of one person: one query, whatever the report."""
+"""All values of the same markers of one patient, by one query."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from backoffice.core import prepared_queries
 from backoffice.core.vocabulary.measures import line_number, same_unit
 from backoffice.service.written_times import WrittenTime, read_written_time
 
-MOST: Final = 3_000
-"""Values read at most, newest first: thirty years of a big yearly panel."""
+MAX_VALUES: Final = 3_000
+"""Most values read, newest first: thirty years of a large yearly panel."""
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """One value of a marker. `key` is equal for what may be compared: the marker as LOINC calls
-    it, or as one lab does. `at` is its time as the laboratory wrote it, `wall` what a clock on
-    the wall shows then (see `when_taken`)."""
+class MarkerValue:
+    """One value of a marker.
+
+    `key` is equal for comparable values: the LOINC code, or the code of one lab. `at` is the time
+    as the laboratory wrote it, `sort_time` the local time to sort by (see `time_taken`).
+    """
 
     key: str
     order_id: UUID
     at: WrittenTime
-    wall: datetime
+    sort_time: datetime
     text: str
     number: float | None
     unit: str
@@ -42,30 +44,30 @@ class Value:
     name: str
     is_coded: bool = False
     names_somebody_else: bool = False
-    """Its result contradicts the patient (`reviewing.identity`)."""
+    """The result contradicts the patient's identity (`results.identity`)."""
 
     @property
-    def said(self) -> str:
-        """`NOT_DETECTED` as words."""
+    def display_text(self) -> str:
+        """The text to show, with coded values such as `NOT_DETECTED` as words."""
         return self.text.replace("_", " ").capitalize() if self.is_coded else self.text
 
-    def comparable(self, other: Value) -> bool:
-        """Both are numbers of one unit: only then may a line join them, or an arrow compare."""
-        return self.number is not None and other.number is not None and self.is_in(other.unit)
+    def is_comparable(self, other: MarkerValue) -> bool:
+        """Return whether both are numbers of one unit, so that a line or an arrow may join them."""
+        return self.number is not None and other.number is not None and self.has_unit(other.unit)
 
-    def is_in(self, unit: str) -> bool:
-        """Whether its unit is this one, in whatever spelling."""
+    def has_unit(self, unit: str) -> bool:
+        """Return whether the value has this unit, in any spelling."""
         return same_unit(self.unit, unit)
 
 
-def key_of(loinc_slug: str | None, slug: str, lab_slug: str | None) -> str:
-    """`loinc:…`, comparable across labs, or `lab:<lab>:<slug>`; empty for a marker without name."""
+def marker_key(loinc_slug: str | None, slug: str, lab_slug: str | None) -> str:
+    """Return `loinc:…`, comparable across labs, or `lab:<lab>:<slug>`; empty without any code."""
     if loinc_slug:
         return f"loinc:{loinc_slug}"
     return f"lab:{lab_slug or ''}:{slug}" if slug else ""
 
 
-_SELECT: Final = """
+_VALUES_SQL: Final = """
 SELECT o.id, m.loinc_slug, m.slug, o.lab_slug, r.date_collected, m.timestamp, m.timestamp_written,
  o.created_at,
  m.text, m.type, m.value, m.unit, m.min_range_value, m.max_range_value, m.reference_range,
@@ -82,50 +84,50 @@ ORDER BY o.created_at DESC LIMIT %s
 """
 
 
-def values_of(patient: UUID | None, keys: Iterable[str]) -> dict[str, list[Value]]:
-    """All values of these markers of a person, oldest first, by key."""
+def values_by_marker(patient: UUID | None, keys: Iterable[str]) -> dict[str, list[MarkerValue]]:
+    """Return all values of these markers of a patient by marker key, oldest first."""
     wanted = set(keys) - {""}
     if patient is None or not wanted:
         return {}
     slugs = [key.removeprefix("loinc:") for key in wanted if key.startswith("loinc:")]
     own = [key.split(":", 2)[2] for key in wanted if key.startswith("lab:")]
     with prepared_queries.cursor() as cursor:
-        cursor.execute(_SELECT, [patient, slugs, own, MOST])
+        cursor.execute(_VALUES_SQL, [patient, slugs, own, MAX_VALUES])
         rows = cursor.fetchall()
-    found: dict[str, list[Value]] = {}
+    found: dict[str, list[MarkerValue]] = {}
     here = timezone.get_current_timezone()
-    # Newest orders first: turned round, values of one day are in the order of their orders.
+    # Rows come newest order first. Reversed, values of one day are in the order of their orders.
     for row in reversed(rows):
-        key = key_of(row[1], row[2], row[3])
+        key = marker_key(row[1], row[2], row[3])
         if key in wanted:
             found.setdefault(key, []).append(_value(key, row, here))
     for values in found.values():
-        values.sort(key=lambda value: value.wall)
+        values.sort(key=lambda value: value.sort_time)
     return found
 
 
-def when_taken(
+def time_taken(
     collected: str | None,
     stamped: datetime | None,
     stamp: str | None,
     ordered: datetime,
     here: tzinfo,
 ) -> tuple[WrittenTime, datetime]:
-    """When a value was taken, and by what it is sorted: as the laboratory wrote it, else the time
-    of the line (an instant, or as written), else that of the order.
+    """Return when a value was taken, and the local time to sort it by.
 
-    Sorted by day: an instant has the day that is shown, that of the staff member's zone `here`;
-    what is a local day is that day for everybody.
+    The time is the collection date as the laboratory wrote it, else the time of the line (an
+    instant, or as written), else the time of the order. An instant sorts by its day in the staff
+    member's zone `here`, which is the day shown. A local date is the same day for everybody.
     """
     of_line = WrittenTime.of_instant(stamped) if stamped else read_written_time(stamp)
     of_order = WrittenTime.of_instant(ordered)
     choices = (read_written_time(collected), of_line, of_order)
     shown = next(one for one in choices if one.text.strip())
-    wall = next(found for one in choices if (found := one.sort_key(here)) is not None)
-    return shown, wall
+    sort_time = next(found for one in choices if (found := one.sort_key(here)) is not None)
+    return shown, sort_time
 
 
-def _value(key: str, row: Sequence[Any], here: tzinfo) -> Value:
+def _value(key: str, row: Sequence[Any], here: tzinfo) -> MarkerValue:
     (order_id, _, _, lab, collected, stamped, stamp, created, *rest) = row
     (
         text,
@@ -142,12 +144,12 @@ def _value(key: str, row: Sequence[Any], here: tzinfo) -> Value:
         name,
         names_somebody_else,
     ) = rest
-    at, wall = when_taken(collected, stamped, stamp, created, here)
-    return Value(
+    at, sort_time = time_taken(collected, stamped, stamp, created, here)
+    return MarkerValue(
         key=key,
         order_id=order_id,
         at=at,
-        wall=wall,
+        sort_time=sort_time,
         text=text,
         number=line_number(kind, text, number),
         unit=unit or "",

@@ -1,8 +1,8 @@
-"""Whether a result names the patient of its order.
+"""Check whether a result names the patient of its order.
 
-Pages and delegation compare at the moment they are asked, so they follow demographics that change
-or arrive later. The queue reads `Review.identity`, which is written with every result and every
-change of demographics.
+Pages and delegation compare at the time of the request, so they include demographics that change or
+arrive later. The queue reads `Review.identity`, which is written with every result and every change
+of demographics.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from patients.models import Demographics
 
 @dataclass(frozen=True, slots=True)
 class IdentityFact:
-    """One fact about the person: as the result prints it, and as we know it."""
+    """One fact about the person: as printed on the result, and as known to us."""
 
     label: str
     printed: str
@@ -47,11 +47,11 @@ class IdentityFact:
 
 @dataclass(frozen=True, slots=True)
 class IdentityCheck:
-    """The person on a result beside the patient."""
+    """The comparison of the person on a result with the patient."""
 
     facts: tuple[IdentityFact, ...] = ()
     age: str = ""
-    """As the result prints it. It is one of the facts only while no birth date can be compared."""
+    """The printed age. It is one of the facts only if no birth date can be compared."""
 
     @property
     def agreement(self) -> Agreement:
@@ -66,8 +66,8 @@ class IdentityCheck:
         return "\n".join(fact.printed for fact in self.facts)
 
     @property
-    def forms(self) -> tuple[str, str]:
-        """All that `printed` can be for this result, whatever is known of the patient."""
+    def possible_prints(self) -> tuple[str, str]:
+        """All values that `printed` can have for this result, whatever is known of the patient."""
         name_and_birth_date = "\n".join(fact.printed for fact in self.facts[:2])
         return name_and_birth_date, f"{name_and_birth_date}\n{self.age}"
 
@@ -79,26 +79,26 @@ class IdentityCheck:
 def check_identity(
     result: Result | None, order: Order | None, person: Demographics | None
 ) -> IdentityCheck:
-    """Compare name and birth date; the age only where the result has no readable birth date.
+    """Compare name and birth date, or the age if the result has no readable birth date.
 
-    Demographics count first; what they do not say is taken from the order.
+    Values missing in the demographics are taken from the order.
     """
     if result is None:
         return IdentityCheck()
-    head: Mapping[str, Any] = result.said("metadata")
-    first, last, born = _known(order, person)
-    name, printed_born, age = (_text(head.get(key)) for key in ("patient", "dob", "age"))
+    metadata: Mapping[str, Any] = result.said("metadata")
+    first, last, born = _known_person(order, person)
+    name, printed_born, age = (_text(metadata.get(key)) for key in ("patient", "dob", "age"))
     facts = [
         IdentityFact("Name", name, f"{first} {last}".strip(), compare_names(name, first, last)),
         IdentityFact("Birth date", printed_born, born, compare_birth_dates(printed_born, born)),
     ]
     if facts[1].agreement is Agreement.UNKNOWN and age:
-        on = _day(head, order)
+        on = _age_day(metadata, order)
         facts.append(IdentityFact("Age", age, born, compare_ages(age, born, on)))
     return IdentityCheck(tuple(facts), age)
 
 
-def _known(order: Order | None, person: Demographics | None) -> tuple[str, str, date | None]:
+def _known_person(order: Order | None, person: Demographics | None) -> tuple[str, str, date | None]:
     first, last, born = "", "", None
     if person is not None:
         first, last, born = person.first_name, person.last_name, person.dob
@@ -114,21 +114,21 @@ def _text(value: object) -> str:
     return str(value).strip() if is_text else ""
 
 
-def _day(head: Mapping[str, Any], order: Order | None) -> date:
-    """The day on which the laboratory counted an age, as near as is known."""
+def _age_day(metadata: Mapping[str, Any], order: Order | None) -> date:
+    """Return the day for which the laboratory stated an age, as near as it is known."""
     for key in ("date_collected", "date_received", "date_reported"):
-        if day := read_written_time(_text(head.get(key))).day:
+        if day := read_written_time(_text(metadata.get(key))).day:
             return day
     return order.created_at.date() if order else timezone.localdate()
 
 
-def identity_of(order_id: UUID) -> IdentityCheck:
-    """The comparison for one order as its records now are: three queries."""
-    return checks_of([order_id]).get(order_id, IdentityCheck())
+def current_identity(order_id: UUID) -> IdentityCheck:
+    """Return the comparison for one order with its current records: three queries."""
+    return checks_by_order([order_id]).get(order_id, IdentityCheck())
 
 
-def checks_of(order_ids: Iterable[UUID]) -> dict[UUID, IdentityCheck]:
-    """By order, for those that have a result: three queries."""
+def checks_by_order(order_ids: Iterable[UUID]) -> dict[UUID, IdentityCheck]:
+    """Return the comparison for each order that has a result: three queries."""
     keys = list(order_ids)
     results = Result.objects.in_bulk(keys)
     orders = Order.objects.defer("record").in_bulk(list(results))
@@ -143,8 +143,8 @@ def checks_of(order_ids: Iterable[UUID]) -> dict[UUID, IdentityCheck]:
 
 
 def update_reviews(order_ids: Iterable[UUID]) -> None:
-    """Write the comparison of these orders' results beside their reviews, where it changed."""
-    write_checks(checks_of(order_ids))
+    """Compare the results of these orders and update the reviews that differ."""
+    write_checks(checks_by_order(order_ids))
 
 
 def write_checks(checks: Mapping[UUID, IdentityCheck]) -> None:
@@ -155,18 +155,18 @@ def write_checks(checks: Mapping[UUID, IdentityCheck]) -> None:
         rows = Review.objects.filter(pk__in=keys).exclude(identity=agreement)
         moved = list(rows.values_list("pk", flat=True))
         rows.filter(pk__in=moved).update(identity=agreement)
-        _rank_again(moved)
+        _update_ranks(moved)
 
 
-def _rank_again(order_ids: Sequence[UUID]) -> None:
-    """The place in the queue follows the comparison."""
+def _update_ranks(order_ids: Sequence[UUID]) -> None:
+    """Derive the reviews again: the rank depends on the comparison."""
     if order_ids:
         with connection.cursor() as cursor:
             cursor.execute("SELECT orders_derive_reviews(%s::uuid[])", [array(order_ids)])
 
 
 def update_patients(sender: object, patients: Iterable[UUID], **_: object) -> None:
-    """The same for all results of patients whose demographics changed."""
+    """Update the reviews of all results of patients whose demographics changed."""
     keys = list(patients)
     lock_patients(keys)
     reviewed = Review.objects.filter(user_id__in=keys, version__gt=0)
@@ -174,7 +174,7 @@ def update_patients(sender: object, patients: Iterable[UUID], **_: object) -> No
 
 
 def lock_patients_of(order_ids: Iterable[UUID]) -> None:
-    """`lock_patients` for the patients of orders."""
+    """Call `lock_patients` for the patients of these orders."""
     orders = Order.objects.filter(pk__in=list(order_ids))
     lock_patients(key for key in orders.values_list("user_id", flat=True) if key)
 
@@ -186,8 +186,10 @@ FROM (SELECT DISTINCT id FROM unnest(%s::uuid[]) AS given (id) ORDER BY id) AS o
 
 
 def lock_patients(patients: Iterable[UUID]) -> None:
-    """Until the transaction ends. A result and demographics that are stored at the same time would
-    otherwise each be compared with what was before the other; so the lock comes before the review's
-    own."""
+    """Lock patients until the transaction ends.
+
+    If a result and demographics were stored at the same time, each would be compared with the
+    state before the other. So this lock is taken before that of the review.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [array(patients)])

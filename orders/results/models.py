@@ -1,9 +1,8 @@
-"""What came, who signed it, who was told: rows that are added and never changed.
+"""Versions of results, sign-offs, acknowledgements and calls: rows that are added, never changed.
 
 `ResultVersion`, `Signature`, `CriticalAcknowledgement` and `CriticalCall` are append-only: triggers
-of the database refuse every change (migration 0003). `Review` is not a record but a reading of
-them: the database derives it anew whenever one of them gets a row, whoever wrote it, so there is
-no flag that a writer could forget.
+reject every change (migration 0003). `Review` is derived from them: triggers compute it again
+whenever one of them gets a row. So there is no flag that a writer could forget.
 """
 
 from __future__ import annotations
@@ -31,24 +30,24 @@ NO_READ_BACK: Final = "reached_no_read_back"
 NOT_REACHED: Final = "not_reached"
 
 RANKS: Final = ("critical", "abnormal", "corrected", "unknown", "normal", "partial", "seen")
-"""Places of the queue, the most urgent first; `seen` are partial results somebody looked at.
+"""Places in the queue, most urgent first. `seen`: partial results that were acknowledged.
 
-What is not interpreted has the rank of what is abnormal: the place of its own (3) is of old.
+Results that are not interpreted have the rank of abnormal ones. Their own rank (3) is obsolete.
 """
 KINDS: Final = (PARTIAL, FINAL, CORRECTED)
-"""What a version is known to be; any other is `unknown`."""
+"""Known kinds of versions; any other is `unknown`."""
 SOMEBODY_ELSE: Final = "somebody else"
-"""Place of a normal result that names another person: it has the rank of what is abnormal, too."""
+"""Place of a normal result that names another person. It has the rank of abnormal results."""
 IN_QUEUE: Final = Q(version__gt=F("signed"))
 OPEN_CRITICAL: Final = Q(critical_since__isnull=False) & (
     Q(acknowledged__lt=F("critical_since")) | Q(called__lt=F("critical_since"))
 )
 OPEN: Final = IN_QUEUE | OPEN_CRITICAL
-"""Somebody still has to do something: a result that is not open is closed."""
+"""Open results: staff still have to do something. All others are closed."""
 
 
 def _order() -> models.ForeignKey[models.Model, models.Model]:
-    """The order a row is about. No constraint: the mirror may read it later."""
+    """Return the field for a row's order. Without a constraint: the mirror may read it later."""
     return models.ForeignKey(
         "orders.Order",
         on_delete=models.DO_NOTHING,
@@ -63,9 +62,9 @@ def _staff() -> models.ForeignKey[User, User]:
 
 
 class ResultVersion(Read):
-    """A result as it was received, whenever it said something else than before.
+    """A result as received, stored whenever it differs from the version before.
 
-    Moments the lab stamped count as nothing else. `critical` holds the critical values,
+    Times stamped by the lab do not count as a difference. `critical` holds the critical values,
     `critical_since` the number of the version that first had exactly these.
     """
 
@@ -90,11 +89,11 @@ class ResultVersion(Read):
 
 
 class Review(Read):
-    """How the review of an order's result stands. Derived by the database: never write it, but for
-    `identity`, which `orders.results.identity` writes.
+    """The state of the review of an order's result. Derived by the database (see `sql/`).
 
-    The numbers are those of versions; 0 is a result that was announced as critical and not yet
-    read, −1 is none. In the queue while `version` is greater than `signed`.
+    Application code never writes it, except `identity`, which `orders.results.identity` writes.
+    The numbers are version numbers. 0 is a result that was announced as critical and not read yet,
+    −1 is none. A review is in the queue while `version` is greater than `signed`.
     """
 
     order = models.OneToOneField(
@@ -147,7 +146,7 @@ class Review(Read):
                 condition=IN_QUEUE & Q(signer__isnull=False),
                 name="review_again",
             ),
-            # Readers: open_criticals, on every page
+            # Readers: open_criticals, and the counts on every page
             models.Index(fields=["since"], condition=OPEN_CRITICAL, name="review_open_critical"),
         ]
 
@@ -171,12 +170,12 @@ class Review(Read):
         return self.identity == Agreement.DIFFERENT
 
     @property
-    def is_told(self) -> bool:
+    def is_called(self) -> bool:
         return self.critical_since is None or self.called >= self.critical_since
 
     @property
     def place(self) -> str:
-        """What puts it where it is in the queue: a word of `RANKS`."""
+        """The place in the queue: a value of `RANKS`, or SOMEBODY_ELSE."""
         found = RANKS[self.rank]
         if found != "abnormal" or self.interpretation == "abnormal":
             return found
@@ -185,8 +184,10 @@ class Review(Read):
 
 
 class ReviewTally(models.Model):
-    """How many more or fewer wait since the last adding up. The sum is exact at any moment, and
-    two writers never wait for each other."""
+    """Changes of the number of waiting results. The sum is exact at any time.
+
+    Two writers never wait for each other.
+    """
 
     counted = models.TextField()
     delta = models.IntegerField()
@@ -196,7 +197,7 @@ class ReviewTally(models.Model):
 
 
 class Signature(models.Model):
-    """Somebody signed a version, acknowledged a partial one, or took such a word back."""
+    """A sign-off of a version, an acknowledgement of a partial one, or the undo of either."""
 
     order = _order()
     version = models.PositiveIntegerField()
@@ -232,7 +233,7 @@ class Signature(models.Model):
 
 
 class CriticalAcknowledgement(models.Model):
-    """Somebody saw these critical values. Values, person and time are stamped by the server."""
+    """An acknowledgement of critical values. The server adds values, person and time."""
 
     order = _order()
     version = models.PositiveIntegerField()
@@ -248,7 +249,7 @@ class CriticalAcknowledgement(models.Model):
 
 
 class CriticalCall(models.Model):
-    """A call about critical values, made or tried, by us or by the service's physicians."""
+    """A call about critical values, made or tried, by staff or by the service's physicians."""
 
     order = _order()
     version = models.PositiveIntegerField()
@@ -280,7 +281,7 @@ class CriticalCall(models.Model):
 
 
 class Delegation(models.Model):
-    """A clinician lets somebody sign in their name: one result, or all normal final ones."""
+    """A clinician's permission for a colleague to sign one result, or all normal final ones."""
 
     by = _staff()
     to = models.ForeignKey(User, on_delete=models.PROTECT, db_index=False, related_name="+")

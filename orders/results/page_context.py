@@ -1,4 +1,4 @@
-"""What a page of the review shows: the queue at the side, one report, and what may be done."""
+"""Template context of the review pages: the queue at the side, one report, the possible actions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from backoffice.templatetags.ages import years
 from orders.local_time import place_of
 from orders.models import Order, Result
 from orders.models.order_queryset import LIST_COLUMNS
-from orders.results.completeness import Completeness, completeness_of
-from orders.results.differences import Difference, difference
+from orders.results.completeness import Completeness, completeness_by_order
+from orders.results.differences import VersionDifference, compare_versions
 from orders.results.forms import (
-    LONGEST,
-    SHOWN,
+    MAX_ROWS,
+    ROWS_STEP,
     CallForm,
     DelegateForm,
     QueueFilters,
@@ -40,16 +40,21 @@ from orders.results.models import (
     Review,
     Signature,
 )
-from orders.results.queue import counts, in_order, queue
-from orders.results.report import report_of
-from orders.results.sign_off import UNDO_SECONDS, delegation, delegation_obstacles, standing
+from orders.results.queue import queue_counts, review_queue, sort_queue
+from orders.results.report import build_report
+from orders.results.sign_off import (
+    UNDO_SECONDS,
+    active_delegation,
+    delegation_obstacles,
+    valid_signatures,
+)
 from patients.models import Demographics
 
-NEXT_TRY: Final = timedelta(minutes=15)
+RETRY_DELAY: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class QueueItem:
     """One row of the queue."""
 
     review: Review
@@ -57,47 +62,47 @@ class Item:
     completeness: Completeness | None
 
 
-def items_of(reviews: list[Review]) -> list[Item]:
-    """With names and rings: three queries for all of them."""
+def queue_items(reviews: list[Review]) -> list[QueueItem]:
+    """Return queue items with orders and completeness: three queries for all of them."""
     keys = [row.pk for row in reviews]
     orders = by_key(Order, keys, LIST_COLUMNS)
-    rings = completeness_of(keys)
-    return [Item(row, orders.get(row.pk), rings.get(row.pk)) for row in reviews]
+    completeness = completeness_by_order(keys)
+    return [QueueItem(row, orders.get(row.pk), completeness.get(row.pk)) for row in reviews]
 
 
-def queue_beside(request: HttpRequest, filters: QueueFilters) -> dict[str, Any]:
+def queue_context(request: HttpRequest, filters: QueueFilters) -> dict[str, Any]:
     assert isinstance(request.user, User)
-    rows = queue(filters.chosen, request.user)
-    found = list(in_order(rows)[: filters.rows + 1])
-    unsigned, seen = counts()
+    rows = review_queue(filters.active_filters, request.user)
+    found = list(sort_queue(rows)[: filters.rows + 1])
+    unsigned, seen = queue_counts()
     kept = request.GET.copy()
     for name in list(kept):
         if name not in filters.fields:
             del kept[name]
     more, longer = found[filters.rows :], kept.copy()
-    longer["shown"] = str(min(filters.rows + SHOWN, LONGEST))
+    longer["shown"] = str(min(filters.rows + ROWS_STEP, MAX_ROWS))
     return {
         "filters": filters,
-        "items": items_of(found[: filters.rows]),
+        "items": queue_items(found[: filters.rows]),
         "more": bool(more),
         "longer": f"?{longer.urlencode()}#waits-{more[0].pk}"
-        if more and filters.rows < LONGEST
+        if more and filters.rows < MAX_ROWS
         else "",
         "unsigned": unsigned,
         "seen": seen,
         "kept": f"?{kept.urlencode()}" if kept else "",
         "by_name": may(request.user, "patients.view"),
-        "narrowed": filters.narrowed,
+        "is_filtered": filters.is_filtered,
     }
 
 
-def one_report(request: HttpRequest, review: Review, **forms: Any) -> dict[str, Any]:
-    """Everything about one review. `forms` replace the empty ones: as they were left."""
+def report_context(request: HttpRequest, review: Review, **forms: Any) -> dict[str, Any]:
+    """Return everything about one review. `forms` replace the empty forms."""
     user = request.user
     assert isinstance(user, User)
-    # Somebody is called about a critical value: the record says at what number, and costs a read.
-    calling = review.is_critical
-    if calling:
+    # Only a critical result needs the phone number, which is in the raw record of the order.
+    is_call_needed = review.is_critical
+    if is_call_needed:
         order = Order.objects.filter(pk=review.pk).select_related("user").first()
     else:
         order = by_key(Order, [review.pk], but=AS_RECEIVED).get(review.pk)
@@ -109,10 +114,10 @@ def one_report(request: HttpRequest, review: Review, **forms: Any) -> dict[str, 
         .select_related("by", "delegated_by")
         .order_by("-at")
     )
-    counted = standing(signatures)
+    valid = valid_signatures(signatures)
     now = timezone.now()
-    delegated = None if may(user, "results.sign") else delegation(user, review)
-    report = report_of(order, result, review.pk)
+    delegated = None if may(user, "results.sign") else active_delegation(user, review)
+    report = build_report(order, result, review.pk)
     person = Demographics.objects.defer("record").filter(pk=review.user_id).first()
     return {
         "identity": check_identity(result, order, person),
@@ -120,15 +125,17 @@ def one_report(request: HttpRequest, review: Review, **forms: Any) -> dict[str, 
         "order": order,
         "result": result,
         "report": report,
-        "number": order.said("patient_details").get("phone_number") if calling and order else None,
-        "zone": place_of(order).shown if calling and order else "",
+        "number": order.said("patient_details").get("phone_number")
+        if is_call_needed and order
+        else None,
+        "zone": place_of(order).shown if is_call_needed and order else "",
         "age": _age(order, result),
-        "completeness": completeness_of([review.pk]).get(review.pk),
+        "completeness": completeness_by_order([review.pk]).get(review.pk),
         "versions": versions,
-        "difference": _difference(review, versions, counted),
+        "difference": _difference(review, versions, valid),
         "signatures": signatures,
-        "signed": _of_kind(counted, SIGNED, review.version),
-        "acknowledged_partial": _of_kind(counted, SEEN, review.version),
+        "signed": _signature_of_kind(valid, SIGNED, review.version),
+        "acknowledged_partial": _signature_of_kind(valid, SEEN, review.version),
         "acknowledgements": list(
             CriticalAcknowledgement.objects.filter(order_id=review.pk)
             .select_related("by")
@@ -151,7 +158,7 @@ def one_report(request: HttpRequest, review: Review, **forms: Any) -> dict[str, 
         "call_form": CallForm(
             initial={
                 "version": review.version,
-                "next_attempt_at": timezone.localtime(now + NEXT_TRY),
+                "next_attempt_at": timezone.localtime(now + RETRY_DELAY),
             }
         ),
         "delegate_form": DelegateForm(),
@@ -160,23 +167,23 @@ def one_report(request: HttpRequest, review: Review, **forms: Any) -> dict[str, 
 
 
 def _age(order: Order | None, result: Result | None) -> str:
-    """The age the lab used for the ranges; ours where it gives none."""
-    told = result.said("metadata").get("age") if result else None
-    if isinstance(told, str | int | float) and str(told).strip():
-        return str(told).strip()
+    """Return the age that the lab used for the ranges, else the age by birth date."""
+    printed = result.said("metadata").get("age") if result else None
+    if isinstance(printed, str | int | float) and str(printed).strip():
+        return str(printed).strip()
     return (
         str(years(order.patient_dob, timezone.localdate())) if order and order.patient_dob else ""
     )
 
 
-def _of_kind(signatures: list[Signature], kind: str, version: int) -> Signature | None:
+def _signature_of_kind(signatures: list[Signature], kind: str, version: int) -> Signature | None:
     return next((s for s in signatures if s.kind == kind and s.version == version), None)
 
 
 def _difference(
     review: Review, versions: list[ResultVersion], signatures: list[Signature]
-) -> Difference | None:
-    """For a corrected result: against what was signed last, else against the version before."""
+) -> VersionDifference | None:
+    """Compare a corrected result with the last signed version, else with the version before."""
     if review.kind != CORRECTED or len(versions) < 2:
         return None
     signed = [s.version for s in signatures if s.kind == SIGNED and s.version < review.version]
@@ -184,22 +191,22 @@ def _difference(
     return difference_between(review.pk, number, review.version)
 
 
-def difference_between(order_id: UUID, older: int, newer: int) -> Difference | None:
+def difference_between(order_id: UUID, older: int, newer: int) -> VersionDifference | None:
     found = {
         row.number: row
         for row in ResultVersion.objects.filter(order_id=order_id, number__in=[older, newer])
     }
     if len(found) < 2:
         return None
-    return difference(found[older], found[newer])
+    return compare_versions(found[older], found[newer])
 
 
-def undoable(request: HttpRequest) -> tuple[Signature, datetime] | None:
-    """The signature just made, while it can be taken back, and until when."""
-    told = request.GET.get("signed", "")
-    if not told.isdigit() or len(told) > 18:
+def undoable_signature(request: HttpRequest) -> tuple[Signature, datetime] | None:
+    """Return the signature just made and until when it can be undone; None afterwards."""
+    signed = request.GET.get("signed", "")
+    if not signed.isdigit() or len(signed) > 18:
         return None
     since = timezone.now() - timedelta(seconds=UNDO_SECONDS)
-    rows = Signature.objects.filter(pk=int(told), by=request.user.pk, at__gt=since, undone=None)
+    rows = Signature.objects.filter(pk=int(signed), by=request.user.pk, at__gt=since, undone=None)
     found = rows.exclude(kind="undone").first()
     return (found, found.at + timedelta(seconds=UNDO_SECONDS)) if found else None

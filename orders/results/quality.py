@@ -1,4 +1,4 @@
-"""Where draws and labs go wrong: causes of missing results by method and lab, and turnaround."""
+"""Quality of results: causes of missing markers by method and lab, and turnaround."""
 
 from __future__ import annotations
 
@@ -8,31 +8,26 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from django.db import connection
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
 
-from backoffice import audit
-from backoffice.core.access import requires
 from labs.models import Lab
 
 MONTHS: Final = 12
-"""How far back one can look, the present month included."""
+"""Number of months that can be chosen, including the current one."""
 
 
 @dataclass(slots=True)
-class Line:
-    """One method at one lab."""
+class QualityLine:
+    """The figures of one method at one lab."""
 
     method: str
     lab: str
     lab_name: str = ""
     results: int = 0
-    half: timedelta | None = None
-    most: timedelta | None = None
+    median: timedelta | None = None
+    percentile_90: timedelta | None = None
     causes: dict[str, int] = field(default_factory=dict)
-    struck: int = 0
+    affected_results: int = 0
     """Results with at least one failed marker."""
 
     @property
@@ -40,26 +35,26 @@ class Line:
         return sum(self.causes.values())
 
     @property
-    def share(self) -> float | None:
-        return 100 * self.struck / self.results if self.results else None
+    def affected_percent(self) -> float | None:
+        return 100 * self.affected_results / self.results if self.results else None
 
 
-# A marker of a partial result that is only late has not failed.
-_FAILED: Final = """
+# A marker of a partial result that is only late does not count as failed.
+_FAILED_SQL: Final = """
 FROM orders_order o
 JOIN orders_result r ON r.order_id = o.id
 JOIN orders_resultmarker m ON m.result_id = o.id AND m.is_missing
 WHERE o.created_at >= %s AND o.created_at < %s
  AND NOT (r.status = 'partial' AND m.failure_type = 'non_failure')
 """
-_CAUSES: Final = f"""
-SELECT o.method, coalesce(o.lab_slug, ''), coalesce(m.failure_type, ''), count(*) {_FAILED}
+_CAUSES_SQL: Final = f"""
+SELECT o.method, coalesce(o.lab_slug, ''), coalesce(m.failure_type, ''), count(*) {_FAILED_SQL}
 GROUP BY 1, 2, 3
 """
-_STRUCK: Final = f"""
-SELECT o.method, coalesce(o.lab_slug, ''), count(DISTINCT o.id) {_FAILED} GROUP BY 1, 2
+_AFFECTED_SQL: Final = f"""
+SELECT o.method, coalesce(o.lab_slug, ''), count(DISTINCT o.id) {_FAILED_SQL} GROUP BY 1, 2
 """
-_PACE: Final = """
+_TURNAROUND_SQL: Final = """
 SELECT o.method, coalesce(o.lab_slug, ''), count(*),
  percentile_cont(0.5) WITHIN GROUP (ORDER BY o.last_event_at - o.created_at),
  percentile_cont(0.9) WITHIN GROUP (ORDER BY o.last_event_at - o.created_at)
@@ -69,24 +64,24 @@ GROUP BY 1, 2
 """
 
 
-def lines_of(start: datetime, end: datetime) -> list[Line]:
-    """Orders placed in this time: four statements, counted by the database."""
-    found: dict[tuple[str, str], Line] = {}
+def quality_lines(start: datetime, end: datetime) -> list[QualityLine]:
+    """Return the figures of the orders placed in a period: four statements."""
+    found: dict[tuple[str, str], QualityLine] = {}
 
-    def line(method: str, lab: str) -> Line:
-        return found.setdefault((method, lab), Line(method, lab))
+    def line(method: str, lab: str) -> QualityLine:
+        return found.setdefault((method, lab), QualityLine(method, lab))
 
     with connection.cursor() as cursor:
-        cursor.execute(_PACE, [start, end])
-        for method, lab, count, half, most in cursor.fetchall():
+        cursor.execute(_TURNAROUND_SQL, [start, end])
+        for method, lab, count, median, percentile_90 in cursor.fetchall():
             one = line(method, lab)
-            one.results, one.half, one.most = count, half, most
-        cursor.execute(_CAUSES, [start, end])
+            one.results, one.median, one.percentile_90 = count, median, percentile_90
+        cursor.execute(_CAUSES_SQL, [start, end])
         for method, lab, cause, count in cursor.fetchall():
             line(method, lab).causes[cause] = count
-        cursor.execute(_STRUCK, [start, end])
+        cursor.execute(_AFFECTED_SQL, [start, end])
         for method, lab, count in cursor.fetchall():
-            line(method, lab).struck = count
+            line(method, lab).affected_results = count
     names = dict(
         Lab.objects.filter(slug__in=[one.lab for one in found.values()]).values_list("slug", "name")
     )
@@ -95,31 +90,8 @@ def lines_of(start: datetime, end: datetime) -> list[Line]:
     return sorted(found.values(), key=lambda one: (one.method, -one.failed, one.lab))
 
 
-@requires("results.view")
-@require_safe
-def quality(request: HttpRequest) -> HttpResponse:
-    """One month of orders; nobody is named."""
-    months = _months(timezone.localdate())
-    wanted = request.GET.get("month", "")
-    month = next((one for one in months if f"{one:%Y-%m}" == wanted), months[0])
-    start, end = _bounds(month)
-    lines = lines_of(start, end)
-    causes = _by_weight(lines)
-    audit.listed(request, "result statistics", [], [])
-    context = {
-        "months": months,
-        "month": month,
-        "lines": [(one, [one.causes.get(cause, 0) for cause in causes]) for one in lines],
-        "causes": causes,
-        "totals": [sum(one.causes.get(cause, 0) for one in lines) for cause in causes],
-        "failed": sum(one.failed for one in lines),
-        "results": sum(one.results for one in lines),
-    }
-    return render(request, "reviewing/quality.html", context)
-
-
-def _by_weight(lines: Sequence[Line]) -> list[str]:
-    """Causes that occur, the most frequent first."""
+def causes_by_frequency(lines: Sequence[QualityLine]) -> list[str]:
+    """Return the causes that occur, the most frequent first."""
     sums: dict[str, int] = {}
     for one in lines:
         for cause, count in one.causes.items():
@@ -127,15 +99,15 @@ def _by_weight(lines: Sequence[Line]) -> list[str]:
     return sorted(sums, key=lambda cause: -sums[cause])
 
 
-def _months(today: date) -> list[date]:
+def recent_months(today: date) -> list[date]:
     found = [today.replace(day=1)]
     while len(found) < MONTHS:
         found.append((found[-1] - timedelta(days=1)).replace(day=1))
     return found
 
 
-def _bounds(month: date) -> tuple[datetime, datetime]:
-    """From midnight to midnight of the staff member's zone."""
+def month_bounds(month: date) -> tuple[datetime, datetime]:
+    """Return start and end of a month in the staff member's time zone, as UTC."""
     zone = timezone.get_current_timezone()
     following = (month + timedelta(days=32)).replace(day=1)
     start, end = (datetime(d.year, d.month, d.day, tzinfo=zone) for d in (month, following))

@@ -1,4 +1,4 @@
-"""What waits for eyes: the queue, how many there are, which one comes next."""
+"""The review queue: its filters, its counts, and the next result."""
 
 from __future__ import annotations
 
@@ -15,37 +15,36 @@ from backoffice.pages.paging.pages import Sort
 from orders.results.models import IN_QUEUE, KINDS, OPEN_CRITICAL, RANKS, SOMEBODY_ELSE, Review
 from patients.identity import Agreement
 
-IN_ORDER: Final = Sort(("rank", "since", "order_id"))
-"""Most urgent first; of the same urgency, what has waited longest."""
-MOST_GIVEN: Final = 2_000
+QUEUE_SORT: Final = Sort(("rank", "since", "order_id"))
+"""Most urgent first; of the same urgency, the longest waiting first."""
+MAX_ASSIGNED: Final = 2_000
 
 
 def unsigned_count() -> int:
-    """How many results wait for somebody: exact, at the cost of a handful of rows.
+    """Return how many results wait for sign-off: exact, at the cost of reading a few rows.
 
-    Partial results that were acknowledged wait for the lab, and are not among them.
+    Acknowledged partial results wait for the lab and are not included.
     """
-    return counts()[0]
+    return queue_counts()[0]
 
 
-def counts() -> tuple[int, int]:
-    """Results that wait for somebody, and partial ones that were acknowledged and wait for the
-    rest."""
+def queue_counts() -> tuple[int, int]:
+    """Return (results that wait for sign-off, acknowledged partial results)."""
     with prepared_queries.cursor() as cursor:
         cursor.execute("SELECT counted, sum(delta) FROM orders_reviewtally GROUP BY counted")
         found = dict(cursor.fetchall())
     return int(found.get("unsigned", 0)), int(found.get("seen", 0))
 
 
-def add_up(worth: int = counters.WORTH_IT) -> None:
-    """Make few rows of the many; the sums stay what they are at every moment."""
+def fold_tally(worth: int = counters.WORTH_IT) -> None:
+    """Merge the rows of the tally. The sums do not change at any time."""
     counters.fold("orders_reviewtally", ("counted",), "delta", worth)
 
 
-def queue(given: Mapping[str, Any], user: User) -> QuerySet[Review]:
-    """The queue, narrowed by a lab, a patient, an urgency (a word of `RANKS`), or to one's own.
+def review_queue(given: Mapping[str, Any], user: User) -> QuerySet[Review]:
+    """Return the queue, filtered by lab, patient, place (a value of `RANKS`) or assignee.
 
-    `critical` shows open criticals instead, signed ones included.
+    `critical` selects the open critical results instead, including signed ones.
     """
     rows = Review.objects.filter(OPEN_CRITICAL if given.get("critical") else IN_QUEUE)
     if given.get("lab"):
@@ -53,15 +52,17 @@ def queue(given: Mapping[str, Any], user: User) -> QuerySet[Review]:
     if given.get("patient"):
         rows = rows.filter(user=given["patient"])
     if given.get("place"):
-        rows = rows.filter(_in_place(given["place"]))
+        rows = rows.filter(_place_condition(given["place"]))
     if given.get("mine"):
-        rows = rows.filter(Q(signer=user) | Q(pk__in=_given_to(user)))
+        rows = rows.filter(Q(signer=user) | Q(pk__in=_assigned_order_ids(user)))
     return rows
 
 
-def _in_place(place: str) -> Q:
-    """Reviews in a place. What is not interpreted, and what names somebody else, has the rank of
-    what is abnormal."""
+def _place_condition(place: str) -> Q:
+    """Return the condition for a place.
+
+    Results that are not interpreted, or that name somebody else, share the rank of abnormal ones.
+    """
     names_somebody_else = Q(identity=Agreement.DIFFERENT)
     if place == SOMEBODY_ELSE:
         return names_somebody_else
@@ -75,18 +76,18 @@ def _in_place(place: str) -> Q:
     return Q(rank=RANKS.index("abnormal")) & is_abnormal
 
 
-def _given_to(user: User) -> list[UUID]:
-    """Orders whose result, or which themselves, are somebody's work."""
+def _assigned_order_ids(user: User) -> list[UUID]:
+    """Return the ids of orders assigned to a user, by the order or by its result."""
     mine = Assignment.objects.filter(user=user, subject_type__in=["result", "order"])
-    return [UUID(key) for key in mine.values_list("subject_id", flat=True)[:MOST_GIVEN]]
+    return [UUID(key) for key in mine.values_list("subject_id", flat=True)[:MAX_ASSIGNED]]
 
 
-def in_order(rows: QuerySet[Review]) -> QuerySet[Review]:
-    return rows.order_by(*IN_ORDER.columns)
+def sort_queue(rows: QuerySet[Review]) -> QuerySet[Review]:
+    return rows.order_by(*QUEUE_SORT.columns)
 
 
-def after(rows: QuerySet[Review], review: Review) -> Review | None:
-    """What comes after a review in the queue, be it still there or not; else the first one."""
+def next_in_queue(rows: QuerySet[Review], review: Review) -> Review | None:
+    """Return the review after this one, even if it has left the queue; at the end the first one."""
     edge = (review.rank, review.since, review.pk)
-    later = in_order(rows.filter(TupleGreaterThan(IN_ORDER.columns, edge))).first()
-    return later or in_order(rows.exclude(pk=review.pk)).first()
+    later = sort_queue(rows.filter(TupleGreaterThan(QUEUE_SORT.columns, edge))).first()
+    return later or sort_queue(rows.exclude(pk=review.pk)).first()

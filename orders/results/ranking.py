@@ -1,14 +1,15 @@
-"""Results that are open follow what an administrator says of a word that no release knows.
+"""Read results again after a decision on an unknown word, and after a new release.
 
-A decision holds for what is stored from then on (`vocabulary.given`). Results that wait for
-somebody are read again from their records, in batches: `read_under` tells under which decision a
-result was read last, so a pass that ends early goes on where it stopped, and a worker that had not
-heard of a decision is caught up with. A result whose reading changes gets another version, of the
-same kind: a critical one alerts, and a decision that is taken back gives the former reading.
+An administrator can decide what a word means that no release knows. The decision applies to
+everything stored after it (`vocabulary.given`). Open results stored before are read again from
+their records here, in batches. `read_under` is the decision under which a result was last read, so
+a pass that ends early continues where it stopped, and results stored by a worker that did not know
+the decision yet are found. A result with a changed reading gets another version of the same kind:
+a critical one alerts, and reverting a decision restores the former reading.
 
-`follow_release` reads open results again that an earlier release has read, `follow_release_later`
-all others: trends, pages of orders and of patients show them in the present reading. They stay
-signed, and nobody is notified.
+`reread_open_results` reads open results of an earlier release again, `reread_closed_results` all
+others, so that trends and the pages of orders and patients show the current reading. Closed results
+stay signed, and nobody is notified.
 """
 
 from __future__ import annotations
@@ -31,148 +32,153 @@ from backoffice.models import UnknownValue
 from backoffice.service import results as service_results
 from backoffice.service.payload import Unreadable
 from orders.models import Order, Result
-from orders.results.identity import checks_of, lock_patients_of, write_checks
+from orders.results.identity import checks_by_order, lock_patients_of, write_checks
 from orders.results.models import OPEN, Review
-from orders.results.versions import carry_to_orders, note_versions
+from orders.results.versions import store_versions, update_order_interpretations
 from orders.sync.results import RESULTS
 
-BATCH: Final = 200
-SECONDS: Final = 20.0
-AFTER: Final = timedelta(minutes=2)
-"""For so long a decision is looked after: longer than any batch of a sync takes."""
-EVERY: Final = timedelta(seconds=10)
+BATCH_SIZE: Final = 200
+MAX_SECONDS: Final = 20.0
+RECHECK_PERIOD: Final = timedelta(minutes=2)
+"""How long a decision is checked again: longer than any batch of a sync takes."""
+RECHECK_INTERVAL: Final = timedelta(seconds=10)
 
-# Two lists, each by its partial index: one condition for both would read every review there is.
-_OPEN: Final = """
+# Two queries, each with its partial index: one condition for both would read every review.
+_OPEN_SQL: Final = """
  SELECT order_id FROM orders_review WHERE version > signed
  UNION SELECT order_id FROM orders_review WHERE critical_since IS NOT NULL
   AND (acknowledged < critical_since OR called < critical_since)
 """
-_WITH_WORD: Final = f"""
+_OPEN_WITH_WORD_SQL: Final = f"""
 SELECT r.order_id FROM orders_result r
-WHERE r.read_under < %s AND r.order_id IN ({_OPEN}) AND (r.interpretation_received = ANY(%s)
+WHERE r.read_under < %s AND r.order_id IN ({_OPEN_SQL}) AND (r.interpretation_received = ANY(%s)
  OR EXISTS (SELECT FROM orders_resultmarker m WHERE m.result_id = r.order_id
   AND (m.interpretation_received = ANY(%s) OR m.source_interpretation = ANY(%s))))
 ORDER BY r.order_id LIMIT %s
 """
-# From the open ones to their results, each by its key: the planner takes a third of all results
-# for those of an earlier release, and would walk all of them.
-_OF_BEFORE: Final = f"""
-WITH open AS MATERIALIZED ({_OPEN})
+# From open reviews to their results, each by primary key: the planner expects a third of all
+# results to be of an earlier release and would scan all of them.
+_OPEN_OUTDATED_SQL: Final = f"""
+WITH open AS MATERIALIZED ({_OPEN_SQL})
 SELECT open.order_id FROM open CROSS JOIN LATERAL (
  SELECT FROM orders_result r WHERE r.order_id = open.order_id
   AND get_byte(r.content_hash, length(r.content_hash) - 1) < %s OFFSET 0
 ) AS result LIMIT %s
 """
-# The mark of the release is the last byte of the hash; by the index `result_revision` this finds
-# the next ones, and costs nothing once there are none.
-_ANY_OF_BEFORE: Final = """
+# The last byte of the hash is the revision of the reader. The index `result_revision` finds the
+# next outdated results, and costs nothing once there are none.
+_ANY_OUTDATED_SQL: Final = """
 SELECT r.order_id FROM orders_result r WHERE substring(r.content_hash, 16) < %s
 ORDER BY substring(r.content_hash, 16), r.order_id LIMIT %s
 """
-# A row is never waited for: whoever holds it stores the result, and the next pass looks again.
-_LOCKED: Final = """
+# Locked rows are skipped: the lock holder is storing the result, and the next pass checks again.
+_LOCK_SQL: Final = """
 SELECT order_id, record, as_of FROM orders_result WHERE order_id = ANY(%s)
 ORDER BY order_id FOR UPDATE SKIP LOCKED
 """
-# What cannot be read again stays as it was stored, and is not tried for ever.
-_LEFT: Final = """
+# Results that cannot be read again stay as stored and are not tried forever.
+_SKIP_SQL: Final = """
 UPDATE orders_result SET read_under = %s,
  content_hash = set_byte(content_hash, length(content_hash) - 1, %s)
 WHERE order_id = ANY(%s)
 """
-_ORDERS: Final = """
+_UPDATE_ORDERS_SQL: Final = """
 UPDATE orders_order SET service_interpretation = %s, interpretation = %s
 WHERE id = ANY(SELECT id FROM orders_order WHERE interpretation_received = ANY(%s)
  AND service_interpretation IS DISTINCT FROM %s
  ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED)
 RETURNING id
 """
-# It is our word for it that changed: nothing has happened to these orders.
-_NO_NEWS: Final = "SELECT set_config('backoffice.no_news', 'on', true)"
+# Only our reading of the word changed, so the triggers must not record activity.
+_NO_ACTIVITY_SQL: Final = "SELECT set_config('backoffice.no_news', 'on', true)"
 
 
-def follow(now: datetime | None = None) -> int:
-    """Read open results again whose words were ranked of late; how many were."""
+def apply_decisions(now: datetime | None = None) -> int:
+    """Read open results again after recent decisions on their words; return how many."""
     now = now or timezone.now()
-    ends = time.monotonic() + SECONDS
+    ends = time.monotonic() + MAX_SECONDS
     fresh = Q(spread_at=None) | Q(spread_at__lt=F("decided_at"))
-    later = Q(spread_at__lt=F("decided_at") + AFTER, spread_at__lte=now - EVERY)
+    later = Q(spread_at__lt=F("decided_at") + RECHECK_PERIOD, spread_at__lte=now - RECHECK_INTERVAL)
     words = UnknownValue.objects.filter(vocabulary__in=interpretations.VOCABULARIES)
     due = list(words.filter(fresh | later, decision__gt=0).order_by("decision"))
     if due:
         vocabulary.given.read()
-    return sum(_follow(row, now, ends) for row in due)
+    return sum(_apply_decision(row, now, ends) for row in due)
 
 
-def follow_release() -> int:
-    """Read open results again that an earlier release has read; how many were."""
-    ends = time.monotonic() + SECONDS
-    moved = 0
-    while time.monotonic() < ends and (done := _again(_OF_BEFORE, [RESULTS.revision, BATCH])):
-        moved += done
-    return moved
+def reread_open_results() -> int:
+    """Read open results again that an earlier release has read; return how many."""
+    ends = time.monotonic() + MAX_SECONDS
+    before = [RESULTS.revision, BATCH_SIZE]
+    count = 0
+    while time.monotonic() < ends and (done := _reread_batch(_OPEN_OUTDATED_SQL, before)):
+        count += done
+    return count
 
 
-def follow_release_later() -> int:
-    """Read all other results of an earlier release again, in batches of one transaction each; how
-    many were. Where it is stopped, the next call goes on."""
-    ends = time.monotonic() + SECONDS
-    before = [RESULTS.revision.to_bytes(1, "big"), BATCH]
-    moved = 0
-    while time.monotonic() < ends and (done := _again(_ANY_OF_BEFORE, before)):
-        moved += done
-    return moved
+def reread_closed_results() -> int:
+    """Read all other results of an earlier release again; return how many.
+
+    Each batch is one transaction. If it is stopped, the next call continues.
+    """
+    ends = time.monotonic() + MAX_SECONDS
+    before = [RESULTS.revision.to_bytes(1, "big"), BATCH_SIZE]
+    count = 0
+    while time.monotonic() < ends and (done := _reread_batch(_ANY_OUTDATED_SQL, before)):
+        count += done
+    return count
 
 
-def _follow(row: UnknownValue, now: datetime, ends: float) -> int:
+def _apply_decision(row: UnknownValue, now: datetime, ends: float) -> int:
     if vocabulary.is_known(row.vocabulary, row.value):
-        return 0  # A release knows it by now, and has the last word.
+        return 0  # A release knows the word by now and takes precedence.
     spellings = _spellings(row.value)
-    mine = UnknownValue.objects.filter(pk=row.pk, decision=row.decision)
+    own_row = UnknownValue.objects.filter(pk=row.pk, decision=row.decision)
     reading = interpretations.canonical(row.value)
     rank = reading if reading in interpretations.RANKS_TO_GIVE else interpretations.UNKNOWN
-    find = [row.decision, spellings, spellings, spellings, BATCH]
-    moved = 0
-    while done := _orders(rank, spellings) + _again(_WITH_WORD, find):
-        moved += done
-        mine.update(moved=F("moved") + done)
+    find = [row.decision, spellings, spellings, spellings, BATCH_SIZE]
+    count = 0
+    while done := _update_orders(rank, spellings) + _reread_batch(_OPEN_WITH_WORD_SQL, find):
+        count += done
+        own_row.update(moved=F("moved") + done)
         if time.monotonic() >= ends:
-            return moved
-    mine.update(spread_at=now)
-    return moved
+            return count
+    own_row.update(spread_at=now)
+    return count
 
 
 def _spellings(value: str) -> list[str]:
-    """Every spelling of a word that was met: a decision is about all of them."""
+    """Return every spelling of a word that was received. A decision applies to all of them."""
     words = UnknownValue.objects.filter(vocabulary__in=interpretations.VOCABULARIES)
     met = set(words.values_list("value", flat=True))
     return sorted(one for one in met | {value} if interpretations.is_same(one, value))
 
 
-def _again(find: str, parameters: list[Any]) -> int:
-    """The next results, read again from their records as they were received. Those that are open
-    get another version where that says something new."""
+def _reread_batch(find: str, parameters: list[Any]) -> int:
+    """Read the next results again from their raw records; return how many.
+
+    Open results get another version if the new reading differs.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(find, parameters)
         keys = [key for (key,) in cursor.fetchall()]
-        lock_patients_of(keys)  # Before the results, as who stores them does.
-        cursor.execute(_LOCKED, [keys])
+        lock_patients_of(keys)  # Before the results, as the code that stores them does.
+        cursor.execute(_LOCK_SQL, [keys])
         found: list[tuple[UUID, str, datetime]] = cursor.fetchall()
-        records = [record for record in _records(found) if _promoted(record)]
+        records = [record for record in _records(found) if _promote(record)]
         read = [key for key, _, _ in found]
         reviews = Review.objects.filter(OPEN, pk__in=read)
         waiting = set(reviews.values_list("pk", flat=True))
-        checks = checks_of(read)
-        note_versions(waiting, reread=waiting, checks=checks)
+        checks = checks_by_order(read)
+        store_versions(waiting, reread=waiting, checks=checks)
         write_checks(checks)
-        cursor.execute(_NO_NEWS)
-        carry_to_orders(key for key in read if key not in waiting)
+        cursor.execute(_NO_ACTIVITY_SQL)
+        update_order_interpretations(key for key in read if key not in waiting)
         if found:
             join = "JOIN unnest(%s::uuid[]) AS wanted(order_id) USING (order_id)"
             changes.rows_changed(Result, join, [mirror.uuid_array(read)], len(found))
         unread = {key for key, _, _ in found} - {record.key[0] for record in records}
-        cursor.execute(_LEFT, [vocabulary.given.decision(), RESULTS.revision, list(unread)])
+        cursor.execute(_SKIP_SQL, [vocabulary.given.decision(), RESULTS.revision, list(unread)])
     return len(found)
 
 
@@ -183,7 +189,7 @@ def _records(found: Iterable[tuple[UUID, str, datetime]]) -> Iterable[MirrorReco
             yield MirrorRecord.from_service(read, key)
 
 
-def _promoted(record: MirrorRecord) -> bool:
+def _promote(record: MirrorRecord) -> bool:
     try:
         with transaction.atomic():
             mirror.promote_again(RESULTS, [record])
@@ -192,11 +198,14 @@ def _promoted(record: MirrorRecord) -> bool:
     return True
 
 
-def _orders(rank: str, spellings: list[str]) -> int:
-    """The next orders with this word; those with a result show the worse of both (a trigger)."""
+def _update_orders(rank: str, spellings: list[str]) -> int:
+    """Update the next orders with this word; return how many.
+
+    A trigger sets orders that have a result to the worse of both interpretations.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_NO_NEWS)
-        cursor.execute(_ORDERS, [rank, rank, spellings, rank, BATCH])
+        cursor.execute(_NO_ACTIVITY_SQL)
+        cursor.execute(_UPDATE_ORDERS_SQL, [rank, rank, spellings, rank, BATCH_SIZE])
         moved = [key for (key,) in cursor.fetchall()]
         if moved:
             keys = mirror.uuid_array(moved)

@@ -1,4 +1,4 @@
-"""Rows of the review queue as HTML, in Python and not in a template: there are dozens."""
+"""Render the rows of the review queue, in Python and not in a template: there are dozens."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from django.utils.html import conditional_escape
 from backoffice.core.urls import record_url
 from backoffice.templatetags.ui import initials, short_id, when
 from orders.models import Review
-from orders.results.page_context import Item
-from orders.templatetags.results import identity_badge, place_badge, ring
+from orders.results.page_context import QueueItem
+from orders.templatetags.results import completeness_ring, identity_badge, place_badge
 
 FLAGS = {0: ' data-flag="critical"', 1: ' data-flag="abnormal"'}
-"""By the rank of a review; what is not interpreted has the rank of what is abnormal."""
+"""Row attributes by rank. Results that are not interpreted have the rank of abnormal ones."""
 
 
-def draw(items: Iterable[Item], opened: Review | None, query: str, by_name: bool) -> str:
-    """`query` narrows the queue, and goes along with each link."""
+def render_queue_rows(
+    items: Iterable[QueueItem], opened: Review | None, query: str, by_name: bool
+) -> str:
+    """Render the rows. `query`: the filters of the queue, added to each link."""
     return "".join(_item(item, opened, escape(query), by_name) for item in items)
 
 
-def _item(item: Item, opened: Review | None, query: str, by_name: bool) -> str:
+def _item(item: QueueItem, opened: Review | None, query: str, by_name: bool) -> str:
     review, order = item.review, item.order
     here = ' aria-current="true"' if opened and review.pk == opened.pk else ""
     if order is None:
@@ -42,7 +44,7 @@ def _item(item: Item, opened: Review | None, query: str, by_name: bool) -> str:
         f"      {place_badge(review)}\n"
         f"      {identity_badge(review)}\n"
         f'      <span class="what">{test}{unread}</span>\n'
-        f"      {ring(back, False) if back and not back.is_whole else ''}\n"
+        f"      {completeness_ring(back, False) if back and not back.is_whole else ''}\n"
         f'      <span class="muted small nowrap">{when(review.since)}</span>\n'
         "    </a></li>"
     )

@@ -1,4 +1,4 @@
-"""One report as it is read: lines worst first, panels, what was before, what is missing."""
+"""One report for reading: panels with the worst lines first, previous values, missing markers."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from backoffice.core.prepared_queries import where
 from backoffice.core.vocabulary import interpretations
 from backoffice.core.vocabulary.measures import same_unit
 from orders.models import Order, Result, ResultMarker
-from orders.results.history import Value, key_of, values_of
+from orders.results.history import MarkerValue, marker_key, values_by_marker
 
 FLAGGED_RANK: Final = interpretations.RANK["unknown"]
 NORMAL_RANK: Final = interpretations.RANK["normal"]
-SPARK: Final = 6
-"""Points of the small line beside a value, the value itself included."""
-ALONE: Final = "Single markers"
+SPARKLINE_POINTS: Final = 6
+"""Points of the sparkline beside a value, including the value itself."""
+SINGLE_MARKERS: Final = "Single markers"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One value with what the same marker was before."""
+class ReportRow:
+    """One value with the earlier values of the same marker."""
 
     marker: ResultMarker
     key: str
-    values: Sequence[Value] = ()
-    """Up to `SPARK`, oldest first; the last one is of this report."""
+    values: Sequence[MarkerValue] = ()
+    """Up to `SPARKLINE_POINTS` values, oldest first. The last one is of this report."""
     total: int = 0
 
     @property
@@ -36,19 +36,19 @@ class Row:
         return interpretations.RANK.get(self.marker.interpretation, FLAGGED_RANK)
 
     @property
-    def previous(self) -> Value | None:
+    def previous(self) -> MarkerValue | None:
         return self.values[-2] if len(self.values) > 1 else None
 
     @property
-    def other_unit(self) -> bool:
-        """The value before has a unit of its own: it has to be said."""
+    def has_other_unit(self) -> bool:
+        """Whether the previous value has another unit, which must then be shown."""
         return self.previous is not None and not same_unit(self.previous.unit, self.marker.unit)
 
     @property
     def direction(self) -> str:
-        """`up`, `down` or `same` since the value before; empty where the two do not compare."""
+        """`up`, `down` or `same` since the previous value; empty if they are not comparable."""
         before, now = self.previous, self.values[-1] if self.values else None
-        if before is None or now is None or not before.comparable(now):
+        if before is None or now is None or not before.is_comparable(now):
             return ""
         assert before.number is not None and now.number is not None
         if now.number == before.number:
@@ -57,11 +57,11 @@ class Row:
 
 
 @dataclass(slots=True)
-class Panel:
-    """Values of one ordered marker, or those that stand alone."""
+class ReportPanel:
+    """The values of one ordered marker, or the single markers together."""
 
     name: str
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ReportRow] = field(default_factory=list)
     missing: list[ResultMarker] = field(default_factory=list)
 
     @property
@@ -74,40 +74,43 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    panels: list[Panel]
+class ResultReport:
+    panels: list[ReportPanel]
     flagged: int
     count: int
-    later: bool = False
-    """Newer values of some marker exist than this report has."""
+    has_newer_values: bool = False
+    """Some marker has newer values than this report."""
 
 
-def report_of(order: Order | None, result: Result | None, order_id: UUID) -> Report:
-    """The newest version, as the mirror has it: two queries."""
+def build_report(order: Order | None, result: Result | None, order_id: UUID) -> ResultReport:
+    """Return the newest version as stored in the mirror: two queries."""
     markers = where(ResultMarker, "result_id = %s ORDER BY position", [order_id])
     lab = order.lab_slug if order else None
-    keys = {one.position: key_of(one.loinc_slug, one.slug, lab) for one in markers}
-    history = values_of(
+    keys = {one.position: marker_key(one.loinc_slug, one.slug, lab) for one in markers}
+    history = values_by_marker(
         order.user_id if order else None,
         (keys[one.position] for one in markers if not one.is_missing),
     )
-    later = False
+    has_newer_values = False
     rows = []
     for one in markers:
         if one.is_missing:
             continue
         key = keys[one.position]
         values = history.get(key, [])
-        upto = _upto(values, order_id, one.text)
-        later = later or len(upto) < len(values)
-        rows.append(Row(one, key, upto[-SPARK:], len(values)))
-    panels = _panels(rows, [one for one in markers if one.is_missing], _sources(result))
+        upto = _values_until(values, order_id, one.text)
+        has_newer_values = has_newer_values or len(upto) < len(values)
+        rows.append(ReportRow(one, key, upto[-SPARKLINE_POINTS:], len(values)))
+    panels = _panels(rows, [one for one in markers if one.is_missing], _panel_names(result))
     flagged = sum(row.rank <= FLAGGED_RANK for row in rows)
-    return Report(panels, flagged, len(rows), later)
+    return ResultReport(panels, flagged, len(rows), has_newer_values)
 
 
-def _upto(values: list[Value], order_id: UUID, text: str) -> list[Value]:
-    """Values until the one of this report, which is the last; of two in one report, this text."""
+def _values_until(values: list[MarkerValue], order_id: UUID, text: str) -> list[MarkerValue]:
+    """Return the values up to the one of this report.
+
+    Of two values in one report, the one with this text is used.
+    """
     own = [n for n, value in enumerate(values) if value.order_id == order_id]
     if not own:
         return []
@@ -115,40 +118,42 @@ def _upto(values: list[Value], order_id: UUID, text: str) -> list[Value]:
     return [value for value in values[:place] if value.order_id != order_id] + [values[place]]
 
 
-def _panels(rows: list[Row], missing: list[ResultMarker], sources: dict[int, str]) -> list[Panel]:
-    """Panels with more than one line, the worst first; the others together."""
+def _panels(
+    rows: list[ReportRow], missing: list[ResultMarker], sources: dict[int, str]
+) -> list[ReportPanel]:
+    """Return the panels with more than one line, the worst first, and one for all other lines."""
     names = [sources.get(row.marker.position, "") for row in rows]
     names += [sources.get(one.position, "") for one in missing]
-    panels: dict[str, Panel] = {}
+    panels: dict[str, ReportPanel] = {}
 
-    def panel(position: int) -> Panel:
+    def panel(position: int) -> ReportPanel:
         name = sources.get(position, "")
-        name = name if names.count(name) > 1 and name else ALONE
-        return panels.setdefault(name, Panel(name))
+        name = name if names.count(name) > 1 and name else SINGLE_MARKERS
+        return panels.setdefault(name, ReportPanel(name))
 
     for row in sorted(rows, key=lambda row: (row.rank, row.marker.position)):
         panel(row.marker.position).rows.append(row)
     for one in missing:
         panel(one.position).missing.append(one)
-    return sorted(panels.values(), key=lambda one: (one.rank, one.name == ALONE))
+    return sorted(panels.values(), key=lambda one: (one.rank, one.name == SINGLE_MARKERS))
 
 
-def _sources(result: Result | None) -> dict[int, str]:
-    """Which ordered marker each line comes from, by position, as the record tells."""
+def _panel_names(result: Result | None) -> dict[int, str]:
+    """Return the ordered marker of each line by position, according to the raw record."""
     try:
-        said = json.loads(result.record) if result else {}
+        record = json.loads(result.record) if result else {}
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(said, dict):
+    if not isinstance(record, dict):
         return {}
     lines: list[Any] = []
     for name in ("results", "missing_results"):
-        part = said.get(name)
+        part = record.get(name)
         lines += part if isinstance(part, list) else []
-    return {position: name for position, line in enumerate(lines) if (name := _source(line))}
+    return {position: name for position, line in enumerate(lines) if (name := _panel_name(line))}
 
 
-def _source(line: Any) -> str:
+def _panel_name(line: Any) -> str:
     found = line.get("source_markers") if isinstance(line, dict) else None
     first = found[0] if isinstance(found, list) and found else None
     name = first.get("name") if isinstance(first, dict) else None

@@ -1,4 +1,4 @@
-"""Signing: who may, what stands in the way, and what two people at once are told."""
+"""Sign-off: who may sign, what prevents it, and what happens if two people sign at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils import timezone
 from backoffice.core.access import may
 from backoffice.models import User
 from orders.results import unreadable_versions
-from orders.results.identity import identity_of
+from orders.results.identity import current_identity
 from orders.results.models import (
     FINAL,
     KINDS,
@@ -31,11 +31,11 @@ UNDO_SECONDS: Final = 10
 
 
 class CannotSign(Exception):
-    """The word does not count; what to tell the person stands in it."""
+    """The sign-off is refused. The message is for the user."""
 
 
-class Taken(CannotSign):
-    """Somebody else was faster."""
+class AlreadySigned(CannotSign):
+    """Somebody else has signed before."""
 
     def __init__(self, signature: Signature) -> None:
         self.by: User = signature.by
@@ -43,8 +43,8 @@ class Taken(CannotSign):
         super().__init__("Somebody signed this already.")
 
 
-class Changed(CannotSign):
-    """Another version came meanwhile."""
+class ResultChanged(CannotSign):
+    """Another version has arrived meanwhile."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -72,21 +72,21 @@ class NotAllowed(CannotSign):
         super().__init__("Only a clinician may sign this result.")
 
 
-class TooLate(CannotSign):
+class UndoExpired(CannotSign):
     def __init__(self) -> None:
         super().__init__(
             f"A signature can be taken back for {UNDO_SECONDS} seconds, by who signed."
         )
 
 
-def standing(signatures: Sequence[Signature]) -> list[Signature]:
-    """Of all that was said about a result, what nobody took back."""
+def valid_signatures(signatures: Sequence[Signature]) -> list[Signature]:
+    """Return the signatures that were not undone."""
     gone = {one.undoes_id for one in signatures}
     return [one for one in signatures if one.kind != UNDONE and one.pk not in gone]
 
 
-def held(order_id: UUID) -> Review:
-    """The review, locked until the transaction ends: of two people at once, one waits here."""
+def lock_review(order_id: UUID) -> Review:
+    """Return the review, locked until the transaction ends: the second of two people waits here."""
     return Review.objects.select_for_update(of=("self",)).get(pk=order_id)
 
 
@@ -99,29 +99,29 @@ def sign(
     tells: str = "",
     is_identity_confirmed: bool = False,
 ) -> Signature:
-    """Sign the version that `by` has seen; a partial one is acknowledged. Inside a transaction.
+    """Sign the version that `by` has seen, or acknowledge a partial one. Needs a transaction.
 
-    Every signature of a person is made here. Raises a `CannotSign` when somebody was faster,
-    another version came, a critical value was not acknowledged, the result names somebody else and
-    that was not confirmed, or `by` may not sign this result.
+    Every signature of staff is made here. Raises a `CannotSign` if somebody has signed before,
+    another version has arrived, a critical value is not acknowledged, the result names somebody
+    else and that was not confirmed, or `by` may not sign this result.
     """
-    review = held(order_id)
+    review = lock_review(order_id)
     delegated_by = None
     if not may(by, "results.sign"):
-        given = delegation(by, review)
+        given = active_delegation(by, review)
         if given is None:
             raise NotAllowed
         delegated_by = given.by
     if review.version != version or version < 1:
-        raise Changed
+        raise ResultChanged
     kind = SEEN if review.kind == PARTIAL else SIGNED
     said = Signature.objects.filter(order_id=order_id, version=version).select_related("by")
-    before = next((one for one in standing(list(said)) if one.kind == kind), None)
+    before = next((one for one in valid_signatures(list(said)) if one.kind == kind), None)
     if before is not None:
-        raise Taken(before)
+        raise AlreadySigned(before)
     if not review.is_acknowledged:
         raise NotAcknowledged
-    contradicts = identity_of(order_id).contradicts
+    contradicts = current_identity(order_id).contradicts
     if contradicts and not is_identity_confirmed:
         raise IdentityNotConfirmed
     signature = Signature(
@@ -140,14 +140,17 @@ def sign(
 
 
 def undo(signature_id: int, by: User) -> Signature:
-    """Take back one's own signature, as a further row. Inside a transaction. Raises `TooLate`."""
+    """Undo the user's own signature by a further row. Needs a transaction.
+
+    Raises `UndoExpired` after `UNDO_SECONDS`, or if there is no such signature.
+    """
     found = Signature.objects.filter(pk=signature_id, by=by).exclude(kind=UNDONE).first()
     if found is None:
-        raise TooLate
-    held(found.order_id)
+        raise UndoExpired
+    lock_review(found.order_id)
     gone = Signature.objects.filter(undoes=found).exists()
     if gone or timezone.now() - found.at > timedelta(seconds=UNDO_SECONDS):
-        raise TooLate
+        raise UndoExpired
     Signature(
         order_id=found.order_id, version=found.version, kind=UNDONE, by=by, undoes=found
     ).save(force_insert=True)
@@ -155,14 +158,14 @@ def undo(signature_id: int, by: User) -> Signature:
 
 
 def delegation_obstacles(review: Review) -> list[str]:
-    """Why this result may be signed by nobody but a clinician, whatever was delegated.
+    """Return the reasons why only a clinician may sign this result, whatever was delegated.
 
-    Each reason is a sentence for the person who would sign; empty where nothing stands against it.
+    Each reason is a sentence for the user. Empty if delegation is possible.
     """
     reasons = []
-    if identity_of(review.pk).contradicts:
+    if current_identity(review.pk).contradicts:
         reasons.append("This result names somebody else: a clinician has to sign it.")
-    if unreadable_versions.of_result(review.pk):
+    if unreadable_versions.unreadable_result(review.pk):
         reasons.append("A newer version could not be read: a clinician has to sign it.")
     if review.has_uninterpreted:
         reasons.append("A value of this result is not interpreted: a clinician has to sign it.")
@@ -171,8 +174,8 @@ def delegation_obstacles(review: Review) -> list[str]:
     return reasons
 
 
-def delegation(user: User, review: Review) -> Delegation | None:
-    """The word of a clinician by which somebody without the right to sign may sign this."""
+def active_delegation(user: User, review: Review) -> Delegation | None:
+    """Return the delegation by which a user without the permission may sign; None if none."""
     if delegation_obstacles(review):
         return None
     now = timezone.now()

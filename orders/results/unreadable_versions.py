@@ -1,8 +1,8 @@
-"""Records of which a newer version could not be read, and the notices that say so.
+"""Records with a newer version that could not be read, for the notices on pages.
 
-A notice is derived from what the mirror could not read and from the look-ups that fail: it goes by
-itself once the record could be read. Results have it on every page of theirs; an order and a
-patient on their own.
+A notice is derived from the unreadable records of the mirror and from failing look-ups. It
+disappears once the record can be read. Results show it on every page of theirs, an order and a
+patient on their own page.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db import connection
 
 KIND: Final = "results"
-"""Of the look-ups, and of the records that could not be read, that are results."""
+"""Kind of the look-ups and unreadable records that are results."""
 RESULT: Final = "result"
 ORDER: Final = "order"
 PATIENT: Final = "patient"
@@ -25,7 +25,7 @@ LOOKUPS: Final = {
     ORDER: ("orders",),
     PATIENT: ("users", "demographics", "insurance-primary", "insurance-secondary"),
 }
-"""Kinds of look-ups by what they read; the key of each is the id of the record."""
+"""Kinds of look-ups by the kind of record. The key of a look-up is the id of the record."""
 _RESOURCES: Final = {
     **{kind: what for what, kinds in LOOKUPS.items() for kind in kinds},
     "orders_result": RESULT,
@@ -33,21 +33,21 @@ _RESOURCES: Final = {
     "patients_patient": PATIENT,
     "patients_demographics": PATIENT,
 }
-FAILS_OFTEN: Final = 3
-"""Answers that could not be read or stored for another reason, after which a record counts as not
-readable, too. That the service does not answer is no reason."""
-MOST: Final = 20
+MAX_FAILED_READS: Final = 3
+"""Number of answers that could not be read or stored for another reason, from which a record also
+counts as unreadable. Missing answers of the service do not count."""
+MAX_SHOWN: Final = 20
 
-_KINDS: Final = ", ".join(f"('{resource}', '{what}')" for resource, what in _RESOURCES.items())
-_UNREAD: Final = f"""
-WITH kinds (resource, what) AS (VALUES {_KINDS}),
+_KINDS_SQL: Final = ", ".join(f"('{resource}', '{what}')" for resource, what in _RESOURCES.items())
+_UNREADABLE_SQL: Final = f"""
+WITH kinds (resource, what) AS (VALUES {_KINDS_SQL}),
 unread AS (
  SELECT k.what, u.key, u.first_seen AS since FROM backoffice_unreadrecord u
  JOIN kinds k ON k.resource = u.resource WHERE NOT u.is_stored
  UNION ALL
  SELECT k.what, l.key, NULL FROM backoffice_lookup l
  JOIN kinds k ON k.resource = l.kind WHERE l.error <> ''
-  AND l.unread_answers >= {FAILS_OFTEN}
+  AND l.unread_answers >= {MAX_FAILED_READS}
 ), one AS (
  SELECT what, key::uuid AS id, key, min(since) AS since FROM unread
  WHERE key ~ '^[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}$' GROUP BY what, key
@@ -65,9 +65,12 @@ LEFT JOIN patients_patient p ON p.id = one.id AND one.what = '{PATIENT}'
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadVersion:
-    """One record whose newest version could not be read: a result (by its order), an order, or
-    what is known of a patient. `has_older`: an older version is shown."""
+class UnreadableVersion:
+    """One record with a newest version that could not be read.
+
+    A result (by the id of its order), an order, or the data of a patient. `has_older`: an older
+    version is shown.
+    """
 
     what: str
     id: UUID
@@ -82,33 +85,33 @@ class UnreadVersion:
         return "patient’s record" if self.what == PATIENT else self.what
 
 
-def of_result(order_id: UUID) -> UnreadVersion | None:
+def unreadable_result(order_id: UUID) -> UnreadableVersion | None:
     return next(iter(_read("WHERE one.id = %s AND one.what = %s", [order_id, RESULT])), None)
 
 
-def of_order(order_id: UUID) -> list[UnreadVersion]:
-    """Its result, and the order itself."""
+def for_order(order_id: UUID) -> list[UnreadableVersion]:
+    """Return the notices of an order and of its result."""
     which = "WHERE one.id = %s AND one.what <> %s ORDER BY one.what DESC"
     return _read(which, [order_id, PATIENT])
 
 
-def among(orders: Sequence[UUID]) -> set[UUID]:
-    """Those of `orders` whose newest result could not be read."""
+def unreadable_among(orders: Sequence[UUID]) -> set[UUID]:
+    """Return the ids among `orders` with a newest result that could not be read."""
     which = "WHERE one.id = ANY(%s) AND one.what = %s"
     return {one.id for one in _read(which, [list(orders), RESULT])}
 
 
-def of_patient(user_id: UUID) -> list[UnreadVersion]:
-    """The patient, and their orders and results."""
+def for_patient(user_id: UUID) -> list[UnreadableVersion]:
+    """Return the notices of a patient and of their orders and results."""
     return _read("WHERE coalesce(o.user_id, p.id) = %s ORDER BY one.since", [user_id])
 
 
-def of_all() -> list[UnreadVersion]:
-    """The first `MOST` results, and one more where there are more."""
-    return _read("WHERE one.what = %s ORDER BY one.since LIMIT %s", [RESULT, MOST + 1])
+def first_results() -> list[UnreadableVersion]:
+    """Return the first `MAX_SHOWN` unreadable results, and one more if there are more."""
+    return _read("WHERE one.what = %s ORDER BY one.since LIMIT %s", [RESULT, MAX_SHOWN + 1])
 
 
-def _read(which: str, given: list[Any]) -> list[UnreadVersion]:
+def _read(which: str, given: list[Any]) -> list[UnreadableVersion]:
     with connection.cursor() as cursor:
-        cursor.execute(f"{_UNREAD} {which}", given)
-        return [UnreadVersion(*row) for row in cursor.fetchall()]
+        cursor.execute(f"{_UNREADABLE_SQL} {which}", given)
+        return [UnreadableVersion(*row) for row in cursor.fetchall()]

@@ -1,14 +1,14 @@
-"""Addresses of the review of results."""
+"""URLs of the review of results."""
 
 from django.urls import path
 
-from orders.results import quality, trends, views
+from orders.results import views
 
 app_name = "reviewing"
 
 urlpatterns = [
     path("", views.first_of_queue, name="queue"),
-    path("quality/", quality.quality, name="quality"),
+    path("quality/", views.quality, name="quality"),
     path("<uuid:order_id>/", views.report, name="report"),
     path("<uuid:order_id>/read-again/", views.read_again, name="read-again"),
     path("<uuid:order_id>/sign/", views.sign, name="sign"),
@@ -18,5 +18,5 @@ urlpatterns = [
     path("<uuid:order_id>/versions/<int:number>/", views.version, name="version"),
     path("signatures/<int:signature_id>/undo/", views.undo, name="undo"),
     path("delegations/<int:delegation_id>/end/", views.end_delegation, name="end-delegation"),
-    path("trend/<uuid:patient_id>/<path:key>/", trends.trend, name="trend"),
+    path("trend/<uuid:patient_id>/<path:key>/", views.trend, name="trend"),
 ]

@@ -1,4 +1,4 @@
-"""Every version of a result that says something new is kept, in the transaction that stores it."""
+"""Store every version of a result that differs, in the transaction that stores the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from backoffice.core.prepared_queries import array
 from orders.models.order import Order
 from orders.results.identity import IdentityCheck
 
-_ONE_LINE: Final = """jsonb_strip_nulls(jsonb_build_object(
+_LINE_SQL: Final = """jsonb_strip_nulls(jsonb_build_object(
  'name', m.name, 'slug', nullif(m.slug, ''), 'text', nullif(m.text, ''), 'unit', m.unit,
  'range', m.reference_range, 'low', m.min_range_value, 'high', m.max_range_value,
  'above', m.is_above_max_range, 'below', m.is_below_min_range,
@@ -23,16 +23,16 @@ _ONE_LINE: Final = """jsonb_strip_nulls(jsonb_build_object(
  'notes', m.notes, 'loinc', m.loinc,
  'missing', nullif(m.is_missing, false), 'why', m.failure_type))"""
 
-# What adds to a reading makes no other version: the side, the lab's flag, the word that was read.
-_NEWS: Final = """(one.line - 'side' - 'source' -
+# Additions to a reading do not make another version: the side, the lab's flag, the received word.
+_COMPARED_LINE_SQL: Final = """(one.line - 'side' - 'source' -
  CASE WHEN one.interpretation = 'unknown' THEN '' ELSE 'word' END)"""
 
-_LOCK: Final = "SELECT FROM orders_result WHERE order_id = ANY(%s) ORDER BY order_id FOR UPDATE"
+_LOCK_SQL: Final = "SELECT FROM orders_result WHERE order_id = ANY(%s) ORDER BY order_id FOR UPDATE"
 
-_TOLD: Final = f"""
+_CURRENT_SQL: Final = f"""
  SELECT r.order_id, r.as_of, r.status, r.returned, r.missing, steps.corrections,
   r.order_id = ANY(%s) AS is_reread,
-  -- The lines raise the head, and never lower it.
+  -- Lines raise the interpretation of the whole result and never lower it.
   CASE WHEN lines.critical IS NOT NULL OR r.interpretation = 'critical' THEN 'critical'
    WHEN lines.is_abnormal OR r.interpretation = 'abnormal' THEN 'abnormal'
    WHEN lines.is_uninterpreted THEN 'unknown'
@@ -44,8 +44,8 @@ _TOLD: Final = f"""
    'collected', r.date_collected, 'received', r.date_received, 'reported', r.date_reported,
    'corrections', steps.corrections, 'lines', coalesce(lines.as_sent, '[]')
   ) AS content,
-  -- A result that comes to name somebody else is another version, whatever its values. The digest
-  -- of any other stays as earlier releases made it: else each would come back as corrected.
+  -- A result that now names somebody else is another version, whatever its values. The digest of
+  -- all others stays as earlier releases made it: otherwise each would return as corrected.
   head.facts, sha256(convert_to(head.facts::text, 'UTF8')) AS digest_of_facts,
   sha256(convert_to((head.facts || CASE WHEN other.person IS NULL THEN '[]'
    ELSE jsonb_build_array(other.person) END)::text, 'UTF8')) AS digest,
@@ -57,13 +57,13 @@ _TOLD: Final = f"""
   ON other.order_id = r.order_id
  CROSS JOIN LATERAL (
   SELECT jsonb_agg(one.line ORDER BY one.position) AS as_sent,
-   jsonb_agg({_NEWS} ORDER BY {_NEWS}) AS news,
+   jsonb_agg({_COMPARED_LINE_SQL} ORDER BY {_COMPARED_LINE_SQL}) AS news,
    bool_or(one.interpretation = 'abnormal') AS is_abnormal,
    bool_or(one.interpretation = 'unknown') AS is_uninterpreted,
    jsonb_agg(one.line ORDER BY one.line) FILTER (WHERE one.is_critical) AS critical
   FROM (
    SELECT m.position, m.interpretation, m.interpretation = 'critical' AS is_critical,
-    {_ONE_LINE} AS line
+    {_LINE_SQL} AS line
    FROM orders_resultmarker m WHERE m.result_id = r.order_id
   ) one
  ) lines
@@ -76,57 +76,60 @@ _TOLD: Final = f"""
  ) head
  WHERE r.order_id = ANY(%s)
 """
-_DIGESTS: Final = f"WITH told AS ({_TOLD}) SELECT order_id, digest_of_facts FROM told"
+_DIGESTS_SQL: Final = (
+    f"WITH present AS ({_CURRENT_SQL}) SELECT order_id, digest_of_facts FROM present"
+)
 
-_NOTE: Final = f"""
-WITH told AS ({_TOLD}), newest AS (
+_STORE_SQL: Final = f"""
+WITH present AS ({_CURRENT_SQL}), newest AS (
  SELECT DISTINCT ON (order_id) order_id, number, kind, digest, critical, critical_since
  FROM orders_resultversion WHERE order_id = ANY(%s) ORDER BY order_id, number DESC
 )
 INSERT INTO orders_resultversion (order_id, number, received_at, kind, interpretation,
  has_uninterpreted, returned, missing, critical, critical_since, digest, content)
-SELECT told.order_id, coalesce(newest.number, 0) + 1,
- CASE WHEN newest.number IS NULL THEN told.as_of ELSE clock_timestamp() END,
+SELECT present.order_id, coalesce(newest.number, 0) + 1,
+ CASE WHEN newest.number IS NULL THEN present.as_of ELSE clock_timestamp() END,
  CASE WHEN cause.is_our_reading THEN newest.kind
-  WHEN told.status = 'partial' THEN 'partial'
-  WHEN told.status NOT IN ('final', 'corrected') THEN 'unknown'
-  WHEN told.status = 'corrected' THEN 'corrected'
-  WHEN told.corrections > 0 OR EXISTS (
-   SELECT FROM orders_resultversion v WHERE v.order_id = told.order_id AND v.kind <> 'partial'
+  WHEN present.status = 'partial' THEN 'partial'
+  WHEN present.status NOT IN ('final', 'corrected') THEN 'unknown'
+  WHEN present.status = 'corrected' THEN 'corrected'
+  WHEN present.corrections > 0 OR EXISTS (
+   SELECT FROM orders_resultversion v WHERE v.order_id = present.order_id AND v.kind <> 'partial'
   ) THEN 'corrected' ELSE 'final' END,
- told.interpretation, told.has_uninterpreted, told.returned, told.missing, told.critical,
- CASE WHEN NOT told.is_critical THEN NULL
-  WHEN newest.critical_since IS NOT NULL AND newest.critical = told.critical
+ present.interpretation, present.has_uninterpreted, present.returned, present.missing,
+ present.critical,
+ CASE WHEN NOT present.is_critical THEN NULL
+  WHEN newest.critical_since IS NOT NULL AND newest.critical = present.critical
   THEN newest.critical_since ELSE coalesce(newest.number, 0) + 1 END,
- told.digest, told.content
-FROM told LEFT JOIN newest USING (order_id) LEFT JOIN orders_review AS review USING (order_id)
+ present.digest, present.content
+FROM present LEFT JOIN newest USING (order_id) LEFT JOIN orders_review AS review USING (order_id)
 CROSS JOIN LATERAL (
- -- The same record, and no correction was announced: only our reading of it differs.
- SELECT told.is_reread AND newest.number IS NOT NULL AND coalesce((
-  SELECT (v.content->>'corrections')::bigint = told.corrections FROM orders_resultversion v
-  WHERE v.order_id = told.order_id AND v.number = newest.number
+ -- The record is the same and no correction was announced: only our reading of it differs.
+ SELECT present.is_reread AND newest.number IS NOT NULL AND coalesce((
+  SELECT (v.content->>'corrections')::bigint = present.corrections FROM orders_resultversion v
+  WHERE v.order_id = present.order_id AND v.number = newest.number
  ), true) AS is_our_reading
 ) AS cause
-WHERE newest.digest IS DISTINCT FROM told.digest
- -- The newest version named somebody else, and we know by now that it is the patient.
- AND (told.names_somebody_else OR NOT EXISTS (
+WHERE newest.digest IS DISTINCT FROM present.digest
+ -- The newest version named somebody else, and by now we know that it is the patient.
+ AND (present.names_somebody_else OR NOT EXISTS (
   SELECT FROM unnest(%s::uuid[], %s::text[]) AS printed (order_id, person)
-  WHERE printed.order_id = told.order_id AND newest.digest = sha256(
-   convert_to((told.facts || jsonb_build_array(printed.person))::text, 'UTF8'))
+  WHERE printed.order_id = present.order_id AND newest.digest = sha256(
+   convert_to((present.facts || jsonb_build_array(printed.person))::text, 'UTF8'))
  ))
  AND (NOT cause.is_our_reading OR review.version > review.signed
-  -- It comes to name somebody else, and nobody has confirmed that it is the patient's.
-  OR newest.digest = told.digest_of_facts AND NOT EXISTS (
-   SELECT FROM orders_signature AS g WHERE g.order_id = told.order_id
+  -- It now names somebody else, and nobody has confirmed that it is the patient's.
+  OR newest.digest = present.digest_of_facts AND NOT EXISTS (
+   SELECT FROM orders_signature AS g WHERE g.order_id = present.order_id
     AND g.version = newest.number AND g.is_identity_confirmed)
   OR review.critical_since IS NOT NULL AND (review.acknowledged < review.critical_since
    OR review.called < review.critical_since))
-ORDER BY told.order_id
+ORDER BY present.order_id
 """
 
 
-# Deadlocks: results are locked before orders, here and nowhere the other way round.
-_CARRY: Final = """
+# To avoid deadlocks, results are always locked before orders.
+_UPDATE_ORDERS_SQL: Final = """
 WITH held AS (
  SELECT o.id, coalesce(r.interpretation, '') AS reading
  FROM orders_order o JOIN orders_result r ON r.order_id = o.id
@@ -139,13 +142,16 @@ RETURNING o.id
 """
 
 
-def carry_to_orders(orders: Iterable[UUID]) -> int:
-    """Let orders show what their results say, where that is worse. Returns how many changed."""
+def update_order_interpretations(orders: Iterable[UUID]) -> int:
+    """Copy the interpretation of results to their orders; return how many changed.
+
+    An order shows the worse of its own interpretation and that of its result.
+    """
     keys = list(orders)
     if not keys:
         return 0
     with connection.cursor() as cursor:
-        cursor.execute(_CARRY, [keys])
+        cursor.execute(_UPDATE_ORDERS_SQL, [keys])
         moved = [key for (key,) in cursor.fetchall()]
     if moved:
         join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
@@ -154,7 +160,7 @@ def carry_to_orders(orders: Iterable[UUID]) -> int:
 
 
 def orders_with_result(orders: Iterable[UUID]) -> list[UUID]:
-    """Those of these orders whose results are stored."""
+    """Return the ids among `orders` that have a stored result."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT order_id FROM orders_result WHERE order_id = ANY(%s::uuid[])", [array(orders)]
@@ -162,39 +168,42 @@ def orders_with_result(orders: Iterable[UUID]) -> list[UUID]:
         return [key for (key,) in cursor.fetchall()]
 
 
-def digests_of(orders: Collection[UUID]) -> dict[UUID, bytes]:
-    """Of what these results say as they are stored, without the person."""
+def digests_by_order(orders: Collection[UUID]) -> dict[UUID, bytes]:
+    """Return the digests of the stored results of these orders, without the person."""
     if not orders:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_DIGESTS, [[], [], [], list(orders)])
+        cursor.execute(_DIGESTS_SQL, [[], [], [], list(orders)])
         return {key: bytes(digest) for key, digest in cursor.fetchall()}
 
 
-def note_versions(
+def store_versions(
     orders: Iterable[UUID],
     *,
     reread: Collection[UUID] = (),
     checks: Mapping[UUID, IdentityCheck] = MappingProxyType({}),
 ) -> int:
-    """Keep the results of these orders as they now stand, where that is news. Returns how many.
+    """Store the current results of these orders as versions if they differ; return how many.
 
-    The rows are locked first: of two workers, the second counts on from the first one's version.
-    `reread`: those of which the laboratory has changed nothing since. Where our reading of them
-    changed, an open result gets a version of the same kind, and a closed one none: what was signed
-    is not to be signed again because of a release.
-    `checks`: the persons on them beside the patients. One that comes to name somebody else is
-    another version; one that does so no longer is none, unless the laboratory changed the person.
+    The rows are locked first: the second of two workers continues from the first one's version.
+    `reread`: results that the laboratory has not changed. If our reading of one changed, an open
+    result gets a version of the same kind, a closed one none: a new release does not require
+    another sign-off.
+    `checks`: the comparisons of the persons on the results with the patients. A result that now
+    names somebody else is another version. One that no longer does is not, unless the laboratory
+    changed the person.
     """
     keys = list(orders)
     if not keys:
         return 0
     with connection.cursor() as cursor:
-        cursor.execute(_LOCK, [keys])
+        cursor.execute(_LOCK_SQL, [keys])
         others = {key: check.printed for key, check in checks.items() if check.contradicts}
-        printed = [(key, person) for key in keys if key in checks for person in checks[key].forms]
+        printed = [
+            (key, person) for key in keys if key in checks for person in checks[key].possible_prints
+        ]
         cursor.execute(
-            _NOTE,
+            _STORE_SQL,
             [
                 list(reread),
                 *(list(others), list(others.values())),
@@ -203,5 +212,5 @@ def note_versions(
             ],
         )
         noted = int(cursor.rowcount)
-    carry_to_orders(keys)
+    update_order_interpretations(keys)
     return noted

@@ -11,7 +11,7 @@ from csp.decorators import csp_update
 from django.contrib import messages
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -21,13 +21,26 @@ from django.views.decorators.http import require_POST, require_safe
 from backoffice import audit, sync
 from backoffice.core.access import may, requires
 from backoffice.models import User
+from labs.models import Lab
 from orders.models import Order
 from orders.results import criticals, sign_off, unreadable_versions
 from orders.results.forms import CallForm, DelegateForm, QueueFilters, SignForm
 from orders.results.models import Delegation, ResultVersion, Review, Signature
-from orders.results.page_context import difference_between, one_report, queue_beside, undoable
-from orders.results.queue import after, queue
-from patients.models import Patient
+from orders.results.page_context import (
+    difference_between,
+    queue_context,
+    report_context,
+    undoable_signature,
+)
+from orders.results.quality import (
+    causes_by_frequency,
+    month_bounds,
+    quality_lines,
+    recent_months,
+)
+from orders.results.queue import next_in_queue, review_queue
+from orders.results.trends import marker_values
+from patients.models import Demographics, Patient
 
 View = TypeVar("View", bound=Callable[..., HttpResponse])
 
@@ -42,10 +55,10 @@ def beside_document(view: View) -> View:
 @beside_document
 def first_of_queue(request: HttpRequest) -> HttpResponse:
     """The queue, with its first report open."""
-    beside = queue_beside(request, QueueFilters(request.GET))
-    if beside["items"]:
-        return _page(request, beside["items"][0].review, beside=beside)
-    context = {**beside, "undo": undoable(request)}
+    queue_data = queue_context(request, QueueFilters(request.GET))
+    if queue_data["items"]:
+        return _page(request, queue_data["items"][0].review, queue_data=queue_data)
+    context = {**queue_data, "undo": undoable_signature(request)}
     audit.listed(request, "result", [], [])
     return render(request, "reviewing/empty.html", context)
 
@@ -87,38 +100,40 @@ def _page(
     review: Review,
     status: int = 200,
     problem: Any = None,
-    beside: dict[str, Any] | None = None,
+    queue_data: dict[str, Any] | None = None,
     **forms: Any,
 ) -> HttpResponse:
-    beside = beside or queue_beside(request, QueueFilters(request.GET))
-    before, following = _neighbours(request, beside, review)
+    queue_data = queue_data or queue_context(request, QueueFilters(request.GET))
+    before, following = _neighbours(request, queue_data, review)
     audit.viewed(request, "result", [review.pk], [review.user_id])
-    others = [item.review for item in beside["items"] if item.review != review]
+    others = [item.review for item in queue_data["items"] if item.review != review]
     if others:
         audit.listed(request, "result", [one.pk for one in others], [one.user_id for one in others])
     context = {
-        **beside,
-        **one_report(request, review, **forms),
+        **queue_data,
+        **report_context(request, review, **forms),
         "following": following,
         "before": before,
         "problem": problem,
-        "undo": undoable(request),
+        "undo": undoable_signature(request),
         "now": timezone.now(),
     }
     return render(request, "reviewing/report.html", context, status=status)
 
 
 def _neighbours(
-    request: HttpRequest, beside: dict[str, Any], review: Review
+    request: HttpRequest, queue_data: dict[str, Any], review: Review
 ) -> tuple[Review | None, Review | None]:
     """What stands above this one in the queue, as far as it is shown, and what comes after it."""
     assert isinstance(request.user, User)
-    shown = [item.review for item in beside["items"]]
+    shown = [item.review for item in queue_data["items"]]
     place = next((n for n, one in enumerate(shown) if one.pk == review.pk), None)
     before = shown[place - 1] if place else None
     if place is not None and place + 1 < len(shown):
         return before, shown[place + 1]
-    return before, after(queue(beside["filters"].chosen, request.user), review)
+    return before, next_in_queue(
+        review_queue(queue_data["filters"].active_filters, request.user), review
+    )
 
 
 def _done(
@@ -142,9 +157,9 @@ def _done(
 
 def _standing(order_id: UUID) -> dict[str, Any]:
     """Which versions were signed, acknowledged and called about; -1 for none."""
-    told = ("version", "signed", "seen", "acknowledged", "called")
+    columns = ("version", "signed", "seen", "acknowledged", "called")
     confirmed = Signature.objects.filter(order_id=order_id, is_identity_confirmed=True)
-    found: dict[str, Any] = Review.objects.filter(pk=order_id).values(*told).first() or {}
+    found: dict[str, Any] = Review.objects.filter(pk=order_id).values(*columns).first() or {}
     return {**found, "identity_confirmed": confirmed.count()}
 
 
@@ -191,7 +206,7 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
         left = SignForm({**request.POST.dict(), "version": review.version})
         return _page(request, review, 409, problem=error, sign_form=left)
     filters = QueueFilters(request.GET)
-    following = after(queue(filters.chosen, user), review)
+    following = next_in_queue(review_queue(filters.active_filters, user), review)
     return redirect(_address(request, following.pk if following else None, signed=signature.pk))
 
 
@@ -206,7 +221,7 @@ def undo(request: HttpRequest, signature_id: int) -> HttpResponse:
     review = get_object_or_404(Review, pk=found.order_id)
     try:
         _done(request, review, "undo signature", lambda: sign_off.undo(signature_id, user))
-    except sign_off.TooLate as error:
+    except sign_off.UndoExpired as error:
         review.refresh_from_db()
         return _page(request, review, 409, problem=error)
     return redirect(_address(request, review.pk))
@@ -231,7 +246,7 @@ def acknowledge(request: HttpRequest, order_id: UUID) -> HttpResponse:
             "acknowledge critical",
             lambda: criticals.acknowledge(review, version, user),
         )
-    except sign_off.Changed as error:
+    except sign_off.ResultChanged as error:
         review.refresh_from_db()
         return _page(request, review, 409, problem=error)
     return redirect(_address(request, review.pk) + "#call")
@@ -257,7 +272,7 @@ def call(request: HttpRequest, order_id: UUID) -> HttpResponse:
             "critical call",
             lambda: criticals.record_call(review, version, user, **given),
         )
-    except sign_off.Changed as error:
+    except sign_off.ResultChanged as error:
         review.refresh_from_db()
         left = CallForm({**request.POST.dict(), "version": review.version})
         return _page(request, review, 409, problem=error, call_form=left)
@@ -313,3 +328,55 @@ def end_delegation(request: HttpRequest, delegation_id: int) -> HttpResponse:
         audit.asked(request, "end delegation", [row.pk], [])
 
     return redirect(_address(request, None))
+
+
+@requires("results.view")
+@require_safe
+def quality(request: HttpRequest) -> HttpResponse:
+    """One month of orders; nobody is named."""
+    months = recent_months(timezone.localdate())
+    wanted = request.GET.get("month", "")
+    month = next((one for one in months if f"{one:%Y-%m}" == wanted), months[0])
+    start, end = month_bounds(month)
+    lines = quality_lines(start, end)
+    causes = causes_by_frequency(lines)
+    audit.listed(request, "result statistics", [], [])
+    context = {
+        "months": months,
+        "month": month,
+        "lines": [(one, [one.causes.get(cause, 0) for cause in causes]) for one in lines],
+        "causes": causes,
+        "totals": [sum(one.causes.get(cause, 0) for one in lines) for cause in causes],
+        "failed": sum(one.failed for one in lines),
+        "results": sum(one.results for one in lines),
+    }
+    return render(request, "reviewing/quality.html", context)
+
+
+@requires("results.view")
+@require_safe
+def trend(request: HttpRequest, patient_id: UUID, key: str) -> HttpResponse:
+    """Every value there is, drawn and as a table."""
+    values = marker_values(patient_id, key)
+    if not values:
+        raise Http404
+    audit.viewed(request, "result", {value.order_id for value in values}, [patient_id])
+    by_name = may(request.user, "patients.view")
+    numbers = [value for value in values if value.number is not None]
+    labs = dict(Lab.objects.filter(slug__in={v.lab for v in values}).values_list("slug", "name"))
+    context = {
+        "values": values,
+        "rows": [(value, labs.get(value.lab, value.lab)) for value in reversed(values)],
+        "newest": values[-1],
+        "unit": numbers[-1].unit if numbers else "",
+        "drawn": [v for v in numbers if v.has_unit(numbers[-1].unit)],
+        "other_units": sorted(
+            {v.unit or "no unit" for v in numbers if not v.has_unit(numbers[-1].unit)}
+        )
+        if numbers
+        else [],
+        "person": Demographics.objects.filter(pk=patient_id).defer("record").first(),
+        "patient_id": patient_id,
+        "by_name": by_name,
+    }
+    return render(request, "reviewing/trend.html", context)

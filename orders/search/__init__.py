@@ -1,1 +1,1 @@
-"""One box that finds patients, orders, visits and samples."""
+"""The search box for patients, orders, visits and samples."""

@@ -1,4 +1,4 @@
-"""Addresses of the search box. What is typed there is posted: it stands in no address."""
+"""URLs of the search box. The search text is posted and is not part of any URL."""
 
 from django.urls import path
 

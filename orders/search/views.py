@@ -1,7 +1,7 @@
-"""The search box: suggestions while somebody types, the one thing meant, or a page of results.
+"""The search box: suggestions while the user types, a redirect to the only match, or results.
 
-Words about people stand in no address: they are posted, and kept in the session for as long as
-somebody may come back to a page of results.
+Search texts may name patients, so they are not part of a URL. They are posted and kept in the
+session, so that the user can return to a page of results.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from django.views.decorators.http import require_http_methods, require_POST
 from backoffice import audit
 from backoffice.core.access import may, requires
 from backoffice.models import User
-from orders.search.lookup import LEAST, Found, find
+from orders.search.lookup import MIN_LENGTH, SearchResult, search_records
 
-LONGEST: Final = 100
-KEPT: Final = 5
-SUGGESTED: Final = 5
-_SESSION: Final = "found"
+MAX_LENGTH: Final = 100
+MAX_REMEMBERED: Final = 5
+MAX_SUGGESTIONS: Final = 5
+_SESSION_KEY: Final = "found"
 
 
-class FindForm(forms.Form):
-    """The one box."""
+class SearchForm(forms.Form):
+    """The search box."""
 
     q = forms.CharField(
         label="Find",
         required=False,
-        max_length=LONGEST,
+        max_length=MAX_LENGTH,
         error_messages={
-            "max_length": f"Type at most {LONGEST} characters; these are %(show_value)d.",
+            "max_length": f"Type at most {MAX_LENGTH} characters; these are %(show_value)d.",
             "null_characters_not_allowed": "Type letters and digits only.",
         },
     )
@@ -43,66 +43,68 @@ class FindForm(forms.Form):
 @requires("orders.view")
 @require_http_methods(["GET", "HEAD", "POST"])
 def results(request: HttpRequest) -> HttpResponse:
-    """What was typed leads to the one thing it means, or to a page that can be come back to."""
+    """Redirect to the only match, or to a page of results that has its own URL."""
     if request.method != "POST":
-        return _page(request, _kept(request))
-    form = FindForm(request.POST)
+        return _page(request, _remembered_text(request))
+    form = SearchForm(request.POST)
     if not form.is_valid():
         context = {"errors": form.errors["q"], "sought": form.data.get("q", "")}
-        return _shown(request, Found(), context, status=400)
+        return _render_results(request, SearchResult(), context, status=400)
     text = form.cleaned_data["q"]
-    found = find(text, cast(User, request.user))
-    if found.sure:
+    found = search_records(text, cast(User, request.user))
+    if found.sole_match_url:
         _record(request, found)
-        return redirect(found.sure)
-    return redirect(f"{reverse('find:results')}?of={_keep(request, text)}")
+        return redirect(found.sole_match_url)
+    return redirect(f"{reverse('find:results')}?of={_remember_text(request, text)}")
 
 
 @requires("orders.view")
 @require_POST
 def suggestions(request: HttpRequest) -> HttpResponse:
-    """The first of each kind, for the list below the box."""
-    form = FindForm(request.POST)
+    """Show the first matches of each kind, for the list below the box."""
+    form = SearchForm(request.POST)
     text = form.cleaned_data["q"] if form.is_valid() else ""
-    found = find(text, cast(User, request.user), SUGGESTED) if text else Found()
-    context = {"sought": text, "least": LEAST, "errors": form.errors.get("q")}
-    if len(text) >= LEAST:
+    found = (
+        search_records(text, cast(User, request.user), MAX_SUGGESTIONS) if text else SearchResult()
+    )
+    context = {"sought": text, "least": MIN_LENGTH, "errors": form.errors.get("q")}
+    if len(text) >= MIN_LENGTH:
         _record(request, found)
     return render(request, "finding/_suggestions.html", _context(request, found, context))
 
 
 def _page(request: HttpRequest, text: str | None) -> HttpResponse:
     if text is None:
-        return _shown(request, Found(), {"sought": "", "over": "of" in request.GET})
-    found = find(text, cast(User, request.user))
+        return _render_results(request, SearchResult(), {"sought": "", "over": "of" in request.GET})
+    found = search_records(text, cast(User, request.user))
     _record(request, found)
-    return _shown(request, found, {"sought": text, "asked": True})
+    return _render_results(request, found, {"sought": text, "asked": True})
 
 
-def _shown(
-    request: HttpRequest, found: Found, context: dict[str, Any], status: int = 200
+def _render_results(
+    request: HttpRequest, found: SearchResult, context: dict[str, Any], status: int = 200
 ) -> HttpResponse:
-    context = _context(request, found, {"least": LEAST, **context})
+    context = _context(request, found, {"least": MIN_LENGTH, **context})
     return render(request, "finding/results.html", context, status=status)
 
 
-def _context(request: HttpRequest, found: Found, context: dict[str, Any]) -> dict[str, Any]:
+def _context(request: HttpRequest, found: SearchResult, context: dict[str, Any]) -> dict[str, Any]:
     return {**context, "found": found, "by_name": may(request.user, "patients.view")}
 
 
-def _record(request: HttpRequest, found: Found) -> None:
+def _record(request: HttpRequest, found: SearchResult) -> None:
     audit.listed(request, "finding", found.ids(), found.patients(), searched=True)
 
 
-def _keep(request: HttpRequest, text: str) -> str:
-    """A name for what was typed, under which this session finds it again."""
-    kept: dict[str, str] = request.session.get(_SESSION, {})
+def _remember_text(request: HttpRequest, text: str) -> str:
+    """Store a search text in the session and return the key for the URL."""
+    kept: dict[str, str] = request.session.get(_SESSION_KEY, {})
     name = secrets.token_hex(4)
-    recent = [*kept.items(), (name, text)][-KEPT:]
-    request.session[_SESSION] = dict(recent)
+    recent = [*kept.items(), (name, text)][-MAX_REMEMBERED:]
+    request.session[_SESSION_KEY] = dict(recent)
     return name
 
 
-def _kept(request: HttpRequest) -> str | None:
-    kept: dict[str, str] = request.session.get(_SESSION, {})
+def _remembered_text(request: HttpRequest) -> str | None:
+    kept: dict[str, str] = request.session.get(_SESSION_KEY, {})
     return kept.get(request.GET.get("of", ""))

@@ -17,7 +17,7 @@ from backoffice.service import Record
 from backoffice.service import appointments as service_appointments
 from orders.models import Appointment, AppointmentEvent
 from orders.models.appointment import ENDED_STATUSES, draw_day
-from orders.turnaround.measurement import after_visits
+from orders.turnaround.measurement import update_booked_orders
 from orders.visit_zones import visit_zone
 
 NEAR_DRAW = timedelta(hours=24)
@@ -102,7 +102,7 @@ def _store(
         superseded_at = None if draw.pk == mirror_record.key[0] else mirror_record.as_of
         if draw.superseded_at != superseded_at:
             Appointment.objects.filter(pk=draw.pk).update(superseded_at=superseded_at)
-    after_visits(
+    update_booked_orders(
         {order_id: mirror_record.data.start_at for order_id, mirror_record in active.items()}
     )
     return {key: _next_lookup(record.data) for key, record in answers.items()}

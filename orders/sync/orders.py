@@ -19,7 +19,7 @@ from backoffice.service import Record, Service
 from backoffice.service import orders as service_orders
 from orders.models import Order, OrderEvent, Transaction
 from orders.results.identity import update_reviews
-from orders.results.versions import carry_to_orders, orders_with_result
+from orders.results.versions import orders_with_result, update_order_interpretations
 from orders.turnaround import limits
 from patients.names import name_key, plain_key
 from patients.sync import unknown_patients
@@ -192,7 +192,7 @@ def store_orders(
     touched = [related[mirror_record.key] for mirror_record in outcome.touched]
     mirror.apply(TRANSACTIONS, [each.group for each in touched if each.group is not None])
     if with_result := orders_with_result(each.order_id for each in touched):
-        carry_to_orders(with_result)
+        update_order_interpretations(with_result)
         update_reviews(with_result)
     _mark_lookups(touched)
     return outcome

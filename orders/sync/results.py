@@ -15,9 +15,9 @@ from backoffice.service import Record
 from backoffice.service import results as service_results
 from backoffice.service.written_times import read_written_time
 from orders.models import Result, ResultMarker
-from orders.results.identity import checks_of, lock_patients_of, write_checks
+from orders.results.identity import checks_by_order, lock_patients_of, write_checks
 from orders.results.models import OPEN, Review
-from orders.results.versions import digests_of, note_versions
+from orders.results.versions import digests_by_order, store_versions
 from orders.sync import unreadable_lines as unreadable
 
 
@@ -185,8 +185,11 @@ def _contents(orders: Collection[UUID]) -> dict[UUID, tuple[bytes, tuple[str, st
     """Return the contents of results and the person they name. A record with other times has the
     same content.
     """
-    checks = checks_of(orders) if orders else {}
-    return {key: (digest, checks[key].forms) for key, digest in digests_of(orders).items()}
+    checks = checks_by_order(orders) if orders else {}
+    return {
+        key: (digest, checks[key].possible_prints)
+        for key, digest in digests_by_order(orders).items()
+    }
 
 
 def _store(
@@ -203,8 +206,8 @@ def _store(
     after = _contents(before)
     same |= {key for key, content in before.items() if after[key] == content}
     # Unchanged results too: their order may have become corrected since.
-    checks = checks_of(keys)
-    note_versions(keys, reread=same, checks=checks)
+    checks = checks_by_order(keys)
+    store_versions(keys, reread=same, checks=checks)
     write_checks(checks)
     return {}
 

@@ -17,7 +17,7 @@ CANCELLED: Final = "cancelled"
 
 
 @register.simple_tag
-def drawn_on(visits: Iterable[Appointment], result: Result | None) -> date | None:
+def collection_day(visits: Iterable[Appointment], result: Result | None) -> date | None:
     """When the sample was taken, as the lab says, or else the day of the visit that stands."""
     standing = [
         one for one in visits if one.superseded_at is None and one.event_status != CANCELLED

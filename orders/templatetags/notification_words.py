@@ -17,18 +17,18 @@ from patients.models import Patient
 
 register = template.Library()
 
-OF_ORDER: Final = ("order", "result")
+ORDER_SUBJECTS: Final = ("order", "result")
 
 
 @register.simple_tag(takes_context=True)
-def records_of(context: template.Context, groups: Iterable[Any]) -> dict[tuple[str, str], str]:
+def record_labels(context: template.Context, groups: Iterable[Any]) -> dict[tuple[str, str], str]:
     """Records in words: one query for each kind of them. Names only for who may see them."""
     keys: dict[str, set[str]] = {}
     for group in groups:
         keys.setdefault(group.subject_type, set()).add(group.subject_id)
     by_name = may(context["request"].user, "patients.view")
     found: dict[tuple[str, str], str] = {}
-    for kind in OF_ORDER:
+    for kind in ORDER_SUBJECTS:
         for order in Order.objects.with_list_columns().filter(pk__in=_ids(keys.get(kind, ()))):
             name = f"{order.patient_first_name} {order.patient_last_name}".strip()
             who = name if by_name else initials(name)
@@ -45,7 +45,7 @@ def records_of(context: template.Context, groups: Iterable[Any]) -> dict[tuple[s
 
 
 @register.simple_tag
-def record_words(records: dict[tuple[str, str], str], group: Any) -> str:
+def record_label(records: dict[tuple[str, str], str], group: Any) -> str:
     words = records.get((group.subject_type, group.subject_id))
     return words or f"{group.word.capitalize()} {group.subject_id[:8]}"
 

@@ -26,7 +26,7 @@ def open_orders(lab_slug: str) -> Count:
 
 
 @register.simple_tag
-def waiting_orders(account_id: UUID) -> int:
+def pending_order_requests(account_id: UUID) -> int:
     """Requests to place or import an order under a lab account that are not settled yet: open ones
     are few."""
     kinds = (CreateOrder.kind, ImportOrder.kind)

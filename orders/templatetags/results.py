@@ -23,16 +23,16 @@ from backoffice.templatetags.chart import scale, written
 from backoffice.templatetags.shapes import glyph_svg
 from backoffice.templatetags.ui import DASH
 from orders.models import Review
-from orders.progress import span
-from orders.results import at_a_glance
+from orders.progress import format_duration
+from orders.results import result_badges
 from orders.results.completeness import Completeness
-from orders.results.forms import OUTCOMES, TELLS
-from orders.results.history import Value
+from orders.results.forms import CALL_OUTCOME_LABELS, TELLER_LABELS
+from orders.results.history import MarkerValue
 from orders.results.models import SOMEBODY_ELSE
 
 register = template.Library()
 
-PLACES: Final = {
+PLACE_BADGES: Final = {
     "critical": ("Critical", "critical", "octagon"),
     "abnormal": ("Abnormal", "abnormal", "arrows"),
     "corrected": ("Corrected", "result-in", "repeat"),
@@ -42,10 +42,10 @@ PLACES: Final = {
     "partial": ("Partial", "at-lab", "square"),
     "seen": ("Partial, seen", "closed", "dash"),
 }
-ACKNOWLEDGED: Final = ("Critical, acknowledged", "critical", "half-ring")
-TOLD: Final = ("Critical, told", "closed", "tick")
+ACKNOWLEDGED_BADGE: Final = ("Critical, acknowledged", "critical", "half-ring")
+CALLED_BADGE: Final = ("Critical, told", "closed", "tick")
 """Critical results somebody is at, and those done with: the bare word is left for the others."""
-WIDE, HIGH = 64, 16
+SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 64, 16
 """Units of a small line."""
 
 
@@ -53,8 +53,8 @@ WIDE, HIGH = 64, 16
 def place_badge(review: Review) -> SafeString:
     """Why a result stands where it does in the queue."""
     if review.is_critical and review.is_acknowledged:
-        return _badge(*(TOLD if review.is_told else ACKNOWLEDGED))
-    return _badge(*PLACES[review.place])
+        return _badge(*(CALLED_BADGE if review.is_called else ACKNOWLEDGED_BADGE))
+    return _badge(*PLACE_BADGES[review.place])
 
 
 @register.simple_tag
@@ -62,7 +62,7 @@ def identity_badge(review: Review) -> SafeString:
     """Says that a result names somebody else, beside `place_badge`; nothing otherwise."""
     if not review.names_somebody_else or review.place == SOMEBODY_ELSE:
         return SafeString("")  # Else the badge of the place says it.
-    return _badge(*PLACES[SOMEBODY_ELSE])
+    return _badge(*PLACE_BADGES[SOMEBODY_ELSE])
 
 
 @register.simple_tag
@@ -83,11 +83,11 @@ def _badge(words: str, family: str, glyph: str) -> SafeString:
 
 
 @register.simple_tag
-def ring(found: Completeness | None, words: bool = True) -> SafeString | str:
-    """How much of a result is back. Asks the database nothing: see `completeness_of`."""
+def completeness_ring(found: Completeness | None, words: bool = True) -> SafeString | str:
+    """How much of a result is back. Asks the database nothing: see `completeness_by_order`."""
     if found is None or not found.total:
         return ""
-    state = "whole" if found.is_whole else "lost" if found.lost else "open"
+    state = "whole" if found.is_whole else "lost" if found.failed_count else "open"
     drawn = format_html(
         '<svg class="ring {}" viewBox="0 0 16 16" aria-hidden="true">'
         '<circle class="track" cx="8" cy="8" r="6"/>'
@@ -111,42 +111,41 @@ def ring(found: Completeness | None, words: bool = True) -> SafeString | str:
 
 
 @register.simple_tag
-def spark(values: Sequence[Value]) -> SafeString | str:
+def sparkline(values: Sequence[MarkerValue]) -> SafeString | str:
     """Earlier values and this one as a small line; hidden from screen readers, which have the
     value before in words and the page of the marker."""
     numbers = [value for value in values if value.number is not None]
     if len(numbers) < 2:
         return ""
     now = values[-1]
-    same = [value for value in numbers if value.is_in(now.unit)]
+    same = [value for value in numbers if value.has_unit(now.unit)]
     if now.number is None or len(same) < 2:
         return ""
     ends = [value.number for value in same if value.number is not None]
     low, high = min(ends), max(ends)
     span = (high - low) or 1.0
-    step = (WIDE - 8) / max(len(values) - 1, 1)
+    step = (SPARKLINE_WIDTH - 8) / max(len(values) - 1, 1)
 
-    def place(position: int, value: Value) -> str:
+    def place(position: int, value: MarkerValue) -> str:
         assert value.number is not None
-        return (
-            f"{4 + position * step:.1f} {HIGH - 3 - (value.number - low) / span * (HIGH - 6):.1f}"
-        )
+        height = (value.number - low) / span * (SPARKLINE_HEIGHT - 6)
+        return f"{4 + position * step:.1f} {SPARKLINE_HEIGHT - 3 - height:.1f}"
 
     lines = "".join(
         f"M{place(n, one)}L{place(n + 1, other)}"
         for n, (one, other) in enumerate(pairwise(values))
-        if one.comparable(other) and one.is_in(now.unit)
+        if one.is_comparable(other) and one.has_unit(now.unit)
     )
     dots = "".join(
         f"M{place(n, value)}h0"
         for n, value in enumerate(values)
-        if value.number is not None and value.is_in(now.unit)
+        if value.number is not None and value.has_unit(now.unit)
     )
     return format_html(
         '<svg class="spark" viewBox="0 0 {} {}" aria-hidden="true"><path d="{}"/>'
         '<path class="dots" d="{}"/><path class="last" d="M{}h0"/></svg>',
-        WIDE,
-        HIGH,
+        SPARKLINE_WIDTH,
+        SPARKLINE_HEIGHT,
         lines,
         dots,
         place(len(values) - 1, now),
@@ -161,7 +160,7 @@ ARROWS: Final = {
 
 
 @register.simple_tag
-def since_before(direction: str) -> SafeString | str:
+def change_arrow(direction: str) -> SafeString | str:
     """An arrow, and the word for those who do not see it."""
     if direction not in ARROWS:
         return ""
@@ -174,25 +173,25 @@ def since_before(direction: str) -> SafeString | str:
 @register.simple_tag(takes_context=True)
 def unsigned_results(context: Context) -> int:
     """How many results wait for review, for those who may see them."""
-    return at_a_glance(context["request"].user).unsigned
+    return result_badges(context["request"].user).unsigned
 
 
 @register.filter
 def outcome(value: str) -> str:
     """How a call ended, in words."""
-    return OUTCOMES.get(value, value)
+    return CALL_OUTCOME_LABELS.get(value, value)
 
 
 @register.filter
-def teller(value: str) -> str:
+def teller_label(value: str) -> str:
     """Who tells the patient, in words."""
-    return TELLS.get(value, value)
+    return TELLER_LABELS.get(value, value)
 
 
 @register.filter
-def span_of(length: timedelta | None) -> SafeString | str:
+def duration(length: timedelta | None) -> SafeString | str:
     """`3 d`, `5 h`; a dash when there is none."""
-    return DASH if length is None else span(length)
+    return DASH if length is None else format_duration(length)
 
 
 @register.filter
@@ -209,21 +208,21 @@ def ago_exactly(moment: datetime, now: datetime) -> str:
 
 
 @register.simple_tag
-def trend_plot(values: Sequence[Value]) -> SafeString | str:
+def trend_plot(values: Sequence[MarkerValue]) -> SafeString | str:
     """Values of the newest unit over time: a band of the reference range per point, since ranges
     change between labs; a mark shaped by its flag; no line across a value of another unit."""
     shown = [v for v in values if v.number is not None]
     if not shown:
         return ""
     unit = shown[-1].unit
-    drawn = [v for v in shown if v.is_in(unit)]
+    drawn = [v for v in shown if v.has_unit(unit)]
     ends = [n for v in drawn for n in (v.number, v.low, v.high) if n is not None]
     bottom, top, step = scale(ends, from_zero=False)
-    first = drawn[0].wall
-    length = (drawn[-1].wall - first).total_seconds()
+    first = drawn[0].sort_time
+    length = (drawn[-1].sort_time - first).total_seconds()
 
-    def x(value: Value) -> float:
-        return 5 + 90 * (value.wall - first).total_seconds() / length if length else 50
+    def x(value: MarkerValue) -> float:
+        return 5 + 90 * (value.sort_time - first).total_seconds() / length if length else 50
 
     def y(number: float) -> float:
         return 100 * (top - min(max(number, bottom), top)) / (top - bottom)
@@ -247,13 +246,16 @@ def trend_plot(values: Sequence[Value]) -> SafeString | str:
         (
             (f"{x(a):.2f}", f"{y(a.number):.2f}", f"{x(b):.2f}", f"{y(b.number):.2f}")
             for a, b in pairwise(shown)
-            if a.comparable(b) and a.is_in(unit) and a.number is not None and b.number is not None
+            if a.is_comparable(b)
+            and a.has_unit(unit)
+            and a.number is not None
+            and b.number is not None
         ),
     )
     marks = format_html_join(
         "",
         '<svg x="{}%" y="{}%" overflow="visible"><path class="mark {}" d="{}"/></svg>',
-        ((f"{x(v):.2f}", f"{y(v.number or 0.0):.2f}", v.flag, _shape(v)) for v in drawn),
+        ((f"{x(v):.2f}", f"{y(v.number or 0.0):.2f}", v.flag, _mark_path(v)) for v in drawn),
     )
     levels = [bottom + step * n for n in range(round((top - bottom) / step) + 1)]
     grid = format_html_join(
@@ -266,14 +268,14 @@ def trend_plot(values: Sequence[Value]) -> SafeString | str:
     dates = format_html_join(
         "",
         '<text x="{}%" y="100%" dy="1.5em" text-anchor="middle">{}</text>',
-        ((f"{x(v):.2f}", calendar_day(v.wall)) for v in days),
+        ((f"{x(v):.2f}", calendar_day(v.sort_time)) for v in days),
     )
     return format_html(
         '<svg class="trend" aria-hidden="true">{}{}{}{}{}</svg>', bands, grid, lines, marks, dates
     )
 
 
-def _shape(value: Value) -> str:
+def _mark_path(value: MarkerValue) -> str:
     """Octagon for critical, a triangle to the side it lies on for abnormal, a square for what is
     not interpreted, else a disc."""
     if value.flag == "critical":

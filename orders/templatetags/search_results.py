@@ -1,5 +1,7 @@
-"""Patients and orders that were found, as suggestions and results show them: in Python, as they are
-most of what a suggestion costs."""
+"""Render matching patients and orders for suggestions and results.
+
+In Python, because they are most of the cost of a suggestion.
+"""
 
 from __future__ import annotations
 
@@ -12,31 +14,31 @@ from django.utils.safestring import SafeString
 
 from backoffice.templatetags.ui import age, day, initials, local_day, order_badge, short_id
 from orders.models import Order
-from orders.search.lookup import Person
+from orders.search.lookup import PatientMatch
 from patients.names import plain_key
 
 register = template.Library()
 
 
 @register.simple_tag
-def found_person(one: Person) -> SafeString:
+def patient_match(one: PatientMatch) -> SafeString:
     about = f"{day(one.born)}, {age(one.born)}" if one.born else "Birth date not given"
-    if one.once:
-        about = f"Once {escape(one.once)} · {about}"
-    if one.about.is_named_by_order:
-        about += f" · From order of {local_day(one.about.source_order_created_at)}"
-    if one.about.city:
-        about += f" · {escape(', '.join(filter(None, (one.about.city, one.about.state))))}"
+    if one.former_name:
+        about = f"Once {escape(one.former_name)} · {about}"
+    if one.patient.is_named_by_order:
+        about += f" · From order of {local_day(one.patient.source_order_created_at)}"
+    if one.patient.city:
+        about += f" · {escape(', '.join(filter(None, (one.patient.city, one.patient.state))))}"
     order, state = one.order, '<span class="more">No orders</span>'
     if order:
-        others = f" · {len(one.open_orders)} open" if len(one.open_orders) > 1 else ""
+        others = f" · {len(one.open_order_ids)} open" if len(one.open_order_ids) > 1 else ""
         state = _state(order, f"{_test(order)}, {local_day(order.created_at)}{others}")
-    return _found(f"<bdi>{escape(one.name or 'Name not given')}</bdi>", about, state)
+    return _match_html(f"<bdi>{escape(one.name or 'Name not given')}</bdi>", about, state)
 
 
 @register.simple_tag
-def found_order(order: Order, by_name: bool, by_sample: bool = False) -> SafeString:
-    """`by_sample`: what was found is its sample."""
+def order_match(order: Order, by_name: bool, by_sample: bool = False) -> SafeString:
+    """Render an order. `by_sample`: it was found by its sample id."""
     name = f"<bdi>{escape(f'{order.patient_first_name} {order.patient_last_name}')}</bdi>"
     about = f"{_test(order)} · {short_id(order.pk, False)}"
     if by_name and order.patient_dob:
@@ -51,19 +53,19 @@ def found_order(order: Order, by_name: bool, by_sample: bool = False) -> SafeStr
         what = f"Parcel for <bdi>{escape(title(plain_key(order.recipient_name)))}</bdi>"
     else:
         what = "Kit without patient"
-    return _found(what, about, _state(order, local_day(order.created_at)))
+    return _match_html(what, about, _state(order, local_day(order.created_at)))
 
 
 def _test(order: Order) -> str:
     return escape(order.lab_test_name or "Order")
 
 
-def _state(order: Order, more: str) -> str:
+def _state(order: Order, details: str) -> str:
     badge = order_badge(order.low_level_status, order.method, order.bucket)
-    return f'{badge}<span class="more">{more}</span>'
+    return f'{badge}<span class="more">{details}</span>'
 
 
-def _found(what: str, about: str, state: str) -> SafeString:
+def _match_html(what: str, about: str, state: str) -> SafeString:
     return SafeString(
         f'<span class="what"><strong>{what}</strong>\n<span class="more">{about}</span></span>\n'
         f'<span class="state">{state}</span>'

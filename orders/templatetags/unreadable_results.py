@@ -15,31 +15,31 @@ register = template.Library()
 
 
 @register.inclusion_tag("reviewing/_unread.html", takes_context=True)
-def unread_result(context: Context, order_id: UUID) -> dict[str, Any]:
+def unreadable_result_notice(context: Context, order_id: UUID) -> dict[str, Any]:
     """Whether a newer version of this order or its result could not be read, and what to do."""
-    return _notice(context, unreadable_versions.of_order(order_id), is_single=True)
+    return _notice(context, unreadable_versions.for_order(order_id), is_single=True)
 
 
 @register.inclusion_tag("reviewing/_unread.html", takes_context=True)
-def unread_results_of_patient(context: Context, patient_id: UUID) -> dict[str, Any]:
-    return _notice(context, unreadable_versions.of_patient(patient_id))
+def unreadable_patient_notices(context: Context, patient_id: UUID) -> dict[str, Any]:
+    return _notice(context, unreadable_versions.for_patient(patient_id))
 
 
 @register.inclusion_tag("reviewing/_unread.html", takes_context=True)
-def unread_results(context: Context) -> dict[str, Any]:
+def unreadable_result_notices(context: Context) -> dict[str, Any]:
     """All of them, above the review queue: those without an older version are in no queue."""
-    return _notice(context, unreadable_versions.of_all())
+    return _notice(context, unreadable_versions.first_results())
 
 
 def _notice(
-    context: Context, found: list[unreadable_versions.UnreadVersion], *, is_single: bool = False
+    context: Context, found: list[unreadable_versions.UnreadableVersion], *, is_single: bool = False
 ) -> dict[str, Any]:
     request = context["request"]
     return {
         "request": request,
         "csrf_token": context.get("csrf_token"),
-        "results": found[: unreadable_versions.MOST],
-        "has_more": len(found) > unreadable_versions.MOST,
+        "results": found[: unreadable_versions.MAX_SHOWN],
+        "has_more": len(found) > unreadable_versions.MAX_SHOWN,
         "is_single": is_single,
         "can_retry": may(request.user, "results.view"),
         "can_open": may(request.user, "orders.view"),

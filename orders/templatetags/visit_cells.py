@@ -9,7 +9,7 @@ from django import template
 from django.utils.safestring import SafeString
 
 from orders.appointments import rendering
-from orders.appointments.rows import Site, Visit
+from orders.appointments.rows import AppointmentRow, AppointmentSite
 
 register = template.Library()
 
@@ -20,15 +20,15 @@ def list_rows(rows: Any, tab: str, today: date, sees_names: bool) -> SafeString:
 
 
 @register.simple_tag
-def day_by_site(groups: Any, sees_names: bool) -> SafeString:
-    return SafeString(rendering.day_by_site(groups, sees_names))
+def site_sections(groups: Any, sees_names: bool) -> SafeString:
+    return SafeString(rendering.site_sections(groups, sees_names))
 
 
 @register.simple_tag
-def week_entries(visits: list[Visit], sees_names: bool) -> SafeString:
+def week_entries(visits: list[AppointmentRow], sees_names: bool) -> SafeString:
     return SafeString(rendering.week_entries(visits, sees_names))
 
 
 @register.simple_tag
-def sheets(sites: list[Site]) -> SafeString:
-    return SafeString(rendering.sheets(sites))
+def site_sheets(sites: list[AppointmentSite]) -> SafeString:
+    return SafeString(rendering.site_sheets(sites))

@@ -59,7 +59,7 @@ def visit_time(visit: Appointment) -> SafeString | str:
 
 
 @register.simple_tag
-def time_before(visit: Appointment) -> datetime | None:
+def previous_time(visit: Appointment) -> datetime | None:
     """The start from which it was moved to where it is, where one of us asked for that."""
     if visit.superseded_at or visit.start_at is None:
         return None

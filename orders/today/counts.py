@@ -1,8 +1,8 @@
 """Exact counts of orders at the cost of reading a few rows, whatever the number of orders.
 
-Triggers note by how much each statement changed a count, in its own transaction (`OrderCount`): a
-reader sees what is committed, all of it and nothing else. Writers only add rows, so none waits
-for another and a rollback or a kill takes its notes with it.
+Triggers record by how much each statement changed a count, in its own transaction (`OrderCount`).
+So a reader sees exactly what is committed. Writers only add rows: none waits for another, and a
+rollback or a crash also removes the rows of the counts.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from backoffice.core import counters, prepared_queries
 from backoffice.models import Drift
 from orders.models import Happening, OrderCount
 
-_ROWS: Final = OrderCount._meta.db_table
-KEPT: Final = timedelta(days=60)
-"""How long happenings are kept: nobody is on leave for longer without starting anew."""
+_TABLE: Final = OrderCount._meta.db_table
+RETENTION: Final = timedelta(days=60)
+"""How long activity is kept: longer than any leave after which staff want to know what is new."""
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """Numbers of orders by (bucket, low-level status, method)."""
+class OrderCounts:
+    """The numbers of orders by (bucket, low-level status, method)."""
 
     by_state: dict[tuple[str, str, str], int]
 
-    def of(
+    def count(
         self,
         *,
         bucket: str = "",
         statuses: Collection[str] = (),
         methods: Collection[str] = (),
     ) -> int:
-        """Orders in this bucket, with one of these statuses and of one of these methods."""
+        """Return the number of orders with this bucket, one of these statuses and methods."""
         return sum(
             number
             for (its_bucket, status, method), number in self.by_state.items()
@@ -54,35 +54,35 @@ class Counts:
         return dict(found)
 
 
-def counts() -> Counts:
-    """All counts as of the last commit: one query over a few hundred short rows."""
+def order_counts() -> OrderCounts:
+    """Return all counts as of the last commit: one query over a few hundred short rows."""
     with prepared_queries.cursor() as cursor:
         cursor.execute(
-            f"SELECT bucket, low_level_status, method, sum(change)::bigint FROM {_ROWS}"
+            f"SELECT bucket, low_level_status, method, sum(change)::bigint FROM {_TABLE}"
             " GROUP BY 1, 2, 3 HAVING sum(change) <> 0"
         )
-        return Counts({(row[0], row[1], row[2]): row[3] for row in cursor.fetchall()})
+        return OrderCounts({(row[0], row[1], row[2]): row[3] for row in cursor.fetchall()})
 
 
 def fold() -> int:
-    """Add up the rows of each state; returns how many rows went."""
-    return counters.fold(_ROWS, ("bucket", "low_level_status", "method"), "change")
+    """Merge the rows of each state into one; return how many rows were removed."""
+    return counters.fold(_TABLE, ("bucket", "low_level_status", "method"), "change")
 
 
-def mend() -> int:
-    """Count all orders anew, put right what differs and leave a note; returns how many differed.
+def repair() -> int:
+    """Count all orders again, correct the counts, and record the drift; return how many differed.
 
-    One statement sees orders and counts as of the same moment. What is committed later changes
-    both by the same, so the difference found is right to add whenever it is added.
+    One statement reads orders and counts as of the same snapshot. Later commits change both by the
+    same number, so the difference found remains correct until it is added.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        if not counters.alone(_ROWS):
+        if not counters.alone(_TABLE):
             return 0
         cursor.execute(
             f"""
             WITH held AS (
               SELECT bucket, low_level_status, method, sum(change)::bigint AS number
-              FROM {_ROWS} GROUP BY 1, 2, 3
+              FROM {_TABLE} GROUP BY 1, 2, 3
             ), truth AS (
               SELECT bucket, low_level_status, method, count(*) AS number
               FROM orders_order GROUP BY 1, 2, 3
@@ -92,7 +92,7 @@ def mend() -> int:
               FROM held FULL JOIN truth USING (bucket, low_level_status, method)
               WHERE coalesce(held.number, 0) <> coalesce(truth.number, 0)
             ), mended AS (
-              INSERT INTO {_ROWS} (bucket, low_level_status, method, change)
+              INSERT INTO {_TABLE} (bucket, low_level_status, method, change)
               SELECT bucket, low_level_status, method, truth - held FROM wrong
             )
             SELECT bucket, low_level_status, method, held, truth FROM wrong
@@ -101,7 +101,7 @@ def mend() -> int:
         wrong = cursor.fetchall()
         Drift.objects.bulk_create(
             Drift(
-                resource=_ROWS,
+                resource=_TABLE,
                 key=" · ".join(word for word in (bucket, status, method) if word),
                 kind=Drift.Kind.STALE,
                 detail=f"Counted {held:,}, there are {truth:,}. Put right.",
@@ -111,5 +111,5 @@ def mend() -> int:
     return len(wrong)
 
 
-def forget_old() -> None:
-    Happening.objects.filter(at__lt=timezone.now() - KEPT).delete()
+def delete_old_activity() -> None:
+    Happening.objects.filter(at__lt=timezone.now() - RETENTION).delete()

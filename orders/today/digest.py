@@ -1,7 +1,7 @@
-"""Since you last looked: what happened to whom, told once, grouped by patient.
+"""The digest of Today: the activity a user has not seen yet, grouped by patient, shown once.
 
-How far somebody has looked is a snapshot of the database, not a time and not a number: what
-commits late is new however early it happened, and nothing is told twice.
+How far a user has seen is a snapshot of the database, not a time and not an id. So an entry that is
+committed late is new however early it happened, and nothing is shown twice.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from orders.models.order_queryset import LIST_COLUMNS
 from orders.results.models import OPEN_CRITICAL, Review
 from orders.visit_zones import VisitZone, visit_zone
 
-FIRST_LOOK: Final = timedelta(hours=24)
-"""What somebody is told who looks for the first time."""
-MOST: Final = 2_000
-"""Happenings that are read; beyond it the page says so."""
-GROUPS: Final = 25
-"""Patients on the page, the most urgent first; the others follow as these are seen."""
+FIRST_PERIOD: Final = timedelta(hours=24)
+"""The period shown to a user who looks for the first time."""
+MAX_ENTRIES: Final = 2_000
+"""Most entries read. The page says if there are more."""
+MAX_GROUPS: Final = 25
+"""Most patients on the page, most urgent first. Others follow once these are seen."""
 NEW_PROBLEM: Final = "new problem"
-CAME_AND_WENT: Final = "came and went"
-NO_LONGER: Final = "no longer"
+OPENED_AND_SOLVED: Final = "came and went"
+SOLVED: Final = "no longer"
 VISIT: Final = "Visit"
 VISIT_MOVED: Final = "Visit moved"
 RESULTS: Final = ("partial_results", "completed", "corrected")
@@ -44,13 +44,13 @@ RESULTS: Final = ("partial_results", "completed", "corrected")
 _NO_TERM: Final = Term("", "")
 _MOVED: Final = Term("moved", "Moved to another patient", NEEDS_ACTION, glyph=GLYPHS[NEEDS_ACTION])
 
-_NEW: Final = """
+_NEW_SINCE_SNAPSHOT: Final = """
  happening.transaction >= pg_snapshot_xmin(%(since)s::pg_snapshot)::text::bigint
  AND NOT pg_visible_in_snapshot(happening.transaction::text::xid8, %(since)s::pg_snapshot)
  AND happening.transaction < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
 """
-_OF_TIME: Final = " happening.at > %(since)s "
-_READ: Final = """
+_NEW_SINCE_TIME: Final = " happening.at > %(since)s "
+_READ_SQL: Final = """
 WITH fresh AS MATERIALIZED (
  SELECT happening.id, happening.at, transaction, kind, happening.order_id,
   coalesce(moved.after, patient_id) AS patient_id, before, happening.after, bucket_before,
@@ -93,21 +93,21 @@ SELECT fresh.*, total, (SELECT count(*) FROM fresh) AS read
 FROM of_patient JOIN of_order ON coalesce(patient_id, order_id) = about
 JOIN fresh ON fresh.order_id = of_order.order_id ORDER BY transaction, fresh.id
 """
-# The ranks are those of `told`: thousands of rows are ranked where they lie, and few are read.
-# What is held may be of another cluster (`_of_another_cluster`), and then gives way.
-_LATER: Final = """
+# The ranks are those of `order_lines`: thousands of rows are ranked in the database, few are read.
+# A stored snapshot of another cluster (`_is_from_other_cluster`) is replaced in any case.
+_IS_LATER_SQL: Final = """
  pg_snapshot_xmax(excluded.snapshot::pg_snapshot)
  >= pg_snapshot_xmax(held.snapshot::pg_snapshot)
  OR pg_snapshot_xmax(held.snapshot::pg_snapshot) > pg_snapshot_xmax(pg_current_snapshot())
 """
 
 
-class NoSnapshot(ValueError):
-    """What a form says it has shown is nothing this database ever was."""
+class InvalidSnapshot(ValueError):
+    """The snapshot in a form is not one of this database."""
 
 
-class Line(NamedTuple):
-    """One thing that happened, in words; `rank` says how soon somebody wants to know."""
+class DigestLine(NamedTuple):
+    """One activity in words. `rank`: how urgent it is, 0 first."""
 
     at: datetime
     term: Term
@@ -116,42 +116,42 @@ class Line(NamedTuple):
     start_before: datetime | None = None
     start_after: datetime | None = None
     status: str = ""
-    """Of the order, where the line tells it."""
+    """The status of the order, where the line shows one."""
 
 
 @dataclass(slots=True)
-class OrderNews:
-    """What is new about one order; `happenings` oldest first, at least one."""
+class OrderActivity:
+    """The new activity of one order. `entries`: at least one, oldest first."""
 
-    happenings: Sequence[Happening]
-    lines: list[Line]
-    """The most urgent first."""
+    entries: Sequence[Happening]
+    lines: list[DigestLine]
+    """Most urgent first."""
     order: Order | None = None
     holder: Assignment | None = None
     zone: VisitZone | None = None
-    """Of its visit."""
+    """The time zone of its visit."""
 
     @property
-    def is_told(self) -> bool:
-        """A line says where the order is now."""
+    def shows_status(self) -> bool:
+        """Whether a line shows the current status of the order."""
         return self.order is not None and any(
             line.status == self.order.low_level_status for line in self.lines
         )
 
     @property
     def order_id(self) -> UUID:
-        found = self.happenings[0].order_id
+        found = self.entries[0].order_id
         assert found is not None
         return found
 
 
 @dataclass(slots=True)
-class Group:
-    """A patient (or an order without one) with what is new."""
+class PatientActivity:
+    """The new activity of a patient, or of an order without a patient."""
 
     about: UUID
     patient_id: UUID | None
-    orders: list[OrderNews] = field(default_factory=list)
+    orders: list[OrderActivity] = field(default_factory=list)
 
     @property
     def rank(self) -> int:
@@ -159,11 +159,11 @@ class Group:
 
     @property
     def latest(self) -> datetime:
-        return max(news.happenings[-1].at for news in self.orders)
+        return max(news.entries[-1].at for news in self.orders)
 
     @property
     def order(self) -> Order | None:
-        """One that knows the patient's name."""
+        """An order that has the patient's name; None if no order was read."""
         return next((news.order for news in self.orders if news.order), None)
 
 
@@ -171,54 +171,54 @@ class Group:
 class Digest:
     since: datetime
     first: bool
-    groups: list[Group]
+    groups: list[PatientActivity]
     total: int
     capped: bool
 
 
-def digest(user: User, *, sees_results: bool) -> Digest:
-    """What `user` has not seen yet: seven queries at most, however much that is."""
+def build_digest(user: User, *, sees_results: bool) -> Digest:
+    """Return the activity that `user` has not seen: seven queries at most, whatever its amount."""
     look = Look.objects.filter(pk=user.pk).first()
-    since = look.at if look else timezone.now() - FIRST_LOOK
-    fresh = _since(user, look, since, sees_results)
-    dealt_with = _dealt_with(fresh.happenings) if sees_results else set()
+    since = look.at if look else timezone.now() - FIRST_PERIOD
+    new_entries = _new_entries(user, look, since, sees_results)
+    closed = _closed_criticals(new_entries.entries) if sees_results else set()
     of_order: dict[UUID, list[Happening]] = defaultdict(list)
-    for one in fresh.happenings:
+    for one in new_entries.entries:
         assert one.order_id is not None
         of_order[one.order_id].append(one)
     news = [
-        OrderNews(found, told(found, key not in dealt_with, sees_results))
+        OrderActivity(found, order_lines(found, key not in closed, sees_results))
         for key, found in of_order.items()
     ]
-    groups = _grouped(one for one in news if one.lines)
-    _fill(groups)
-    return Digest(since, look is None, groups, fresh.total, fresh.capped)
+    groups = _group_by_patient(one for one in news if one.lines)
+    _load_details(groups)
+    return Digest(since, look is None, groups, new_entries.total, new_entries.capped)
 
 
-def see(user: User, about: UUID, snapshot: str) -> None:
-    """What was new about one patient when the page was made is known now."""
-    _checked(snapshot)
+def mark_seen(user: User, about: UUID, snapshot: str) -> None:
+    """Mark the activity of one patient in `snapshot` as seen."""
+    _check_snapshot(snapshot)
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO today_seen AS held (user_id, about, snapshot) VALUES (%s, %s, %s)"
             " ON CONFLICT (user_id, about) DO UPDATE SET snapshot = excluded.snapshot,"
-            f" at = now() WHERE {_LATER}",
+            f" at = now() WHERE {_IS_LATER_SQL}",
             [user.pk, about, snapshot],
         )
 
 
-def unsee(user: User, about: UUID) -> None:
+def unmark_seen(user: User, about: UUID) -> None:
     Seen.objects.filter(user=user, about=about).delete()
 
 
-def see_all(user: User, snapshot: str) -> None:
-    """The whole page is known."""
-    _checked(snapshot)
+def mark_all_seen(user: User, snapshot: str) -> None:
+    """Mark all activity in `snapshot` as seen."""
+    _check_snapshot(snapshot)
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO today_look AS held (user_id, snapshot) VALUES (%s, %s)"
             " ON CONFLICT (user_id) DO UPDATE SET snapshot = excluded.snapshot,"
-            f" at = now() WHERE {_LATER}",
+            f" at = now() WHERE {_IS_LATER_SQL}",
             [user.pk, snapshot],
         )
         cursor.execute(
@@ -230,140 +230,149 @@ def see_all(user: User, snapshot: str) -> None:
         )
 
 
-def _checked(snapshot: str) -> None:
-    """Raises NoSnapshot: one of the future would hide what is still to come."""
-    if not is_snapshot(snapshot) or _of_another_cluster(snapshot):
-        raise NoSnapshot(snapshot[:20])
+def _check_snapshot(snapshot: str) -> None:
+    """Raise InvalidSnapshot if needed: a snapshot of the future would hide later activity."""
+    if not is_snapshot(snapshot) or _is_from_other_cluster(snapshot):
+        raise InvalidSnapshot(snapshot[:20])
 
 
-class _Fresh(NamedTuple):
-    happenings: list[Happening]
-    """Of the patients that are shown, oldest first."""
+class _NewEntries(NamedTuple):
+    entries: list[Happening]
+    """Entries of the patients that are shown, oldest first."""
     total: int = 0
-    """Patients."""
+    """Number of patients with new entries."""
     capped: bool = False
 
 
-def _since(user: User, look: Look | None, since: datetime, sees_results: bool) -> _Fresh:
-    if look is not None and not _of_another_cluster(look.snapshot):
-        return _read(_NEW, user, look.snapshot, sees_results)
-    return _read(_OF_TIME, user, since, sees_results)
+def _new_entries(user: User, look: Look | None, since: datetime, sees_results: bool) -> _NewEntries:
+    if look is not None and not _is_from_other_cluster(look.snapshot):
+        return _read_entries(_NEW_SINCE_SNAPSHOT, user, look.snapshot, sees_results)
+    return _read_entries(_NEW_SINCE_TIME, user, since, sees_results)
 
 
-def _read(new: str, user: User, since: object, sees_results: bool) -> _Fresh:
-    """All at once: `objects.raw` asks the driver for one row after the other."""
+def _read_entries(new: str, user: User, since: object, sees_results: bool) -> _NewEntries:
+    """Read all rows at once: `objects.raw` fetches one row after the other from the driver."""
     given: dict[str, Any] = {
         "user": user.pk,
         "since": since,
-        "most": MOST + 1,
-        "groups": GROUPS,
+        "most": MAX_ENTRIES + 1,
+        "groups": MAX_GROUPS,
         "needs_action": NEEDS_ACTION,
         "results": [*RESULTS],
         "sees_results": sees_results,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_READ.format(new=new), given)
+        cursor.execute(_READ_SQL.format(new=new), given)
         names = [column.name for column in cursor.description][:-2]
         rows = cursor.fetchall()
     if not rows:
-        return _Fresh([])
+        return _NewEntries([])
     total, read = rows[0][-2:]
     found = [Happening.from_db(connection.alias, names, row[:-2]) for row in rows]
-    return _Fresh(found, total, read > MOST)
+    return _NewEntries(found, total, read > MAX_ENTRIES)
 
 
-def _of_another_cluster(snapshot: str) -> bool:
-    """A database restored into a new cluster counts its transactions anew."""
+def _is_from_other_cluster(snapshot: str) -> bool:
+    """Return whether a snapshot is of another cluster.
+
+    A database restored into a new cluster starts its transaction numbers again.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
         return int(snapshot.split(":")[1]) > int(cursor.fetchone()[0])
 
 
-def _dealt_with(happenings: Iterable[Happening]) -> set[UUID]:
-    """Of the critical ones among them, those that are acknowledged and told. One whose values are
-    still to be read is not."""
-    keys = {one.order_id for one in happenings if one.kind == Happening.CRITICAL}
+def _closed_criticals(entries: Iterable[Happening]) -> set[UUID]:
+    """Return the orders whose critical results are acknowledged and called about.
+
+    A critical result without values yet is still open.
+    """
+    keys = {one.order_id for one in entries if one.kind == Happening.CRITICAL}
     if not keys:
         return set()
     known = Review.objects.filter(pk__in=keys, critical_since__isnull=False)
     return set(known.exclude(OPEN_CRITICAL).values_list("pk", flat=True))
 
 
-def _grouped(news: Iterable[OrderNews]) -> list[Group]:
-    """The most urgent first, then the latest."""
-    groups: dict[UUID, Group] = {}
+def _group_by_patient(news: Iterable[OrderActivity]) -> list[PatientActivity]:
+    """Group by patient, the most urgent first, then the latest."""
+    groups: dict[UUID, PatientActivity] = {}
     for one in news:
-        newest = one.happenings[-1]
+        newest = one.entries[-1]
         about = newest.patient_id or one.order_id
-        group = groups.setdefault(about, Group(about, newest.patient_id))
+        group = groups.setdefault(about, PatientActivity(about, newest.patient_id))
         group.orders.append(one)
     return sorted(groups.values(), key=lambda group: (group.rank, -group.latest.timestamp()))
 
 
-def told(happenings: Sequence[Happening], is_open: bool, sees_results: bool) -> list[Line]:
-    """What happened to one order, in words, the most urgent first; steps between are counted."""
-    lines: list[Line] = []
+def order_lines(
+    entries: Sequence[Happening], is_open: bool, sees_results: bool
+) -> list[DigestLine]:
+    """Return the activity of one order in words, most urgent first. Minor steps are counted."""
+    lines: list[DigestLine] = []
     steps: list[Happening] = []
     critical: Happening | None = None
-    for one in happenings:
+    for one in entries:
         if one.kind == Happening.ORDER:
-            if not _step(one, lines):
+            if not _add_status_line(one, lines):
                 steps.append(one)
         elif one.kind == Happening.MOVED:
-            lines.append(Line(one.at, _MOVED, "", 1))
+            lines.append(DigestLine(one.at, _MOVED, "", 1))
         elif one.kind == Happening.VISIT:
-            lines.append(_visit(one))
+            lines.append(_visit_line(one))
         elif one.kind == Happening.RESULT:
-            lines.append(Line(one.at, vocabulary.term("result.status", one.after), "", 2))
+            lines.append(DigestLine(one.at, vocabulary.term("result.status", one.after), "", 2))
         elif one.kind == Happening.CRITICAL:
             critical = one
     if critical is not None and sees_results:
         words = "" if is_open else "acknowledged"
         term = vocabulary.term("order.interpretation", "critical")
-        lines.insert(0, Line(critical.at, term, words, 0 if is_open else 3))
+        lines.insert(0, DigestLine(critical.at, term, words, 0 if is_open else 3))
     if steps:
         words = f"{len(steps)} steps further" if len(steps) > 1 else "A step further"
         if not steps[0].before:
             words = "New order"
-        lines.append(Line(steps[-1].at, _NO_TERM, words, 5))
+        lines.append(DigestLine(steps[-1].at, _NO_TERM, words, 5))
     if len(lines) > 1:
         lines.sort(key=lambda line: (line.rank, -line.at.timestamp()))
     return lines
 
 
-def _step(one: Happening, lines: list[Line]) -> bool:
-    """Problems that open and close, and results; False for a step like any other."""
+def _add_status_line(one: Happening, lines: list[DigestLine]) -> bool:
+    """Add the line for a problem that opens or closes, or for a result.
+
+    Returns False for any other step.
+    """
     before, after = one.bucket_before == NEEDS_ACTION, one.bucket_after == NEEDS_ACTION
     if not before and not after and one.after not in RESULTS:
         return False
     if before and not after:
-        term = replace(_status(one.before), family=CLOSED, glyph=GLYPHS[CLOSED])
+        term = replace(_status_term(one.before), family=CLOSED, glyph=GLYPHS[CLOSED])
         opened = [line for line in lines if line.words == NEW_PROBLEM and line.status == one.before]
         for line in opened:
             lines.remove(line)
-        lines.append(Line(one.at, term, CAME_AND_WENT if opened else NO_LONGER, 4))
+        lines.append(DigestLine(one.at, term, OPENED_AND_SOLVED if opened else SOLVED, 4))
     if after:
-        lines.append(Line(one.at, _status(one.after), NEW_PROBLEM, 1, status=one.after))
+        lines.append(DigestLine(one.at, _status_term(one.after), NEW_PROBLEM, 1, status=one.after))
     elif one.after in RESULTS:
-        lines.append(Line(one.at, _status(one.after), "", 2, status=one.after))
+        lines.append(DigestLine(one.at, _status_term(one.after), "", 2, status=one.after))
     return True
 
 
-def _visit(one: Happening) -> Line:
+def _visit_line(one: Happening) -> DigestLine:
     term = vocabulary.term("appointment.status", one.after)
     moved = one.start_before and one.start_after and one.start_before != one.start_after
     if moved and one.after != "cancelled":
-        return Line(one.at, term, VISIT_MOVED, 3, one.start_before, one.start_after)
-    return Line(one.at, term, VISIT, 3, None, one.start_after)
+        return DigestLine(one.at, term, VISIT_MOVED, 3, one.start_before, one.start_after)
+    return DigestLine(one.at, term, VISIT, 3, None, one.start_after)
 
 
-def _status(status: str) -> Term:
+def _status_term(status: str) -> Term:
     return vocabulary.term("order.low_level_status", status or "unknown")
 
 
-def _fill(groups: Sequence[Group]) -> None:
-    """The orders with what a line shows of them, who works on them, and where their visits are:
-    three queries."""
+def _load_details(groups: Sequence[PatientActivity]) -> None:
+    """Load the orders, their assignees, and the time zones of their visits: three queries."""
     wanted = [news.order_id for group in groups for news in group.orders]
     orders = by_key(Order, wanted, LIST_COLUMNS)
     holders = team.holders("order", wanted)

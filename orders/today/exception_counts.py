@@ -1,5 +1,5 @@
-"""Exceptions on the sheet of a shift: how many wait in each group, how many of them I took, and
-those that wait longest."""
+"""Exceptions on the hand-over sheet: the number in each group, the number assigned to the user, and
+the oldest ones."""
 
 from __future__ import annotations
 
@@ -19,36 +19,40 @@ from orders.exceptions import queue
 from orders.models import Order
 from orders.models.order_queryset import LIST_COLUMNS
 
-SHOWN: Final = 3
-"""Orders a sheet names of each group; its queue has the rest."""
-TAKEN: Final = 500
-"""Orders of one member of staff that are looked at."""
-ELSEWHERE: Final = (queue.CRITICAL, queue.PUT_OFF)
-"""Groups that a sheet has lines of their own for, or that wait for nobody."""
+MAX_ORDERS: Final = 3
+"""Most orders of each group on the sheet. The queue has the rest."""
+MAX_ASSIGNED: Final = 500
+"""Most assigned orders of one user that are considered."""
+EXCLUDED_GROUPS: Final = (queue.CRITICAL, queue.SNOOZED)
+"""Groups which the sheet shows elsewhere, or which wait for nobody."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """One group. `mine` is None where everybody's is asked for."""
+class ExceptionCount:
+    """The count of one group. `assigned_count` is None where the sheet covers all staff."""
 
-    group: queue.Group
+    group: queue.ExceptionGroup
     count: Count
-    mine: int | None
+    assigned_count: int | None
     oldest: list[Order]
 
 
-def waiting(user: User, now: datetime, *, all_staff: bool) -> list[Waiting]:
-    """Groups in which something waits, with the oldest of it, or of what this person took: four
-    queries at most."""
-    counts = queue.counts(now, user)
-    keys = [key for key in queue.GROUPS if key not in ELSEWHERE and counts[key].value]
-    taken = None if all_staff or not keys else _taken(user)
-    found = _oldest(keys, now, taken)
-    shown = {key: ids[:SHOWN] for key, ids in found.items()}
+def exception_counts(user: User, now: datetime, *, all_staff: bool) -> list[ExceptionCount]:
+    """Return the groups that are not empty, with their oldest orders: four queries at most.
+
+    Without `all_staff`, only orders assigned to `user` are listed.
+    """
+    counts = queue.group_counts(now, user)
+    keys = [
+        key for key in queue.EXCEPTION_GROUPS if key not in EXCLUDED_GROUPS and counts[key].value
+    ]
+    assigned = None if all_staff or not keys else _assigned_order_ids(user)
+    found = _oldest(keys, now, assigned)
+    shown = {key: ids[:MAX_ORDERS] for key, ids in found.items()}
     orders = by_key(Order, {pk for ids in shown.values() for pk in ids}, LIST_COLUMNS)
     return [
-        Waiting(
-            queue.GROUPS[key],
+        ExceptionCount(
+            queue.EXCEPTION_GROUPS[key],
             counts[key],
             None if all_staff else len(found[key]),
             [orders[pk] for pk in shown[key] if pk in orders],
@@ -57,25 +61,25 @@ def waiting(user: User, now: datetime, *, all_staff: bool) -> list[Waiting]:
     ]
 
 
-def _taken(user: User) -> list[str]:
+def _assigned_order_ids(user: User) -> list[str]:
     rows = Assignment.objects.filter(user=user, subject_type="order").order_by("at")
-    return list(rows.values_list("subject_id", flat=True)[:TAKEN])
+    return list(rows.values_list("subject_id", flat=True)[:MAX_ASSIGNED])
 
 
 def _oldest(
-    keys: Collection[str], now: datetime, only: Collection[str] | None
+    keys: Collection[str], now: datetime, among: Collection[str] | None
 ) -> dict[str, list[UUID]]:
-    """Ids of what waits longest in each group; of what is among `only`, all."""
+    """Return the ids of the oldest orders of each group; with `among`, all of these orders."""
     found: dict[str, list[UUID]] = {key: [] for key in keys}
-    if not keys or (only is not None and not only):
+    if not keys or (among is not None and not among):
         return found
     parts: list[Any] = []
     for key in keys:
-        rows, sort = queue.orders_of(key, now), queue.GROUPS[key].sort
-        rows = rows if only is None else rows.filter(pk__in=only)
+        rows, sort = queue.group_orders(key, now), queue.EXCEPTION_GROUPS[key].sort
+        rows = rows if among is None else rows.filter(pk__in=among)
         named = rows.annotate(waits_in=Value(key), since=F(sort.columns[0]))
         longest = named.order_by(*sort.columns).values_list("waits_in", "since", "pk")
-        parts.append(longest[: TAKEN if only is not None else SHOWN])
+        parts.append(longest[: MAX_ASSIGNED if among is not None else MAX_ORDERS])
     lines = parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0]
     for key, _, pk in sorted(lines, key=lambda line: (line[1] is None, line[1], line[2])):
         found[key].append(pk)

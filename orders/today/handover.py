@@ -1,4 +1,4 @@
-"""The sheet a shift leaves to the next: what was done, what is still open, when it is due."""
+"""The hand-over sheet of a shift: what was done, what is still open, and when it is due."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from orders.results import open_criticals
 from orders.results.models import Review
 from orders.search import lookup
 from orders.today import my_work
-from orders.today.exception_counts import Waiting, waiting
+from orders.today.exception_counts import ExceptionCount, exception_counts
 from patients.commands import CreateUser
 
-SHIFT: Final = timedelta(hours=8)
-LONGEST: Final = timedelta(days=7)
-ENTRIES: Final = 1_000
-"""Entries of the access log that are read for one sheet."""
-LINES: Final = 60
-"""What a sheet lists of what was done; the rest is counted."""
-OPEN: Final = 60
-WORDS: Final = {
+SHIFT_LENGTH: Final = timedelta(hours=8)
+MAX_PERIOD: Final = timedelta(days=7)
+MAX_READ_ENTRIES: Final = 1_000
+"""Most audit entries read for one sheet."""
+MAX_SHOWN_ENTRIES: Final = 60
+"""Most entries listed on a sheet; the rest is counted."""
+MAX_OPEN_ITEMS: Final = 60
+ENTRY_LABELS: Final = {
     "sign result": ("result signed", "results signed"),
     "undo signature": ("signature taken back", "signatures taken back"),
     "acknowledge critical": ("critical result acknowledged", "critical results acknowledged"),
@@ -66,22 +66,22 @@ WORDS: Final = {
     "bulk": ("action on many at once", "actions on many at once"),
     "fetch": ("list fetched again", "lists fetched again"),
 }
-"""Kinds of entries, one and many."""
-_OF_ENTRY: Final = (
+"""Labels of the kinds of entries: singular and plural."""
+_ENTRY_COLUMNS: Final = (
     *("at", "object_type", "object_ids", "patient_ids"),
     *("actor__first_name", "actor__last_name", "actor__username"),
 )
-_OF_REQUEST: Final = (
+_REQUEST_COLUMNS: Final = (
     *("kind", "title", "subject_type", "subject_id", "patient_id", "remote_id", "payload"),
     *("state", "requested_at"),
 )
-_OF_ORDER: Final = ("patient_first_name", "patient_last_name", "patient_dob", "lab_test_name")
-OF_MANY: Final = ("sign result", "acknowledge critical", "critical call", "exception")
-"""Kinds whose entry may be about many at once: about so many as it names."""
+_ORDER_COLUMNS: Final = ("patient_first_name", "patient_last_name", "patient_dob", "lab_test_name")
+MULTI_RECORD_KINDS: Final = ("sign result", "acknowledge critical", "critical call", "exception")
+"""Kinds of entries that count once for each record they name."""
 
 
-class Period(forms.Form):
-    """From when to when, in the staff member's zone, and whose work."""
+class HandoverForm(forms.Form):
+    """The period in the user's time zone, and the staff covered."""
 
     begin = forms.DateTimeField(label="From", widget=DateTimeLocalInput())
     end = forms.DateTimeField(label="Until", widget=DateTimeLocalInput())
@@ -90,11 +90,11 @@ class Period(forms.Form):
     )
 
     def __init__(self, data: Any, now: datetime) -> None:
-        # The minute that has begun is part of it.
+        # The current minute is part of the period.
         end = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
         usual = {
-            "begin": _on_the_clock(end - SHIFT, -timedelta(hours=1)),
-            "end": _on_the_clock(end, timedelta(hours=1)),
+            "begin": _form_time(end - SHIFT_LENGTH, -timedelta(hours=1)),
+            "end": _form_time(end, timedelta(hours=1)),
             "whose": "mine",
         }
         given = {name: data.get(name, "") for name in usual if data.get(name, "").strip()}
@@ -104,13 +104,15 @@ class Period(forms.Form):
         begin, end = self.cleaned_data.get("begin"), self.cleaned_data.get("end")
         if begin and end and begin >= end:
             self.add_error("end", "Choose an end after the beginning.")
-        elif begin and end and end - begin > LONGEST:
+        elif begin and end and end - begin > MAX_PERIOD:
             self.add_error("begin", "A sheet covers at most seven days.")
 
 
-def _on_the_clock(moment: datetime, aside: timedelta) -> str:
-    """As one types it here. An hour that the clock shows twice cannot be typed: then the one beside
-    it."""
+def _form_time(moment: datetime, aside: timedelta) -> str:
+    """Return a time as the form field shows it, in the user's time zone.
+
+    An hour that occurs twice (change of clocks) cannot be typed; then `aside` is added.
+    """
     local = timezone.localtime(moment)
     while local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset():
         moment += aside
@@ -119,56 +121,56 @@ def _on_the_clock(moment: datetime, aside: timedelta) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """Whom a line is about, as far as its row tells."""
+class EntrySubject:
+    """The person that an entry is about, as far as its row says."""
 
     patient: UUID | None
     order: UUID | None = None
     typed: str = ""
-    """The name that was typed to register somebody."""
+    """The name typed to register a new patient."""
 
 
 @dataclass(frozen=True, slots=True)
-class Did:
-    """One thing somebody did that the next shift may want to read."""
+class HandoverEntry:
+    """One action of staff that the next shift may want to read."""
 
     at: datetime
     by: str
     what: str
     text: str
-    about: About
+    about: EntrySubject
     name: str = ""
     next_due_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class HandoverSheet:
     counts: list[str]
-    did: list[Did]
+    entries: list[HandoverEntry]
     more: int
     capped: bool
     criticals: list[tuple[Review, Order | None]]
-    held: list[my_work.Held]
-    asked: list[tuple[CommandRecord, str]]
-    """Requests, and the names of those they are about."""
-    exceptions: list[Waiting]
+    assigned: list[my_work.AssignedRecord]
+    requests: list[tuple[CommandRecord, str]]
+    """Open commands with the names of the patients they are about."""
+    exceptions: list[ExceptionCount]
 
     def records(self) -> list[str]:
-        """Ids of what the sheet names."""
+        """Return the ids of the records on the sheet."""
         orders = {str(order.pk): None for one in self.exceptions for order in one.oldest}
-        return list(dict.fromkeys([*(one.row.subject_id for one in self.held), *orders]))
+        return list(dict.fromkeys([*(one.row.subject_id for one in self.assigned), *orders]))
 
     def patients(self) -> set[UUID | None]:
         return {
-            *(one.about.patient for one in self.did if one.name),
+            *(one.about.patient for one in self.entries if one.name),
             *(row.user_id for row, _ in self.criticals),
-            *(one.row.patient_id for one in self.held),
-            *(about_request(row).patient for row, _ in self.asked),
+            *(one.row.patient_id for one in self.assigned),
+            *(request_subject(row).patient for row, _ in self.requests),
             *(order.user_id for one in self.exceptions for order in one.oldest),
         }
 
 
-def sheet(
+def handover_sheet(
     user: User,
     begin: datetime,
     end: datetime,
@@ -176,105 +178,112 @@ def sheet(
     all_staff: bool,
     results: bool,
     exceptions: bool,
-) -> Sheet:
-    """A fixed number of queries. `results`, `exceptions`: whether the reader sees them."""
+) -> HandoverSheet:
+    """Return the sheet of a period; a fixed number of queries.
+
+    `results`, `exceptions`: whether the reader may see them.
+    """
     entries = AuditEntry.objects.filter(action="change", at__gte=begin, at__lt=end)
-    held, asked = Assignment.objects.order_by("at"), CommandRecord.objects.open()
+    assigned, commands = Assignment.objects.order_by("at"), CommandRecord.objects.open()
     if not all_staff:
         entries = entries.filter(actor=user)
-        held, asked = held.filter(user=user), asked.filter(requested_by=user)
-    entries = entries.select_related("actor").only(*_OF_ENTRY)
-    found = list(entries.order_by("-at", "-pk")[: ENTRIES + 1])
-    did = _did(found[:ENTRIES], results)
-    requests = list(asked.only(*_OF_REQUEST).order_by("requested_at")[:OPEN])
-    criticals = list(open_criticals()[:OPEN]) if results else []
-    names = names_of({*(one.about for one in did[:LINES]), *map(about_request, requests)})
-    orders = by_key(Order, [row.pk for row in criticals], _OF_ORDER)
-    return Sheet(
-        _counted(found[:ENTRIES]),
-        [replace(one, name=names[one.about]) for one in did[:LINES]],
-        max(len(did) - LINES, 0),
-        len(found) > ENTRIES,
+        assigned, commands = assigned.filter(user=user), commands.filter(requested_by=user)
+    entries = entries.select_related("actor").only(*_ENTRY_COLUMNS)
+    found = list(entries.order_by("-at", "-pk")[: MAX_READ_ENTRIES + 1])
+    done = _sheet_entries(found[:MAX_READ_ENTRIES], results)
+    requests = list(commands.only(*_REQUEST_COLUMNS).order_by("requested_at")[:MAX_OPEN_ITEMS])
+    criticals = list(open_criticals()[:MAX_OPEN_ITEMS]) if results else []
+    names = subject_names(
+        {*(one.about for one in done[:MAX_SHOWN_ENTRIES]), *map(request_subject, requests)}
+    )
+    orders = by_key(Order, [row.pk for row in criticals], _ORDER_COLUMNS)
+    return HandoverSheet(
+        _count_texts(found[:MAX_READ_ENTRIES]),
+        [replace(one, name=names[one.about]) for one in done[:MAX_SHOWN_ENTRIES]],
+        max(len(done) - MAX_SHOWN_ENTRIES, 0),
+        len(found) > MAX_READ_ENTRIES,
         [(row, orders.get(row.pk)) for row in criticals],
-        my_work.described(held, OPEN, results=results),
-        [(row, names[about_request(row)]) for row in requests],
-        waiting(user, timezone.now(), all_staff=all_staff) if exceptions else [],
+        my_work.describe_assignments(assigned, MAX_OPEN_ITEMS, results=results),
+        [(row, names[request_subject(row)]) for row in requests],
+        exception_counts(user, timezone.now(), all_staff=all_staff) if exceptions else [],
     )
 
 
-def about_request(row: CommandRecord) -> About:
-    """A person who is being registered is no patient yet: their name was typed."""
+def request_subject(row: CommandRecord) -> EntrySubject:
+    """Return the person a command is about. A person being registered has only a typed name."""
     if row.kind != CreateUser.kind:
-        return About(row.patient_id, _order_of(row))
+        return EntrySubject(row.patient_id, _order_id(row))
     info = row.payload.get("info") or {}
     typed = f"{info.get('first_name', '')} {info.get('last_name', '')}".strip()
-    return About(uuid_in(row.remote_id), typed=typed)
+    return EntrySubject(uuid_in(row.remote_id), typed=typed)
 
 
-def names_of(found: Collection[About]) -> dict[About, str]:
-    """As the service knows them; else as on their order, or as they were typed: two queries."""
-    names = lookup.names_of({(one.patient, one.order) for one in found})
+def subject_names(found: Collection[EntrySubject]) -> dict[EntrySubject, str]:
+    """Return names from demographics, else from the order, else as typed: two queries."""
+    names = lookup.names_by_subject({(one.patient, one.order) for one in found})
     return {one: names[one.patient, one.order] or one.typed for one in found}
 
 
-def _order_of(row: CommandRecord | Note | Contact) -> UUID | None:
+def _order_id(row: CommandRecord | Note | Contact) -> UUID | None:
     return uuid_in(row.subject_id) if row.subject_type in ("order", "result") else None
 
 
-def _kind(entry: AuditEntry) -> str:
-    """A request has the kind of its command, with a dot: `order.create`."""
+def _entry_kind(entry: AuditEntry) -> str:
+    """Return the kind of an entry. Commands have kinds with a dot, such as `order.create`."""
     return "request" if "." in entry.object_type.partition(" ")[0] else entry.object_type
 
 
-def _counted(entries: Sequence[AuditEntry]) -> list[str]:
-    """`32 results signed`, the most frequent first."""
+def _count_texts(entries: Sequence[AuditEntry]) -> list[str]:
+    """Return counts such as "32 results signed", the most frequent first."""
     numbers: Counter[str] = Counter()
     for entry in entries:
-        kind = _kind(entry)
-        numbers[kind] += len(entry.object_ids) if kind in OF_MANY else 1
-    return [f"{number:,} {_words(kind)[number != 1]}" for kind, number in numbers.most_common()]
+        kind = _entry_kind(entry)
+        numbers[kind] += len(entry.object_ids) if kind in MULTI_RECORD_KINDS else 1
+    return [
+        f"{number:,} {_entry_label(kind)[number != 1]}" for kind, number in numbers.most_common()
+    ]
 
 
-def _words(kind: str) -> tuple[str, str]:
-    """One and many of a kind; `bulk …` and `fetch …` name what they are about behind it."""
-    known = WORDS.get(kind) or WORDS.get(kind.partition(" ")[0])
+def _entry_label(kind: str) -> tuple[str, str]:
+    """Return singular and plural of a kind. The subject follows in `bulk …` and `fetch …`."""
+    known = ENTRY_LABELS.get(kind) or ENTRY_LABELS.get(kind.partition(" ")[0])
     return known or (f"change: {kind}", f"changes: {kind}")
 
 
-def _did(entries: Sequence[AuditEntry], results: bool) -> list[Did]:
-    """Requests, calls and notes with their words, oldest first; the rest is only counted."""
-    requests = _named(entries, "request", CommandRecord, UUID)
-    notes = _named(entries, "note", Note, int)
-    contacts = _named(entries, "contact", Contact, int)
+def _sheet_entries(entries: Sequence[AuditEntry], results: bool) -> list[HandoverEntry]:
+    """Return commands, calls and notes as entries, oldest first. Other kinds are only counted."""
+    requests = _rows_by_entry_id(entries, "request", CommandRecord, UUID)
+    notes = _rows_by_entry_id(entries, "note", Note, int)
+    contacts = _rows_by_entry_id(entries, "contact", Contact, int)
     found = []
     for entry in reversed(entries):
-        kind = _kind(entry)
+        kind = _entry_kind(entry)
         patient = entry.patient_ids[0] if entry.patient_ids else None
         by = staff_name(entry.actor) or "The back office"
         key = entry.object_ids[0] if entry.object_ids else ""
         if kind == "request" and (row := requests.get(key)):
             words = row.refusal or row.get_state_display()
-            found.append(Did(entry.at, by, row.title, words, about_request(row)))
+            found.append(HandoverEntry(entry.at, by, row.title, words, request_subject(row)))
         elif kind == "note" and (note := notes.get(key)):
             if note.subject_type in OF_RESULTS and not results:
                 continue
-            about = About(patient, _order_of(note))
-            found.append(Did(entry.at, by, "Note", note.text, about))
+            about = EntrySubject(patient, _order_id(note))
+            found.append(HandoverEntry(entry.at, by, "Note", note.text, about))
         elif kind == "contact" and (call := contacts.get(key)):
             what = call.get_outcome_display()
-            about = About(patient, _order_of(call))
+            about = EntrySubject(patient, _order_id(call))
             due = call.next_due_at
-            found.append(Did(entry.at, by, what, call.note, about, next_due_at=due))
+            found.append(HandoverEntry(entry.at, by, what, call.note, about, next_due_at=due))
     return found
 
 
-def _named(
+def _rows_by_entry_id(
     entries: Sequence[AuditEntry], kind: str, model: type[Model], read: Callable[[str], object]
 ) -> dict[str, Any]:
-    """Rows that entries of a kind are about, by what the entries call them."""
+    """Return the rows that entries of a kind are about, by the id in the entries."""
     keys = {}
     for entry in entries:
-        if entry.object_ids and _kind(entry) == kind:
+        if entry.object_ids and _entry_kind(entry) == kind:
             with contextlib.suppress(ValueError):  # something else of that name
                 keys[entry.object_ids[0]] = read(entry.object_ids[0])
     rows = by_key(model, keys.values())

@@ -1,5 +1,8 @@
-"""Counts and happenings, written by triggers in the transaction that changes an order (migration
-0008), and how far each member of staff has looked."""
+"""Order counts, activity, and what each user has seen of it.
+
+Counts and activity are written by triggers, in the transaction that changes an order
+(migration 0008).
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from backoffice.models import Read, User
 class OrderCount(Read):
     """By how much the number of orders in a state changed. The sum over a state is its count.
 
-    Rows are only added, so no writer waits for another; `counting.fold` adds them up, and
-    `counting.mend` proves them against the orders.
+    Rows are only added, so no writer waits for another. `counts.fold` merges them, and
+    `counts.repair` checks them against the orders.
     """
 
     bucket = models.TextField()
@@ -30,11 +33,11 @@ class OrderCount(Read):
 
 
 class Happening(Read):
-    """Something staff want to hear about: an order's step, its going to another patient, a visit, a
-    result, a critical one.
+    """An activity that staff want to know of: an order's step or move, a visit, a result, a
+    critical result.
 
-    `transaction` is what wrote it. Numbers are given before rows are committed, so "all that is
-    new to me" is asked of the snapshot one has looked at, never of an id or a time.
+    `transaction` is the transaction that wrote it. Ids are assigned before rows are committed, so
+    "new to a user" is decided by the snapshot that the user has seen, never by an id or a time.
     """
 
     ORDER, MOVED, VISIT, RESULT, CRITICAL = "order", "moved", "visit", "result", "critical"
@@ -54,9 +57,9 @@ class Happening(Read):
     class Meta:
         db_table = "today_happening"
         indexes = [
-            # Reader: digest.since
+            # Reader: digest._NEW_SINCE_SNAPSHOT
             models.Index(fields=["transaction"], name="happening_since"),
-            # Readers: a first look, the hand-over, forget_old
+            # Readers: a user's first digest, the hand-over, counts.delete_old_activity
             BrinIndex(fields=["at"], autosummarize=True, name="happening_by_time"),
         ]
 
@@ -65,7 +68,7 @@ class Happening(Read):
 
 
 class Look(models.Model):
-    """How far a member of staff has looked: all that was committed in `snapshot` is known."""
+    """How far a user has seen the activity: everything committed in `snapshot`."""
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="+")
     snapshot = models.TextField(help_text="A pg_snapshot")
@@ -79,7 +82,7 @@ class Look(models.Model):
 
 
 class Seen(Read):
-    """The same about one patient (or one order without a patient), ahead of the whole look."""
+    """What a user has seen of one patient (or order without one) beyond their `Look`."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+", db_index=False)
     about = models.UUIDField()

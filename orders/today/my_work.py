@@ -1,4 +1,4 @@
-"""What is mine: records I took, drafts I have not placed, requests of mine that are under way."""
+"""The work of one user: assigned records, order drafts, and open requests."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from orders.models import Order, OrderDraft
 from orders.models.order_queryset import LIST_COLUMNS
 from patients.models import Patient
 
-MOST: Final = 30
+MAX_ROWS: Final = 30
 
-Said = TypeVar("Said", Note, Contact)
+NoteOrContact = TypeVar("NoteOrContact", Note, Contact)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A record somebody works on, with what is known of it."""
+class AssignedRecord:
+    """An assigned record, with its order, patient and last note or call."""
 
     row: Assignment
-    word: str
+    label: str
     url: str
     order: Order | None
     person: Patient | None
     due_at: datetime | None
-    """When to call again, as the last call said."""
-    last: Note | Contact | None
+    """When to call again, according to the last call."""
+    last_message: Note | Contact | None
 
     @property
     def born(self) -> date | None:
@@ -44,43 +44,51 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DraftWithPatient:
     row: OrderDraft
     person: Patient | None
 
 
-def held_by(user: User) -> list[Held]:
-    """Due next first, then what was taken first; one more than is shown tells that there are more.
-    Five queries."""
-    return described(Assignment.objects.filter(user=user).order_by("at"), MOST + 1)
+def assigned_records(user: User) -> list[AssignedRecord]:
+    """Return the user's assigned records: due ones first, then the oldest. Five queries.
+
+    One more than is shown, so that the page knows that there are more.
+    """
+    return describe_assignments(Assignment.objects.filter(user=user).order_by("at"), MAX_ROWS + 1)
 
 
-def described(rows: QuerySet[Assignment], most: int = MOST, *, results: bool = False) -> list[Held]:
-    """At most so many of these assignments with their records, last notes and due times; what was
-    said of results only where `results` may be seen."""
+def describe_assignments(
+    rows: QuerySet[Assignment], most: int = MAX_ROWS, *, results: bool = False
+) -> list[AssignedRecord]:
+    """Return at most `most` of these assignments with their records, last notes and due times.
+
+    Notes and calls about results are included only if `results` is true.
+    """
     found = list(rows.select_related("user")[:most])
     if not found:
         return []
     keys = [UUID(row.subject_id) for row in found if row.subject_type in ("order", "result")]
     orders = by_key(Order, keys, LIST_COLUMNS)
-    people = people_of(row.patient_id for row in found)
+    people = named_patients(row.patient_id for row in found)
     contacts = {
         (one.subject_type, one.subject_id): one
-        for one in _latest(Contact.objects.select_related("by"), found)
+        for one in _newest_per_record(Contact.objects.select_related("by"), found)
     }
     notes = {
         (one.subject_type, one.subject_id): one
-        for one in _latest(Note.objects.select_related("author"), found)
+        for one in _newest_per_record(Note.objects.select_related("author"), found)
     }
     held = []
     for row in found:
         key = (row.subject_type, row.subject_id)
         contact, note = contacts.get(key), notes.get(key)
-        last = max((one for one in (contact, note) if one), key=lambda one: one.at, default=None)
+        last_message = max(
+            (one for one in (contact, note) if one), key=lambda one: one.at, default=None
+        )
         if row.subject_type in OF_RESULTS and not results:
-            last = None
+            last_message = None
         held.append(
-            Held(
+            AssignedRecord(
                 row,
                 word_for(row.subject_type),
                 url_of(row.subject_type, row.subject_id),
@@ -89,38 +97,42 @@ def described(rows: QuerySet[Assignment], most: int = MOST, *, results: bool = F
                 else None,
                 people.get(row.patient_id) if row.patient_id else None,
                 contact.next_due_at if contact else None,
-                last,
+                last_message,
             )
         )
     return sorted(held, key=lambda one: (one.due_at is None, one.due_at or one.row.at))
 
 
-def _latest(said: QuerySet[Said], rows: Iterable[Assignment]) -> QuerySet[Said]:
-    """The newest about each record."""
+def _newest_per_record(
+    messages: QuerySet[NoteOrContact], rows: Iterable[Assignment]
+) -> QuerySet[NoteOrContact]:
+    """Return the newest note or call about each record."""
     keys = [(row.subject_type, row.subject_id) for row in rows]
     ids = {key for _, key in keys}
     return (
-        said.filter(subject_type__in={kind for kind, _ in keys}, subject_id__in=ids)
+        messages.filter(subject_type__in={kind for kind, _ in keys}, subject_id__in=ids)
         .order_by("subject_type", "subject_id", "-at")
         .distinct("subject_type", "subject_id")
     )
 
 
-def drafts_of(user: User) -> list[Draft]:
-    """Orders that are written and not placed, the latest first."""
-    found = list(OrderDraft.objects.filter(user=user).defer("typed").order_by("-saved_at")[:MOST])
-    people = people_of(row.patient_id for row in found)
-    return [Draft(row, people.get(row.patient_id)) for row in found]
+def order_drafts(user: User) -> list[DraftWithPatient]:
+    """Return the user's drafts of orders, the latest first."""
+    found = list(
+        OrderDraft.objects.filter(user=user).defer("typed").order_by("-saved_at")[:MAX_ROWS]
+    )
+    people = named_patients(row.patient_id for row in found)
+    return [DraftWithPatient(row, people.get(row.patient_id)) for row in found]
 
 
-def requests_of(user: User) -> list[CommandRecord]:
-    """What I asked of the service and is not settled yet, the latest first."""
+def open_requests(user: User) -> list[CommandRecord]:
+    """Return the user's commands that are not settled yet, the latest first."""
     rows = CommandRecord.objects.open().filter(requested_by=user)
-    return list(rows.order_by("-requested_at")[:MOST])
+    return list(rows.order_by("-requested_at")[:MAX_ROWS])
 
 
-def people_of(patients: Iterable[UUID | None]) -> dict[UUID, Patient]:
-    """Those whose names are known."""
+def named_patients(patients: Iterable[UUID | None]) -> dict[UUID, Patient]:
+    """Return the patients that have a name."""
     wanted = {key for key in patients if key}
     people = by_key(Patient, wanted, ("first_name", "last_name", "dob"))
     return {key: person for key, person in people.items() if person.full_name}

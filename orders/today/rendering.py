@@ -1,5 +1,5 @@
-"""News of patients and critical results as HTML, in Python and not in templates: there are dozens
-of them."""
+"""Render the digest and critical results, in Python and not in templates: there are dozens of
+them."""
 
 from __future__ import annotations
 
@@ -20,55 +20,55 @@ from backoffice.templatetags.ui import day, initials, order_badge, since, when
 from orders.models import Order, Review
 from orders.templatetags.visits import visit_moment
 from orders.today.digest import (
-    CAME_AND_WENT,
     NEW_PROBLEM,
-    NO_LONGER,
+    OPENED_AND_SOLVED,
+    SOLVED,
     VISIT,
     VISIT_MOVED,
-    Group,
-    Line,
-    OrderNews,
+    DigestLine,
+    OrderActivity,
+    PatientActivity,
 )
 from orders.visit_zones import VisitZone
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """What is the same for all of a page."""
+class DigestContext:
+    """What is the same for all groups of a page."""
 
     user: Any
     snapshot: str
     by_name: bool
     may_take: bool
     token: str
-    """Against forged forms."""
+    """The CSRF token."""
 
 
-def draw(groups: list[Group], sight: Sight) -> SafeString:
-    return SafeString("\n".join(_group(group, sight) for group in groups))
+def render_digest(groups: list[PatientActivity], context: DigestContext) -> SafeString:
+    return SafeString("\n".join(_group(group, context) for group in groups))
 
 
-def _group(group: Group, sight: Sight) -> str:
+def _group(group: PatientActivity, context: DigestContext) -> str:
     key, seen = f"news-{group.about}", reverse("today:seen")
     flag = ' data-flag="critical"' if group.rank == 0 else ""
     born = ""
-    if sight.by_name and group.order and group.order.patient_dob:
+    if context.by_name and group.order and group.order.patient_dob:
         born = f'<span class="muted">{day(group.order.patient_dob)}</span>'
     return (
         f'<li class="news-of" id="{key}"{flag}>\n  <header>\n'
-        f"    <h3>{_who(group, sight)}</h3>\n    {born}\n"
+        f"    <h3>{_who(group, context)}</h3>\n    {born}\n"
         f'    <form method="post" action="{seen}" hx-post="{seen}" hx-target="#{key}"'
-        f' hx-swap="outerHTML">{_token(sight)}{_hidden("about", group.about)}'
-        f"{_hidden('snapshot', sight.snapshot)}"
+        f' hx-swap="outerHTML">{_token(context)}{_hidden("about", group.about)}'
+        f"{_hidden('snapshot', context.snapshot)}"
         '<button class="btn small quiet" type="submit" data-key="v"'
         f' data-key-words="Seen: this patient’s news">{icon_svg("check")}Seen</button></form>\n'
-        f"  </header>\n  {''.join(_news(news, sight) for news in group.orders)}\n</li>"
+        f"  </header>\n  {''.join(_order_activity(news, context) for news in group.orders)}\n</li>"
     )
 
 
-def _who(group: Group, sight: Sight) -> str:
+def _who(group: PatientActivity, context: DigestContext) -> str:
     order = group.order
-    if not sight.by_name:
+    if not context.by_name:
         return conditional_escape(initials(order.patient_name if order else ""))
     if not group.patient_id:
         return "Kit without patient"
@@ -79,9 +79,9 @@ def _who(group: Group, sight: Sight) -> str:
     return f'<a href="{record_url("patients:detail", group.patient_id)}">{name}</a>'
 
 
-def _news(news: OrderNews, sight: Sight) -> str:
+def _order_activity(news: OrderActivity, context: DigestContext) -> str:
     order, status = news.order, ""
-    if order and not news.is_told:
+    if order and not news.shows_status:
         status = f" {order_badge(order.low_level_status, order.method, order.bucket, True)}"
     test = escape((order and order.lab_test_name) or "Order")
     lines = "".join(
@@ -93,11 +93,11 @@ def _news(news: OrderNews, sight: Sight) -> str:
     return (
         f'<article>\n    <p class="what"><a href="{record_url("orders:detail", news.order_id)}">'
         f'{test}</a>{status}</p>\n    <ul class="lines">{lines}\n    </ul>\n'
-        f"    {_holder(news, sight)}\n  </article>"
+        f"    {_holder(news, context)}\n  </article>"
     )
 
 
-def _line(line: Line, zone: VisitZone | None) -> str:
+def _line(line: DigestLine, zone: VisitZone | None) -> str:
     label, words = escape(line.term.label), escape(line.words)
     if line.words == VISIT_MOVED:
         before, after = visit_moment(line.start_before, zone), visit_moment(line.start_after, zone)
@@ -105,9 +105,9 @@ def _line(line: Line, zone: VisitZone | None) -> str:
     if line.words == VISIT:
         start = f", {visit_moment(line.start_after, zone)}" if line.start_after else ""
         return f"<strong>Visit: {label.lower()}</strong>{start}"
-    if line.words == NO_LONGER:
+    if line.words == SOLVED:
         return f"<strong>Solved:</strong> {label}"
-    if line.words == CAME_AND_WENT:
+    if line.words == OPENED_AND_SOLVED:
         return f"<strong>Came up and solved:</strong> {label}"
     if line.words == NEW_PROBLEM:
         return f"<strong>{label}</strong>"
@@ -116,20 +116,20 @@ def _line(line: Line, zone: VisitZone | None) -> str:
     return f"<strong>{label}</strong>{f', {words}' if words else ''}"
 
 
-def _holder(news: OrderNews, sight: Sight) -> str:
-    """Who works on an order. The form is that of `team`."""
+def _holder(news: OrderActivity, context: DigestContext) -> str:
+    """Render the assignee of an order. The form is that of `team`."""
     key, take = f"assigned-order-{news.order_id}", reverse("team:take")
     if news.holder:
         who = f"{escape(staff_name(news.holder.user))} is on this"
-        if news.holder.user_id == sight.user.pk:
+        if news.holder.user_id == context.user.pk:
             who = "Yours"
         shown = f'<span class="muted">{icon_svg("user")}{who}</span>'
-    elif sight.may_take:
+    elif context.may_take:
         patient = news.order.user_id if news.order else None
         about = Subject("order", str(news.order_id), patient).signed()
         shown = (
             f'<form method="post" action="{take}" hx-post="{take}" hx-target="#{key}"'
-            f' hx-swap="outerHTML">{_token(sight)}{_hidden("about", about)}'
+            f' hx-swap="outerHTML">{_token(context)}{_hidden("about", about)}'
             f"{_hidden('next', reverse('today:page'))}"
             '<button class="btn small" type="submit" data-once data-take data-key="a">Take'
             "</button></form>"
@@ -139,8 +139,8 @@ def _holder(news: OrderNews, sight: Sight) -> str:
     return f'<div class="assigned" id="{key}">{shown}</div>'
 
 
-def criticals(rows: Iterable[tuple[Review, Order | None]]) -> SafeString:
-    """Open critical results on the sheet of a shift."""
+def render_criticals(rows: Iterable[tuple[Review, Order | None]]) -> SafeString:
+    """Render open critical results on the hand-over sheet."""
     return SafeString("".join(_critical(review, order) for review, order in rows))
 
 
@@ -163,8 +163,8 @@ def _critical(review: Review, order: Order | None) -> str:
     )
 
 
-def _token(sight: Sight) -> str:
-    return _hidden("csrfmiddlewaretoken", sight.token)
+def _token(context: DigestContext) -> str:
+    return _hidden("csrfmiddlewaretoken", context.token)
 
 
 def _hidden(name: str, value: object) -> str:

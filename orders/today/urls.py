@@ -1,4 +1,4 @@
-"""Addresses of Today."""
+"""URLs of Today."""
 
 from django.urls import path
 
@@ -10,6 +10,6 @@ urlpatterns = [
     path("", views.page, name="page"),
     path("counts/", views.counts, name="counts"),
     path("hand-over/", views.hand_over, name="hand-over"),
-    path("seen/", views.seen, name="seen"),
-    path("seen/all/", views.seen_all, name="seen-all"),
+    path("seen/", views.mark_seen, name="seen"),
+    path("seen/all/", views.mark_all_seen, name="seen-all"),
 ]

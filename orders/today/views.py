@@ -1,4 +1,4 @@
-"""Today: what is urgent, what is new, how much waits, what is mine."""
+"""The pages of Today: new activity, tiles, the user's work, today's visits, the hand-over sheet."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ from backoffice import audit
 from backoffice.core.access import may, requires
 from backoffice.models import User
 from backoffice.pages import live
-from orders.appointments.forms import visits_of
-from orders.appointments.rows import visits
+from orders.appointments.forms import tab_appointments
+from orders.appointments.rows import appointment_rows
 from orders.today import digest, my_work
-from orders.today.handover import Period, sheet
+from orders.today.handover import HandoverForm, handover_sheet
 from orders.today.tiles import tiles
 
-DRAWS = 8
-"""Visits of today on the page; the list has them all."""
+MAX_VISITS = 8
+"""Most visits of today on the page; the list has all of them."""
 
 
 @requires("orders.view")
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """Where a shift begins."""
+    """Show the start page of a shift."""
     user = _user(request)
     by_name = may(user, "patients.view")
-    told = digest.digest(user, sees_results=may(user, "results.view"))
+    news = digest.build_digest(user, sees_results=may(user, "results.view"))
     work, buckets = tiles(user)
-    draws = _draws(user) if may(user, "appointments.view") else []
-    taken = my_work.held_by(user)
-    held = taken[: my_work.MOST]
-    drafts = my_work.drafts_of(user) if may(user, "orders.create", "patients.view") else []
-    asked = my_work.requests_of(user) if may(user, "commands.view") else []
-    shown = [news for group in told.groups for news in group.orders]
+    draws = _visits_today(user) if may(user, "appointments.view") else []
+    taken = my_work.assigned_records(user)
+    held = taken[: my_work.MAX_ROWS]
+    drafts = my_work.order_drafts(user) if may(user, "orders.create", "patients.view") else []
+    asked = my_work.open_requests(user) if may(user, "commands.view") else []
+    shown = [news for group in news.groups for news in group.orders]
     audit.listed(
         request,
         "today",
         [*(news.order_id for news in shown), *(one.row.subject_id for one in held)],
         [
-            *(group.patient_id for group in told.groups),
+            *(group.patient_id for group in news.groups),
             *(one.row.patient_id for one in held),
             *(one.row.patient_id for one in drafts),
             *(one.appointment.user_id for one in draws),
         ],
     )
     context = {
-        "digest": told,
+        "digest": news,
         "snapshot": live.now_of(user),
         "work": work,
         "buckets": buckets,
@@ -71,22 +71,22 @@ def page(request: HttpRequest) -> HttpResponse:
 @requires("orders.view")
 @require_safe
 def counts(request: HttpRequest) -> HttpResponse:
-    """The tiles alone, for a page that stands open."""
+    """Show the tiles alone, for polling by an open page."""
     work, buckets = tiles(request.user)
     return render(request, "today/_tiles.html", {"work": work, "buckets": buckets, "polled": True})
 
 
 @requires("orders.view")
 @require_POST
-def seen(request: HttpRequest) -> HttpResponse:
-    """One patient's news is known, or, with `undo`, is to be told again."""
+def mark_seen(request: HttpRequest) -> HttpResponse:
+    """Mark the activity of one patient as seen or, with `undo`, as not seen."""
     user = _user(request)
     try:
         about = UUID(request.POST.get("about", ""))
         if request.POST.get("undo"):
-            digest.unsee(user, about)
+            digest.unmark_seen(user, about)
         else:
-            digest.see(user, about, request.POST.get("snapshot", ""))
+            digest.mark_seen(user, about, request.POST.get("snapshot", ""))
     except ValueError as error:
         raise BadRequest("The form does not say what was seen. Load the page again.") from error
     if request.headers.get("HX-Request") != "true" or request.POST.get("undo"):
@@ -96,10 +96,10 @@ def seen(request: HttpRequest) -> HttpResponse:
 
 @requires("orders.view")
 @require_POST
-def seen_all(request: HttpRequest) -> HttpResponse:
-    """All that was new when the page was made is known."""
+def mark_all_seen(request: HttpRequest) -> HttpResponse:
+    """Mark everything on the page as seen."""
     try:
-        digest.see_all(_user(request), request.POST.get("snapshot", ""))
+        digest.mark_all_seen(_user(request), request.POST.get("snapshot", ""))
     except ValueError as error:
         raise BadRequest("The form does not say what was seen. Load the page again.") from error
     return redirect("today:page")
@@ -108,13 +108,13 @@ def seen_all(request: HttpRequest) -> HttpResponse:
 @requires("orders.view", "patients.view")
 @require_safe
 def hand_over(request: HttpRequest) -> HttpResponse:
-    """What one shift leaves to the next, on a sheet to print."""
+    """Show the hand-over sheet of a shift, for printing."""
     user = _user(request)
-    form = Period(request.GET, timezone.now())
+    form = HandoverForm(request.GET, timezone.now())
     if not form.is_valid():
         return render(request, "today/hand_over.html", {"form": form}, status=400)
     given = form.cleaned_data
-    found = sheet(
+    found = handover_sheet(
         user,
         given["begin"],
         given["end"],
@@ -132,11 +132,11 @@ def hand_over(request: HttpRequest) -> HttpResponse:
     return render(request, "today/hand_over.html", {"form": form, "sheet": found, **given})
 
 
-def _draws(user: User) -> list[Any]:
-    rows = visits_of("today", timezone.now(), by_name=may(user, "patients.view"))
-    # What is still to come matters in the afternoon, too.
+def _visits_today(user: User) -> list[Any]:
+    rows = tab_appointments("today", timezone.now(), by_name=may(user, "patients.view"))
+    # Completed visits last, so that later visits are shown in the afternoon, too.
     done = ExpressionWrapper(Q(status="completed"), BooleanField())
-    return visits(rows.order_by(done, "start_at", "id")[:DRAWS])
+    return appointment_rows(rows.order_by(done, "start_at", "id")[:MAX_VISITS])
 
 
 def _user(request: HttpRequest) -> User:

@@ -1,1 +1,1 @@
-"""How long orders usually rest in a step, learned from their history, and what is over it."""
+"""How long orders usually stay in a step, learned from their history, and which are overdue."""

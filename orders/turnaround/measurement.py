@@ -1,8 +1,8 @@
-"""Usual times are measured from our own events, and open orders are told when they change.
+"""Measure usual times from our own events, and update `quiet_at` of open orders.
 
-Bounded: whatever the mirror holds, one measure reads the events of the `ORDERS` orders that
-changed last. Telling walks the open orders by their index, a batch at a time, and writes only where
-a moment is another one: usual times are rounded, so most measures write nothing.
+Bounded: whatever the mirror holds, one measurement reads the events of the `MAX_ORDERS` orders
+that changed last. The update reads the open orders along their index, in batches, and writes only
+rows that differ. Usual times are rounded, so most measurements write nothing.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from backoffice.core import vocabulary
 from orders.models import Order, UsualTime
 from orders.turnaround import limits
 
-ORDERS: Final = 20_000
-EVERY: Final = timedelta(hours=1)
-BATCH: Final = 5_000
+MAX_ORDERS: Final = 20_000
+INTERVAL: Final = timedelta(hours=1)
+BATCH_SIZE: Final = 5_000
 _LOCK: Final = 5_280_117
-"""Of this work among PostgreSQL's advisory locks: one process measures at a time."""
+"""Advisory lock of PostgreSQL: one process measures at a time."""
 
-_MEASURE = """
+_MEASURE_SQL = """
 WITH recent AS MATERIALIZED (
     SELECT id, method, coalesce(lab_slug, '') AS lab_slug
     FROM orders_order WHERE missing_since IS NULL
     ORDER BY updated_at DESC, id DESC LIMIT %s
 ), rested AS (
-    -- Order by order: a join would be tempted to read every event there is.
+    -- One order at a time: the planner could run a plain join over every event there is.
     SELECT step.low_level_status, recent.method, recent.lab_slug, step.seconds
     FROM recent CROSS JOIN LATERAL (
         SELECT low_level_status, extract(epoch FROM
@@ -45,21 +45,21 @@ SELECT low_level_status, method, lab_slug, count(*),
 FROM rested WHERE seconds IS NOT NULL
 GROUP BY low_level_status, method, lab_slug
 """
-# A lock is never waited for: whoever holds one writes the order, and its own moment with it.
-_TELL = """
-WITH told (id, quiet_at, event_id) AS (
+# Locked rows are skipped: the lock holder writes the order and its `quiet_at`.
+_UPDATE_SQL = """
+WITH given (id, quiet_at, event_id) AS (
     SELECT * FROM unnest(%s::uuid[], %s::timestamptz[], %s::bigint[])
 ), mine AS (
-    SELECT orders_order.id, told.quiet_at FROM orders_order JOIN told USING (id)
-    WHERE orders_order.last_event_id = told.event_id
+    SELECT orders_order.id, given.quiet_at FROM orders_order JOIN given USING (id)
+    WHERE orders_order.last_event_id = given.event_id
     FOR NO KEY UPDATE OF orders_order SKIP LOCKED
 )
 UPDATE orders_order SET quiet_at = mine.quiet_at FROM mine WHERE orders_order.id = mine.id
 """
-_AFTER_VISITS = """
-WITH told (id, quiet_at) AS (SELECT * FROM unnest(%s::uuid[], %s::timestamptz[])), mine AS (
-    SELECT orders_order.id, told.quiet_at FROM orders_order JOIN told USING (id)
-    WHERE low_level_status = %s AND orders_order.quiet_at IS DISTINCT FROM told.quiet_at
+_UPDATE_BOOKED_SQL = """
+WITH given (id, quiet_at) AS (SELECT * FROM unnest(%s::uuid[], %s::timestamptz[])), mine AS (
+    SELECT orders_order.id, given.quiet_at FROM orders_order JOIN given USING (id)
+    WHERE low_level_status = %s AND orders_order.quiet_at IS DISTINCT FROM given.quiet_at
     FOR NO KEY UPDATE OF orders_order SKIP LOCKED
 )
 UPDATE orders_order SET quiet_at = mine.quiet_at FROM mine WHERE orders_order.id = mine.id
@@ -67,23 +67,26 @@ UPDATE orders_order SET quiet_at = mine.quiet_at FROM mine WHERE orders_order.id
 
 
 def measure_when_due(now: datetime | None = None) -> int | None:
-    """Measure and tell where the last measure is an hour old; how many orders were told."""
+    """Measure and update orders if the last measurement is an hour old.
+
+    Returns how many orders were updated; None where nothing was measured.
+    """
     now = now or datetime.now(UTC)
-    if UsualTime.objects.filter(measured_at__gt=now - EVERY).exists():
+    if UsualTime.objects.filter(measured_at__gt=now - INTERVAL).exists():
         return None
     if not measure(now):
         return None
-    return tell()
+    return update_open_orders()
 
 
 def measure(now: datetime) -> bool:
-    """All usual times anew; False where another process is at it."""
+    """Measure all usual times again; return False if another process is measuring."""
     vocabulary.given.refresh()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
         if not cursor.fetchone()[0]:
             return False
-        cursor.execute(_MEASURE, [ORDERS])
+        cursor.execute(_MEASURE_SQL, [MAX_ORDERS])
         found = [
             UsualTime(
                 low_level_status=status,
@@ -98,45 +101,51 @@ def measure(now: datetime) -> bool:
         ]
         UsualTime.objects.all().delete()
         UsualTime.objects.bulk_create(found, batch_size=1_000)
-    limits.believe(found)
+    limits.use_measurements(found)
     return True
 
 
-def tell() -> int:
-    """Every order that is on its way, or needs a person, holds the moment it is over its usual
-    time. Returns how many held another one."""
-    return sum(tell_in(status) for status in _moving())
+def update_open_orders() -> int:
+    """Set `quiet_at` of every order that is under way or needs action.
+
+    Returns how many orders changed.
+    """
+    return sum(update_orders_in_status(status) for status in _unfinished_statuses())
 
 
-def tell_in(status: str) -> int:
-    """The same for the orders in one status."""
-    told = 0
-    after: tuple[datetime, UUID] | None = None
-    while rows := _page(status, after):
-        told += _correct(status, rows)
-        after = rows[-1][1], rows[-1][0]
-    return told
+def update_orders_in_status(status: str) -> int:
+    """Set `quiet_at` of the orders in one status; return how many changed."""
+    updated = 0
+    last_seen: tuple[datetime, UUID] | None = None
+    while rows := _order_batch(status, last_seen):
+        updated += _correct_orders(status, rows)
+        last_seen = rows[-1][1], rows[-1][0]
+    return updated
 
 
-def after_visits(starts: dict[UUID, datetime | None]) -> None:
-    """Orders with a booked visit are over a while after its start."""
+def update_booked_orders(starts: dict[UUID, datetime | None]) -> None:
+    """Set `quiet_at` of orders with a booked visit: a while after its start.
+
+    `starts`: start of the visit by order.
+    """
     if starts:
         ids = sorted(starts, key=lambda key: key.int)
-        moments = [limits.after_visit(starts[key]) for key in ids]
+        moments = [limits.booked_quiet_at(starts[key]) for key in ids]
         with connection.cursor() as cursor:
-            cursor.execute(_AFTER_VISITS, [mirror.uuid_array(ids), moments, limits.BOOKED])
+            cursor.execute(_UPDATE_BOOKED_SQL, [mirror.uuid_array(ids), moments, limits.BOOKED])
 
 
-def _moving() -> list[str]:
-    """Statuses that orders hold now, without those that rest for good."""
+def _unfinished_statuses() -> list[str]:
+    """Return the statuses that orders have now, without the final ones."""
     statuses: list[str] = []
     with connection.cursor() as cursor:
-        # Each value by one step down the index `order_by_status`.
+        # One index lookup per distinct value, by the index `order_by_status`.
         cursor.execute(
-            "WITH RECURSIVE held AS (SELECT min(low_level_status) AS status FROM orders_order"
+            "WITH RECURSIVE present AS (SELECT min(low_level_status) AS status FROM orders_order"
             " UNION ALL SELECT (SELECT min(low_level_status) FROM orders_order"
-            " WHERE low_level_status > held.status) FROM held WHERE held.status IS NOT NULL)"
-            " SELECT status FROM held WHERE status IS NOT NULL"
+            " WHERE low_level_status > present.status)"
+            " FROM present WHERE present.status IS NOT NULL)"
+            " SELECT status FROM present WHERE status IS NOT NULL"
         )
         statuses = [status for (status,) in cursor.fetchall()]
     resting = (vocabulary.RESULT_IN, vocabulary.CLOSED)
@@ -147,10 +156,10 @@ def _moving() -> list[str]:
     ]
 
 
-def _page(status: str, after: tuple[datetime, UUID] | None) -> list[tuple[Any, ...]]:
+def _order_batch(status: str, last_seen: tuple[datetime, UUID] | None) -> list[tuple[Any, ...]]:
     rows = Order.objects.filter(low_level_status=status)
-    if after is not None:
-        rows = rows.filter(TupleGreaterThan(("created_at", "pk"), after))
+    if last_seen is not None:
+        rows = rows.filter(TupleGreaterThan(("created_at", "pk"), last_seen))
     return list(
         rows.order_by("created_at", "pk").values_list(
             "pk",
@@ -162,13 +171,13 @@ def _page(status: str, after: tuple[datetime, UUID] | None) -> list[tuple[Any, .
             "last_event_at",
             "activate_by",
             "expected_result_by_date",
-        )[:BATCH]
+        )[:BATCH_SIZE]
     )
 
 
-def _correct(status: str, rows: Sequence[tuple[Any, ...]]) -> int:
+def _correct_orders(status: str, rows: Sequence[tuple[Any, ...]]) -> int:
     if status == limits.BOOKED:
-        return _correct_visits([row[0] for row in rows])
+        return _correct_booked_orders([row[0] for row in rows])
     wrong = []
     for key, _, held, event_id, method, lab, since, activate_by, expected in rows:
         right = limits.quiet_at(status, method, lab, since, activate_by, expected)
@@ -177,12 +186,12 @@ def _correct(status: str, rows: Sequence[tuple[Any, ...]]) -> int:
     if wrong:
         ids, moments, events = zip(*wrong, strict=True)
         with connection.cursor() as cursor:
-            cursor.execute(_TELL, [mirror.uuid_array(ids), list(moments), list(events)])
+            cursor.execute(_UPDATE_SQL, [mirror.uuid_array(ids), list(moments), list(events)])
             return int(cursor.rowcount)
     return 0
 
 
-def _correct_visits(ids: Sequence[UUID]) -> int:
+def _correct_booked_orders(ids: Sequence[UUID]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, (SELECT start_at FROM orders_appointment AS visit"
@@ -191,5 +200,5 @@ def _correct_visits(ids: Sequence[UUID]) -> int:
             " FROM orders_order WHERE id = ANY(%s::uuid[])",
             [mirror.uuid_array(ids)],
         )
-        after_visits(dict(cursor.fetchall()))
+        update_booked_orders(dict(cursor.fetchall()))
     return 0

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class UsualTime(Read):
-    """How long orders rested in a step before the next one, per method and lab.
+    """How long orders stayed in a step before the next one, per method and lab.
 
-    Of the orders that changed last (`measuring.ORDERS`). With fewer than `limits.ENOUGH` samples
-    it is only shown; the fixed default of the vocabulary holds.
+    Measured over the orders that changed last (`measurement.MAX_ORDERS`). With fewer than
+    `limits.MIN_SAMPLES` samples the value is only shown, and the default of the vocabulary applies.
     """
 
     low_level_status = models.TextField()
@@ -39,8 +39,8 @@ class UsualTime(Read):
         return f"{self.low_level_status} {self.method} {self.lab_slug}: {self.p90_seconds} s"
 
     @classmethod
-    def of(cls, order: Order) -> UsualTime | None:
-        """What is known of the step where this order is."""
+    def for_order(cls, order: Order) -> UsualTime | None:
+        """Return the usual time of the order's current step, or None."""
         step = [order.low_level_status, order.method, order.lab_slug or ""]
         found = where(cls, "low_level_status = %s AND method = %s AND lab_slug = %s", step)
         return next(iter(found), None)

@@ -16,7 +16,7 @@ from backoffice.core.prepared_queries import by_key, prepared, where
 from backoffice.core.vocabulary.interpretations import RANK
 from backoffice.models import AS_RECEIVED
 from labs.models import Lab
-from orders.activity import MILESTONES, TABS, happened_to
+from orders.activity import MILESTONES, TABS, order_activity
 from orders.documents.collection import DRAWN, is_canceled, known_times
 from orders.documents.kinds import WITH_RESULT, DocumentFacts
 from orders.documents.views.documents import document_lines
@@ -35,8 +35,8 @@ from orders.models import (
 )
 from orders.models.order_queryset import LIST_COLUMNS
 from orders.placing.requested_accounts import requested_account, transaction_rows
-from orders.progress import is_over, journey, turn_of
-from orders.results.identity import identity_of
+from orders.progress import is_finished, order_turn, progress_steps
+from orders.results.identity import current_identity
 from orders.views.changes import actions_of
 
 
@@ -71,7 +71,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     reviews = Review.objects.filter(pk=order.pk).select_related("signer")
     review = reviews.first() if result is not None else None
     signed = review is not None and review.signer is not None and not review.in_queue
-    turn = turn_of(order, events, now, UsualTime.of(order))
+    turn = order_turn(order, events, now, UsualTime.for_order(order))
 
     audit.viewed(
         request,
@@ -99,19 +99,19 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     )
     context = {
         "order": order,
-        "turn": replace(turn, handled=handled, signed=signed),
+        "turn": replace(turn, is_handled=handled, is_signed=signed),
         "place": place_of(order, standing),
         "exception": exception if may(request.user, "exceptions.work") else "",
         "handling": handling,
-        "nodes": journey(order, events, standing is not None and not standing.has_ended),
-        "over": is_over(order),
+        "nodes": progress_steps(order, events, standing is not None and not standing.has_ended),
+        "over": is_finished(order),
         "lab": next(iter(where(Lab, "slug = %s", [order.lab_slug], ("name",))), None),
-        "happened": happened_to(
+        "activity": order_activity(
             order,
             events,
             show,
             notes=may(request.user, "patients.view"),
-            by_people=may(request.user, "patients.view", "commands.view"),
+            sees_changes=may(request.user, "patients.view", "commands.view"),
             results=sees_results,
         ),
         "streams": [(key, label, key == show) for key, label in TABS.items()],
@@ -121,7 +121,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "requested": requested_account(order) if sees_labs else None,
         "result": result,
         "review": review,
-        "identity": identity_of(order.pk) if review and review.names_somebody_else else None,
+        "identity": current_identity(order.pk) if review and review.names_somebody_else else None,
         "markers": _ranked(markers),
         "missing": [marker for marker in markers if marker.is_missing],
         "shipment": order.said("details", "data", "shipment"),

@@ -121,14 +121,14 @@ def test_the_way_of_an_unknown_status(desk: Desk) -> None:
     assert reverse("orders:detail", args=[row.sample_key]) in page
 
     news = Happening.objects.count()
-    before = counts.counts().by_bucket()
+    before = counts.order_counts().by_bucket()
     assert decide(client, row, "at-lab", "Beamed up").status_code == 302
-    assert status_groups.follow() == 1
+    assert status_groups.apply_decisions() == 1
     assert badge(client, first) == "at-lab: Beamed up"
     assert str(first) in in_bucket(client, "at-lab") - in_bucket(client, "unknown")
-    after = counts.counts().by_bucket()
+    after = counts.order_counts().by_bucket()
     assert after["at-lab"] == before.get("at-lab", 0) + 1 and after.get("unknown", 0) == 0
-    assert exact() and counts.mend() == 0
+    assert exact() and counts.repair() == 0
     today = client.get(reverse("today:page")).content.decode()
     assert "Not understood" not in today
     assert Happening.objects.count() == news, "that we have a word for it is no news of the order"
@@ -150,10 +150,10 @@ def test_the_way_of_an_unknown_status(desk: Desk) -> None:
     assert Order.objects.get(pk=first).bucket == "at-lab" and exact()
 
     assert take_back(client, row).status_code == 302
-    status_groups.follow()
+    status_groups.apply_decisions()
     assert badge(client, first) == f"unknown: {NEW}"
     assert not Order.objects.filter(low_level_status=NEW).exclude(bucket="unknown").exists()
-    assert exact() and counts.mend() == 0
+    assert exact() and counts.repair() == 0
 
 
 # Deciding
@@ -236,7 +236,7 @@ def test_other_vocabularies_get_words_and_a_colour(client: Client, lab_admin: Us
     assert (term.label, term.family, term.glyph) == ("Hovering about", "plain", "")
     assert ("hovering", "Hovering about") in vocabulary.choices("appointment.status")
     assert vocabulary.term("appointment.event_status", "hovering").family == "unknown"
-    assert status_groups.follow() == 0
+    assert status_groups.apply_decisions() == 0
 
 
 def test_pages_ask_nothing_more_for_it(client: Client, lab_admin: User) -> None:
@@ -280,41 +280,43 @@ def decided(bucket: str, number: int = 1, **values: Any) -> UnknownValue:
 def test_only_orders_with_the_status_move_and_a_second_pass_writes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(status_groups, "BATCH", 3)
+    monkeypatch.setattr(status_groups, "BATCH_SIZE", 3)
     for n in range(8):
         stored(n)
     other = stored(100, "teleported")
     row = decided("on-the-way")
     Change.objects.all().delete()
-    assert status_groups.follow() == 8
+    assert status_groups.apply_decisions() == 8
     row.refresh_from_db()
     assert row.moved == 8 and row.spread_at is not None
     assert Order.objects.filter(bucket="on-the-way").count() == 8 and exact()
     assert Order.objects.get(pk=other.pk).bucket == "unknown"
     assert sum(one.rows for one in Change.objects.filter(topic="orders_order")) == 8
     told = Change.objects.count()
-    assert status_groups.follow() == 0, "it was looked after a moment ago"
-    later = timezone.now() + status_groups.EVERY
-    assert status_groups.follow(later) == 0 and Change.objects.count() == told
+    assert status_groups.apply_decisions() == 0, "it was looked after a moment ago"
+    later = timezone.now() + status_groups.RECHECK_INTERVAL
+    assert status_groups.apply_decisions(later) == 0 and Change.objects.count() == told
 
 
 def test_what_a_worker_stores_that_has_not_heard_of_it_is_brought_along() -> None:
     stored(1)
     row = decided("at-lab")
-    status_groups.follow()
+    status_groups.apply_decisions()
     late = stored(2)
-    assert status_groups.follow(timezone.now() + status_groups.EVERY) == 1
+    assert status_groups.apply_decisions(timezone.now() + status_groups.RECHECK_INTERVAL) == 1
     assert Order.objects.get(pk=late.pk).bucket == "at-lab"
-    assert status_groups.follow(timezone.now() + status_groups.AFTER) == 0
+    assert status_groups.apply_decisions(timezone.now() + status_groups.RECHECK_PERIOD) == 0
     row.refresh_from_db()
     stored(3)
-    assert status_groups.follow(timezone.now() + 2 * status_groups.AFTER) == 0, "long settled"
+    assert status_groups.apply_decisions(timezone.now() + 2 * status_groups.RECHECK_PERIOD) == 0, (
+        "long settled"
+    )
 
 
 def test_a_newer_decision_wins_over_a_pass_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     stored(1)
     decided("at-lab")
-    move = status_groups._move
+    move = status_groups._move_batch
 
     def and_meanwhile(*given_: Any) -> Any:
         found = move(*given_)
@@ -322,11 +324,11 @@ def test_a_newer_decision_wins_over_a_pass_under_way(monkeypatch: pytest.MonkeyP
             decided("closed", 2)
         return found
 
-    monkeypatch.setattr(status_groups, "_move", and_meanwhile)
-    status_groups.follow()
+    monkeypatch.setattr(status_groups, "_move_batch", and_meanwhile)
+    status_groups.apply_decisions()
     monkeypatch.undo()
     assert UnknownValue.objects.get().spread_at is None
-    assert status_groups.follow() == 1
+    assert status_groups.apply_decisions() == 1
     assert Order.objects.get().bucket == "closed" and exact()
 
 
@@ -338,23 +340,23 @@ def test_a_value_that_a_release_knows_by_now_moves_nothing() -> None:
         decided_at=timezone.now(),
     )  # fmt: skip
     given.read()
-    assert status_groups.follow() == 0
+    assert status_groups.apply_decisions() == 0
     assert vocabulary.term("order.low_level_status", "lost").label == "Lost"
 
 
 def test_needs_action_waits_in_the_exceptions_and_is_counted() -> None:
     row = stored(1)
     decided("needs-action")
-    status_groups.follow()
+    status_groups.apply_decisions()
     row.refresh_from_db()
     now = timezone.now()
     assert row.quiet_at == row.last_event_at, "at once"
     assert queue.group_of(row, now) == queue.OTHER
-    assert [one.pk for one in queue.page(queue.OTHER, now).rows] == [row.pk]
-    counts = queue.counts(now, staff("lab coordinator"))
+    assert [one.pk for one in queue.group_page(queue.OTHER, now).rows] == [row.pk]
+    counts = queue.group_counts(now, staff("lab coordinator"))
     assert (counts[queue.OTHER].value, counts[queue.UNKNOWN].value) == (1, 0)
     decided("closed", 2)
-    status_groups.follow()
+    status_groups.apply_decisions()
     row.refresh_from_db()
     assert row.quiet_at is None and queue.group_of(row, now) == ""
 
@@ -365,7 +367,7 @@ def test_the_group_is_answered_by_its_index() -> None:
         # Of an empty table every index is as good as another.
         cursor.execute("SET LOCAL enable_sort = off")
         sql, values = (
-            queue.orders_of(queue.OTHER, timezone.now())
+            queue.group_orders(queue.OTHER, timezone.now())
             .order_by("quiet_at")
             .query.sql_with_params()
         )

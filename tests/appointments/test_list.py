@@ -161,7 +161,7 @@ def test_the_clock_of_the_draw_comes_first(client: Client, clinician: User, now:
     page = answer.content.decode()
     assert "<strong>08:00</strong> MST" in page
     assert page.count("time zone assumed from the state") == 2
-    assert [row.two_clocks for row in answer.context["visits"]] == [True, False, True, True]
+    assert [row.has_two_clocks for row in answer.context["visits"]] == [True, False, True, True]
 
 
 def test_a_request_without_a_time_is_never_shown_as_booked(client: Client, clinician: User) -> None:
@@ -367,7 +367,7 @@ def test_other_views(client: Client, clinician: User, name: str) -> None:
         assert [each["count"].value for each in answer.context["columns"]][2] == 2
     else:
         sites = answer.context["sites"]
-        assert [(site.at_home, len(site.visits)) for site in sites] == [(False, 1), (True, 1)]
+        assert [(site.is_at_home, len(site.visits)) for site in sites] == [(False, 1), (True, 1)]
         assert "N12" in page and "9 Made Up Road" in page
     entry = AuditEntry.objects.get()
     assert entry.action == ("print" if name == "sheet" else "list")

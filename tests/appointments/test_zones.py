@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from backoffice.pages.lists.fields import MomentField
 from backoffice.templatetags.ages import spoken, zone_of
-from orders.appointments.display_times import clocks
+from orders.appointments.display_times import visit_clocks
 from orders.models import Appointment
 from orders.models.appointment import draw_day
 from orders.visit_zones import STATE_NAMES, Basis, visit_zone
@@ -130,9 +130,13 @@ def test_times_days_and_letters_are_those_of_the_wall() -> None:
     wrong: list[tuple[Any, ...]] = []
     for name, cases in asked().items():
         for moment, wall in cases:
-            shown = clocks(moment, visit_zone(name, None), here)
-            told = spoken(moment.astimezone(ZoneInfo(name)), shown.there)
-            if (shown.there.date(), shown.time, shown.zone) != (wall.day, wall.time, wall.letters):
+            shown = visit_clocks(moment, visit_zone(name, None), here)
+            told = spoken(moment.astimezone(ZoneInfo(name)), shown.draw_time)
+            if (shown.draw_time.date(), shown.time, shown.zone) != (
+                wall.day,
+                wall.time,
+                wall.letters,
+            ):
                 wrong.append((name, moment, shown, wall))
             if (
                 told != f"{wall.spoken} {wall.letters}"
@@ -147,12 +151,12 @@ def test_the_staff_clock_is_that_of_the_wall() -> None:
     wrong = []
     for name, cases in asked().items():
         for moment, wall in cases:
-            shown = clocks(moment, visit_zone("America/Phoenix", None), ZoneInfo(name))
-            same_day = shown.there.date() == wall.day
+            shown = visit_clocks(moment, visit_zone("America/Phoenix", None), ZoneInfo(name))
+            same_day = shown.draw_time.date() == wall.day
             words = f"{wall.time} {wall.letters}" if same_day else f"{wall.spoken} {wall.letters}"
-            same = shown.there.utcoffset() == moment.astimezone(ZoneInfo(name)).utcoffset()
-            if shown.yours != ("" if same else words):
-                wrong.append((name, moment, shown.yours, wall))
+            same = shown.draw_time.utcoffset() == moment.astimezone(ZoneInfo(name)).utcoffset()
+            if shown.staff_text != ("" if same else words):
+                wrong.append((name, moment, shown.staff_text, wall))
     assert wrong == []
 
 
@@ -179,7 +183,7 @@ def test_visit_without_a_usable_zone_never_has_the_viewers(
     found = visit_zone(name, state)
     assert (found.name, found.note, found.is_given) == (zone, note, False)
     for here in ("Pacific/Honolulu", "Pacific/Auckland"):
-        shown = clocks(moment, found, ZoneInfo(here))
+        shown = visit_clocks(moment, found, ZoneInfo(here))
         assert (f"{shown.time} {shown.zone}", shown.note) == (time_there, note)
     day = date(2026, 3, 8) if zone == "UTC" else date(2026, 3, 7)
     assert draw_day(moment, found) == day
@@ -201,7 +205,7 @@ def test_invented_zones_are_never_an_exception(name: str | None, state: str | No
 def test_signs_and_abbreviations_that_mislead_are_read_as_the_names_say() -> None:
     moment = datetime(2026, 7, 1, 12, tzinfo=UTC)
     for name, time_there, letters in (("EST", "07:00", "EST"), ("Etc/GMT+5", "07:00", "UTC−05")):
-        shown = clocks(moment, visit_zone(name, None), ZoneInfo("UTC"))
+        shown = visit_clocks(moment, visit_zone(name, None), ZoneInfo("UTC"))
         assert (shown.note, shown.time, shown.zone) == ("", time_there, letters)
 
 

@@ -17,7 +17,7 @@ from backoffice.core import vocabulary
 from backoffice.models import User
 from backoffice.pages.lists.forms import SIZES, SORTING
 from orders.forms import OrderFilters
-from orders.order_list.definition import ORDERS
+from orders.order_list.definition import ORDER_LIST
 
 MOST: Final = 3
 """Values of a filter that are paired with those of the others, from all over its list; each value
@@ -36,7 +36,7 @@ class Combination:
 
 
 def form_of(user: User) -> OrderFilters:
-    return ORDERS.form(QueryDict(), user)
+    return ORDER_LIST.form(QueryDict(), user)
 
 
 def values(form: OrderFilters, written: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -59,7 +59,7 @@ def singles(user: User, written: Mapping[str, list[str]]) -> Iterator[Combinatio
     for name, some in values(form, written).items():
         for value in some:
             yield Combination(f"{name} {value}", {name: value})
-    for preset in ORDERS.presets_of(user):
+    for preset in ORDER_LIST.presets_of(user):
         query = {name: value for name, (value, *_) in preset.query.items()}
         yield Combination(f"preset {preset.key}", query)
     for size in SIZES:

@@ -13,11 +13,11 @@ from django.urls import NoReverseMatch, reverse
 
 from backoffice.models import User
 from backoffice.pages.paging.pages import Sort, _encode_cursor
-from orders.exceptions.queue import GROUPS
+from orders.exceptions.queue import EXCEPTION_GROUPS
 from orders.forms import SORTS as ORDER_SORTS
 from orders.forms import OrderFilters
 from orders.models import Order
-from orders.order_list.definition import ORDERS
+from orders.order_list.definition import ORDER_LIST
 from patients.forms import PatientFilters
 from patients.models import Demographics, Patient
 from tests.bench import combinations
@@ -89,7 +89,7 @@ def _orders(samples: Samples) -> Iterator[Case]:
         given = {"patient_name": "a", "order_key": key, "order_direction": "desc"}
         form = OrderFilters(given, by_name=True, sees_results=True)
         assert form.is_valid()
-        for place, cursor in depths(ORDERS.rows(form, None), form.keyset()):
+        for place, cursor in depths(ORDER_LIST.rows(form, None), form.keyset()):
             address = _address(path, {**given, "after": cursor})
             yield Case("orders, deep", f"name a, {key} desc, {place}", address)
     filters = order_filters(samples)
@@ -249,7 +249,7 @@ SINGLE: Final = {
 def _single(samples: Samples) -> Iterator[Case]:
     yield Case("order page", "order", reverse("orders:detail", args=[samples.order.pk]))
     yield Case("patient page", "patient", reverse("patients:detail", args=[samples.patient.pk]))
-    for group in GROUPS:
+    for group in EXCEPTION_GROUPS:
         yield Case("exceptions", group, reverse("exceptions:group", args=[group]))
     for name, routes in SINGLE.items():
         for route in routes:

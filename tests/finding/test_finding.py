@@ -16,7 +16,7 @@ from django.urls import reverse
 from backoffice.models import AuditEntry, User
 from orders.models import Appointment, Order, OrderNameWord
 from orders.search import lookup
-from orders.search.lookup import LAST, MOST
+from orders.search.lookup import MAX_SHOWN, ORDERS_PER_PATIENT
 from patients.models import Demographics, Patient
 from patients.names import name_key, phone_key
 from tests.api.rows import NOBODY, NOW, demographics, envelope, order, patient, staff, uid
@@ -144,7 +144,10 @@ def test_of_several_people_each_is_told_by_what_they_lead_to(client: Client, des
             older(10 * of + n, of, n, **shown)
     for one in found(client, "gonzal").people:
         assert str(one.order.pk) in one.url
-        assert one.order.lab_test_name.endswith("7") and len(one.newest) == LAST
+        assert (
+            one.order.lab_test_name.endswith("7")
+            and len(one.newest_order_ids) == ORDERS_PER_PATIENT
+        )
     page = client.post("/find/suggestions/", {"q": "gonzal"}).content.decode()
     assert "Panel 17" in page and "Panel 27" in page and "Panel 11" not in page
 
@@ -154,8 +157,8 @@ def test_open_orders_are_counted_however_many_are_newer(client: Client, desk: Us
     for n in range(1, 8):
         older(n, 1, n, bucket="closed" if n < 5 else "at-lab")
     (one,) = found(client, "gonzalez").people
-    assert len(one.orders) == LAST
-    assert one.open_orders == [uid("order", n) for n in (5, 6, 7)]
+    assert len(one.orders) == ORDERS_PER_PATIENT
+    assert one.open_order_ids == [uid("order", n) for n in (5, 6, 7)]
     assert one.order and one.order.pk == uid("order", 5), "not a finished one that is newer"
     page = client.post("/find/suggestions/", {"q": "gonzalez"}).content.decode()
     assert "3 open" in page
@@ -179,7 +182,7 @@ def test_whoever_has_something_open_comes_first_however_old_it_is(
         for each in range(6):
             older(n * 10 + each, n, days + each, bucket="closed")
     older(99, 2, 90, bucket="at-lab")
-    assert [one.patient for one in found(client, "gonz").people] == [
+    assert [one.patient_id for one in found(client, "gonz").people] == [
         uid("patient", 2), uid("patient", 1),
     ]  # fmt: skip
 
@@ -187,11 +190,11 @@ def test_whoever_has_something_open_comes_first_however_old_it_is(
 def test_open_orders_are_read_by_the_index_of_the_patient(desk: User) -> None:
     Patient.objects.bulk_create(patient(n) for n in range(40))
     Order.objects.bulk_create(order(n, user_id=uid("patient", n % 40)) for n in range(800))
-    asked: list[Any] = [list(lookup.FINISHED), [uid("patient", n) for n in range(20)]]
+    asked: list[Any] = [list(lookup.FINISHED_BUCKETS), [uid("patient", n) for n in range(20)]]
     with connection.cursor() as cursor:
         cursor.execute("REINDEX TABLE orders_order")
         cursor.execute("ANALYZE orders_order, patients_patient")
-        cursor.execute(f"EXPLAIN {lookup._LAST}", asked)
+        cursor.execute(f"EXPLAIN {lookup._RECENT_ORDERS_SQL}", asked)
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "order_of_patient" in plan and "Seq Scan on orders_order" not in plan
 
@@ -217,21 +220,22 @@ def test_several_are_shown_on_a_page_that_can_be_come_back_to(client: Client, cl
         assert "Found for “mar gonz”" in text
         for words in ("Maria Gonzalez", "2 Jan 1980", "Phoenix", "Mario Gonzaga", "No orders"):
             assert words in text, words
-    assert page.context["found"].people[0].patient == uid("patient", 1), "open orders first"
+    assert page.context["found"].people[0].patient_id == uid("patient", 1), "open orders first"
     other = Client()
     other.force_login(staff("front desk", "another"))
     assert "This search is over" in other.get(address).content.decode()
 
 
 def test_whose_name_is_just_that_comes_before_beginnings(client: Client, desk: User) -> None:
-    Patient.objects.bulk_create(patient(n) for n in range(MOST + 20))
+    Patient.objects.bulk_create(patient(n) for n in range(MAX_SHOWN + 20))
     Demographics.objects.bulk_create(
-        demographics(n, first_name="Lisa", name_key="lisa testperson") for n in range(MOST + 19)
+        demographics(n, first_name="Lisa", name_key="lisa testperson")
+        for n in range(MAX_SHOWN + 19)
     )
-    last = MOST + 19
+    last = MAX_SHOWN + 19
     demographics(last, first_name="Li", name_key="li testperson").save()
-    assert found(client, "li testp").more
-    assert uid("patient", last) in {one.patient for one in found(client, "li").people}
+    assert found(client, "li testp").has_more
+    assert uid("patient", last) in {one.patient_id for one in found(client, "li").people}
 
 
 def test_orders_with_a_name_no_patient_has_are_found(client: Client, clinic: None) -> None:

@@ -18,7 +18,7 @@ from backoffice.pages.lists import bulk
 from backoffice.pages.lists.definition import Listing
 from backoffice.pages.lists.models import BulkRow, BulkRun
 from orders.models import Order
-from orders.order_list.definition import ORDERS
+from orders.order_list.definition import ORDER_LIST
 from tests.api.rows import order, staff, uid
 
 pytestmark = pytest.mark.django_db
@@ -60,7 +60,7 @@ def shown_on(page: str) -> dict[str, str]:
 
 
 def work() -> None:
-    while bulk.work([ORDERS], seconds=5):
+    while bulk.work([ORDER_LIST], seconds=5):
         pass
 
 
@@ -164,14 +164,14 @@ def test_a_worker_that_dies_leaves_the_rest_to_the_next(
     run = BulkRun.objects.get()
     done: list[UUID] = []
 
-    class Dying(type(ORDERS.verbs[2])):  # type: ignore[misc]
+    class Dying(type(ORDER_LIST.verbs[2])):  # type: ignore[misc]
         def do(self, request: Any, row: BulkRow, given: Any) -> None:
             super().do(request, row, given)
             done.append(row.key)
             if len(done) == 3:
                 raise KeyboardInterrupt
 
-    class Listed(type(ORDERS)):  # type: ignore[misc]
+    class Listed(type(ORDER_LIST)):  # type: ignore[misc]
         verbs = (Dying(),)
 
     with pytest.raises(KeyboardInterrupt):
@@ -189,7 +189,7 @@ def test_a_run_that_is_held_is_left_to_its_holder(
 ) -> None:
     confirm(client, "take")
     BulkRun.objects.update(lease_token=uuid.uuid4(), lease_until="2999-01-01T00:00Z")
-    assert bulk.work([ORDERS]) == 0
+    assert bulk.work([ORDER_LIST]) == 0
     BulkRun.objects.update(lease_until="2020-01-01T00:00Z")
     work()
     assert len(held()) == 5
@@ -272,7 +272,7 @@ VERBS = {
 def test_every_verb_asks_again_when_the_number_changed(
     client: Client, clinician: User, five: None, verb: str
 ) -> None:
-    assert set(VERBS) == {one.name for one in ORDERS.verbs}
+    assert set(VERBS) == {one.name for one in ORDER_LIST.verbs}
     form = {**VERBS[verb], **({"to": clinician.pk} if verb == "assign" else {})}
     shown = shown_on(ask(client, "take", query="status=lost").content.decode())
     assert shown["total"] == "3"

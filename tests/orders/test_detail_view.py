@@ -554,8 +554,8 @@ def test_what_happened_is_one_stream_with_three_views(
     team.assign(request, "order", row.pk, clinician, row.user_id)
 
     def stream(show: str) -> list[str]:
-        found = get(client, row, stream=show).context["happened"]
-        return [one.change.what if one.change else one.words or one.term.value for one in found]
+        found = get(client, row, stream=show).context["activity"]
+        return [one.change.what if one.change else one.text or one.term.value for one in found]
 
     milestones = ["with_customer", "3 delivery scans", "transit_customer", "ordered"]
     assert stream("milestones") == ["Note", *milestones]
@@ -574,7 +574,7 @@ def test_of_steps_of_one_moment_the_newest_stands_first(client: Client, clinicia
     row = make(method="testkit")
     tell(row, "ordered", "transit_customer", "with_customer")
     OrderEvent.objects.update(created_at=datetime(2026, 3, 3, 12, tzinfo=UTC))
-    shown = [one.term.value for one in get(client, row).context["happened"]]
+    shown = [one.term.value for one in get(client, row).context["activity"]]
     assert shown == ["with_customer", "transit_customer", "ordered"]
 
 
@@ -586,6 +586,6 @@ def test_the_newest_step_is_never_folded_away(client: Client, clinician: User) -
         moment = datetime(2026, 3, 3, 12, event.event_id, tzinfo=UTC)
         OrderEvent.objects.filter(event_id=event.event_id).update(created_at=moment)
     answer = get(client, row)
-    shown = [one.words or one.term.value for one in answer.context["happened"]]
+    shown = [one.text or one.term.value for one in answer.context["activity"]]
     assert shown == ["appointment_scheduled", "2 steps between", "appointment_pending", "ordered"]
-    assert answer.context["happened"][0].event_id == 4
+    assert answer.context["activity"][0].event_id == 4

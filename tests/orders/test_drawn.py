@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from orders.models import Appointment, Result
-from orders.templatetags.draw_days import drawn_on
+from orders.templatetags.draw_days import collection_day
 from tests.api.rows import NOW, envelope, order, patient, staff, uid
 
 PHOENIX = "America/Phoenix"
@@ -39,9 +39,9 @@ def visit(**values: Any) -> Appointment:
 def test_it_is_when_the_sample_was_taken_or_the_day_of_the_visit(
     collected: str | None, visits: list[Appointment], day: date | None
 ) -> None:
-    assert drawn_on(visits, Result(date_collected=collected)) == day
+    assert collection_day(visits, Result(date_collected=collected)) == day
     if collected is None:
-        assert drawn_on(visits, None) == day
+        assert collection_day(visits, None) == day
 
 
 @pytest.mark.django_db

@@ -19,7 +19,7 @@ from django.utils import timezone
 from backoffice.core.access import roles_of
 from backoffice.models import Assignment, AuditEntry, CommandRecord, Contact, Note, User
 from orders.exceptions import queue
-from orders.exceptions.outcomes import stamp
+from orders.exceptions.outcomes import outcome_stamp
 from orders.local_time import place_of
 from orders.models import Appointment, Handling, Order, OrderEvent, UnmatchedResult
 from tests.api.rows import envelope, order, patient, staff, uid
@@ -70,19 +70,19 @@ def make(n: int, low: str = "lost", days_over: float = 3, **values: Any) -> Orde
 
 
 def keys(group: str) -> list[UUID]:
-    rows = queue.page(group, timezone.now()).rows
+    rows = queue.group_page(group, timezone.now()).rows
     return [row.order_id if isinstance(row, Handling) else row.pk for row in rows]
 
 
 def counted(role: str = "lab coordinator") -> dict[str, int]:
-    found = queue.counts(timezone.now(), staff(role, f"reader-{User.objects.count()}"))
+    found = queue.group_counts(timezone.now(), staff(role, f"reader-{User.objects.count()}"))
     return {key: count.value for key, count in found.items() if count.value}
 
 
 def send(client: Client, row: Order, outcome: str, **more: Any) -> Any:
     """An outcome, as a page that was opened just now would send it."""
     last = Handling.objects.filter(pk=row.pk).first()
-    given = {"outcome": outcome, "event": row.last_event_id, "seen": stamp(last), **more}
+    given = {"outcome": outcome, "event": row.last_event_id, "seen": outcome_stamp(last), **more}
     group = queue.group_of(row, timezone.now()) or "lost"
     return client.post(f"/exceptions/{group}/{row.pk}/", given)
 
@@ -110,11 +110,11 @@ def test_every_status_waits_in_its_group_and_the_counts_say_so() -> None:
 def test_counts_are_one_query_and_capped(monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(4):
         make(n)
-    monkeypatch.setattr(queue, "CAP", 3)
+    monkeypatch.setattr(queue, "COUNT_CAP", 3)
     user = staff("lab coordinator")
     roles_of(user)
     with CaptureQueriesContext(connection) as seen:
-        found = queue.counts(timezone.now(), user)
+        found = queue.group_counts(timezone.now(), user)
     assert len(seen) == 1
     assert str(found["lost"]) == "3+"
 
@@ -138,10 +138,10 @@ def test_trouble_waits_though_its_time_is_not_over() -> None:
 def test_the_longest_over_stands_first_and_pages_follow_each_other(
     client: Client, coordinator: User
 ) -> None:
-    rows = [make(n, days_over=n) for n in range(1, queue.SIZE + 4)]
+    rows = [make(n, days_over=n) for n in range(1, queue.PAGE_SIZE + 4)]
     first = client.get("/exceptions/lost/")
     shown = [row["order"].pk for row in first.context["rows"]]
-    assert shown == [row.pk for row in rows[::-1]][: queue.SIZE]
+    assert shown == [row.pk for row in rows[::-1]][: queue.PAGE_SIZE]
     more = client.get(f"/exceptions/lost/?after={first.context['page'].next}")
     shown += [row["order"].pk for row in more.context["rows"]]
     assert shown == [row.pk for row in rows[::-1]]
@@ -603,5 +603,5 @@ def test_the_groups_are_read_by_their_indexes() -> None:
             ("draw", "exception_draw"),
             ("quiet", "exception_quiet"),
         ):
-            rows = queue.orders_of(key, now).order_by("quiet_at", "id")[:25]
+            rows = queue.group_orders(key, now).order_by("quiet_at", "id")[:25]
             assert name in rows.explain(), (key, rows.explain())

@@ -81,7 +81,7 @@ def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
     monkeypatch.setattr(list_query, "match_rows", partial(match_rows, cap=5))
     monkeypatch.setattr(list_query, "FEW_NAMES", few)
     monkeypatch.setattr(name, "FIRST_NAMES", among)
-    monkeypatch.setattr(list_query, "OF_FEW_NAMES", theirs)
+    monkeypatch.setattr(list_query, "MAX_ORDERS_OF_FEW_NAMES", theirs)
     for n in range(60):
         place(n, ("Ada", "Bea")[n % 2], f"Sample{n % 7}")
     asked = {"patient_name": "ad", "search_input": "sam", "size": "25"}

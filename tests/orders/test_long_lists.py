@@ -16,8 +16,8 @@ from backoffice.pages.paging.counts import COUNT_CAP
 from backoffice.pages.paging.pages import Page, PagePosition
 from orders.forms import SORTS, OrderFilters
 from orders.models import Order
-from orders.order_list.definition import ORDERS
-from orders.order_list.list_query import found, page_of_many
+from orders.order_list.definition import ORDER_LIST
+from orders.order_list.list_query import count_and_page, long_list_page
 from tests.api.rows import order
 
 pytestmark = pytest.mark.django_db
@@ -40,13 +40,15 @@ def sorted_by(sort: str, given: dict[str, str]) -> OrderFilters:
 def in_one_statement(form: OrderFilters) -> list[Any]:
     sort = form.keyset()
     signs = [f"-{name}" if sort.descending else name for name in sort.columns]
-    return list(ORDERS.rows(form, None).order_by(*signs).values_list("pk", flat=True))
+    return list(ORDER_LIST.rows(form, None).order_by(*signs).values_list("pk", flat=True))
 
 
 def walk(form: OrderFilters) -> list[Page[Order]]:
     """All pages of seven, there; the last step is taken back as well."""
-    rows, typed = ORDERS.unworded(form, None).matching_identifiers(form.cleaned_data, by_name=True)
-    opened = partial(page_of_many, rows, typed, form, 7)
+    rows, typed = ORDER_LIST.filtered_rows(form, None).matching_identifiers(
+        form.cleaned_data, by_name=True
+    )
+    opened = partial(long_list_page, rows, typed, form, 7)
     pages = [opened({"after": None, "before": None})]
     while place := pages[-1].next:
         pages.append(opened({"after": place, "before": None}))
@@ -91,7 +93,7 @@ def test_of_many_over_their_usual_time(key: str, given: dict[str, str]) -> None:
     place: PagePosition = {"after": None, "before": None}
     pages: list[Page[Order]] = []
     while not pages or pages[-1].next:
-        count, page = found(form, 200, place, None)
+        count, page = count_and_page(form, 200, place, None)
         assert str(count) == "500+"
         pages.append(page)
         place = {"after": page.next, "before": None}
@@ -126,7 +128,7 @@ def test_of_a_short_time_sorted_by_it(sort: str, given: dict[str, str], walked: 
     pages: list[Page[Order]] = []
     with CaptureQueriesContext(connection) as captured:
         while not pages or pages[-1].next:
-            count, page = found(form, 100, place, None)
+            count, page = count_and_page(form, 100, place, None)
             pages.append(page)
             place = {"after": page.next, "before": None}
     assert any("EXPLAIN" in query["sql"] for query in captured.captured_queries) != walked

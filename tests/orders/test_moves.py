@@ -58,7 +58,7 @@ def moved(coordinator: User) -> Order:
 
 
 def waiting() -> list[UUID]:
-    return [row.pk for row in queue.page(queue.MOVED, timezone.now()).rows]
+    return [row.pk for row in queue.group_page(queue.MOVED, timezone.now()).rows]
 
 
 def exceptions_of(user: User) -> int:
@@ -89,10 +89,10 @@ def test_it_waits_in_the_queue_on_its_page_and_on_today(
     client: Client, coordinator: User, moved: Order
 ) -> None:
     assert waiting() == [ORDER]
-    counts = queue.counts(timezone.now(), coordinator)
+    counts = queue.group_counts(timezone.now(), coordinator)
     assert counts[queue.MOVED].value == 1
     assert exceptions_of(coordinator) == 1
-    told = digest.digest(coordinator, sees_results=True)
+    told = digest.build_digest(coordinator, sees_results=True)
     labels = [line.term.label for news in told.groups[0].orders for line in news.lines]
     assert labels[0] == "Moved to another patient"
     assert "Moved to another patient" in client.get("/today/").content.decode()
@@ -127,10 +127,10 @@ def test_critical_besides_it_counts_once_for_who_sees_results_and_who_does_not(
 @pytest.mark.django_db(transaction=True)
 def test_a_move_alone_is_news(coordinator: User) -> None:
     heard(3)
-    digest.see_all(coordinator, live.now_of(coordinator))
-    assert digest.digest(coordinator, sees_results=True).groups == []
+    digest.mark_all_seen(coordinator, live.now_of(coordinator))
+    assert digest.build_digest(coordinator, sees_results=True).groups == []
     Order.objects.update(user=OTHER)
-    (group,) = digest.digest(coordinator, sees_results=True).groups
+    (group,) = digest.build_digest(coordinator, sees_results=True).groups
     assert (group.about, group.rank) == (OTHER, 1)
 
 

@@ -15,7 +15,7 @@ from backoffice.pages.paging.pages import Page, PagePosition
 from orders.forms import OrderFilters
 from orders.models import Order, name
 from orders.order_list import list_query
-from orders.order_list.definition import ORDERS
+from orders.order_list.definition import ORDER_LIST
 from tests.api.rows import NOW, order
 
 pytestmark = pytest.mark.django_db
@@ -69,7 +69,7 @@ def test_every_page_and_number(
 ) -> None:
     monkeypatch.setattr(list_query, "FEW_NAMES", few)
     monkeypatch.setattr(name, "FIRST_NAMES", first)
-    monkeypatch.setattr(list_query, "OF_FEW_NAMES", of_few)
+    monkeypatch.setattr(list_query, "MAX_ORDERS_OF_FEW_NAMES", of_few)
     for typed in TYPED:
         for state in STATES:
             for sort in SORTED_BY:
@@ -83,11 +83,11 @@ def test_every_page_and_number(
 def assert_as_in_one_statement(form: OrderFilters, asked: dict[str, Any], size: int = 11) -> None:
     sort = form.keyset()
     signs = [f"-{column}" if sort.descending else column for column in sort.columns]
-    wanted = list(ORDERS.rows(form, None).order_by(*signs).values_list("pk", flat=True))
+    wanted = list(ORDER_LIST.rows(form, None).order_by(*signs).values_list("pk", flat=True))
     pages: list[Page[Order]] = []
     place: PagePosition = {"after": None, "before": None}
     while not pages or place["after"]:
-        count, page = list_query.found(form, size, place, None)
+        count, page = list_query.count_and_page(form, size, place, None)
         pages.append(page)
         place = {"after": page.next, "before": None}
         told = len(wanted) > count.value if count.capped else len(wanted) == count.value
@@ -95,7 +95,7 @@ def assert_as_in_one_statement(form: OrderFilters, asked: dict[str, Any], size: 
     assert [row.pk for page in pages for row in page.rows] == wanted, asked
     for earlier, later in pairwise(pages):
         before: PagePosition = {"after": None, "before": later.previous}
-        _, again = list_query.found(form, size, before, None)
+        _, again = list_query.count_and_page(form, size, before, None)
         assert [row.pk for row in again.rows] == [row.pk for row in earlier.rows], asked
 
 

@@ -19,7 +19,7 @@ from django.db import connection, transaction
 from backoffice.core import vocabulary
 from backoffice.mirror import MirrorRecord
 from orders.models import Appointment, Order, OrderEvent, UsualTime
-from orders.progress import turn_of
+from orders.progress import order_turn
 from orders.sync.orders import ORDERS
 from orders.templatetags.whose_turn import whose_turn
 from orders.turnaround import limits, measurement
@@ -51,10 +51,10 @@ NEVER_LEARNED = {"lost", "sample_error", "problem_in_transit_lab", "lab_processi
 
 @pytest.fixture(autouse=True)
 def nothing_learned() -> Iterator[None]:
-    limits.believe([])
+    limits.use_measurements([])
     yield
-    limits.believe([])
-    limits.forget()
+    limits.use_measurements([])
+    limits.expire_cache()
 
 
 def seed() -> None:
@@ -170,14 +170,14 @@ def test_a_seeded_history_yields_the_right_orders_over_their_time() -> None:
     }
     assert any(len(v) >= 30 for v in learned.values()), "something must be learned"
     assert any(len(v) < 30 for v in learned.values()), "and something not"
-    measurement.tell()
+    measurement.update_open_orders()
     right = {row.pk: expected_moment(row, learned) for row in Order.objects.all()}
     held = dict(Order.objects.values_list("pk", "quiet_at"))
     assert held == right
     over = set(Order.objects.filter(quiet_at__lte=NOW).values_list("pk", flat=True))
     assert over == {key for key, moment in right.items() if moment and moment <= NOW}
     assert 20 < len(over) < SEEDED - 20
-    assert measurement.tell() == 0, "a second telling has nothing to write"
+    assert measurement.update_open_orders() == 0, "a second telling has nothing to write"
 
 
 @pytest.mark.django_db
@@ -187,13 +187,13 @@ def test_what_the_sync_writes_is_what_measuring_would() -> None:
     row = Order.objects.get()
     assert row.last_event_at is not None
     assert row.quiet_at == row.last_event_at + timedelta(days=7)
-    limits.believe(usual("with_customer", 3 * 86_400 - 100, samples=29))
+    limits.use_measurements(usual("with_customer", 3 * 86_400 - 100, samples=29))
     apply(ORDERS, told(1, updated=1, events=[event(1, "with_customer")]))
     assert Order.objects.get().quiet_at == row.quiet_at, "29 samples are no history yet"
-    limits.believe(usual("with_customer", 3 * 86_400 - 100, samples=30))
+    limits.use_measurements(usual("with_customer", 3 * 86_400 - 100, samples=30))
     apply(ORDERS, told(1, updated=2, events=[event(1, "with_customer")]))
     assert Order.objects.get().quiet_at == row.last_event_at + timedelta(days=3)
-    assert measurement.tell() == 0
+    assert measurement.update_open_orders() == 0
 
 
 def usual(status: str, p90: int, samples: int = 30, method: str = "testkit") -> list[UsualTime]:
@@ -253,18 +253,18 @@ def test_working_time_is_right_from_every_hour_of_a_week() -> None:
     monday = datetime(2026, 11, 16, tzinfo=UTC)
     for hours in range(0, 7 * 24, 5):
         since = monday + timedelta(hours=hours, minutes=17)
-        found = limits.after_working_time(since, 48 * HOUR)
+        found = limits.add_working_time(since, 48 * HOUR)
         assert found == minute_by_minute(since, 48), since
 
 
 def test_learned_times_are_whole_and_never_zero() -> None:
     """A step that orders leave in no time is not late at once: zero is not a time to wait."""
-    limits.believe(usual("ordered", 0))
+    limits.use_measurements(usual("ordered", 0))
     assert limits.quiet_at("ordered", "testkit", None, NOW) == NOW + HOUR
-    limits.believe(usual("ordered", 49 * 3600))
+    limits.use_measurements(usual("ordered", 49 * 3600))
     assert limits.quiet_at("ordered", "testkit", None, NOW) == NOW + 3 * 24 * HOUR
     # Steps of people are never learned: our being slow is no excuse.
-    limits.believe(usual("lost", 40 * 3600))
+    limits.use_measurements(usual("lost", 40 * 3600))
     assert limits.quiet_at("lost", "testkit", None, NOW) == NOW
 
 
@@ -278,14 +278,14 @@ def test_a_booked_visit_is_over_some_hours_after_its_start() -> None:
         Appointment(id=uid("visit", number), order_id=row.pk, type="phlebotomy", provider="p",
                     status="confirmed", event_status="scheduled", superseded_at=superseded,
                     start_at=start + timedelta(days=number), **envelope()).save()  # fmt: skip
-    measurement.tell()
+    measurement.update_open_orders()
     row.refresh_from_db()
     assert row.quiet_at == start + timedelta(days=2, hours=6)
-    measurement.after_visits({row.pk: None})
+    measurement.update_booked_orders({row.pk: None})
     row.refresh_from_db()
     assert row.quiet_at is None
     Order.objects.filter(pk=row.pk).update(low_level_status="draw_completed", quiet_at=NOW)
-    measurement.after_visits({row.pk: start})
+    measurement.update_booked_orders({row.pk: start})
     row.refresh_from_db()
     assert row.quiet_at == NOW, "the visit is no longer what it waits for"
 
@@ -293,7 +293,7 @@ def test_a_booked_visit_is_over_some_hours_after_its_start() -> None:
 @pytest.mark.django_db
 def test_a_measure_reads_only_the_orders_that_changed_last(monkeypatch: pytest.MonkeyPatch) -> None:
     seed()
-    monkeypatch.setattr(measurement, "ORDERS", 20)
+    monkeypatch.setattr(measurement, "MAX_ORDERS", 20)
     assert measurement.measure(NOW)
     newest = Order.objects.order_by("-updated_at")[:20].values("pk")
     told_events = OrderEvent.objects.filter(order_id__in=newest)
@@ -312,9 +312,9 @@ def test_it_is_measured_once_an_hour() -> None:
 @pytest.mark.django_db
 def test_orders_far_apart_are_told_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     seed()
-    monkeypatch.setattr(measurement, "BATCH", 7)
+    monkeypatch.setattr(measurement, "BATCH_SIZE", 7)
     measurement.measure(NOW)
-    measurement.tell()
+    measurement.update_open_orders()
     learned = dwells()
     right = {row.pk: expected_moment(row, learned) for row in Order.objects.all()}
     assert dict(Order.objects.values_list("pk", "quiet_at")) == right
@@ -343,18 +343,18 @@ def test_one_process_measures_and_nobody_waits_for_a_locked_order() -> None:
     try:
         assert held.wait(20)
         assert measurement.measure(NOW) is False
-        assert measurement.tell() == 1
+        assert measurement.update_open_orders() == 1
         assert Order.objects.get(pk=uid("order", 1)).quiet_at is None
     finally:
         done.set()
         thread.join()
-    assert measurement.tell() == 1
+    assert measurement.update_open_orders() == 1
 
 
 def test_the_sync_asks_the_database_once_a_minute_at_most(
     django_assert_num_queries: object, db: None
 ) -> None:
-    limits.forget()
+    limits.expire_cache()
     with django_assert_num_queries(1):  # type: ignore[operator]
         limits.refresh()
         limits.refresh()
@@ -423,14 +423,14 @@ def test_a_row_says_whose_turn_without_a_query(django_assert_num_queries: object
 )  # fmt: skip
 def test_the_sentence_says_whether_that_is_usual(status: str, samples: int, sentence: str) -> None:
     measured = usual(status, 6 * 86_400, samples)
-    limits.believe(measured)
+    limits.use_measurements(measured)
     row = order(1, method="testkit", low_level_status=status,
                 last_event_at=NOW - timedelta(days=9))  # fmt: skip
-    assert turn_of(row, [], NOW, measured[0]).sentence == sentence
+    assert order_turn(row, [], NOW, measured[0]).sentence == sentence
 
 
 def test_a_date_to_come_is_not_late() -> None:
     row = order(1, method="testkit", low_level_status="ordered", activate_by=date(2026, 12, 1),
                 last_event_at=NOW - timedelta(days=9))  # fmt: skip
-    turn = turn_of(row, [], NOW)
-    assert turn.over is None and "over" not in turn.sentence
+    turn = order_turn(row, [], NOW)
+    assert turn.overdue_by is None and "over" not in turn.sentence

@@ -109,7 +109,7 @@ def test_the_latest_of_each_marker_with_the_one_before(client: Client, clinician
     result(4, {**iron, "text": "", "is_missing": True})
     order(9, user_id=uid("patient", 2)).save()
     latest = client.get(OVERVIEW + "results/").context["latest"]
-    assert [(one.name, one.text, one.before) for one in latest] == [
+    assert [(one.name, one.text, one.previous_text) for one in latest] == [
         ("Lead", "40", "3"),
         ("Iron", "91", "80"),
     ]
@@ -121,14 +121,14 @@ def test_latest_values_read_only_the_newest_lines_of_each_marker(
 ) -> None:
     iron = {"loinc_slug": "iron"}
     result(1, {"name": "Lead", "slug": "lead", "text": "3"}, days=900)
-    for n in range(2, latest.OF_MARKER + 12):
+    for n in range(2, latest.MAX_LINES_PER_MARKER + 12):
         result(n, {**iron, "text": str(100 + n)}, days=800 - n)
     with connection.cursor() as cursor:
-        cursor.execute(latest._LINES, [WHO])
-        assert cursor.rowcount == latest.OF_MARKER + 1
+        cursor.execute(latest._LINES_SQL, [WHO])
+        assert cursor.rowcount == latest.MAX_LINES_PER_MARKER + 1
     found = client.get(OVERVIEW + "results/").context["latest"]
-    newest = 100 + latest.OF_MARKER + 11
-    assert [(one.name, one.text, one.before) for one in found] == [
+    newest = 100 + latest.MAX_LINES_PER_MARKER + 11
+    assert [(one.name, one.text, one.previous_text) for one in found] == [
         ("Iron", str(newest), str(newest - 1)),
         ("Lead", "3", None),
     ]
@@ -144,7 +144,7 @@ def test_values_of_two_labs_are_compared_only_by_a_common_code(
     answer = client.get(OVERVIEW + "results/")
     latest = {(one.name, one.text): one for one in answer.context["latest"]}
     assert set(latest) == {("Zinc", "11"), ("Zinc", "70"), ("Remark", "none")}
-    assert {one.before for one in latest.values()} == {None}
+    assert {one.previous_text for one in latest.values()} == {None}
     assert latest["Remark", "none"].trend == "" and "/trend/" not in answer.content.decode()
     result(3, {**own, "text": "12"}, days=0)
     text = page(client, "results/")
@@ -167,8 +167,8 @@ def test_insurance_says_from_when_to_when_it_was_seen_and_claims_no_more(
 
 
 def events(client: Client, show: str) -> list[str]:
-    found = client.get(OVERVIEW + "activity/", {"show": show}).context["happened"]
-    return [one.change.what if one.change else one.words or one.raw for one in found]
+    found = client.get(OVERVIEW + "activity/", {"show": show}).context["activity"]
+    return [one.change.what if one.change else one.text or one.raw for one in found]
 
 
 def test_the_activity_is_one_stream_with_three_views(
@@ -199,7 +199,7 @@ def test_the_activity_is_one_stream_with_three_views(
     assert events(client, "people") == ["Note"]
     assert "Called &lt;them&gt;" in page(client, "activity/")
     assert client.get(OVERVIEW + "activity/", {"show": "x"}).status_code == 400
-    found = client.get(OVERVIEW + "activity/").context["happened"]
+    found = client.get(OVERVIEW + "activity/").context["activity"]
     assert [one.at for one in found] == sorted((one.at for one in found), reverse=True)
 
 

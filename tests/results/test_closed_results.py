@@ -15,7 +15,7 @@ from backoffice.mirror import MirrorRecord
 from backoffice.models import Notification
 from orders.models import Order, Result, ResultMarker, ResultVersion, Review
 from orders.results import open_criticals, ranking
-from orders.results.versions import note_versions
+from orders.results.versions import store_versions
 from orders.sync.results import RESULTS
 from tests.results.test_over_the_wire import odd, readings, sent, sign, signed_in
 from tests.sandboxes import Sandbox
@@ -40,7 +40,7 @@ def stored_before(world: Sandbox, key: UUID, body: dict[str, Any]) -> None:
             timestamp=datetime(2026, 11, 13, 23, 30, tzinfo=UTC),
             timestamp_written=None,
         )
-        note_versions([key])
+        store_versions([key])
 
 
 def out_of_range(**changes: Any) -> dict[str, Any]:
@@ -55,9 +55,9 @@ def kinds(key: UUID) -> list[str]:
 def test_signed_result_of_an_earlier_release_is_read_again(world: Sandbox, key: UUID) -> None:
     stored_before(world, key, out_of_range())
     assert sign(signed_in("clinician"), key) == 302
-    assert ranking.follow_release() == 0
-    assert ranking.follow_release_later() == 1
-    assert ranking.follow_release_later() == 0
+    assert ranking.reread_open_results() == 0
+    assert ranking.reread_closed_results() == 1
+    assert ranking.reread_closed_results() == 0
     assert readings(key) == [("abnormal", "high")]
     line = ResultMarker.objects.get(result_id=key)
     assert (line.timestamp, line.timestamp_written) == (None, LOCAL)
@@ -73,7 +73,7 @@ def test_closed_result_of_another_person_is_marked_when_it_is_read_again(
     body["metadata"]["dob"] = "1901-02-03"
     stored_before(world, key, body)
     assert sign(signed_in("clinician"), key, is_identity_confirmed="on") == 302
-    ranking.follow_release_later()
+    ranking.reread_closed_results()
     review = Review.objects.get(pk=key)
     assert review.names_somebody_else and not review.in_queue
     sent(world, key, body)
@@ -86,7 +86,7 @@ def test_closed_result_read_again_stays_signed_when_it_comes_again(
     body = out_of_range(interpretation="critical_high")
     stored_before(world, key, body)
     assert sign(signed_in("clinician"), key) == 302
-    ranking.follow_release_later()
+    ranking.reread_closed_results()
     assert readings(key) == [("critical", "high")]
     sent(world, key, body)
     assert kinds(key) == ["final"] and not open_criticals().exists()
@@ -124,6 +124,6 @@ def test_closed_result_that_cannot_be_read_again_is_left_as_it_is(
     stored_before(world, key, out_of_range())
     assert sign(signed_in("clinician"), key) == 302
     Result.objects.filter(pk=key).update(record="[]")
-    assert ranking.follow_release_later() == 1
-    assert ranking.follow_release_later() == 0
+    assert ranking.reread_closed_results() == 1
+    assert ranking.reread_closed_results() == 0
     assert readings(key) == [("normal", "")]

@@ -107,7 +107,7 @@ def test_newer_version_does_not_make_a_critical_result_younger(world: Sandbox, k
     """What waits since the first version is not "since" the one that says the same again."""
     body = case("B05.json")
     sent(world, key, body)
-    first = criticals.at_a_glance(staff("clinician", "early")).oldest
+    first = criticals.result_badges(staff("clinician", "early")).oldest
     body["metadata"]["status"] = "corrected"
     body["results"].append({**body["results"][0], **case("B06.json")["results"][0]})
     sent(world, key, body)
@@ -115,7 +115,7 @@ def test_newer_version_does_not_make_a_critical_result_younger(world: Sandbox, k
     review = Review.objects.get(pk=key)
     assert (review.version, review.critical_since) == (two.number, one.number)
     assert review.since == two.received_at
-    assert criticals.at_a_glance(staff("clinician", "late")).oldest == first == one.received_at
+    assert criticals.result_badges(staff("clinician", "late")).oldest == first == one.received_at
 
 
 def test_b06_line_without_interpretation_is_never_normal(world: Sandbox, key: UUID) -> None:
@@ -333,19 +333,19 @@ def test_ranked_word_ranks_open_results_again_and_back(world: Sandbox, key: UUID
     page = words(signed_in("administrator"), "system:unknown-value", word.pk)
     assert "A result with it is Normal Abnormal Critical" in page
     decide("critical")
-    assert ranking.follow() == 1
+    assert ranking.apply_decisions() == 1
     review = Review.objects.get(pk=key)
     assert (review.place, review.kind, review.version) == ("critical", "final", 2)
     assert [row.pk for row in open_criticals()] == [key]
     assert Order.objects.get(pk=key).interpretation == "critical"
     assert AuditEntry.objects.filter(object_type="unknown value").exists()
-    assert ranking.follow() == 0, "it is read under this decision"
+    assert ranking.apply_decisions() == 0, "it is read under this decision"
     decide("", take_back="1")
-    ranking.follow()
+    ranking.apply_decisions()
     assert Review.objects.get(pk=key).place == "unknown"
     assert not open_criticals().exists()
     decide("normal")
-    ranking.follow()
+    ranking.apply_decisions()
     assert (Review.objects.get(pk=key).place, readings(key)) == ("normal", [("normal", "")])
 
 
@@ -353,7 +353,7 @@ def test_ranked_word_holds_for_its_spellings_to_come(world: Sandbox, key: UUID) 
     sent(world, key, odd(interpretation="ominous"))
     decide("abnormal")
     sent(world, key, odd(interpretation="OMINOUS-"))
-    ranking.follow()
+    ranking.apply_decisions()
     assert readings(key) == [("abnormal", "")]
 
 
@@ -361,7 +361,7 @@ def test_word_ranked_normal_does_not_hide_a_value_out_of_range(world: Sandbox, k
     sent(world, key, odd(interpretation="ominous"))
     decide("normal")
     sent(world, key, odd(interpretation="ominous", value=410, result="410"))
-    ranking.follow()
+    ranking.apply_decisions()
     assert readings(key) == [("abnormal", "high")]
 
 
@@ -369,7 +369,7 @@ def test_signed_results_are_left_alone_by_a_decision(world: Sandbox, key: UUID) 
     sent(world, key, odd(interpretation="ominous"))
     assert sign(signed_in("clinician"), key) == 302
     decide("critical")
-    assert ranking.follow() == 0
+    assert ranking.apply_decisions() == 0
     assert not Review.objects.get(pk=key).in_queue
 
 
@@ -377,9 +377,9 @@ def test_open_results_of_an_earlier_release_are_read_again(world: Sandbox, key: 
     sent(world, key, case("B06.json"))
     Result.objects.filter(pk=key).update(content_hash=b"\0" * 15 + b"\1", interpretation="normal")
     ResultMarker.objects.filter(result_id=key).update(interpretation="normal", side="")
-    assert ranking.follow_release() == 1
+    assert ranking.reread_open_results() == 1
     assert readings(key) == [("abnormal", "high")]
-    assert ranking.follow_release() == 0
+    assert ranking.reread_open_results() == 0
 
 
 def test_trend_needs_no_deprecated_field(world: Sandbox, key: UUID) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from orders.models import Order, OrderEvent, Result, ResultMarker
-from orders.results.versions import note_versions
+from orders.results.versions import store_versions
 from tests.api.rows import NOW, envelope, order, uid
 
 Line = tuple[str, str, str]
@@ -84,7 +84,7 @@ def came(
             failure_type="quantity_not_sufficient_failure",
         ).save()
     if note:
-        note_versions([order_id])
+        store_versions([order_id])
 
 
 def corrected(order_id: UUID) -> None:
@@ -97,7 +97,7 @@ def corrected(order_id: UUID) -> None:
         status="completed.walk_in_test.corrected",
         low_level_status="corrected",
     ).save()
-    note_versions([order_id])
+    store_versions([order_id])
 
 
 __all__ = ["came", "corrected", "ordered", "uid"]

@@ -16,7 +16,7 @@ from backoffice.team.emails import send_due
 from orders.models import CriticalResult, Order, Review
 from orders.results import escalation
 from orders.results.criticals import acknowledge
-from orders.results.escalation import tell_of_criticals
+from orders.results.escalation import escalate_criticals
 from orders.tasks import tell
 from tests.api.rows import staff
 from tests.reviewing.rows import Line, came, ordered, uid
@@ -61,20 +61,20 @@ def people() -> dict[str, User]:
 
 def test_everybody_who_may_acknowledge_it_is_told_once() -> None:
     review = result()
-    assert tell_of_criticals() == 2
+    assert escalate_criticals() == 2
     assert told() == {"anna", "bruno"}
     assert set(Notification.objects.values_list("kind", "subject_type", "subject_id")) == {
         ("critical-waits", "result", str(review.pk))
     }
     Notification.objects.update(seen_at=timezone.now())
-    assert tell_of_criticals() == 0
+    assert escalate_criticals() == 0
     tell()
     assert Notification.objects.count() == 2
 
 
 def test_not_before_half_an_hour() -> None:
     result(minutes=29)
-    assert tell_of_criticals() == 0
+    assert escalate_criticals() == 0
 
 
 @pytest.mark.parametrize("flag", ["normal", "critical"])
@@ -84,52 +84,52 @@ def test_no_later_version_begins_the_half_hour_anew(flag: str) -> None:
     parts: list[Line] = [CRITICAL, ("Sodium", "4.1", flag), ("Chloride", "4.2", "normal")]
     came(review.pk, *parts[:2], status="partial")
     assert Review.objects.get().version == 2
-    assert tell_of_criticals() == 2
+    assert escalate_criticals() == 2
     came(review.pk, *parts)
     assert Review.objects.get().version == 3
-    assert tell_of_criticals() == 0, "the same critical values are told once"
+    assert escalate_criticals() == 0, "the same critical values are told once"
 
 
 @pytest.mark.parametrize(("minutes", "people_told"), [(29, 0), (31, 2)])
 def test_an_announcement_begins_it(minutes: int, people_told: int) -> None:
     announced(minutes=minutes)
-    assert tell_of_criticals() == people_told
+    assert escalate_criticals() == people_told
 
 
 def test_the_result_that_was_announced_does_not_begin_it_anew() -> None:
     announced(minutes=31)
     assert result(minutes=5).critical_since == 1
-    assert tell_of_criticals() == 2
+    assert escalate_criticals() == 2
 
 
 def test_not_what_somebody_has_acknowledged(people: dict[str, User]) -> None:
     review = result()
     acknowledge(review, review.version, people["anna"])
-    assert tell_of_criticals() == 0
+    assert escalate_criticals() == 0
 
 
 def test_a_result_that_is_critical_again_is_told_again(
     people: dict[str, User], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     review = result()
-    tell_of_criticals()
+    escalate_criticals()
     acknowledge(review, review.version, people["anna"])
     came(review.pk, ("Potassium", "7.4", "critical"))
-    assert tell_of_criticals() == 0, "its half hour begins with it"
-    monkeypatch.setattr(escalation, "AFTER", timedelta())
-    assert tell_of_criticals() == 2
+    assert escalate_criticals() == 0, "its half hour begins with it"
+    monkeypatch.setattr(escalation, "ESCALATION_DELAY", timedelta())
+    assert escalate_criticals() == 2
 
 
 def test_the_first_sync_of_years_mails_nobody() -> None:
     result(days=400)
-    assert tell_of_criticals() == 0
+    assert escalate_criticals() == 0
 
 
 def test_an_announcement_whose_order_is_not_read_yet_is_told() -> None:
     review = result()
     Order.objects.filter(pk=uid("order", 1)).delete()
     assert Review.objects.filter(pk=review.pk).exists()
-    assert tell_of_criticals() == 2
+    assert escalate_criticals() == 2
 
 
 def test_who_was_told_is_found_by_an_index(people: dict[str, User]) -> None:
@@ -144,7 +144,7 @@ def test_who_was_told_is_found_by_an_index(people: dict[str, User]) -> None:
         )
         cursor.execute("ANALYZE backoffice_notification, orders_review")
         with CaptureQueriesContext(connection) as asked:
-            assert tell_of_criticals() == 2
+            assert escalate_criticals() == 2
         cursor.execute(f"EXPLAIN {asked[0]['sql']}")
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "notification_critical" in plan, plan
@@ -160,7 +160,7 @@ def test_by_e_mail_too_without_a_word_about_anybody(
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
         settings.SITE_URL = "https://office.invalid"
         result()
-        tell_of_criticals()
+        escalate_criticals()
         past = timezone.now() - timedelta(seconds=1)
         Notification.objects.exclude(mail_due_at=None).update(mail_due_at=past)
         assert send_due() == 1

@@ -21,8 +21,8 @@ from backoffice.core import service_client
 from backoffice.management.commands import reviewed_elsewhere
 from backoffice.models import AuditEntry, User
 from orders.models import Delegation, Order, ResultVersion, Review, Signature
-from orders.results.identity import identity_of
-from orders.results.sign_off import delegation, delegation_obstacles
+from orders.results.identity import current_identity
+from orders.results.sign_off import active_delegation, delegation_obstacles
 from orders.sync import LOOKUP_TYPES as OF_ORDERS
 from orders.sync import store_orders
 from patients.models import Demographics
@@ -95,7 +95,7 @@ def test_result_of_another_person_is_loud_and_not_delegated(
     review = read_result(world, order_id, body=B19)
     assert review.identity == "different" and review.names_somebody_else
     desk = delegated(order_id)
-    assert delegation(desk, review) is None
+    assert active_delegation(desk, review) is None
     assert "names somebody else" in " ".join(delegation_obstacles(review))
     assert (review.rank, review.place, review.interpretation) == (1, "somebody else", "normal")
     client.force_login(User.objects.get(username="anna"))
@@ -113,7 +113,7 @@ def test_result_of_the_patient_is_silent_and_delegated(
     read_patient(order_id)
     review = read_result(world, order_id)
     assert review.identity == "same"
-    assert delegation(delegated(order_id), review) is not None
+    assert active_delegation(delegated(order_id), review) is not None
     client.force_login(User.objects.get(username="anna"))
     shown = page(client, order_id)
     assert LOUD not in shown and "Names somebody else" not in shown
@@ -139,7 +139,11 @@ def test_age_counts_where_the_result_has_no_birth_date(world: Sandbox, order_id:
     metadata = {**B19["metadata"], "patient": name, "dob": "", "age": "121"}
     review = read_result(world, order_id, body={**B19, "metadata": metadata})
     assert review.identity == "different"
-    assert [fact.label for fact in identity_of(order_id).facts] == ["Name", "Birth date", "Age"]
+    assert [fact.label for fact in current_identity(order_id).facts] == [
+        "Name",
+        "Birth date",
+        "Age",
+    ]
 
 
 def test_comparison_follows_demographics_that_come_or_change_later(

@@ -17,7 +17,7 @@ from django.utils.html import escape
 
 from backoffice.models import AuditEntry, User
 from orders.models import CriticalAcknowledgement, CriticalCall, Delegation, Review, Signature
-from orders.results.forms import LONGEST, SHOWN, CallForm, SignForm
+from orders.results.forms import MAX_ROWS, ROWS_STEP, CallForm, SignForm
 from tests.api.rows import NOW, envelope, patient, staff, uid
 from tests.reviewing.rows import came, corrected, ordered
 
@@ -63,22 +63,22 @@ def test_the_first_of_the_queue_is_open(client: Client, anna: User) -> None:
 
 
 def test_a_long_queue_is_shown_further(client: Client, anna: User) -> None:
-    for n in range(1, SHOWN + 3):
+    for n in range(1, ROWS_STEP + 3):
         came(ordered(n).pk, NORMAL)
     for narrowed in ("", "&place=normal"):
         shown = client.get(f"{QUEUE}?{narrowed}")
-        assert len(shown.context["items"]) == SHOWN
+        assert len(shown.context["items"]) == ROWS_STEP
         opened = shown.context["review"].pk
         more = f"{reverse('reviewing:report', args=[opened])}{shown.context['longer']}"
         assert f'href="{escape(more)}">Show more</a>' in shown.content.decode()
         further = client.get(more)
         assert f'<li id="{more.partition("#")[2]}"' in further.content.decode()
-        assert len(further.context["items"]) == SHOWN + 2 and not further.context["more"]
-        assert f"shown={2 * SHOWN}" in further.context["kept"], "the next one keeps it"
+        assert len(further.context["items"]) == ROWS_STEP + 2 and not further.context["more"]
+        assert f"shown={2 * ROWS_STEP}" in further.context["kept"], "the next one keeps it"
         assert further.context["narrowed"] is bool(narrowed)
     for nonsense in ("0", "9999", "x"):
-        assert len(client.get(f"{QUEUE}?shown={nonsense}").context["items"]) == SHOWN
-    longest = client.get(f"{QUEUE}?shown={LONGEST}")
+        assert len(client.get(f"{QUEUE}?shown={nonsense}").context["items"]) == ROWS_STEP
+    longest = client.get(f"{QUEUE}?shown={MAX_ROWS}")
     assert longest.context["longer"] == ""
 
 
@@ -263,7 +263,7 @@ def test_values_before_stand_beside_and_lead_to_all_of_them(client: Client, anna
     (panel,) = shown.context["report"].panels
     (line,) = panel.rows
     assert (line.previous.text, line.direction, line.total) == ("4.0", "up", 3)
-    assert shown.context["report"].later
+    assert shown.context["report"].has_newer_values
     trend = client.get(reverse("reviewing:trend", args=[uid("patient", 3), line.key]))
     assert trend.status_code == 200
     bare = client.get(reverse("reviewing:trend", args=[uid("patient", 3), "sodium"]))
@@ -353,7 +353,9 @@ def test_causes_are_counted_by_month_method_and_lab(client: Client, anna: User) 
     came(ordered(3, created_at=now).pk, NORMAL)
     came(ordered(4, created_at=now - timedelta(days=70)).pk, NORMAL, missing=("Iron",))
     shown = client.get(reverse("reviewing:quality"))
-    assert [(line.lab, line.struck, counts) for line, counts in shown.context["lines"]] == [
+    assert [
+        (line.lab, line.affected_results, counts) for line, counts in shown.context["lines"]
+    ] == [
         ("made-up-lab", 1, [2]),
         ("other-lab", 1, [1]),
     ]

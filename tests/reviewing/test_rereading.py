@@ -40,11 +40,11 @@ def plan_of(read_again: Callable[[], int], mark: str) -> str:
 
 def test_signed_results_are_not_read_to_find_open_ones() -> None:
     """Asked once a minute: it must not walk all the results there are."""
-    plan = plan_of(ranking.follow_release, "get_byte")
+    plan = plan_of(ranking.reread_open_results, "get_byte")
     assert "review_queue" in plan and "review_open_critical" in plan, plan
     assert "Seq Scan" not in plan and "orders_review_pkey" not in plan, plan
 
 
 def test_closed_results_of_an_earlier_release_are_found_by_an_index() -> None:
-    plan = plan_of(ranking.follow_release_later, "substring")
+    plan = plan_of(ranking.reread_closed_results, "substring")
     assert "result_revision" in plan and "Sort" not in plan and "Seq Scan" not in plan, plan

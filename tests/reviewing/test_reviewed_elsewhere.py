@@ -12,7 +12,7 @@ from backoffice.models import AuditEntry
 from orders.models import Review, Signature
 from orders.results import open_criticals
 from orders.results.models import CriticalCall
-from orders.results.queue import counts
+from orders.results.queue import queue_counts
 from tests.api.rows import NOW, staff, uid
 from tests.reviewing.rows import came, ordered
 
@@ -29,7 +29,7 @@ def test_old_normal_ones_are_signed_and_nothing_else() -> None:
     staff("clinician", "anna")
     call_command("reviewed_elsewhere", before=DAY, by="anna")
     assert [one.order_id for one in Signature.objects.all()] == [uid("order", 1)]
-    assert not Review.objects.get(pk=uid("order", 1)).in_queue and counts() == (3, 0)
+    assert not Review.objects.get(pk=uid("order", 1)).in_queue and queue_counts() == (3, 0)
     assert AuditEntry.objects.get(object_type="sign result").object_ids == [str(uid("order", 1))]
     call_command("reviewed_elsewhere", before=DAY, by="anna")
     assert Signature.objects.count() == 1
@@ -43,7 +43,7 @@ def test_old_critical_ones_only_where_it_is_said_that_people_were_told() -> None
     call_command("reviewed_elsewhere", before=DAY, by="anna", critical=True)
     assert [one.pk for one in open_criticals()] == [uid("order", 2)], "the new one stands alone"
     old = Review.objects.get(pk=uid("order", 1))
-    assert not old.in_queue and old.is_acknowledged and old.is_told
+    assert not old.in_queue and old.is_acknowledged and old.is_called
     call = CriticalCall.objects.get()
     assert call.source and [value["text"] for value in call.values] == ["6.9"]
     kinds = AuditEntry.objects.values_list("object_type", flat=True)

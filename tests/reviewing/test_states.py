@@ -21,16 +21,16 @@ from orders.models import (
     Review,
     Signature,
 )
-from orders.results import at_a_glance, open_criticals, unsigned_count
+from orders.results import open_criticals, result_badges, unsigned_count
 from orders.results.criticals import acknowledge, record_call
 from orders.results.models import NOT_REACHED, READ_BACK, SEEN, SIGNED, UNDONE
-from orders.results.queue import add_up, counts, in_order, queue
+from orders.results.queue import fold_tally, queue_counts, review_queue, sort_queue
 from orders.results.sign_off import (
+    AlreadySigned,
     CannotSign,
-    Changed,
     NotAcknowledged,
-    Taken,
-    TooLate,
+    ResultChanged,
+    UndoExpired,
     sign,
     undo,
 )
@@ -88,7 +88,7 @@ def test_another_value_reopens_it_as_corrected(anna: User) -> None:
     sign(row.pk, 1, anna)
     came(row.pk, ("Sodium", "4.2", "normal"))
     assert (review().place, review().version, review().signed) == ("corrected", 2, 1)
-    assert list(queue({"mine": True}, anna)) == [review()]
+    assert list(review_queue({"mine": True}, anna)) == [review()]
 
 
 def test_a_correction_that_changes_no_value_reopens_it_too(anna: User) -> None:
@@ -105,12 +105,12 @@ def test_a_partial_one_is_acknowledged_and_waits_for_the_rest(anna: User, bruno:
     assert review().place == "partial"
     assert sign(row.pk, 1, anna).kind == SEEN
     assert review().in_queue and review().place == "seen"
-    assert counts() == (0, 1)
-    with pytest.raises(Taken):
+    assert queue_counts() == (0, 1)
+    with pytest.raises(AlreadySigned):
         sign(row.pk, 1, bruno)
     came(row.pk, NORMAL, ("Iron", "4", "normal"))
     assert review().kind == "final", "the first whole one corrects nothing"
-    assert counts() == (1, 0)
+    assert queue_counts() == (1, 0)
 
 
 def test_a_critical_one_is_acknowledged_first_and_open_until_somebody_was_told(anna: User) -> None:
@@ -133,7 +133,7 @@ def test_a_critical_one_is_acknowledged_first_and_open_until_somebody_was_told(a
 
 def test_nobody_was_told_of_a_version_that_is_still_to_come(anna: User) -> None:
     came(ordered(1).pk, CRITICAL)
-    with pytest.raises(Changed):
+    with pytest.raises(ResultChanged):
         record_call(review(), 2, anna, recipient="Dr. Madeup", outcome=READ_BACK)
     assert review().called == -1 and open_criticals().exists()
 
@@ -155,7 +155,7 @@ def test_an_announced_critical_result_is_on_top_before_it_is_read(anna: User) ->
     announced(row.pk)
     assert review().place == "critical" and review().in_queue and unsigned_count() == 1
     assert open_criticals().count() == 1
-    with pytest.raises(Changed):
+    with pytest.raises(ResultChanged):
         sign(row.pk, 0, anna)
     came(row.pk, HIGH)
     assert review().place == "critical", "announced, and the values do not say so: a person decides"
@@ -173,7 +173,7 @@ def test_what_came_meanwhile_is_not_signed(anna: User) -> None:
     row = ordered(1)
     came(row.pk, NORMAL)
     came(row.pk, HIGH)
-    with pytest.raises(Changed):
+    with pytest.raises(ResultChanged):
         sign(row.pk, 1, anna)
     assert not Signature.objects.exists()
 
@@ -182,11 +182,11 @@ def test_only_the_signer_takes_it_back_and_only_at_once(anna: User, bruno: User)
     row = ordered(1)
     came(row.pk, NORMAL)
     signature = sign(row.pk, 1, anna)
-    with pytest.raises(TooLate):
+    with pytest.raises(UndoExpired):
         undo(signature.pk, bruno)
     undo(signature.pk, anna)
     assert review().in_queue and review().signer is None
-    with pytest.raises(TooLate):
+    with pytest.raises(UndoExpired):
         undo(signature.pk, anna)
     assert sign(row.pk, 1, bruno) and not review().in_queue
 
@@ -199,7 +199,7 @@ def test_it_is_too_late_after_ten_seconds(anna: User) -> None:
         cursor.execute("SET LOCAL session_replication_role = replica")  # without the triggers
         cursor.execute("UPDATE orders_signature SET at = at - interval '11 seconds'")
         cursor.execute("SET LOCAL session_replication_role = origin")
-    with pytest.raises(TooLate):
+    with pytest.raises(UndoExpired):
         undo(signature.pk, anna)
     assert not review().in_queue
 
@@ -215,7 +215,7 @@ def test_the_most_urgent_come_first(anna: User) -> None:
     came(ordered(7).pk, NORMAL, interpretation=None)
     came(ordered(8).pk, NORMAL, status="partial")
     sign(uid("order", 8), 1, anna)
-    places = [row.place for row in in_order(queue({}, anna))]
+    places = [row.place for row in sort_queue(review_queue({}, anna))]
     assert {*places[1:3]} == {"abnormal", "unknown"}, "of one rank, whichever waited longer first"
     assert places[:1] + places[3:] == [
         *("critical", "corrected", "normal", "normal", "partial", "seen")
@@ -308,7 +308,7 @@ def act(order_id: UUID, people: list[User], step: tuple[Any, ...]) -> None:
                 record_call(found, found.version, people[0], recipient="Dr. Madeup",
                             outcome=outcome, next_attempt_at=when)  # fmt: skip
         case ("add up",):
-            add_up(worth=1)
+            fold_tally(worth=1)
 
 
 def expected(order_id: UUID) -> tuple[bool, bool]:
@@ -346,12 +346,12 @@ def test_no_sequence_loses_an_item(anna: User, bruno: User, steps: list[tuple[An
             except (CannotSign, Review.DoesNotExist):
                 pass
             waits, is_open = expected(row.pk)
-            assert queue({}, anna).filter(pk=row.pk).exists() == waits
+            assert review_queue({}, anna).filter(pk=row.pk).exists() == waits
             assert open_criticals().filter(pk=row.pk).exists() == is_open
-            glance = at_a_glance(User.objects.get(pk=anna.pk))
+            glance = result_badges(User.objects.get(pk=anna.pk))
             assert glance.criticals == is_open
-            assert glance.unsigned == counts()[0]
-            assert sum(counts()) == queue({}, anna).count()
+            assert glance.unsigned == queue_counts()[0]
+            assert sum(queue_counts()) == review_queue({}, anna).count()
             signed = Signature.objects.filter(kind=SIGNED, undone=None)
             for one in signed:
                 version = ResultVersion.objects.get(order_id=row.pk, number=one.version)

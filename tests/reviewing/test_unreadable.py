@@ -244,7 +244,7 @@ def test_unreadable_order_or_patient_is_told_on_its_pages(
 
 
 @pytest.mark.parametrize(
-    ("given", "is_told"),
+    ("given", "is_called"),
     [
         ({"status": 503}, False),
         ({"status": 429, "headers": {"retry-after": "1"}}, False),
@@ -253,17 +253,17 @@ def test_unreadable_order_or_patient_is_told_on_its_pages(
     ],
 )
 def test_outage_is_not_told_as_a_result_that_cannot_be_read(
-    given: dict[str, Any], is_told: bool, world: Sandbox, order_id: UUID, reader: User
+    given: dict[str, Any], is_called: bool, world: Sandbox, order_id: UUID, reader: User
 ) -> None:
     sync.schedule_lookups("results", [order_id])
     world.prepare_answer(f"/v3/order/{order_id}/result$", times=None, **given)
-    for attempt in range(unreadable_versions.FAILS_OFTEN):
-        assert unreadable_versions.of_order(order_id) == []
+    for attempt in range(unreadable_versions.MAX_FAILED_READS):
+        assert unreadable_versions.for_order(order_id) == []
         Lookup.objects.filter(kind="results").update(due_at=timezone.now())
         sync.run_due_lookups(LOOKUP_TYPES)
         assert Lookup.objects.get(kind="results").attempts == attempt + 1
-    assert bool(unreadable_versions.of_order(order_id)) == is_told
-    assert unreadable_versions.among([order_id]) == ({order_id} if is_told else set())
+    assert bool(unreadable_versions.for_order(order_id)) == is_called
+    assert unreadable_versions.unreadable_among([order_id]) == ({order_id} if is_called else set())
 
 
 def test_result_never_read_is_told_where_it_would_stand(
@@ -303,5 +303,5 @@ def test_unread_record_with_an_odd_id_breaks_no_page(
     """The id of an order or a user that cannot be read is whatever was sent."""
     for resource in ("orders", "users"):
         UnreadRecord.objects.create(resource=resource, key=key, record="{}")
-    assert unreadable_versions.of_order(order_id) == []
-    assert unreadable_versions.of_all() == []
+    assert unreadable_versions.for_order(order_id) == []
+    assert unreadable_versions.first_results() == []

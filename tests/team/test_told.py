@@ -17,7 +17,7 @@ from backoffice.core.access import roles_of
 from backoffice.models import CommandRecord, MailChoice, Notification, User
 from backoffice.team.notifications import tell_of_requests, untold
 from orders.models import Appointment, Order
-from orders.notifications import tell_of_orders
+from orders.notifications import notify_order_changes
 from tests.api.rows import NOW, envelope, order, patient, staff, uid
 from tests.team.forms import ORDER, shown
 
@@ -102,19 +102,19 @@ def test_the_person_of_an_order_hears_what_becomes_of_it(rf: RequestFactory) -> 
     team.assign(request, "order", ORDER, ana)
     team.assign(request, "patient", uid("patient", 1), ana)
     team.assign(request, "order", uuid4(), ana)
-    assert tell_of_orders() == 0, "what was so when it was taken is no news"
+    assert notify_order_changes() == 0, "what was so when it was taken is no news"
     Order.objects.update(patient_dob="1990-01-01")
-    assert tell_of_orders() == 0
+    assert notify_order_changes() == 0
     Order.objects.update(last_event_id=6, bucket="on-the-way")
-    assert tell_of_orders() == 0
+    assert notify_order_changes() == 0
     Order.objects.update(last_event_id=7, bucket="needs-action")
-    assert tell_of_orders() == 1 and tell_of_orders() == 0
+    assert notify_order_changes() == 1 and notify_order_changes() == 0
     Order.objects.update(last_event_id=8, bucket="result-in")
-    assert tell_of_orders() == 1
+    assert notify_order_changes() == 1
     Appointment.objects.update(start_at=NOW + timedelta(days=1))
-    assert tell_of_orders() == 1
+    assert notify_order_changes() == 1
     Appointment.objects.update(status="cancelled")
-    assert tell_of_orders() == 1 and tell_of_orders() == 0
+    assert notify_order_changes() == 1 and notify_order_changes() == 0
     assert kinds(ana) == ["needs-action", "result-in", "visit-moved", "visit-moved"]
 
 
@@ -124,11 +124,11 @@ def test_who_takes_it_over_starts_from_how_it_stands(rf: RequestFactory) -> None
     request = rf.get("/")
     request.user = ana
     team.assign(request, "order", ORDER, ana)
-    tell_of_orders()
+    notify_order_changes()
     Order.objects.update(last_event_id=6, bucket="needs-action")
     request.user = ben
     team.assign(request, "order", ORDER, ben, take=True)
-    assert tell_of_orders() == 0
+    assert notify_order_changes() == 0
     assert kinds(ben) == []
 
 

@@ -35,7 +35,7 @@ def truth() -> Counter[tuple[str, str, str]]:
 
 
 def exact() -> bool:
-    return counts.counts().by_state == dict(truth())
+    return counts.order_counts().by_state == dict(truth())
 
 
 def place(numbers: range, state: int = 0) -> None:
@@ -56,18 +56,20 @@ def scatter() -> int:
 def test_every_kind_of_statement_is_counted() -> None:
     place(range(20))
     place(range(20, 25), 1)
-    assert counts.counts().by_bucket() == {"preparing": 20, "needs-action": 5}
+    assert counts.order_counts().by_bucket() == {"preparing": 20, "needs-action": 5}
     Order.objects.filter(bucket="needs-action").update(
         bucket="closed", low_level_status="cancelled"
     )
-    assert counts.counts().of(statuses=["cancelled"]) == 5 and exact()
+    assert counts.order_counts().count(statuses=["cancelled"]) == 5 and exact()
     Order.objects.update(method="walk_in_test")
-    assert counts.counts().of(bucket="preparing", methods=["walk_in_test"]) == 20 and exact()
+    assert (
+        counts.order_counts().count(bucket="preparing", methods=["walk_in_test"]) == 20 and exact()
+    )
     Order.objects.filter(bucket="closed").delete()
-    assert counts.counts().of(bucket="closed") == 0 and exact()
+    assert counts.order_counts().count(bucket="closed") == 0 and exact()
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE orders_order CASCADE")
-    assert counts.counts().by_state == {}
+    assert counts.order_counts().by_state == {}
 
 
 def test_what_moves_no_order_writes_nothing() -> None:
@@ -85,26 +87,26 @@ def test_a_rollback_takes_its_counts_with_it() -> None:
         Order.objects.update(bucket="closed")
         assert exact(), "one's own changes are counted at once"
         raise RuntimeError
-    assert counts.counts().by_bucket() == {"preparing": 3} and exact()
+    assert counts.order_counts().by_bucket() == {"preparing": 3} and exact()
 
 
 def test_folding_keeps_the_sums_and_leaves_a_row_per_state() -> None:
     rows = scatter()
-    before = counts.counts().by_state
+    before = counts.order_counts().by_state
     assert counts.fold() == rows == 250
-    assert counts.counts().by_state == before and exact()
+    assert counts.order_counts().by_state == before and exact()
     assert OrderCount.objects.count() == len(STATES)
     assert counts.fold() == 0, "nothing to add up is left alone"
 
 
 def test_a_wrong_count_is_mended_and_noted() -> None:
     place(range(7))
-    assert counts.mend() == 0 and not Drift.objects.exists()
+    assert counts.repair() == 0 and not Drift.objects.exists()
     OrderCount.objects.create(
         bucket="preparing", low_level_status="ordered", method="testkit", change=3
     )
     OrderCount.objects.create(bucket="closed", low_level_status="cancelled", method="", change=-2)
-    assert counts.mend() == 2 and exact()
+    assert counts.repair() == 2 and exact()
     notes = {note.key: note.detail for note in Drift.objects.all()}
     assert notes == {
         "preparing · ordered · testkit": "Counted 10, there are 7. Put right.",
@@ -215,7 +217,7 @@ def test_counts_are_exact_beside_writers_rollbacks_and_kills(address: str) -> No
                 assert exact()
             looks += 1
             counts.fold()
-            assert counts.mend() == 0, "a check beside writers finds nothing to mend"
+            assert counts.repair() == 0, "a check beside writers finds nothing to mend"
             assert time.monotonic() < ends + 120, writers.done
     assert not writers.failures
     assert exact() and not Drift.objects.filter(kind=Drift.Kind.STALE).exists()
@@ -223,7 +225,7 @@ def test_counts_are_exact_beside_writers_rollbacks_and_kills(address: str) -> No
 
 def test_two_that_add_up_at_once_lose_nothing(address: str) -> None:
     scatter()
-    before = counts.counts().by_state
+    before = counts.order_counts().by_state
     with psycopg.connect(address) as other:
         other.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", ["today_ordercount"])
         assert counts.fold() == 0
@@ -233,7 +235,7 @@ def test_two_that_add_up_at_once_lose_nothing(address: str) -> None:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert counts.counts().by_state == before and exact()
+    assert counts.order_counts().by_state == before and exact()
     assert OrderCount.objects.count() == len(STATES)
 
 

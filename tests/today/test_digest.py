@@ -33,7 +33,7 @@ def now_of(user: User) -> str:
 
 
 def read(user: User, sees: bool = True) -> digest.Digest:
-    return digest.digest(user, sees_results=sees)
+    return digest.build_digest(user, sees_results=sees)
 
 
 def facts(user: User) -> list[Fact]:
@@ -41,7 +41,7 @@ def facts(user: User) -> list[Fact]:
         (news.order_id, one.kind, one.before, one.after)
         for group in read(user).groups
         for news in group.orders
-        for one in news.happenings
+        for one in news.entries
     )
 
 
@@ -92,7 +92,7 @@ def test_everybody_is_told_what_happened_since_they_looked(seed: int) -> None:
     for n in range(1, 7):
         place(n, low_level_status="ordered", bucket="preparing")
     for one in people:
-        digest.see_all(one, now_of(one))
+        digest.mark_all_seen(one, now_of(one))
         oracle.unseen[one.pk] = []
     stale: list[tuple[User, str, list[tuple[UUID, Fact]]]] = []
     for _ in range(60):
@@ -128,17 +128,17 @@ def test_everybody_is_told_what_happened_since_they_looked(seed: int) -> None:
             stale.append((one, now_of(one), list(oracle.unseen[one.pk])))
         elif act == "see":
             one = chance.choice(people)
-            digest.see(one, about, now_of(one))
+            digest.mark_seen(one, about, now_of(one))
             oracle.sees(one, about)
         elif stale and chance.random() < 0.7:
             one, snapshot, shown = stale.pop()
-            digest.see_all(one, snapshot)
+            digest.mark_all_seen(one, snapshot)
             for fact in shown:
                 if fact in oracle.unseen[one.pk]:
                     oracle.unseen[one.pk].remove(fact)
         else:
             one = chance.choice(people)
-            digest.see_all(one, now_of(one))
+            digest.mark_all_seen(one, now_of(one))
             oracle.sees(one)
             stale = [page for page in stale if page[0] != one]
         for one in people:
@@ -162,12 +162,12 @@ def test_what_is_committed_late_is_told_however_early_it_happened() -> None:
         worker.execute("UPDATE orders_order SET low_level_status = 'lost', bucket = 'needs-action'")
         place(2)
         assert [fact[0] for fact in facts(one)].count(uid("order", 1)) == 1
-        digest.see(one, uid("patient", 1), now_of(one))
-        digest.see_all(one, now_of(one))
+        digest.mark_seen(one, uid("patient", 1), now_of(one))
+        digest.mark_all_seen(one, now_of(one))
         assert facts(one) == []
         worker.commit()
     assert facts(one) == [(uid("order", 1), "order", "delivered_to_lab", "lost")]
-    digest.see(one, uid("patient", 1), now_of(one))
+    digest.mark_seen(one, uid("patient", 1), now_of(one))
     assert facts(one) == []
 
 
@@ -176,11 +176,11 @@ def test_an_older_page_does_not_bring_back_what_was_seen_since() -> None:
     place(1)
     early = now_of(one)
     move(1, "lost", "needs-action")
-    digest.see(one, uid("patient", 1), now_of(one))
-    digest.see(one, uid("patient", 1), early)
+    digest.mark_seen(one, uid("patient", 1), now_of(one))
+    digest.mark_seen(one, uid("patient", 1), early)
     assert facts(one) == []
-    digest.see_all(one, now_of(one))
-    digest.see_all(one, early)
+    digest.mark_all_seen(one, now_of(one))
+    digest.mark_all_seen(one, early)
     assert facts(one) == []
     assert not Seen.objects.exists(), "what the whole look covers is not kept twice"
 
@@ -205,10 +205,10 @@ def test_a_look_of_another_cluster_goes_by_its_time() -> None:
     place(2)
     Seen.objects.create(user=one, about=uid("patient", 2), snapshot="999999999999:999999999999:")
     assert [fact[0] for fact in facts(one)] == [uid("order", 2)]
-    digest.see(one, uid("patient", 2), now_of(one))
+    digest.mark_seen(one, uid("patient", 2), now_of(one))
     assert facts(one) == []
     Happening.objects.filter(order_id=uid("order", 1)).update(transaction=999999999990)
-    digest.see_all(one, now_of(one))
+    digest.mark_all_seen(one, now_of(one))
     assert facts(one) == [] and not Seen.objects.exists()
 
 
@@ -230,7 +230,7 @@ def test_words_of_problems_results_and_visits() -> None:
     place(1, low_level_status="transit_customer", bucket="on-the-way")
     start = timezone.now() + timedelta(days=2)
     visit(1, start_at=start)
-    digest.see_all(one, now_of(one))
+    digest.mark_all_seen(one, now_of(one))
     move(1, "problem_in_transit_customer", "needs-action")
     assert words(one) == ["Delivery problem (to patient) new problem"]
     move(1, "with_customer", "with-patient")
@@ -257,14 +257,14 @@ def test_words_of_problems_results_and_visits() -> None:
     assert "Critical acknowledged" in words(one)
     assert not any("Critical" in line for line in words(one, sees=False))
     move(1, "lost", "needs-action")
-    digest.see_all(one, now_of(one))
+    digest.mark_all_seen(one, now_of(one))
     move(1, "sample_error", "needs-action")
     assert words(one) == ["Sample unusable new problem"]
     move(1, "cancelled", "closed")
     assert words(one) == ["Sample unusable came and went"]
-    digest.see_all(one, now_of(one))
+    digest.mark_all_seen(one, now_of(one))
     move(1, "lost", "needs-action")
-    digest.see_all(one, now_of(one))
+    digest.mark_all_seen(one, now_of(one))
     move(1, "cancelled", "closed")
     assert words(one) == ["Lost no longer"]
 
@@ -273,7 +273,7 @@ def test_the_most_urgent_patient_comes_first() -> None:
     one = staff("clinician")
     for n in (1, 2, 3, 4):
         place(n, low_level_status="ordered", bucket="preparing")
-    digest.see_all(one, now_of(one))
+    digest.mark_all_seen(one, now_of(one))
     move(1, "transit_customer", "on-the-way")
     move(2, "completed", "result-in", interpretation="critical")
     move(3, "lost", "needs-action")
@@ -288,7 +288,7 @@ def test_a_replaced_visit_is_told_as_moved() -> None:
     place(1)
     first = datetime.fromisoformat("2031-03-04T15:00:00+00:00")
     visit(1, start_at=first)
-    digest.see_all(one, now_of(one))
+    digest.mark_all_seen(one, now_of(one))
     visit(101, user_id=uid("patient", 1), order_id=uid("order", 1),
           start_at=first + timedelta(days=1))  # fmt: skip
     (line,) = read(one).groups[0].orders[0].lines
@@ -298,7 +298,7 @@ def test_a_replaced_visit_is_told_as_moved() -> None:
 def test_more_than_fits_is_said() -> None:
     one = staff("clinician")
     place(1)
-    digest.see_all(one, now_of(one))
+    digest.mark_all_seen(one, now_of(one))
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO today_happening (transaction, kind, order_id, patient_id, before, after)"
@@ -307,7 +307,7 @@ def test_more_than_fits_is_said() -> None:
             [uid("order", 1)],
         )
     found = read(one)
-    assert found.capped and len(found.groups) <= digest.GROUPS
+    assert found.capped and len(found.groups) <= digest.MAX_GROUPS
 
 
 def test_seen_on_the_page_is_mine_alone_and_can_be_taken_back() -> None:
@@ -330,7 +330,7 @@ def test_seen_on_the_page_is_mine_alone_and_can_be_taken_back() -> None:
 def test_critical_results_are_told_by_event_too() -> None:
     one = staff("clinician")
     row = place(1)
-    digest.see_all(one, now_of(one))
+    digest.mark_all_seen(one, now_of(one))
     critical(row)
     assert facts(one) == [(row.pk, "critical", "", "final")]
 
@@ -363,7 +363,7 @@ def test_the_most_urgent_are_those_that_the_words_say(
             bucket_after=entered if kind == "order" else "",
         )  # fmt: skip
     few = read(user, sees)
-    monkeypatch.setattr(digest, "GROUPS", 1_000)
+    monkeypatch.setattr(digest, "MAX_GROUPS", 1_000)
     everything = read(user, sees)
     assert len({group.rank for group in everything.groups}) >= 4
     assert few.total == everything.total == len(everything.groups) > len(few.groups) == 25
@@ -379,5 +379,5 @@ def test_what_happened_before_a_move_is_told_of_the_new_patient() -> None:
     Order.objects.filter(pk=uid("order", 1)).update(user_id=uid("patient", 9))
     (group,) = read(user).groups
     assert group.about == group.patient_id == uid("patient", 9)
-    digest.see(user, group.about, now_of(user))
+    digest.mark_seen(user, group.about, now_of(user))
     assert not read(user).groups

@@ -45,9 +45,9 @@ def state() -> dict[object, tuple[str, str]]:
 
 def test_counts_and_news_follow_five_hundred_changes(desk: Desk) -> None:
     sync.tick(orders_sync.SWEEP, seconds=60)
-    assert sum(counts.counts().by_state.values()) == 600 and exact()
+    assert sum(counts.order_counts().by_state.values()) == 600 and exact()
     rows, news = OrderCount.objects.count(), Happening.objects.count()
-    old = Order.objects.filter(last_event_at__lt=timezone.now() - digest.FIRST_LOOK * 4)
+    old = Order.objects.filter(last_event_at__lt=timezone.now() - digest.FIRST_PERIOD * 4)
     assert not Happening.objects.filter(order_id__in=old.values("pk")).exists()
 
     sync.request_run(orders_sync.SWEEP)
@@ -55,7 +55,7 @@ def test_counts_and_news_follow_five_hundred_changes(desk: Desk) -> None:
     assert (OrderCount.objects.count(), Happening.objects.count()) == (rows, news)
 
     one = staff("clinician")
-    digest.see_all(one, live.now_of(User.objects.get(pk=one.pk)))
+    digest.mark_all_seen(one, live.now_of(User.objects.get(pk=one.pk)))
     before = state()
     changed: set[str] = set()
     for seed in range(5):
@@ -72,8 +72,8 @@ def test_counts_and_news_follow_five_hundred_changes(desk: Desk) -> None:
     told = set(Happening.objects.filter(pk__gt=_last(news)).values_list("order_id", flat=True))
     assert moved and moved <= told
     assert {str(key) for key in told} <= changed
-    assert counts.mend() == 0
-    groups = digest.digest(one, sees_results=True)
+    assert counts.repair() == 0
+    groups = digest.build_digest(one, sees_results=True)
     assert groups.total and not groups.first
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from backoffice import audit, team
 from backoffice.models import AuditEntry, CommandRecord, User
-from orders.today.handover import Period
+from orders.today.handover import HandoverForm
 from tests.api.rows import demographics, patient, uid
 from tests.audit.trail import owner
 from tests.today.test_page import critical, enter, place
@@ -57,15 +57,15 @@ def test_what_is_open_stands_with_its_last_word_and_when_it_is_due(
     asked(user, 3)
     answer = client.get(ADDRESS)
     sheet = answer.context["sheet"]
-    assert [(one.row.subject_id, one.due_at) for one in sheet.held] == [
+    assert [(one.row.subject_id, one.due_at) for one in sheet.assigned] == [
         (str(uid("order", 1)), due),
         (str(uid("order", 2)), None),
     ]
-    assert sheet.held[0].last.note == "Rings till noon"
+    assert sheet.assigned[0].last_message.note == "Rings till noon"
     page = answer.content.decode()
     for said in ("Rings till noon", "Ada1 Testperson", "Ada2 Testperson", "Cancel order 3"):
         assert said in page
-    assert [one.what for one in sheet.did] == ["Note", "Left a voicemail"]
+    assert [one.what for one in sheet.entries] == ["Note", "Left a voicemail"]
     assert set(sheet.counts) == {
         "2 changes of who works on what", "1 note", "1 call to a patient",
     }  # fmt: skip
@@ -84,7 +84,7 @@ def test_the_period_and_whose_work_are_chosen(shift: tuple[Client, User, Any]) -
     begin = f"{timezone.now() - timedelta(days=2):%Y-%m-%dT%H:%M}"
 
     def texts(**query: str) -> list[str]:
-        return [one.text for one in client.get(ADDRESS, query).context["sheet"].did]
+        return [one.text for one in client.get(ADDRESS, query).context["sheet"].entries]
 
     assert texts() == ["Mine and late"]
     assert texts(begin=begin) == ["Mine and early", "Mine and late"]
@@ -117,7 +117,7 @@ def test_a_period_that_cannot_be_is_refused_and_kept(
 def exceptions(client: Client, **query: str) -> list[tuple[str, int, int | None, list[Any]]]:
     sheet = client.get(ADDRESS, query).context["sheet"]
     return [
-        (one.group.key, one.count.value, one.mine, [order.pk for order in one.oldest])
+        (one.group.key, one.count.value, one.assigned_count, [order.pk for order in one.oldest])
         for one in sheet.exceptions
     ]
 
@@ -268,6 +268,6 @@ def test_a_shift_may_begin_or_end_in_the_hour_of_a_change_of_clocks(
     now: str, begin: str, end: str
 ) -> None:
     with timezone.override("America/Chicago"):
-        form = Period({}, datetime.fromisoformat(now))
+        form = HandoverForm({}, datetime.fromisoformat(now))
         assert form.is_valid(), form.errors
         assert (form["begin"].value(), form["end"].value()) == (begin, end)

@@ -124,7 +124,7 @@ def shown(client: Client, url: str) -> int:
     answer = client.get(url)
     assert answer.status_code == 200, url
     if url == "/exceptions/":
-        groups = [key for key in queue.GROUPS if key not in (queue.QUIET, queue.PUT_OFF)]
+        groups = [key for key in queue.EXCEPTION_GROUPS if key not in (queue.QUIET, queue.SNOOZED)]
         pages = [client.get(f"{url}{key}/").context["page"] for key in groups]
         return len({row.pk for page in pages for row in page.rows})
     if "items" in answer.context:

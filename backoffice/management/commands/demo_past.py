@@ -76,7 +76,7 @@ def _tell_all(before: datetime, by: User) -> None:
 def _tell(order_id: UUID, patient: UUID | None, by: User) -> None:
     """Acknowledge, call, sign, as the pages do."""
     with transaction.atomic(durable=True):
-        review = sign_off.held(order_id)
+        review = sign_off.lock_review(order_id)
         if review.critical_since is None:
             return
         criticals.acknowledge(review, review.version, by)

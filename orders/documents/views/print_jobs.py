@@ -33,7 +33,7 @@ from orders.documents.kinds import (
 from orders.documents.models import PrintFile, PrintJob, PrintPart
 from orders.documents.views.documents import NEEDED, as_pdf, record
 from orders.models import Order
-from orders.order_list.definition import ORDERS
+from orders.order_list.definition import ORDER_LIST
 
 SHOWN: Final = 300
 """Documents that were left out, on the page of a job."""
@@ -56,18 +56,20 @@ def choose(request: HttpRequest) -> HttpResponse:
     if begun:
         keys = keys_of(request)
     else:
-        filters, rows = selected(request, ORDERS)
+        filters, rows = selected(request, ORDER_LIST)
         if filters is None:
             messages.error(request, CANNOT_READ)
-            return redirect(f"{ORDERS.address()}?{back}")
+            return redirect(f"{ORDER_LIST.address()}?{back}")
         # In the order of the list; one more than there may be, to know whether they are too many.
-        page = ORDERS.page(rows, filters, printing.MOST_ORDERS + 1, {"after": None, "before": None})
+        page = ORDER_LIST.page(
+            rows, filters, printing.MOST_ORDERS + 1, {"after": None, "before": None}
+        )
         keys = [row.pk for row in page.rows]
     known = Order.objects.only(*COLUMNS).in_bulk(keys)
     orders = [known[key] for key in keys if key in known]
     if not orders:
         messages.error(request, NOTHING)
-        return redirect(f"{ORDERS.address()}?{back}")
+        return redirect(f"{ORDER_LIST.address()}?{back}")
     offered = kinds_of(user)
     too_many = len(orders) > printing.MOST_ORDERS
     facts = [] if too_many else facts_of(orders)
@@ -97,7 +99,7 @@ def choose(request: HttpRequest) -> HttpResponse:
         "most": printing.MOST_ORDERS,
         "choices": [] if too_many else _choices(offered, facts, form),
         "here": back,
-        "address": f"{ORDERS.address()}?{back}",
+        "address": f"{ORDER_LIST.address()}?{back}",
     }
     return render(request, "orders/documents/choose.html", context, status=422 if begun else 200)
 
@@ -121,7 +123,7 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     is_canceled = found.state == PrintJob.State.CANCELED_STATUSES
     left_out = [] if is_canceled else list(parts.defer("content")[:SHOWN])
     has_ended = found.state in (PrintJob.State.DONE, PrintJob.State.FAILED)
-    names = ORDERS.told({part.order_id for part in left_out}, request.user)
+    names = ORDER_LIST.told({part.order_id for part in left_out}, request.user)
     audit.listed(
         request,
         "order",
@@ -136,7 +138,7 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
             (part, KINDS[part.kind].label, *names.get(part.order_id, ("Order", "")))
             for part in left_out
         ],
-        "back": f"{ORDERS.address()}?{query_of(found.query).urlencode()}",
+        "back": f"{ORDER_LIST.address()}?{query_of(found.query).urlencode()}",
         "expired": DELETED if found.state == PrintJob.State.EXPIRED else "",
     }
     return render(request, "orders/documents/job.html", context)

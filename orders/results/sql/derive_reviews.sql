@@ -1,5 +1,5 @@
--- How a review stands: its place in the queue, what was signed, acknowledged and called about.
--- Ranks are places in `orders.results.models.RANKS`. A change here needs a migration that
+-- Derive reviews: the place in the queue, and what was signed, acknowledged and called about.
+-- Ranks are positions in `orders.results.models.RANKS`. A change here needs a migration that
 -- installs the file again.
 CREATE OR REPLACE FUNCTION orders_derive_reviews(ids uuid[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -25,7 +25,7 @@ BEGIN
    WHEN s.seen = v.number THEN 6
    WHEN v.interpretation IN ('abnormal', 'unknown') THEN 1
    WHEN v.kind NOT IN ('partial', 'final', 'corrected') THEN 1
-   -- A result that names somebody else is never below what is abnormal.
+   -- A result that names somebody else never ranks below abnormal ones.
    WHEN held.identity = 'different' THEN 1
    WHEN v.interpretation IS NULL AND v.kind <> 'partial' THEN 1
    WHEN v.kind = 'corrected' THEN 2
@@ -61,7 +61,7 @@ BEGIN
   WHERE order_id = wanted.id ORDER BY id DESC LIMIT 1
  ) latest ON true
  CROSS JOIN LATERAL (
-  -- An announcement that no version has borne out stands until somebody has dealt with it.
+  -- An announcement that no version has confirmed stays open until staff have dealt with it.
   SELECT CASE WHEN v.critical_since IS NOT NULL THEN v.critical_since
    WHEN c.order_id IS NOT NULL AND NOT EXISTS (
     SELECT FROM orders_resultversion e

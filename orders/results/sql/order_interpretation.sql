@@ -1,5 +1,5 @@
--- An order shows the worse of what its own record says and of what its result says: the result
--- raises it and never lowers it. Orders without a result are left as they are written.
+-- Set the interpretation of an order to the worse of its own record's and its result's. The result
+-- raises it and never lowers it. Orders without a result keep the value that was written.
 CREATE OR REPLACE FUNCTION orders_show_interpretation() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
  ranks CONSTANT text[] := ARRAY['critical', 'abnormal', 'unknown', 'normal'];

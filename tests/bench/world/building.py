@@ -22,7 +22,7 @@ from backoffice.service.results import RESULT
 from labs.sync import LABS, store_lab_accounts, store_lab_tests
 from labs.sync import _store as store_in
 from orders.models import ResultMarker
-from orders.results.versions import note_versions
+from orders.results.versions import store_versions
 from orders.sync.results import RESULTS
 from orders.turnaround import limits
 from patients.names import name_key
@@ -99,7 +99,7 @@ def build(size: Size, say: Say = lambda words: None, *, lanes: int = 1) -> None:
         cursor.execute(rows.HAPPENINGS)
         cursor.execute(rows.NEWEST_RESULTS, [max(LEAST_UNSIGNED, size.orders // 500)])
         unsigned = [key for (key,) in cursor.fetchall()]
-    note_versions(unsigned)
+    store_versions(unsigned)
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE {', '.join((*TABLES, *TOLD_BY_TRIGGERS))}")
     say(f"  indexes made after {time.perf_counter() - begun:.0f} s")
@@ -278,7 +278,7 @@ def _fill_quiet(cursor: Any) -> None:
     limits.refresh()
     steps = {step for life in lives() for step in life.steps}
     kinds = [(step, method) for step in steps for method in METHODS]
-    resting = {step for step, method in kinds if limits.fixed(step, method) is not None}
+    resting = {step for step, method in kinds if limits.default_limit(step, method) is not None}
     cursor.execute(rows.RESTING, [sorted(resting)])
     found = [(n, limits.quiet_at(*about)) for n, *about in cursor.fetchall()]
     with cursor.copy("COPY world.quiet FROM STDIN") as copy:
