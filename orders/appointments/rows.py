@@ -102,9 +102,9 @@ def appointment_rows(rows: Iterable[Appointment]) -> list[AppointmentRow]:
     orders: Mapping[UUID | None, Order] = by_key(
         Order, {row.order_id for row in found}, _VISIT_ORDER_COLUMNS
     )
-    with cursor() as asked:
-        asked.execute(_PEOPLE_SQL, [array({row.user_id for row in found} - {None})])
-        people = {key: (name, born) for key, name, born in asked.fetchall()}
+    with cursor() as db_cursor:
+        db_cursor.execute(_PEOPLE_SQL, [array({row.user_id for row in found} - {None})])
+        people = {key: (name, born) for key, name, born in db_cursor.fetchall()}
     here = timezone.get_current_timezone()
     return [
         _appointment_row(row, orders.get(row.order_id), people.get(row.user_id), here)

@@ -65,8 +65,8 @@ def record_outcome(
         last_move = moves.values_list("pk", flat=True).first()
         if (order_row.last_event_id, last_move) != (seen_event, seen_move):
             raise OrderChanged
-        taken = Assignment.objects.filter(subject_type="order", subject_id=str(order_id))
-        holder = taken.exclude(user=request.user).select_related("user").first()
+        others = Assignment.objects.filter(subject_type="order", subject_id=str(order_id))
+        holder = others.exclude(user=request.user).select_related("user").first()
         if holder is not None:
             raise team.Taken(holder.user, holder.at)
         if outcome == HANDLED:

@@ -188,8 +188,8 @@ def group_page(
         )
     if key == CRITICAL:
         ids = [review.pk for review in open_criticals()[:PAGE_SIZE]]
-        kept = {order.pk: order for order in Order.objects.filter(pk__in=ids).with_list_columns()}
-        return Page([kept[pk] for pk in ids if pk in kept])
+        orders = {order.pk: order for order in Order.objects.filter(pk__in=ids).with_list_columns()}
+        return Page([orders[pk] for pk in ids if pk in orders])
     listed = group_orders(key, now).with_list_columns()
     return fetch_page(
         listed, EXCEPTION_GROUPS[key].sort, size=PAGE_SIZE, after=after, before=before

@@ -102,14 +102,14 @@ class OrderList(Listing):
 
     def dressed(self, rows: list[Order], user: Any) -> list[Order]:
         """Add the assignments, whether our part is done, and the lab names: three queries."""
-        held = team.holders(SUBJECT, [row.pk for row in rows])
+        assignments = team.holders(SUBJECT, [row.pk for row in rows])
         done = _done_texts(rows)
         slugs = {row.lab_slug for row in rows if row.lab_slug}
         labs = _lab_names(slugs)
         by_name = may(user, "patients.view")
         now = timezone.now()
         for row in rows:
-            row.assignment = held.get(str(row.pk))  # type: ignore[attr-defined]
+            row.assignment = assignments.get(str(row.pk))  # type: ignore[attr-defined]
             row.lab_name = labs.get(row.lab_slug or "", row.lab_slug or "")  # type: ignore[attr-defined]
             row.by_name = by_name  # type: ignore[attr-defined]
             row.done_text = done.get(row.pk, "")  # type: ignore[attr-defined]
@@ -146,13 +146,13 @@ def _done_texts(rows: Iterable[Order]) -> dict[UUID, str]:
     These are orders whose status says it is our turn, and which have not changed since. The page
     of an order says the same (`orders.progress.OrderTurn`).
     """
-    ours: dict[bool, list[UUID]] = {True: [], False: []}
+    our_turn: dict[bool, list[UUID]] = {True: [], False: []}
     for row in rows:
         item = vocabulary.order_term(row.low_level_status, row.method, (), row.bucket)
         if item.turn == vocabulary.US:
-            ours[item.family == vocabulary.RESULT_IN].append(row.pk)
+            our_turn[item.family == vocabulary.RESULT_IN].append(row.pk)
     with prepared_queries.cursor() as cursor:
-        cursor.execute(_DONE_SQL, [ours[True], ours[False]])
+        cursor.execute(_DONE_SQL, [our_turn[True], our_turn[False]])
         return dict(cursor.fetchall())
 
 
@@ -168,18 +168,20 @@ WHERE order_id = ANY(%s) AND event_id >= last_event_id AND (until IS NULL OR unt
 
 def _assigned_to(people: list[str], user: Any) -> Q:
     """Return the condition for orders assigned to these people, to `me`, or to nobody."""
-    held = Assignment.objects.filter(subject_type=SUBJECT)
+    assignments = Assignment.objects.filter(subject_type=SUBJECT)
     keys = [int(one) for one in people if one.isdigit()]
     if ME in people and user is not None:
         keys.append(user.pk)
     wanted = Q(pk__in=[])
     if keys:
-        theirs = held.filter(user_id__in=keys).annotate(key=Cast("subject_id", UUIDField()))
-        wanted |= Q(pk__in=theirs.values("key"))
+        assigned = assignments.filter(user_id__in=keys).annotate(
+            key=Cast("subject_id", UUIDField())
+        )
+        wanted |= Q(pk__in=assigned.values("key"))
     if NOBODY in people:
         # Orders of an inactive assignee count as assigned to nobody.
-        still_here = held.filter(user__is_active=True)
-        wanted |= ~Q(Exists(still_here.filter(subject_id=Cast(OuterRef("pk"), TextField()))))
+        active = assignments.filter(user__is_active=True)
+        wanted |= ~Q(Exists(active.filter(subject_id=Cast(OuterRef("pk"), TextField()))))
     return wanted
 
 

@@ -53,12 +53,12 @@ def count_and_page(
     """
     if known is None:
         return _search_page(form, size, place)
-    asked = form.cleaned_data
+    filters = form.cleaned_data
     number = known.count(
-        bucket=asked["bucket"], statuses=asked["status"], methods=asked["order_type"]
+        bucket=filters["bucket"], statuses=filters["status"], methods=filters["order_type"]
     )
     everything, sort = ORDER_LIST.everything(form.user), form.keyset()
-    if not (asked["bucket"] or asked["status"] or asked["order_type"]):
+    if not (filters["bucket"] or filters["status"] or filters["order_type"]):
         read = partial(_all_orders, sort.columns)
         return Count(number), fetch_page(everything, sort, size=size, read=read, **place)
     first = keys_by_full_sort if number <= query_plan.sort_limit(form).rows else keys_by_index_scan

@@ -71,26 +71,27 @@ def is_quick(rows: QuerySet[Order], form: Any) -> bool:
 def has_few(form: Any) -> bool:
     """Return whether so few orders have this state, or are this recent, that they are found at
     once even with many names."""
-    asked = form.cleaned_data
-    rare_status = bool(asked["status"]) and "completed" not in asked["status"]
-    rare = rare_status or asked["bucket"] == vocabulary.NEEDS_ACTION or has_rare_result(form)
-    return rare or (sorts_by_name(form) and _is_recent(asked))
+    filters = form.cleaned_data
+    rare_status = bool(filters["status"]) and "completed" not in filters["status"]
+    rare = rare_status or filters["bucket"] == vocabulary.NEEDS_ACTION or has_rare_result(form)
+    return rare or (sorts_by_name(form) and _is_recent(filters))
 
 
 def has_rare_result(form: Any) -> bool:
-    asked = form.cleaned_data
+    filters = form.cleaned_data
     return (
-        asked["interpretation"] not in ("", "normal", "abnormal") or asked["is_critical"] == "true"
+        filters["interpretation"] not in ("", "normal", "abnormal")
+        or filters["is_critical"] == "true"
     )
 
 
-def _is_recent(asked: Mapping[str, Any]) -> bool:
+def _is_recent(filters: Mapping[str, Any]) -> bool:
     """Return whether only recent orders are asked for, so few that sorting them by name is quick.
 
     The orders of the names themselves are many more.
     """
-    begun = [asked["start_date"], asked["updated_start_date"]]
-    begun += [asked[name][0] for name in ("ordered", "changed") if asked[name]]
+    begun = [filters["start_date"], filters["updated_start_date"]]
+    begun += [filters[name][0] for name in ("ordered", "changed") if filters[name]]
     latest = max((each for each in begun if each), default=None)
     return latest is not None and timezone.now() - latest <= RECENT_PERIOD
 
@@ -100,11 +101,12 @@ def _sorts_by_short_period(form: Any) -> bool:
     return form.sort[0] in _short_periods(form.cleaned_data)
 
 
-def _short_periods(asked: Mapping[str, Any]) -> set[str]:
+def _short_periods(filters: Mapping[str, Any]) -> set[str]:
     """Return the time columns that the form limits to a short period."""
     times = {
-        "created_at": asked["ordered"] or (asked["start_date"], asked["end_date"]),
-        "updated_at": asked["changed"] or (asked["updated_start_date"], asked["updated_end_date"]),
+        "created_at": filters["ordered"] or (filters["start_date"], filters["end_date"]),
+        "updated_at": filters["changed"]
+        or (filters["updated_start_date"], filters["updated_end_date"]),
     }
     return {
         moment
@@ -119,10 +121,12 @@ def _is_near_start(form: Any) -> bool:
     Open and recently changed orders are among the newest. Sorted by update, the orders of a bucket
     have an index of their own.
     """
-    asked, (key, direction) = form.cleaned_data, form.sort
+    filters, (key, direction) = form.cleaned_data, form.sort
     if key == "updated_at":
-        return bool(asked["bucket"])
-    recent = asked["bucket"] in OPEN_BUCKETS or asked["quiet"] == "true" or bool(asked["changed"])
+        return bool(filters["bucket"])
+    recent = (
+        filters["bucket"] in OPEN_BUCKETS or filters["quiet"] == "true" or bool(filters["changed"])
+    )
     return recent and key == "created_at" and direction == "desc"
 
 

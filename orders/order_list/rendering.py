@@ -68,15 +68,15 @@ def render_rows(rows: list[Any], screen: Screen) -> SafeString:
     )
     cells = [CELLS[column.key] for column in screen.columns]
     tick = _checkbox if screen.verbs else _no_checkbox
-    drawn = []
+    rows_html = []
     for row in rows:
         row.name_html = f"{escape(row.patient_first_name)} {escape(row.patient_last_name)}"
         flagged = sees_results and row.interpretation == "critical"
-        drawn.append('<tr data-flag="critical">\n' if flagged else "<tr>\n")
-        drawn.append(tick(row, shared))
-        drawn += [cell(row, shared) for cell in cells]
-        drawn.append("</tr>\n")
-    return SafeString("".join(drawn))
+        rows_html.append('<tr data-flag="critical">\n' if flagged else "<tr>\n")
+        rows_html.append(tick(row, shared))
+        rows_html += [cell(row, shared) for cell in cells]
+        rows_html.append("</tr>\n")
+    return SafeString("".join(rows_html))
 
 
 def patient_label(order: Order) -> str:
@@ -92,21 +92,23 @@ def _no_checkbox(row: Any, shared: OrderRowContext) -> str:
 def _checkbox(row: Any, shared: OrderRowContext) -> str:
     key = str(row.pk)
     named = shared.by_name and row.name_html.strip()
-    whose = f"of {row.name_html}" if named else f"{key[:8]}…"
+    subject = f"of {row.name_html}" if named else f"{key[:8]}…"
     return (
         f'<td class="mark-cell"><input type="checkbox" name="key" value="{key}" form="bulk"'
-        f' data-pick aria-label="Tick the order {whose}"></td>\n'
+        f' data-pick aria-label="Tick the order {subject}"></td>\n'
     )
 
 
 def _documents(row: Any) -> str:
     """Render the link to the documents, beside the name: the last columns may be off screen."""
     url = record_url("documents:order", row.pk)
-    whose = row.name_html.strip()
-    whose = f" of the order of <bdi>{whose}</bdi>" if whose else f": {escape(patient_label(row))}"
+    subject = row.name_html.strip()
+    subject = (
+        f" of the order of <bdi>{subject}</bdi>" if subject else f": {escape(patient_label(row))}"
+    )
     return (
         f' <a class="btn quiet square beside-name" href="{url}" hx-boost="false" data-drawer'
-        f' title="Documents">{_PRINTER}<span class="sr">Documents{whose}</span></a>'
+        f' title="Documents">{_PRINTER}<span class="sr">Documents{subject}</span></a>'
     )
 
 

@@ -49,11 +49,11 @@ class Completeness:
         return "pending" if self.is_partial else "not reported"
 
     def __str__(self) -> str:
-        said = [f"{self.back} of {self.total} back"]
+        parts = [f"{self.back} of {self.total} back"]
         if self.pending:
-            said.append(f"{self.pending} {self.rest_text}")
-        said += [f"{count} failed: {cause}" for count, cause in self.causes]
-        return " · ".join(said)
+            parts.append(f"{self.pending} {self.rest_text}")
+        parts += [f"{count} failed: {cause}" for count, cause in self.causes]
+        return " · ".join(parts)
 
 
 def _lower_first(words: str) -> str:

@@ -40,7 +40,7 @@ def escalate_criticals() -> int:
         about=about,
     )
     old = Order.objects.filter(pk=OuterRef("pk"), last_event_at__lt=now - RECENT_PERIOD)
-    come = ResultVersion.objects.filter(
+    received = ResultVersion.objects.filter(
         order_id=OuterRef("pk"),
         critical_since__gt=OuterRef("acknowledged"),
         received_at__lt=now - ESCALATION_DELAY,
@@ -51,7 +51,7 @@ def escalate_criticals() -> int:
     waiting = Review.objects.filter(
         ~Exists(already),
         ~Exists(old),
-        Exists(come) | Q(Exists(announced), acknowledged__lt=0),
+        Exists(received) | Q(Exists(announced), acknowledged__lt=0),
         critical_since__isnull=False,
         acknowledged__lt=F("critical_since"),
     )

@@ -75,11 +75,11 @@ def queue_context(request: HttpRequest, filters: QueueFilters) -> dict[str, Any]
     rows = review_queue(filters.active_filters, request.user)
     found = list(sort_queue(rows)[: filters.rows + 1])
     unsigned, seen = queue_counts()
-    kept = request.GET.copy()
-    for name in list(kept):
+    query = request.GET.copy()
+    for name in list(query):
         if name not in filters.fields:
-            del kept[name]
-    more, longer = found[filters.rows :], kept.copy()
+            del query[name]
+    more, longer = found[filters.rows :], query.copy()
     longer["shown"] = str(min(filters.rows + ROWS_STEP, MAX_ROWS))
     return {
         "filters": filters,
@@ -90,7 +90,7 @@ def queue_context(request: HttpRequest, filters: QueueFilters) -> dict[str, Any]
         else "",
         "unsigned": unsigned,
         "seen": seen,
-        "kept": f"?{kept.urlencode()}" if kept else "",
+        "kept": f"?{query.urlencode()}" if query else "",
         "by_name": may(request.user, "patients.view"),
         "is_filtered": filters.is_filtered,
     }

@@ -150,8 +150,8 @@ def _apply_decision(row: UnknownValue, now: datetime, ends: float) -> int:
 def _spellings(value: str) -> list[str]:
     """Return every spelling of a word that was received. A decision applies to all of them."""
     words = UnknownValue.objects.filter(vocabulary__in=interpretations.VOCABULARIES)
-    met = set(words.values_list("value", flat=True))
-    return sorted(one for one in met | {value} if interpretations.is_same(one, value))
+    spellings = set(words.values_list("value", flat=True))
+    return sorted(one for one in spellings | {value} if interpretations.is_same(one, value))
 
 
 def _reread_batch(find: str, parameters: list[Any]) -> int:

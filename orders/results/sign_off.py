@@ -81,8 +81,8 @@ class UndoExpired(CannotSign):
 
 def valid_signatures(signatures: Sequence[Signature]) -> list[Signature]:
     """Return the signatures that were not undone."""
-    gone = {one.undoes_id for one in signatures}
-    return [one for one in signatures if one.kind != UNDONE and one.pk not in gone]
+    undone = {one.undoes_id for one in signatures}
+    return [one for one in signatures if one.kind != UNDONE and one.pk not in undone]
 
 
 def lock_review(order_id: UUID) -> Review:
@@ -108,15 +108,15 @@ def sign(
     review = lock_review(order_id)
     delegated_by = None
     if not may(by, "results.sign"):
-        given = active_delegation(by, review)
-        if given is None:
+        delegated = active_delegation(by, review)
+        if delegated is None:
             raise NotAllowed
-        delegated_by = given.by
+        delegated_by = delegated.by
     if review.version != version or version < 1:
         raise ResultChanged
     kind = SEEN if review.kind == PARTIAL else SIGNED
-    said = Signature.objects.filter(order_id=order_id, version=version).select_related("by")
-    before = next((one for one in valid_signatures(list(said)) if one.kind == kind), None)
+    signatures = Signature.objects.filter(order_id=order_id, version=version).select_related("by")
+    before = next((one for one in valid_signatures(list(signatures)) if one.kind == kind), None)
     if before is not None:
         raise AlreadySigned(before)
     if not review.is_acknowledged:
@@ -148,8 +148,8 @@ def undo(signature_id: int, by: User) -> Signature:
     if found is None:
         raise UndoExpired
     lock_review(found.order_id)
-    gone = Signature.objects.filter(undoes=found).exists()
-    if gone or timezone.now() - found.at > timedelta(seconds=UNDO_SECONDS):
+    undone = Signature.objects.filter(undoes=found).exists()
+    if undone or timezone.now() - found.at > timedelta(seconds=UNDO_SECONDS):
         raise UndoExpired
     Signature(
         order_id=found.order_id, version=found.version, kind=UNDONE, by=by, undoes=found

@@ -130,14 +130,15 @@ ORDER BY present.order_id
 
 # To avoid deadlocks, results are always locked before orders.
 _UPDATE_ORDERS_SQL: Final = """
-WITH held AS (
+WITH changed AS (
  SELECT o.id, coalesce(r.interpretation, '') AS reading
  FROM orders_order o JOIN orders_result r ON r.order_id = o.id
  WHERE o.id = ANY(%s)
   AND o.result_interpretation IS DISTINCT FROM coalesce(r.interpretation, '')
  ORDER BY o.id FOR NO KEY UPDATE OF o
 )
-UPDATE orders_order o SET result_interpretation = held.reading FROM held WHERE o.id = held.id
+UPDATE orders_order o SET result_interpretation = changed.reading
+FROM changed WHERE o.id = changed.id
 RETURNING o.id
 """
 

@@ -284,12 +284,12 @@ def call(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def version(request: HttpRequest, order_id: UUID, number: int) -> HttpResponse:
     """An earlier version of a result, and how it differs from the newest."""
     review = get_object_or_404(Review, pk=order_id)
-    kept = get_object_or_404(ResultVersion, order_id=order_id, number=number)
+    shown_version = get_object_or_404(ResultVersion, order_id=order_id, number=number)
     audit.viewed(request, "result", [review.pk], [review.user_id])
     context = {
         "review": review,
         "order": Order.objects.with_list_columns().filter(pk=order_id).first(),
-        "version": kept,
+        "version": shown_version,
         "difference": difference_between(order_id, number, review.version),
         "by_name": may(request.user, "patients.view"),
     }

@@ -201,9 +201,9 @@ def _people(text: str, most: int) -> tuple[list[PatientMatch], list[Order]]:
     ids = [*ranked, *(pk for pk in owners if pk is not None)][:MAX_FETCHED]
     if not ids:
         return [], named
-    with cursor() as asked:
-        asked.execute(_RECENT_ORDERS_SQL, [list(FINISHED_BUCKETS), array(ids)])
-        recent = {row[0]: _RecentOrders(*row[1:]) for row in asked.fetchall()}
+    with cursor() as db_cursor:
+        db_cursor.execute(_RECENT_ORDERS_SQL, [list(FINISHED_BUCKETS), array(ids)])
+        recent = {row[0]: _RecentOrders(*row[1:]) for row in db_cursor.fetchall()}
     shown = sorted((pk for pk in ids if pk in recent), key=lambda pk: recent[pk].sort_key)[:most]
     patients = by_key(Patient, shown, _PATIENT_COLUMNS)
     read = {
@@ -331,9 +331,9 @@ def _by_code(
     """
     table, readings = model._meta.db_table, []
     typed = key(text)
-    asked: dict[str, Any] = {"code": f"{typed}%"}
+    parameters: dict[str, Any] = {"code": f"{typed}%"}
     if between := id_range_for_prefix(text):
-        asked["low"], asked["high"] = between
+        parameters["low"], parameters["high"] = between
         readings += [f"{column} BETWEEN %(low)s AND %(high)s" for column in ids]
     if _is_code(typed):
         readings.append(f"{code} LIKE %(code)s")
@@ -344,7 +344,7 @@ def _by_code(
         f"SELECT {columns(model, shown)} FROM {table}"  # noqa: S608 - our names
         f" WHERE id IN ({' UNION ALL '.join(keys)}) ORDER BY {order} LIMIT {MAX_FETCHED}"
     )
-    return prepared_queries.read(model, statement, asked, shown, planned=False)
+    return prepared_queries.read(model, statement, parameters, shown, planned=False)
 
 
 def _patient_visits(patient_id: UUID) -> list[Appointment]:

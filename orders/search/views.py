@@ -1,6 +1,6 @@
 """The search box: suggestions while the user types, a redirect to the only match, or results.
 
-Search texts may name patients, so they are not part of a URL. They are posted and kept in the
+Search texts may name patients, so they are not part of a URL. They are posted and texts in the
 session, so that the user can return to a page of results.
 """
 
@@ -98,13 +98,13 @@ def _record(request: HttpRequest, found: SearchResult) -> None:
 
 def _remember_text(request: HttpRequest, text: str) -> str:
     """Store a search text in the session and return the key for the URL."""
-    kept: dict[str, str] = request.session.get(_SESSION_KEY, {})
+    texts: dict[str, str] = request.session.get(_SESSION_KEY, {})
     name = secrets.token_hex(4)
-    recent = [*kept.items(), (name, text)][-MAX_REMEMBERED:]
+    recent = [*texts.items(), (name, text)][-MAX_REMEMBERED:]
     request.session[_SESSION_KEY] = dict(recent)
     return name
 
 
 def _remembered_text(request: HttpRequest) -> str | None:
-    kept: dict[str, str] = request.session.get(_SESSION_KEY, {})
-    return kept.get(request.GET.get("of", ""))
+    texts: dict[str, str] = request.session.get(_SESSION_KEY, {})
+    return texts.get(request.GET.get("of", ""))

@@ -19,11 +19,9 @@ CANCELLED: Final = "cancelled"
 @register.simple_tag
 def collection_day(visits: Iterable[Appointment], result: Result | None) -> date | None:
     """When the sample was taken, as the lab says, or else the day of the visit that stands."""
-    standing = [
-        one for one in visits if one.superseded_at is None and one.event_status != CANCELLED
-    ]
-    zone = standing[0].visit_zone.zone if standing else UTC
+    active = [one for one in visits if one.superseded_at is None and one.event_status != CANCELLED]
+    zone = active[0].visit_zone.zone if active else UTC
     taken = read_written_time(result.date_collected if result else None)
     if taken.instant is not None:
         return taken.instant.astimezone(zone).date()
-    return taken.day or (standing[0].draw_day if standing else None)
+    return taken.day or (active[0].draw_day if active else None)

@@ -30,6 +30,6 @@ def pending_order_requests(account_id: UUID) -> int:
     """Requests to place or import an order under a lab account that are not settled yet: open ones
     are few."""
     kinds = (CreateOrder.kind, ImportOrder.kind)
-    asked = CommandRecord.objects.open().filter(kind__in=kinds).only("payload")
-    bodies = (row.payload.get("body", {}) for row in asked)  # Rows open what is sealed.
+    commands = CommandRecord.objects.open().filter(kind__in=kinds).only("payload")
+    bodies = (row.payload.get("body", {}) for row in commands)  # Rows open what is sealed.
     return sum(body.get("lab_account_id") == str(account_id) for body in bodies)

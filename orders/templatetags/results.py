@@ -1,8 +1,8 @@
 """Results on pages: rings, small lines of earlier values, arrows, the chart of one marker.
 
 {% load results %}
-{% ring completeness %}             a small ring and `7 of 9 back`; takes a `Completeness`
-{% spark row.values %}              up to six points; a gap where the unit differs
+{% completeness_ring completeness %} a small ring and `7 of 9 back`; takes a `Completeness`
+{% sparkline row.values %}              up to six points; a gap where the unit differs
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def completeness_ring(found: Completeness | None, words: bool = True) -> SafeStr
     if found is None or not found.total:
         return ""
     state = "whole" if found.is_whole else "lost" if found.failed_count else "open"
-    drawn = format_html(
+    svg = format_html(
         '<svg class="ring {}" viewBox="0 0 16 16" aria-hidden="true">'
         '<circle class="track" cx="8" cy="8" r="6"/>'
         '<circle class="part" cx="8" cy="8" r="6" pathLength="{}" stroke-dasharray="{} {}" '
@@ -98,13 +98,13 @@ def completeness_ring(found: Completeness | None, words: bool = True) -> SafeStr
         found.back,
         found.total,
     )
-    said = str(found)
+    label = str(found)
     if words:
-        return format_html('<span class="rings">{}{}</span>', drawn, said)
+        return format_html('<span class="rings">{}{}</span>', svg, label)
     return format_html(
         '<span class="rings" title="{}">{}{} of {}<span class="sr"> back</span></span>',
-        said,
-        drawn,
+        label,
+        svg,
         found.back,
         found.total,
     )

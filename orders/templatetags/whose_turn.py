@@ -25,12 +25,12 @@ def whose_turn(order: Order, now: datetime | None = None) -> SafeString:
     """`Patient · 9 d`, and where it is over the usual time `⚠ 3 d over`. Whoever says many gives
     the moment."""
     item = vocabulary.order_term(order.low_level_status, order.method, (), order.bucket)
-    whose = item.turn.removeprefix("the ").capitalize()
-    if not whose and item.family != vocabulary.UNKNOWN:
+    turn = item.turn.removeprefix("the ").capitalize()
+    if not turn and item.family != vocabulary.UNKNOWN:
         return _NOBODY_HTML
     now = now or timezone.now()
     return SafeString(
-        f'<span class="whose nowrap" title="{usual_time_text(order)}">{whose or "Nobody knows"}'
+        f'<span class="turn nowrap" title="{usual_time_text(order)}">{turn or "Nobody knows"}'
         f"{time_in_step_text(order, now)}</span>{overdue_badge(order.quiet_since(now), now)}"
     )
 

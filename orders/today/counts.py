@@ -80,22 +80,22 @@ def repair() -> int:
             return 0
         cursor.execute(
             f"""
-            WITH held AS (
+            WITH stored AS (
               SELECT bucket, low_level_status, method, sum(change)::bigint AS number
               FROM {_TABLE} GROUP BY 1, 2, 3
             ), truth AS (
               SELECT bucket, low_level_status, method, count(*) AS number
               FROM orders_order GROUP BY 1, 2, 3
             ), wrong AS (
-              SELECT bucket, low_level_status, method, coalesce(held.number, 0) AS held,
+              SELECT bucket, low_level_status, method, coalesce(stored.number, 0) AS stored,
                 coalesce(truth.number, 0) AS truth
-              FROM held FULL JOIN truth USING (bucket, low_level_status, method)
-              WHERE coalesce(held.number, 0) <> coalesce(truth.number, 0)
-            ), mended AS (
+              FROM stored FULL JOIN truth USING (bucket, low_level_status, method)
+              WHERE coalesce(stored.number, 0) <> coalesce(truth.number, 0)
+            ), repaired AS (
               INSERT INTO {_TABLE} (bucket, low_level_status, method, change)
-              SELECT bucket, low_level_status, method, truth - held FROM wrong
+              SELECT bucket, low_level_status, method, truth - stored FROM wrong
             )
-            SELECT bucket, low_level_status, method, held, truth FROM wrong
+            SELECT bucket, low_level_status, method, stored, truth FROM wrong
             """
         )
         wrong = cursor.fetchall()
@@ -104,9 +104,9 @@ def repair() -> int:
                 resource=_TABLE,
                 key=" · ".join(word for word in (bucket, status, method) if word),
                 kind=Drift.Kind.STALE,
-                detail=f"Counted {held:,}, there are {truth:,}. Put right.",
+                detail=f"Counted {stored:,}, there are {truth:,}. Put right.",
             )
-            for bucket, status, method, held, truth in wrong
+            for bucket, status, method, stored, truth in wrong
         )
     return len(wrong)
 

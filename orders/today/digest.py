@@ -97,8 +97,8 @@ JOIN fresh ON fresh.order_id = of_order.order_id ORDER BY transaction, fresh.id
 # A stored snapshot of another cluster (`_is_from_other_cluster`) is replaced in any case.
 _IS_LATER_SQL: Final = """
  pg_snapshot_xmax(excluded.snapshot::pg_snapshot)
- >= pg_snapshot_xmax(held.snapshot::pg_snapshot)
- OR pg_snapshot_xmax(held.snapshot::pg_snapshot) > pg_snapshot_xmax(pg_current_snapshot())
+ >= pg_snapshot_xmax(stored.snapshot::pg_snapshot)
+ OR pg_snapshot_xmax(stored.snapshot::pg_snapshot) > pg_snapshot_xmax(pg_current_snapshot())
 """
 
 
@@ -200,7 +200,7 @@ def mark_seen(user: User, about: UUID, snapshot: str) -> None:
     _check_snapshot(snapshot)
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO today_seen AS held (user_id, about, snapshot) VALUES (%s, %s, %s)"
+            "INSERT INTO today_seen AS stored (user_id, about, snapshot) VALUES (%s, %s, %s)"
             " ON CONFLICT (user_id, about) DO UPDATE SET snapshot = excluded.snapshot,"
             f" at = now() WHERE {_IS_LATER_SQL}",
             [user.pk, about, snapshot],
@@ -216,7 +216,7 @@ def mark_all_seen(user: User, snapshot: str) -> None:
     _check_snapshot(snapshot)
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO today_look AS held (user_id, snapshot) VALUES (%s, %s)"
+            "INSERT INTO today_look AS stored (user_id, snapshot) VALUES (%s, %s)"
             " ON CONFLICT (user_id) DO UPDATE SET snapshot = excluded.snapshot,"
             f" at = now() WHERE {_IS_LATER_SQL}",
             [user.pk, snapshot],

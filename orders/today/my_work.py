@@ -78,7 +78,7 @@ def describe_assignments(
         (one.subject_type, one.subject_id): one
         for one in _newest_per_record(Note.objects.select_related("author"), found)
     }
-    held = []
+    records = []
     for row in found:
         key = (row.subject_type, row.subject_id)
         contact, note = contacts.get(key), notes.get(key)
@@ -87,7 +87,7 @@ def describe_assignments(
         )
         if row.subject_type in OF_RESULTS and not results:
             last_message = None
-        held.append(
+        records.append(
             AssignedRecord(
                 row,
                 word_for(row.subject_type),
@@ -100,7 +100,7 @@ def describe_assignments(
                 last_message,
             )
         )
-    return sorted(held, key=lambda one: (one.due_at is None, one.due_at or one.row.at))
+    return sorted(records, key=lambda one: (one.due_at is None, one.due_at or one.row.at))
 
 
 def _newest_per_record(

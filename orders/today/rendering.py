@@ -152,14 +152,14 @@ def _critical(review: Review, order: Order | None) -> str:
     if order and order.patient_dob:
         born = f' <span class="muted">{day(order.patient_dob)}</span>'
     test = escape((order and order.lab_test_name) or "order not read yet")
-    stands = "acknowledged, nobody reached yet"
+    state = "acknowledged, nobody reached yet"
     if not review.is_acknowledged:
-        stands = "not yet acknowledged"
+        state = "not yet acknowledged"
     call = f". Next call {when(review.next_call_at)}" if review.next_call_at else ""
     return (
         f'<li data-st="critical">{glyph_svg("octagon")}'
         f' <a href="{record_url("orders:detail", review.pk)}"><strong>{name}</strong></a>{born},'
-        f" {test}: {stands}, since {when(review.since)}{call}</li>"
+        f" {test}: {state}, since {when(review.since)}{call}</li>"
     )
 
 

@@ -32,35 +32,35 @@ def page(request: HttpRequest) -> HttpResponse:
     """Show the start page of a shift."""
     user = _user(request)
     by_name = may(user, "patients.view")
-    news = digest.build_digest(user, sees_results=may(user, "results.view"))
+    unseen = digest.build_digest(user, sees_results=may(user, "results.view"))
     work, buckets = tiles(user)
-    draws = _visits_today(user) if may(user, "appointments.view") else []
-    taken = my_work.assigned_records(user)
-    held = taken[: my_work.MAX_ROWS]
+    visits = _visits_today(user) if may(user, "appointments.view") else []
+    assigned = my_work.assigned_records(user)
+    shown_records = assigned[: my_work.MAX_ROWS]
     drafts = my_work.order_drafts(user) if may(user, "orders.create", "patients.view") else []
-    asked = my_work.open_requests(user) if may(user, "commands.view") else []
-    shown = [news for group in news.groups for news in group.orders]
+    requests = my_work.open_requests(user) if may(user, "commands.view") else []
+    shown = [news for group in unseen.groups for news in group.orders]
     audit.listed(
         request,
         "today",
-        [*(news.order_id for news in shown), *(one.row.subject_id for one in held)],
+        [*(news.order_id for news in shown), *(one.row.subject_id for one in shown_records)],
         [
-            *(group.patient_id for group in news.groups),
-            *(one.row.patient_id for one in held),
+            *(group.patient_id for group in unseen.groups),
+            *(one.row.patient_id for one in shown_records),
             *(one.row.patient_id for one in drafts),
-            *(one.appointment.user_id for one in draws),
+            *(one.appointment.user_id for one in visits),
         ],
     )
     context = {
-        "digest": news,
+        "digest": unseen,
         "snapshot": live.now_of(user),
         "work": work,
         "buckets": buckets,
-        "draws": draws,
-        "held": held,
-        "held_more": len(taken) > len(held),
+        "draws": visits,
+        "held": shown_records,
+        "held_more": len(assigned) > len(shown_records),
         "drafts": drafts,
-        "asked": asked,
+        "asked": requests,
         "by_name": by_name,
         "may_take": may(user, "notes.write"),
         "today": timezone.localdate(),

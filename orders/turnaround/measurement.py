@@ -31,7 +31,7 @@ WITH recent AS MATERIALIZED (
     SELECT id, method, coalesce(lab_slug, '') AS lab_slug
     FROM orders_order WHERE missing_since IS NULL
     ORDER BY updated_at DESC, id DESC LIMIT %s
-), rested AS (
+), steps AS (
     -- One order at a time: the planner could run a plain join over every event there is.
     SELECT step.low_level_status, recent.method, recent.lab_slug, step.seconds
     FROM recent CROSS JOIN LATERAL (
@@ -42,27 +42,27 @@ WITH recent AS MATERIALIZED (
 )
 SELECT low_level_status, method, lab_slug, count(*),
     percentile_cont(ARRAY[0.5, 0.9]) WITHIN GROUP (ORDER BY least(seconds, 1e9))
-FROM rested WHERE seconds IS NOT NULL
+FROM steps WHERE seconds IS NOT NULL
 GROUP BY low_level_status, method, lab_slug
 """
 # Locked rows are skipped: the lock holder writes the order and its `quiet_at`.
 _UPDATE_SQL = """
 WITH given (id, quiet_at, event_id) AS (
     SELECT * FROM unnest(%s::uuid[], %s::timestamptz[], %s::bigint[])
-), mine AS (
+), locked AS (
     SELECT orders_order.id, given.quiet_at FROM orders_order JOIN given USING (id)
     WHERE orders_order.last_event_id = given.event_id
     FOR NO KEY UPDATE OF orders_order SKIP LOCKED
 )
-UPDATE orders_order SET quiet_at = mine.quiet_at FROM mine WHERE orders_order.id = mine.id
+UPDATE orders_order SET quiet_at = locked.quiet_at FROM locked WHERE orders_order.id = locked.id
 """
 _UPDATE_BOOKED_SQL = """
-WITH given (id, quiet_at) AS (SELECT * FROM unnest(%s::uuid[], %s::timestamptz[])), mine AS (
+WITH given (id, quiet_at) AS (SELECT * FROM unnest(%s::uuid[], %s::timestamptz[])), locked AS (
     SELECT orders_order.id, given.quiet_at FROM orders_order JOIN given USING (id)
     WHERE low_level_status = %s AND orders_order.quiet_at IS DISTINCT FROM given.quiet_at
     FOR NO KEY UPDATE OF orders_order SKIP LOCKED
 )
-UPDATE orders_order SET quiet_at = mine.quiet_at FROM mine WHERE orders_order.id = mine.id
+UPDATE orders_order SET quiet_at = locked.quiet_at FROM locked WHERE orders_order.id = locked.id
 """
 
 
@@ -179,9 +179,9 @@ def _correct_orders(status: str, rows: Sequence[tuple[Any, ...]]) -> int:
     if status == limits.BOOKED:
         return _correct_booked_orders([row[0] for row in rows])
     wrong = []
-    for key, _, held, event_id, method, lab, since, activate_by, expected in rows:
+    for key, _, stored, event_id, method, lab, since, activate_by, expected in rows:
         right = limits.quiet_at(status, method, lab, since, activate_by, expected)
-        if right != held:
+        if right != stored:
             wrong.append((key, right, event_id))
     if wrong:
         ids, moments, events = zip(*wrong, strict=True)

@@ -7,12 +7,12 @@ BEGIN
  SELECT DISTINCT id, -1, '', 0, -1, -1, -1, -1 FROM unnest(ids) AS id ORDER BY id
  ON CONFLICT DO NOTHING;
  PERFORM FROM orders_review WHERE order_id = ANY(ids) ORDER BY order_id FOR UPDATE;
- UPDATE orders_review AS held SET
+ UPDATE orders_review AS review SET
   user_id = coalesce(o.user_id, c.user_id),
   lab_slug = o.lab_slug,
   version = coalesce(v.number, CASE WHEN c.order_id IS NULL THEN -1 ELSE 0 END),
   kind = coalesce(v.kind, ''),
-  since = coalesce(v.received_at, c.first_heard_at, held.since),
+  since = coalesce(v.received_at, c.first_heard_at, review.since),
   signed = coalesce(s.signed, -1),
   seen = coalesce(s.seen, -1),
   signer_id = s.signer_id,
@@ -26,7 +26,7 @@ BEGIN
    WHEN v.interpretation IN ('abnormal', 'unknown') THEN 1
    WHEN v.kind NOT IN ('partial', 'final', 'corrected') THEN 1
    -- A result that names somebody else never ranks below abnormal ones.
-   WHEN held.identity = 'different' THEN 1
+   WHEN review.identity = 'different' THEN 1
    WHEN v.interpretation IS NULL AND v.kind <> 'partial' THEN 1
    WHEN v.kind = 'corrected' THEN 2
    WHEN v.kind = 'partial' THEN 5
@@ -68,5 +68,5 @@ BEGIN
     WHERE e.order_id = wanted.id AND e.critical_since IS NOT NULL
    ) THEN 0 END AS since
  ) critical
- WHERE held.order_id = wanted.id;
+ WHERE review.order_id = wanted.id;
 END $$;
