@@ -28,7 +28,7 @@ def main() -> None:
     from django.core.management import call_command
     from django.db import connection
 
-    from sandbox import life, seeding, strays
+    from sandbox import seeding, unmatched_seeding, world_loop
     from sandbox.deliveries import endpoints
 
     call_command("migrate", verbosity=0)
@@ -37,9 +37,9 @@ def main() -> None:
             seeding.plan(arguments.seed, arguments.users, arguments.orders, arguments.epoch),
             lambda made: _say(f"sandbox has made {made} orders", sys.stderr),
         )
-        strays.make_strays(arguments.strays)
+        unmatched_seeding.make_strays(arguments.strays)
     if arguments.speed is not None:
-        life.set_speed(arguments.speed)
+        world_loop.set_speed(arguments.speed)
     if arguments.webhook_url is not None:
         endpoints.configure(arguments.webhook_url)
     connection.close()
@@ -68,7 +68,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--as-specified",
         action="store_true",
-        help="the specification's forms wherever the supplement differs (sandbox/forms.py)",
+        help="the specification's forms where the supplement differs (see specification_forms.py)",
     )
     parser.add_argument("--strays", type=int, default=0, help="results to seed without a match")
     return parser.parse_args()
@@ -85,11 +85,11 @@ def _serve(port: int) -> None:
     from granian.server import Server
 
     from sandbox.deliveries.deliverer import Deliverer
-    from sandbox.life import Life
+    from sandbox.world_loop import Life
 
     multiprocessing.set_start_method("spawn")  # the life thread must not be forked
-    life = Life()
-    life.start()
+    loop = Life()
+    loop.start()
     deliverer = Deliverer()
     deliverer.start()
     threading.Thread(target=_announce, args=(port,), daemon=True).start()
@@ -102,9 +102,9 @@ def _serve(port: int) -> None:
         blocking_threads=16,
         log_enabled=False,
     ).serve()
-    life.stop.set()
+    loop.stop.set()
     deliverer.stop.set()
-    life.join(timeout=10)
+    loop.join(timeout=10)
     deliverer.join(timeout=10)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from sandbox import hold, moves, visits
-from sandbox.draws import Draw
+from sandbox import appointment_lifecycle, order_editing, order_lifecycle
+from sandbox.keyed_random import Draw
 from sandbox.models import PscSite, ServiceArea
 from sandbox.slots import PHLEBOTOMY, PSC, Slot
 from sandbox.states import AppointmentEventState, AppointmentState, OrderState
@@ -46,7 +46,7 @@ def at_centre(order: OrderState, draw: Draw, site: PscSite) -> AppointmentState:
         order.user_id,
         PSC,
         site.lab.slug,
-        visits.provider_reference(site.site_code),
+        appointment_lifecycle.provider_reference(site.site_code),
         site.first_line,
         site.second_line,
         site.city,
@@ -79,75 +79,75 @@ def put(visit: AppointmentState, slot: Slot) -> None:
 
 def ask(order: OrderState, visit: AppointmentState) -> None:
     """The order waits for the provider's word on this visit."""
-    at = hold.moment(order)
+    at = order_editing.moment(order)
     _ask(order, visit, at)
-    hold.end_step(order, at)
+    order_editing.end_step(order, at)
 
 
 def _ask(order: OrderState, visit: AppointmentState, at: datetime) -> None:
     visit.can_reschedule = False
     visit.events.append(AppointmentEventState(at, "pending", None))
     order.appointment = visit
-    moves.add_event(order, "appointment_pending", at)
-    moves.touch_details(order, at)
+    order_lifecycle.add_event(order, "appointment_pending", at)
+    order_lifecycle.touch_details(order, at)
 
 
 def reserve(order: OrderState, visit: AppointmentState) -> None:
     """The lab holds the slot and will confirm it by itself; the order shows nothing yet."""
-    at = hold.moment(order)
-    visits.move(visit, "reserved", at)
+    at = order_editing.moment(order)
+    appointment_lifecycle.move(visit, "reserved", at)
     order.appointment = visit
-    moves.touch_details(order, at)
-    hold.end_step(order, at)
+    order_lifecycle.touch_details(order, at)
+    order_editing.end_step(order, at)
 
 
 def await_word(order: OrderState, visit: AppointmentState, patience: timedelta) -> None:
     """As `ask`; the provider answers before patience ends."""
     ask(order, visit)
-    wait = patience * hold.draw_for(order).between(0.1, 0.6) / hold.pace()
+    wait = patience * order_editing.draw_for(order).between(0.1, 0.6) / order_editing.pace()
     assert order.next_at is not None
     order.next_at = min(order.next_at, order.updated_at + wait)
 
 
 def book(order: OrderState, visit: AppointmentState) -> None:
     """The visit is booked and confirmed at once: an order event for either."""
-    at = hold.moment(order)
-    draw = hold.draw_for(order)
+    at = order_editing.moment(order)
+    draw = order_editing.draw_for(order)
     _ask(order, visit, at)
-    _confirm(order, draw, at + moves.INSTANT)
-    hold.end_step(order, at + moves.INSTANT)
+    _confirm(order, draw, at + order_lifecycle.INSTANT)
+    order_editing.end_step(order, at + order_lifecycle.INSTANT)
 
 
 def confirm(order: OrderState) -> None:
     """The provider agrees to the visit the order waits for, or that the lab has reserved."""
-    at = hold.moment(order)
+    at = order_editing.moment(order)
     if order.low_level_status in BOOKABLE:
-        moves.add_event(order, "appointment_pending", at)
-    _confirm(order, hold.draw_for(order), at + moves.INSTANT)
-    hold.end_step(order, at + moves.INSTANT)
+        order_lifecycle.add_event(order, "appointment_pending", at)
+    _confirm(order, order_editing.draw_for(order), at + order_lifecycle.INSTANT)
+    order_editing.end_step(order, at + order_lifecycle.INSTANT)
 
 
 def _confirm(order: OrderState, draw: Draw, at: datetime) -> None:
-    visits.confirm(order, draw, at, 1)
-    moves.add_event(order, "appointment_scheduled", at)
-    moves.touch_details(order, at)
+    appointment_lifecycle.confirm(order, draw, at, 1)
+    order_lifecycle.add_event(order, "appointment_scheduled", at)
+    order_lifecycle.touch_details(order, at)
 
 
 def reschedule(order: OrderState, visit: AppointmentState, slot: Slot, origin: str) -> None:
     """The same visit at another time; whoever wants may have the old one."""
-    at = hold.moment(order)
+    at = order_editing.moment(order)
     put(visit, slot)
-    visits.move(visit, "scheduled", at, {"origin": origin, "is_reschedule": True})
-    moves.add_event(order, "appointment_scheduled", at)
-    moves.touch_details(order, at)
-    hold.end_step(order, at)
+    appointment_lifecycle.move(visit, "scheduled", at, {"origin": origin, "is_reschedule": True})
+    order_lifecycle.add_event(order, "appointment_scheduled", at)
+    order_lifecycle.touch_details(order, at)
+    order_editing.end_step(order, at)
 
 
 def cancel(order: OrderState, reason: str, **more: Any) -> None:
     """The order has no visit any more; without a requisition nothing else changes."""
-    at = hold.moment(order)
-    visits.retire(order, at, reason, **more)
+    at = order_editing.moment(order)
+    appointment_lifecycle.retire(order, at, reason, **more)
     if order.low_level_status in WITH_APPOINTMENT:
-        moves.add_event(order, "appointment_cancelled", at)
-    moves.touch_details(order, at)
-    hold.end_step(order, at)
+        order_lifecycle.add_event(order, "appointment_cancelled", at)
+    order_lifecycle.touch_details(order, at)
+    order_editing.end_step(order, at)

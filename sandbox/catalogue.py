@@ -6,7 +6,17 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db.models import Q
 
-from sandbox.draws import keyed_uuid
+from sandbox.catalogue_data import (
+    ANALYTES,
+    DIAGNOSES,
+    LAB_MARKERS,
+    LAB_TESTS,
+    PANELS,
+    PAYORS,
+    PROVIDERS,
+    Analyte,
+)
+from sandbox.keyed_random import keyed_uuid
 from sandbox.models import (
     DiagnosisCode,
     ExpectedResult,
@@ -20,16 +30,6 @@ from sandbox.models import (
     Physician,
     Provider,
     Team,
-)
-from sandbox.offers import (
-    ANALYTES,
-    DIAGNOSES,
-    LAB_MARKERS,
-    LAB_TESTS,
-    PANELS,
-    PAYORS,
-    PROVIDERS,
-    Analyte,
 )
 from sandbox.places import AREAS, ONE_STATE_LAB
 from sandbox.records import refresh_lab_test

@@ -13,21 +13,21 @@ from django.http import HttpRequest, JsonResponse
 from django.urls import path
 from django.views.decorators.http import require_http_methods
 
-from sandbox import clock, life, outgoing, unmatched
+from sandbox import clock, event_queue, unmatched, world_loop
 from sandbox.catalogue import TEAM_IDS
 from sandbox.context import load_context
-from sandbox.deliveries import endpoints, linking, report
+from sandbox.deliveries import connection_changes, endpoints, report
 from sandbox.deliveries import faults as delivery
 from sandbox.deliveries.catalogue import EVENT_TYPES
-from sandbox.deliveries.samples import Samples
-from sandbox.draws import Draw
+from sandbox.deliveries.sample_events import Samples
 from sandbox.faults import KINDS, SWITCH, Faults
+from sandbox.keyed_random import Draw
 from sandbox.models import LabTest, Order, Team, User, World
 from sandbox.prepared_answers import ANSWERS, PreparedAnswer
 from sandbox.records import refresh_lab_test
 from sandbox.reports import jobs
 from sandbox.wearables import feeds
-from sandbox.writes import LOG
+from sandbox.write_log import LOG
 
 Control = Callable[[dict[str, Any]], dict[str, Any]]
 COUNT_EXACTLY_BELOW = 50_000
@@ -103,7 +103,7 @@ def set_clock(body: dict[str, Any]) -> dict[str, Any]:
         speed = float(body["speed"])
         if speed < 0:
             raise Refused("speed is 0 or more")
-        life.set_speed(speed)
+        world_loop.set_speed(speed)
     if "advance_seconds" in body:
         clock.advance(float(body["advance_seconds"]))
     world = World.objects.get(id=1)
@@ -176,8 +176,10 @@ def _move(numbers: list[int], target: str | None) -> list[str]:
     speed = World.objects.get(id=1).speed
     return [
         key
-        for first in range(0, len(numbers), life.BATCH)
-        for key in life.move_chosen(context, numbers[first : first + life.BATCH], speed, target)
+        for first in range(0, len(numbers), world_loop.BATCH)
+        for key in world_loop.move_chosen(
+            context, numbers[first : first + world_loop.BATCH], speed, target
+        )
     ]
 
 
@@ -186,7 +188,7 @@ def place(body: dict[str, Any]) -> dict[str, Any]:
     """Places `orders` new orders; some come with a new user."""
     count = int(body.get("orders", 1))
     before = World.objects.get(id=1).user_count
-    ids = life.place_orders(load_context(), count, World.objects.get(id=1).speed)
+    ids = world_loop.place_orders(load_context(), count, World.objects.get(id=1).speed)
     made = User.objects.filter(seq__gt=before).order_by("seq")
     return {"order_ids": ids, "user_ids": [str(key) for key in made.values_list("id", flat=True)]}
 
@@ -204,7 +206,7 @@ def delete_users(body: dict[str, Any]) -> dict[str, Any]:
         )
         keys = [str(k) for k in pool.filter(seq__in=wanted).values_list("id", flat=True)]
     at: datetime = clock.now()
-    return {"deleted": life.delete_users(keys, at), "user_ids": keys}
+    return {"deleted": world_loop.delete_users(keys, at), "user_ids": keys}
 
 
 @controlled("GET", "POST", "DELETE")
@@ -239,7 +241,7 @@ def announce(body: dict[str, Any]) -> dict[str, Any]:
     with transaction.atomic():
         for first in range(0, count, ANNOUNCED_AT_ONCE):
             places = range(first, min(count, first + ANNOUNCED_AT_ONCE))
-            ids += outgoing.announce_all(
+            ids += event_queue.announce_all(
                 [make(kinds[n % len(kinds)], seed + n // len(kinds)) for n in places]
             )
     return {"announced": len(ids), "message_ids": ids}
@@ -249,8 +251,8 @@ def announce(body: dict[str, Any]) -> dict[str, Any]:
 def connections(body: dict[str, Any]) -> dict[str, Any]:
     """Makes `connect` connections, then breaks `fail` of those that work, chosen by `seed`."""
     seed = int(body.get("seed", 1))
-    made = linking.connect(int(body.get("connect", 0)), seed, clock.now())
-    broken = linking.fail(int(body.get("fail", 0)), seed, clock.now())
+    made = connection_changes.connect(int(body.get("connect", 0)), seed, clock.now())
+    broken = connection_changes.fail(int(body.get("fail", 0)), seed, clock.now())
     return {"connected": made, "failed": broken}
 
 

@@ -27,9 +27,9 @@ from django.http import (
     StreamingHttpResponse,
 )
 
-from sandbox.draws import Draw
+from sandbox.keyed_random import Draw
 from sandbox.prepared_answers import ANSWERS
-from sandbox.writes import LOG
+from sandbox.write_log import LOG
 
 CONTROL = "/_control/"
 KINDS = (

@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from sandbox.draws import Draw
-from sandbox.offers import PAYORS, PROVIDERS
+from sandbox.catalogue_data import PAYORS, PROVIDERS
+from sandbox.keyed_random import Draw
 from sandbox.places import AREAS
 
 FIRST_NAMES = {

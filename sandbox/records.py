@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from django.db.models import Q
 
-from sandbox import forms
+from sandbox import specification_forms
 from sandbox.models import ExpectedResult, Lab, LabTest, Marker
 from sandbox.states import EventState, OrderState, SiblingState
 
@@ -162,7 +162,7 @@ def served_order(
     """The full Order record as JSON text (orders.md 3)."""
     link = f'"{requisition_url(order_id)}"' if has_requisition else "null"
     record = f'{{{fixed},{moving},"requisition_form_url":{link},"lab_test":{lab_test_document}}}'
-    return forms.order(record)
+    return specification_forms.order(record)
 
 
 def lab_documents() -> dict[str, str]:

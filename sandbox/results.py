@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from django.db.models import Q
 
-from sandbox.draws import Draw
+from sandbox.keyed_random import Draw
 from sandbox.models import ExpectedResult, Order, World
 from sandbox.places import AREAS
 

@@ -17,15 +17,15 @@ from typing import Any
 from django.db import connection, transaction
 from psycopg import Connection
 
-from sandbox import clock, moves, people, store
+from sandbox import clock, order_lifecycle, order_store, people
 from sandbox.catalogue import TEAM_IDS, make_catalogue
 from sandbox.context import Context, load_context
-from sandbox.draws import Draw
+from sandbox.keyed_random import Draw
 from sandbox.models import Team, World
 from sandbox.people import Person, person
 from sandbox.places import make_places
-from sandbox.placing import place, place_redraw
 from sandbox.records import moving_part
+from sandbox.simulated_orders import place, place_redraw
 from sandbox.states import ORDER_COLUMNS, OrderState
 
 CHUNK = 4000
@@ -124,7 +124,7 @@ def seed_world(what: Plan, progress: Callable[[int], None] = lambda count: None)
             with connection.cursor() as cursor:
                 cursor.execute(statement)
         for table in ("sandbox_orderevent", "sandbox_appointmentevent"):
-            store.reset_sequence(table)
+            order_store.reset_sequence(table)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
 
@@ -177,33 +177,33 @@ def _make_people(what: Plan) -> None:
 
     for first in range(1, total + 1, CHUNK):
         numbers = range(first, min(first + CHUNK, total + 1))
-        store.copy_rows(
+        order_store.copy_rows(
             database,
             "sandbox_user",
             people.USER_COLUMNS,
             (people.user_row(seed, n, team(n), made(n)) for n in numbers),
         )
         infos = (people.info_row(seed, n, made(n)) for n in numbers)
-        store.copy_rows(
+        order_store.copy_rows(
             database,
             "sandbox_userinfo",
             people.INFO_COLUMNS,
             (row for row in infos if row is not None),
         )
-        store.copy_rows(
+        order_store.copy_rows(
             database,
             "sandbox_insurance",
             people.INSURANCE_COLUMNS,
             (row for n in numbers for row in people.insurance_rows(seed, n, made(n))),
         )
         connected = [people.connection_rows(seed, n, made(n), what.epoch) for n in numbers]
-        store.copy_rows(
+        order_store.copy_rows(
             database,
             "sandbox_connection",
             people.CONNECTION_COLUMNS,
             (r for c, _ in connected for r in c),
         )
-        store.copy_rows(
+        order_store.copy_rows(
             database,
             "sandbox_historicalpull",
             people.PULL_COLUMNS,
@@ -256,16 +256,16 @@ def _own(what: Plan, context: Context) -> Iterator[OrderState]:
             people.STOCK_USERS + 1, what.users_before(at)
         )
         order = place(context, number, number, TEAM_IDS[0], at, chosen, stock)
-        moves.schedule(context, order, at)
+        order_lifecycle.schedule(context, order, at)
         follow_up = _live(what, context, order, register, taken)
         if follow_up is not None:
             _live(what, context, follow_up, register, taken)
             group = [order, follow_up]
-            status = moves.transaction_status(group)
-            order.updated_at = max(order.updated_at + moves.INSTANT, follow_up.updated_at)
+            status = order_lifecycle.transaction_status(group)
+            order.updated_at = max(order.updated_at + order_lifecycle.INSTANT, follow_up.updated_at)
             for each in group:
                 each.transaction_status = status
-            store.relate(group)
+            order_store.relate(group)
         yield order
 
 
@@ -273,7 +273,7 @@ def _live(
     what: Plan,
     context: Context,
     order: OrderState,
-    register: moves.Register,
+    register: order_lifecycle.Register,
     taken: dict[int, OrderState],
 ) -> OrderState | None:
     """Moves the order up to the epoch; returns its redraw, which has then reserved its slot."""
@@ -286,13 +286,13 @@ def _live(
             if slot > what.orders:
                 order.next_at = what.epoch  # life does it, first thing
                 break
-            moves.step(context, order, at, register)
+            order_lifecycle.step(context, order, at, register)
             made = place_redraw(context, order, slot, slot, what.slot_at(slot))
-            moves.schedule(context, made, made.created_at)
+            order_lifecycle.schedule(context, made, made.created_at)
             taken[slot] = made
             return made
-        moves.step(context, order, at, register)
-    order.transaction_status = moves.transaction_status([order])
+        order_lifecycle.step(context, order, at, register)
+    order.transaction_status = order_lifecycle.transaction_status([order])
     return None
 
 
@@ -307,7 +307,7 @@ def _foreign(what: Plan, context: Context) -> Iterator[OrderState]:
         yield order
 
 
-def registrar(seed: int, users: Callable[[OrderState], int]) -> moves.Register:
+def registrar(seed: int, users: Callable[[OrderState], int]) -> order_lifecycle.Register:
     """Chooses who registers a kit, among as many users as `users` says."""
 
     def choose(order: OrderState) -> Person:
@@ -319,28 +319,30 @@ def registrar(seed: int, users: Callable[[OrderState], int]) -> moves.Register:
 
 def _write(database: Connection[Any], orders: list[OrderState]) -> None:
     opened = [order for order in orders if order.origin == "initial"]
-    store.copy_rows(
+    order_store.copy_rows(
         database,
         "sandbox_ordertransaction",
         ("id", "team_id", "status"),
         ((o.transaction_id, o.team_id, o.transaction_status) for o in opened),
     )
-    store.copy_rows(database, "sandbox_order", ORDER_COLUMNS, map(store.order_values, orders))
-    store.copy_rows(
+    order_store.copy_rows(
+        database, "sandbox_order", ORDER_COLUMNS, map(order_store.order_values, orders)
+    )
+    order_store.copy_rows(
         database,
         "sandbox_orderevent",
-        store.EVENT_COLUMNS,
+        order_store.EVENT_COLUMNS,
         (
             (event.id, order.number, event.created_at, event.status, event.status_detail)
             for order in orders
             for event in order.events
         ),
     )
-    store.copy_rows(
+    order_store.copy_rows(
         database,
         "sandbox_shipment",
-        store.SHIPMENT_TABLE_COLUMNS,
-        (store.shipment_values(o.number, o.shipment) for o in orders if o.shipment),
+        order_store.SHIPMENT_TABLE_COLUMNS,
+        (order_store.shipment_values(o.number, o.shipment) for o in orders if o.shipment),
     )
     visits: list[tuple[int, Any]] = [
         (order.number, visit)
@@ -348,15 +350,19 @@ def _write(database: Connection[Any], orders: list[OrderState]) -> None:
         for visit in (*order.past_appointments, order.appointment)
         if visit is not None
     ]
-    store.copy_rows(
+    order_store.copy_rows(
         database,
         "sandbox_appointment",
-        store.APPOINTMENT_TABLE_COLUMNS,
-        (store.appointment_values(number, visit) for number, visit in visits),
+        order_store.APPOINTMENT_TABLE_COLUMNS,
+        (order_store.appointment_values(number, visit) for number, visit in visits),
     )
-    store.copy_rows(
+    order_store.copy_rows(
         database,
         "sandbox_appointmentevent",
-        store.APPOINTMENT_EVENT_COLUMNS,
-        (store.appointment_event_values(v.id, event) for _, v in visits for event in v.events),
+        order_store.APPOINTMENT_EVENT_COLUMNS,
+        (
+            order_store.appointment_event_values(v.id, event)
+            for _, v in visits
+            for event in v.events
+        ),
     )

@@ -51,7 +51,8 @@ OTHER_TEAM_KEY = os.environ.get("SANDBOX_OTHER_TEAM_KEY", "sk_us_local_other_tea
 TEAM_KEY_HEADER = "x-service-api-key"
 # Field of a new order that says why it replaces another one; empty: none is understood.
 ORDER_REASON_FIELD = os.environ.get("SANDBOX_ORDER_REASON_FIELD", "update_reason")
-# Answers and accepts the specification's forms where the supplement differs (sandbox/forms.py).
+# Answer and accept the forms of the specification where the supplement differs; see
+# `sandbox/specification_forms.py`.
 AS_SPECIFIED = os.environ.get("SANDBOX_AS_SPECIFIED", "") == "1"
 MANAGEMENT_KEY = os.environ.get("SANDBOX_MANAGEMENT_KEY", "mg_local_sandbox")
 MANAGEMENT_KEY_HEADERS = ("X-Management-Key", "X-Service-Org-Key")

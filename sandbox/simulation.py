@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 
-from sandbox import clock, life, moves, visits
+from sandbox import appointment_lifecycle, clock, order_lifecycle, world_loop
 from sandbox.context import Context
 from sandbox.models import World
 from sandbox.states import OrderState
@@ -76,21 +76,23 @@ def run(
     context: Context, group: list[OrderState], order: OrderState, path: list[str], flags: Flags
 ) -> list[OrderState]:
     """Moves the order of a held group along the path; answers the redraw orders this obliged."""
-    pace = life.pace_of(World.objects.get(id=1).speed)
+    pace = world_loop.pace_of(World.objects.get(id=1).speed)
     new: list[OrderState] = []
     for target in path:
         books = target == "appointment_pending" or (
             target == "appointment_scheduled" and order.appointment is None
         )
-        if books and not visits.can_book(context, order):
+        if books and not appointment_lifecycle.can_book(context, order):
             raise Unreachable("Nobody draws blood at the patient's address")
-        moves.step(context, order, clock.now(), life.registrar_of(context), pace, target)
+        order_lifecycle.step(
+            context, order, clock.now(), world_loop.registrar_of(context), pace, target
+        )
         if target in RESULTS:
             order.interpretation = flags.interpretation
             if flags.has_missing is not None:
                 order.has_missing_results = flags.has_missing
         if target == "redraw_available":
-            made = life.new_redraw(context, order, pace)
+            made = world_loop.new_redraw(context, order, pace)
             group.append(made)
             new.append(made)
     return new

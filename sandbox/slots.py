@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from django.db import connection
 from django.db.models import Q
 
-from sandbox.draws import Draw, keyed_uuid
+from sandbox.keyed_random import Draw, keyed_uuid
 from sandbox.models import Appointment, PscSite, ServiceArea
 
 DAYS = 14

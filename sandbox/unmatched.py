@@ -8,13 +8,21 @@ from typing import Any
 
 import orjson
 
-from sandbox import clock, life, moves, ordering, outgoing, simulation, store
+from sandbox import (
+    clock,
+    event_queue,
+    order_lifecycle,
+    order_store,
+    simulation,
+    team_orders,
+    world_loop,
+)
 from sandbox.context import load_context
-from sandbox.deliveries import news
+from sandbox.deliveries import order_events
 from sandbox.models import LabAccount, LabTest, Order, UnmatchedResult, User, UserInfo
-from sandbox.ordering import Wanted
 from sandbox.simulation import Flags
 from sandbox.states import OrderState
+from sandbox.team_orders import Wanted
 from sandbox.transitions import TERMINAL
 
 Record = dict[str, Any]
@@ -147,7 +155,7 @@ def make(
         created_at=now,
         updated_at=now,
     )
-    outgoing.announce("labtest.match_review.created", None, summary(result), now, str(team))
+    event_queue.announce("labtest.match_review.created", None, summary(result), now, str(team))
     return result
 
 
@@ -206,15 +214,15 @@ def attach(result: UnmatchedResult, order: Order | None, user: User) -> str:
     flags = Flags(result.interpretation, result.result_status == "partial")
     wanted = "partial_results" if result.result_status == "partial" else "completed"
     context = load_context()
-    life.hold_moves("pg_advisory_xact_lock_shared")
+    world_loop.hold_moves("pg_advisory_xact_lock_shared")
     if order is None:
         state = _new_order(result, user, None)
     else:
-        [group] = store.claim("id = %s", [str(order.id)], 1, wait=True)
+        [group] = order_store.claim("id = %s", [str(order.id)], 1, wait=True)
         [state] = [each for each in group if each.id == str(order.id)]
         if state.low_level_status in TERMINAL or order.lab_test.lab_id != result.lab_id:
             state = _new_order(result, user, state)
-    [group] = store.claim("id = %s", [state.id], 1, wait=True)
+    [group] = order_store.claim("id = %s", [state.id], 1, wait=True)
     [state] = [each for each in group if each.id == state.id]
     if state.method == "testkit":
         wanted = "completed"  # kits know no partial results
@@ -222,10 +230,10 @@ def attach(result: UnmatchedResult, order: Order | None, user: User) -> str:
         state.sample_id = result.sample_id
     path = _shortest(state, wanted)
     new = simulation.run(context, group, state, path, flags)
-    life.settle(group)
-    told = news.gather([group])
-    store.save([group], new)
-    news.tell(told)
+    world_loop.settle(group)
+    told = order_events.gather([group])
+    order_store.save([group], new)
+    order_events.tell(told)
     return state.id
 
 
@@ -244,7 +252,7 @@ def _new_order(result: UnmatchedResult, user: User, parent: OrderState | None) -
     account = LabAccount.objects.filter(
         lab=result.lab, status="active", team_id_allowlist__contains=[result.team_id]
     ).first()
-    return ordering.place(
+    return team_orders.place(
         Wanted(
             result.team_id,
             user.pk,
@@ -301,27 +309,27 @@ def place_for_test(team: uuid.UUID, lab_test: LabTest, case: Case) -> list[Order
     details["dob"] = datetime.fromisoformat(details["dob"]).date()
     made = []
     for _ in case.roles:
-        state = ordering.place(
+        state = team_orders.place(
             Wanted(
                 team, user.pk, lab_test, lab_test.method, None, details, fixed["patient_address"]
             )
         )
-        [group] = store.claim("id = %s", [state.id], 1, wait=True)
+        [group] = order_store.claim("id = %s", [state.id], 1, wait=True)
         [state] = group
         context = load_context()
-        moves.step(
+        order_lifecycle.step(
             context,
             state,
             clock.now(),
-            life.registrar_of(context),
+            world_loop.registrar_of(context),
             1,
             "requisition_created",
         )
         if case.final:
             simulation.run(context, group, state, simulation.route(state, case.final), Flags())
-        life.settle(group)
-        told = news.gather([group])
-        store.save([group])
-        news.tell(told)
+        world_loop.settle(group)
+        told = order_events.gather([group])
+        order_store.save([group])
+        order_events.tell(told)
         made.append(Order.objects.select_related("lab_test").get(id=state.id))
     return made

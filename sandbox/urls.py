@@ -4,6 +4,6 @@ from django.urls import URLPattern, URLResolver, include, path
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("_control/", include("sandbox.control")),
-    path("_control/", include("sandbox.interference")),
+    path("_control/", include("sandbox.external_changes")),
     path("", include("sandbox.api.urls")),
 ]

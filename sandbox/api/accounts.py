@@ -11,13 +11,13 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 
-from sandbox import forms
+from sandbox import specification_forms
 from sandbox.api import vocabulary
-from sandbox.api.answers import json_answer
-from sandbox.api.bodies import Field, parsed, read_body, schema
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Invalid, Problems, Refusal, missing
 from sandbox.api.params import Param, Uuid
+from sandbox.api.request_bodies import Field, parsed, read_body, schema
+from sandbox.api.responses import json_answer
 from sandbox.models import LabAccount, LabTest, Marker, Team
 
 _ALLOWLIST = (
@@ -71,7 +71,7 @@ def available_lab_tests(team: uuid.UUID, account: LabAccount | None) -> QuerySet
 
 def account_record(account: LabAccount) -> dict[str, Any]:
     """LabAccount."""
-    return forms.account(
+    return specification_forms.account(
         {
             "id": account.pk,
             "lab": account.lab.slug,

@@ -7,11 +7,11 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from sandbox import forms
-from sandbox.api.answers import json_answer
+from sandbox import specification_forms
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Refusal
 from sandbox.api.orders import find_order
+from sandbox.api.responses import json_answer
 from sandbox.models import Appointment
 
 _REASONS = uuid.UUID("c0a0ce11-0000-4000-8000-000000000000")
@@ -62,7 +62,7 @@ def address_record(appointment: Appointment) -> dict[str, Any]:
 
 def appointment_record(appointment: Appointment) -> dict[str, Any]:
     """Appointment with its events, oldest first; needs `order` and `events` at hand."""
-    return forms.appointment(
+    return specification_forms.appointment(
         {
             "id": appointment.pk,
             "user_id": appointment.user_id,

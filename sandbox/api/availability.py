@@ -11,12 +11,12 @@ from django.http import HttpResponse
 
 from sandbox import booking_keys, clock, slots
 from sandbox.api import person_fields, vocabulary
-from sandbox.api.answers import json_answer
-from sandbox.api.areas import BOOKABLE_HERE, near_sites
-from sandbox.api.bodies import Field, limited, of_kind, read_body, schema
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Invalid, Refusal, malformed
 from sandbox.api.params import Day, Flag, Param, Text
+from sandbox.api.request_bodies import Field, limited, of_kind, read_body, schema
+from sandbox.api.responses import json_answer
+from sandbox.api.service_areas import BOOKABLE_HERE, near_sites
 from sandbox.models import Lab, PscSite, ServiceArea, World
 from sandbox.slots import Venue
 

@@ -8,16 +8,25 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from sandbox import booking_keys, bookings, clock, hold, slots
+from sandbox import booking_keys, bookings, clock, order_editing, slots
 from sandbox.api import appointments, person_fields
-from sandbox.api.answers import json_answer, refusal_answer
 from sandbox.api.availability import US_ADDRESS, check_address, check_enabled
-from sandbox.api.bodies import Field, flag, limited, of_kind, parsed, read_body, schema, whole
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Invalid, Refusal, malformed
 from sandbox.api.idempotency import once
 from sandbox.api.orders import find_order
 from sandbox.api.params import Text, Uuid
+from sandbox.api.request_bodies import (
+    Field,
+    flag,
+    limited,
+    of_kind,
+    parsed,
+    read_body,
+    schema,
+    whole,
+)
+from sandbox.api.responses import json_answer, refusal_answer
 from sandbox.booking_keys import BookingKey
 from sandbox.models import Appointment, Order, PscSite, ServiceArea, World
 from sandbox.places import ONE_STATE_LAB
@@ -133,7 +142,7 @@ def _claim(key: BookingKey, now: datetime, visit_id: str | None = None) -> Slot:
 
 def _visit(order: OrderState, key: BookingKey) -> AppointmentState:
     """A visit where the key says, without a time."""
-    draw = hold.draw_for(order)
+    draw = order_editing.draw_for(order)
     if key.address is None:
         return bookings.at_centre(order, draw, _site(key))
     return bookings.at_home(order, draw, _area(key.code), key.provider, key.address)
@@ -174,7 +183,7 @@ def book_visit(asked: Asked) -> HttpResponse:
     body = read_body(asked.request, BOOKING)
     order = _find_order(asked, PHLEBOTOMY)
     now = clock.now()
-    with hold.held(order.id) as state:
+    with order_editing.held(order.id) as state:
         _check_adult(state, now.date())
         _check_can_book(state)
         key = _read_key(body["booking_key"], order, PHLEBOTOMY, now)
@@ -197,7 +206,7 @@ def _book_centre(order: Order, body: dict[str, Any]) -> HttpResponse:
     now = clock.now()
     waits = not body["async_confirmation"]
     silent = waits and slots.DESK.unanswered > 0
-    with hold.held(order.id) as state:
+    with order_editing.held(order.id) as state:
         _check_can_book(state)
         key = _read_key(body["booking_key"], order, PSC, now)
         slot = _claim(key, now)
@@ -233,11 +242,11 @@ def request_visit(asked: Asked) -> HttpResponse:
     if "appointment-request" not in tiers.get(provider, ()):
         raise Refusal(400, f"{provider} takes no appointment requests at this address")
     today = clock.now().date()
-    with hold.held(order.id) as state:
+    with order_editing.held(order.id) as state:
         _check_adult(state, today)
         _check_can_book(state)
         _check_only(state, provider)
-        draw = hold.draw_for(state)
+        draw = order_editing.draw_for(state)
         visit = bookings.at_home(state, draw, _area(address["zip_code"]), provider, address)
         visit.appointment_notes = body["appointment_notes"]
         bookings.ask(state, visit)
@@ -261,7 +270,7 @@ def _rescheduling(kind: str) -> Callable[[Asked], HttpResponse]:
         body = read_body(asked.request, RESCHEDULE)
         order = _find_order(asked, kind)
         now = clock.now()
-        with hold.held(order.id) as state:
+        with order_editing.held(order.id) as state:
             visit = _standing(state, kind)
             if not visit.can_reschedule:
                 raise Refusal(400, "The appointment cannot be rescheduled")
@@ -291,7 +300,7 @@ def _cancelling(kind: str) -> Callable[[Asked], HttpResponse]:
         if reason is None:
             given = Invalid("value_error", "Cancellation reason not found")
             raise malformed(["body", id_key], given, str(body[id_key]))
-        with hold.held(order.id) as state:
+        with order_editing.held(order.id) as state:
             visit = _standing(state, kind)
             if visit.provider == ONE_STATE_LAB:
                 raise Refusal(400, "The appointment can be cancelled by the patient only")

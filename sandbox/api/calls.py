@@ -22,9 +22,9 @@ from django.views.decorators.csrf import csrf_exempt
 
 from sandbox import clock
 from sandbox.api import auth
-from sandbox.api.answers import JSON, refusal_answer
 from sandbox.api.errors import Problems, Refusal
 from sandbox.api.params import Param, Place, Text, Uuid
+from sandbox.api.responses import JSON, refusal_answer
 
 logger = logging.getLogger(__name__)
 

@@ -9,14 +9,14 @@ import orjson
 from django.db.models import F, Q, QuerySet
 from django.http import HttpResponse
 
-from sandbox import forms, records
+from sandbox import records, specification_forms
 from sandbox.api import accounts, vocabulary
 from sandbox.api.accounts import LAB_ACCOUNT
-from sandbox.api.answers import json_answer, json_bytes
 from sandbox.api.calls import ANY_TEXT, Asked, Call
 from sandbox.api.errors import Refusal, missing
 from sandbox.api.paging import PAGE, SIZE, make_cursor, page_count, read_cursor
 from sandbox.api.params import Flag, Param, Text, Whole
+from sandbox.api.responses import json_answer, json_bytes
 from sandbox.models import Lab, LabTest, Marker, Physician
 
 _PRICING = Param("include_pricing", Flag(), False, note="fills `pricing`")
@@ -167,7 +167,9 @@ def marker_page(markers: QuerySet[Marker], asked: Asked, *, pricing: bool) -> Ht
         found = list(ordered[start : start + asked["size"]])
     return json_answer(
         {
-            "markers": [forms.marker(records.marker_record(marker)) for marker in found],
+            "markers": [
+                specification_forms.marker(records.marker_record(marker)) for marker in found
+            ],
             "total": total,
             "page": asked["page"],
             "size": asked["size"],
@@ -211,7 +213,9 @@ def get_marker(asked: Asked) -> HttpResponse:
     marker = offered.filter(lab_id=asked["lab_id"], provider_id=asked["provider_id"]).first()
     if marker is None:
         raise missing("Marker")
-    return json_answer(forms.marker(records.marker_record(marker, expected_results=False)))
+    return json_answer(
+        specification_forms.marker(records.marker_record(marker, expected_results=False))
+    )
 
 
 CALLS = (

@@ -11,14 +11,14 @@ from django.http import HttpResponse
 
 from sandbox import clock
 from sandbox.api import accounts, order_rules, vocabulary
-from sandbox.api.answers import json_bytes
-from sandbox.api.bodies import Field, flag, limited, of_kind, read_body, schema, whole
 from sandbox.api.calls import Asked, Call
 from sandbox.api.catalogue import marker_page
 from sandbox.api.errors import Refusal, missing
 from sandbox.api.order_bodies import ORDER_SET
 from sandbox.api.paging import PAGE, SIZE
 from sandbox.api.params import Text, Uuid
+from sandbox.api.request_bodies import Field, flag, limited, of_kind, read_body, schema, whole
+from sandbox.api.responses import json_bytes
 from sandbox.models import Lab, LabAccount, LabTest, LabTestMarker, Marker
 from sandbox.records import refresh_lab_test
 

@@ -10,10 +10,10 @@ from django.db import connection, transaction
 from django.http import HttpResponse
 
 from sandbox import clock
-from sandbox.api.answers import json_bytes, refusal_answer
 from sandbox.api.calls import Asked
 from sandbox.api.errors import Invalid, Refusal, malformed
 from sandbox.api.params import OneOf, Text
+from sandbox.api.responses import json_bytes, refusal_answer
 from sandbox.models import IdempotentOutcome
 
 KEY = "X-Idempotency-Key"

@@ -11,13 +11,13 @@ from django.db.models import Func, Q, QuerySet, TextField, Value
 from django.db.models.expressions import Combinable
 from django.http import HttpResponse
 
-from sandbox import clock, forms
-from sandbox.api import bodies, person_fields, vocabulary
-from sandbox.api.answers import json_answer
-from sandbox.api.bodies import Field, of_kind, parsed, read_body, schema
+from sandbox import clock, specification_forms
+from sandbox.api import person_fields, request_bodies, vocabulary
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Invalid, Refusal, malformed, missing
 from sandbox.api.params import Day, Flag, OneOf, Param, Text
+from sandbox.api.request_bodies import Field, of_kind, parsed, read_body, schema
+from sandbox.api.responses import json_answer
 from sandbox.api.users import find_user
 from sandbox.models import DiagnosisCode, Insurance, Payor, UserInfo
 
@@ -36,17 +36,17 @@ _INSURED = (
     of_kind("gender", person_fields.GENDERS, required=True),
     Field("address", fields=person_fields.ADDRESS, required=True),
     of_kind("dob", Day(), required=True),
-    Field("email", bodies.text, required=True),
-    Field("phone_number", bodies.text, required=True),
+    Field("email", request_bodies.text, required=True),
+    Field("phone_number", request_bodies.text, required=True),
 )
 _INSURANCE = (
     Field("payor_code", parsed(Text(min_length=1, max_length=40)), required=True),
     Field("member_id", _SHORT, required=True),
-    Field("group_id", bodies.limited(60), nullable=True),
+    Field("group_id", request_bodies.limited(60), nullable=True),
     of_kind("relationship", OneOf(("Self", "Spouse", "Other")), required=True),
     Field("insured", fields=_INSURED, required=True),
     Field("guarantor", fields=person_fields.GUARANTOR, nullable=True),
-    Field("is_primary", bodies.flag, default=True, shape={"type": "boolean"}),
+    Field("is_primary", request_bodies.flag, default=True, shape={"type": "boolean"}),
 )
 _CHECKS = {
     "city": parsed(Text(min_length=1, max_length=100)),
@@ -83,7 +83,7 @@ def _payor_address(payor: Payor) -> dict[str, Any]:
 
 def insurance_record(insurance: Insurance) -> dict[str, Any]:
     """Insurance record with the company of its payor."""
-    return forms.insurance(
+    return specification_forms.insurance(
         {
             "member_id": insurance.member_id,
             "payor_code": insurance.payor_id,
@@ -141,7 +141,7 @@ def create_insurance(asked: Asked) -> HttpResponse:
     info = UserInfo.objects.filter(user=user).first()
     if info is None:
         raise Refusal(422, "The user has no demographics yet; they are needed before insurance")
-    if values["guarantor"] is None and forms.needs_guarantor(values["relationship"]):
+    if values["guarantor"] is None and specification_forms.needs_guarantor(values["relationship"]):
         given = Invalid("missing", "A guarantor is required unless the relationship is Self")
         raise malformed(["body", "guarantor"], given, None)
     with transaction.atomic():
@@ -169,7 +169,7 @@ def create_payor(asked: Asked) -> HttpResponse:
 
 def payor_record(payor: Payor) -> dict[str, Any]:
     """Payor (specification)."""
-    return forms.payor(
+    return specification_forms.payor(
         {
             "payor_code": payor.payor_code,
             "name": payor.name,

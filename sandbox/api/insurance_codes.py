@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 
-from sandbox.api.answers import json_answer
-from sandbox.api.bodies import Field, read_body, schema
 from sandbox.api.calls import Asked, Call
+from sandbox.api.request_bodies import Field, read_body, schema
+from sandbox.api.responses import json_answer
 from sandbox.models import DiagnosisCode
 
 BODY = (Field("codes", required=True, many=True),)

@@ -9,12 +9,12 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from sandbox import forms
-from sandbox.api.answers import json_answer
+from sandbox import specification_forms
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Invalid, malformed
 from sandbox.api.paging import make_cursor, read_cursor
 from sandbox.api.params import Param, Text, Uuid, Whole
+from sandbox.api.responses import json_answer
 from sandbox.api.users import team_users
 from sandbox.models import HistoricalPull, Lab, Provider
 
@@ -25,7 +25,7 @@ Report = dict[str, Any]
 
 
 def _pulled_record(pull: HistoricalPull) -> Report:
-    return forms.pull(
+    return specification_forms.pull(
         {
             "status": pull.status,
             "release": pull.release,

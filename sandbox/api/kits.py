@@ -9,15 +9,15 @@ from typing import Any
 from django.db import transaction
 from django.http import HttpResponse
 
-from sandbox import clock, hold, moves, ordering, records
+from sandbox import clock, order_editing, order_lifecycle, records, team_orders
 from sandbox.api import order_bodies, order_rules
-from sandbox.api.bodies import read_body, schema
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Refusal, missing
 from sandbox.api.order_writes import order_answer, physician_shown
+from sandbox.api.request_bodies import read_body, schema
 from sandbox.context import load_context
 from sandbox.models import Order
-from sandbox.ordering import Wanted
+from sandbox.team_orders import Wanted
 
 REGISTRABLE_FROM = ("with_customer", "awaiting_registration")
 
@@ -34,7 +34,7 @@ def order_kit(asked: Asked) -> HttpResponse:
         account = order_rules.choose_account(team, choice.lab, body["lab_account_id"])
         order_rules.check_offered(team, account, choice)
         order_rules.check_address(body["shipping_details"])
-        order = ordering.place(
+        order = team_orders.place(
             Wanted(
                 team,
                 user.pk,
@@ -80,10 +80,10 @@ def register_kit(asked: Asked) -> HttpResponse:
         str(user.pk),
         f"{details['first_name']} {details['last_name']}",
         details["dob"],
-        records.to_json(ordering.details_shown(details)),
+        records.to_json(team_orders.details_shown(details)),
         records.to_json(body["patient_address"]),
     )
-    with hold.held(order.id) as state:
+    with order_editing.held(order.id) as state:
         if state.patient_dob is not None:
             raise Refusal(400, "This kit is registered already")
         low = state.low_level_status
@@ -91,7 +91,9 @@ def register_kit(asked: Asked) -> HttpResponse:
             raise Refusal(400, f"A kit in {low} cannot be registered")
         shown: dict[str, Any] = {"physician": physician_shown(body["physician"])}
         state.fixed_part = records.amend_fixed_part(state.fixed_part, shown)
-        moves.step(load_context(), state, clock.now(), lambda _: who, hold.pace(), "registered")
+        order_lifecycle.step(
+            load_context(), state, clock.now(), lambda _: who, order_editing.pace(), "registered"
+        )
     return order_answer(order.id, "kit registered")
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from django.conf import settings
 
 from sandbox.api import person_fields, vocabulary
-from sandbox.api.bodies import Field, flag, limited, of_kind, parsed, whole
 from sandbox.api.errors import Invalid, Problems
 from sandbox.api.params import Day, Moment, OneOf, Text, Uuid
 from sandbox.api.person_fields import LENIENT_ADDRESS, PATIENT_ADDRESS, PATIENT_DETAILS, filled
+from sandbox.api.request_bodies import Field, flag, limited, of_kind, parsed, whole
 
 BILLING = OneOf(vocabulary.BILLING_TYPES)
 CONSENTS = OneOf(

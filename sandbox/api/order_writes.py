@@ -9,18 +9,18 @@ import orjson
 from django.db import transaction
 from django.http import HttpResponse
 
-from sandbox import clock, hold, life, moves, ordering, records
+from sandbox import clock, order_editing, order_lifecycle, records, team_orders, world_loop
 from sandbox.api import idempotency, order_bodies, order_rules, recreation
-from sandbox.api.answers import json_answer
-from sandbox.api.bodies import read_body, schema
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Invalid, Refusal, malformed
 from sandbox.api.order_rules import Choice
 from sandbox.api.orders import find_order
+from sandbox.api.request_bodies import read_body, schema
+from sandbox.api.responses import json_answer
 from sandbox.context import load_context
 from sandbox.models import LabAccount, LabTest, Order, OrderTransaction, Placement
-from sandbox.ordering import Wanted
 from sandbox.states import OrderState
+from sandbox.team_orders import Wanted
 from sandbox.transitions import CANCELLABLE, dotted
 
 Body = dict[str, Any]
@@ -81,7 +81,7 @@ def _create(team: UUID, body: Body) -> HttpResponse:
     )
     answers = body["aoe_answers"] or []
     order_rules.check_answers(choice.all_markers, answers)
-    order = ordering.place(
+    order = team_orders.place(
         Wanted(
             team,
             user.pk,
@@ -123,7 +123,7 @@ def _one_test(team: UUID, choice: Choice) -> LabTest:
     if len(choice.tests) == 1 and not choice.markers:
         return choice.tests[0]
     names = [test.name for test in choice.tests]
-    return ordering.generated_test(
+    return team_orders.generated_test(
         team, choice.lab.pk, choice.method, names, choice.all_markers, clock.now()
     )
 
@@ -153,7 +153,7 @@ def import_order(asked: Asked) -> HttpResponse:
         order_rules.check_offered(team, account, choice)
         order_rules.check_physician(account, body["physician"])
         order_rules.check_age(team, user, body["patient_details"], clock.now().date())
-        order = ordering.place(
+        order = team_orders.place(
             Wanted(
                 team,
                 user.pk,
@@ -180,12 +180,14 @@ def import_order(asked: Asked) -> HttpResponse:
 def move(order: OrderState, target: str) -> None:
     """Moves a held order once, now."""
     context = load_context()
-    moves.step(context, order, clock.now(), life.registrar_of(context), hold.pace(), target)
+    order_lifecycle.step(
+        context, order, clock.now(), world_loop.registrar_of(context), order_editing.pace(), target
+    )
 
 
 def cancel_order(asked: Asked) -> HttpResponse:
     order = find_order(asked)
-    with hold.held(order.id) as state:
+    with order_editing.held(order.id) as state:
         low = state.low_level_status
         if low not in CANCELLABLE[state.method]:
             before, after = dotted(state.method, low), dotted(state.method, "cancelled")
@@ -206,7 +208,7 @@ def change_order(asked: Asked) -> HttpResponse:
     body = read_body(asked.request, order_bodies.ACTIVATE_BY)
     order = find_order(asked)
     wanted = body["activate_by"]
-    with hold.held(order.id) as state:
+    with order_editing.held(order.id) as state:
         low = state.low_level_status
         if low not in ("ordered", "awaiting_registration"):
             raise Refusal(400, f"activate_by cannot be changed for an order in {low}")
@@ -221,14 +223,14 @@ def change_order(asked: Asked) -> HttpResponse:
             target = "awaiting_registration" if state.registrable else "requisition_created"
             move(state, target)
         else:
-            hold.end_step(state, hold.moment(state))
+            order_editing.end_step(state, order_editing.moment(state))
     return order_answer(order.id, "order updated")
 
 
 def draw_completed(asked: Asked) -> HttpResponse:
     """The sample of an on-site order has been drawn."""
     order = find_order(asked)
-    with hold.held(order.id) as state:
+    with order_editing.held(order.id) as state:
         if state.method != "on_site_collection":
             raise Refusal(400, "Only on-site collection orders can be marked as drawn")
         if state.low_level_status not in ("requisition_created", "requisition_bypassed"):

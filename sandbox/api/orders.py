@@ -13,12 +13,12 @@ from django.http import HttpResponse
 
 from sandbox import clock, records
 from sandbox.api import order_search
-from sandbox.api.answers import json_answer, json_bytes
-from sandbox.api.bodies import Field, parsed, read_body, schema
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Refusal, foreign, missing
 from sandbox.api.order_search import OrderRow
 from sandbox.api.params import Moment, Uuid
+from sandbox.api.request_bodies import Field, parsed, read_body, schema
+from sandbox.api.responses import json_answer, json_bytes
 from sandbox.api.snapshot import snapshot
 from sandbox.deliveries import replay
 from sandbox.models import LabTest, Order, OrderTransaction

@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sandbox import forms
-from sandbox.api import bodies
-from sandbox.api.bodies import Field, of_kind, parsed
+from sandbox import specification_forms
+from sandbox.api import request_bodies
 from sandbox.api.errors import Invalid
 from sandbox.api.params import Day, OneOf, Text
+from sandbox.api.request_bodies import Field, of_kind, parsed
 
 NAME = Text(min_length=1, max_length=50)
 _NAME_RULE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*", re.ASCII)
@@ -65,14 +65,14 @@ def patient_name(value: Any) -> str:
 
 
 def email(value: Any) -> str:
-    found = bodies.text(value)
+    found = request_bodies.text(value)
     if _EMAIL.fullmatch(found) is None:
         raise Invalid("value_error", "value is not a valid email address")
     return found
 
 
 def phone_number(value: Any) -> str:
-    found = bodies.text(value)
+    found = request_bodies.text(value)
     if _PHONE.fullmatch(found) is None:
         raise Invalid("value_error", "value is not a valid phone number")
     return found
@@ -87,19 +87,23 @@ def filled(value: Any) -> str:
 
 
 def us_state(value: Any) -> str:
-    found = bodies.text(value)
+    found = request_bodies.text(value)
     if found not in STATES:
         raise Invalid("value_error", "State should be a two-letter US code")
     return found
 
 
 def income(value: Any) -> int:
-    return int(bodies.whole(0, 1_000_000_000)(value))
+    return int(request_bodies.whole(0, 1_000_000_000)(value))
 
 
 def household_number(value: Any) -> float:
     """Income or size of a guarantor's household: an integer, or any number as specified."""
-    if forms.takes_fractions() and isinstance(value, float) and 0 <= value <= 1_000_000_000:
+    if (
+        specification_forms.takes_fractions()
+        and isinstance(value, float)
+        and 0 <= value <= 1_000_000_000
+    ):
         return value
     return income(value)
 
@@ -108,22 +112,22 @@ def household_number(value: Any) -> float:
 # code as `zip_code`, and no country.
 ADDRESS: tuple[Field, ...] = (
     Field("first_line", filled, required=True),
-    Field("second_line", bodies.limited(200), nullable=True, default=""),
+    Field("second_line", request_bodies.limited(200), nullable=True, default=""),
     Field("city", filled, required=True),
     Field("state", filled, required=True),
     Field("zip", filled, required=True, other_name="zip_code"),
     Field("country", filled, default="US"),
-    Field("access_notes", bodies.limited(1000), nullable=True),
+    Field("access_notes", request_bodies.limited(1000), nullable=True),
 )
 
 GUARANTOR: tuple[Field, ...] = (
     Field("first_name", parsed(NAME), required=True),
     Field("last_name", parsed(NAME), required=True),
     Field("address", fields=ADDRESS, required=True),
-    Field("phone_number", bodies.text, required=True),
+    Field("phone_number", request_bodies.text, required=True),
     Field("household_income", household_number, nullable=True, shape=_INTEGER),
     Field("household_size", household_number, nullable=True, shape=_INTEGER),
-    Field("email", bodies.text, nullable=True),
+    Field("email", request_bodies.text, nullable=True),
 )
 
 # What users.md 3 and PatientDetailsIn of orders.md 2.4 say alike.
@@ -149,23 +153,23 @@ PATIENT_DETAILS: tuple[Field, ...] = (
 
 # Creation checks the address strictly, import does not.
 PATIENT_ADDRESS: tuple[Field, ...] = (
-    Field("receiver_name", bodies.limited(110), default=""),
+    Field("receiver_name", request_bodies.limited(110), default=""),
     Field("first_line", filled, required=True),
-    Field("second_line", bodies.limited(200), nullable=True),
+    Field("second_line", request_bodies.limited(200), nullable=True),
     Field("city", filled, required=True),
     Field("state", us_state, required=True),
     of_kind("zip", ZIP, required=True),
     Field("country", filled, required=True),
-    Field("access_notes", bodies.limited(1000), nullable=True),
+    Field("access_notes", request_bodies.limited(1000), nullable=True),
     Field("phone_number", phone_number, nullable=True),
 )
 LENIENT_ADDRESS: tuple[Field, ...] = (
-    Field("receiver_name", bodies.limited(110), required=True),
-    Field("first_line", bodies.limited(200), required=True),
-    Field("second_line", bodies.limited(200), nullable=True),
-    Field("city", bodies.limited(100), required=True),
-    Field("state", bodies.limited(40), required=True),
-    Field("zip", bodies.limited(10), required=True),
-    Field("country", bodies.limited(60), required=True),
-    Field("access_notes", bodies.limited(1000), nullable=True),
+    Field("receiver_name", request_bodies.limited(110), required=True),
+    Field("first_line", request_bodies.limited(200), required=True),
+    Field("second_line", request_bodies.limited(200), nullable=True),
+    Field("city", request_bodies.limited(100), required=True),
+    Field("state", request_bodies.limited(40), required=True),
+    Field("zip", request_bodies.limited(10), required=True),
+    Field("country", request_bodies.limited(60), required=True),
+    Field("access_notes", request_bodies.limited(1000), nullable=True),
 )

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Case, Exists, OuterRef, When
 
-from sandbox import life, store
+from sandbox import order_store, world_loop
 from sandbox.api import order_rules
 from sandbox.api.errors import Refusal
 from sandbox.api.order_bodies import INCORRECT_LAB
@@ -44,8 +44,8 @@ def former_order(user: User, test: LabTest) -> OrderState:
     )
     if found is None:
         raise Refusal(400, "The patient has no canceled order to replace")
-    life.hold_moves("pg_advisory_xact_lock_shared")
-    [group] = store.claim("id = %s", [str(found.id)], 1, wait=True)
+    world_loop.hold_moves("pg_advisory_xact_lock_shared")
+    [group] = order_store.claim("id = %s", [str(found.id)], 1, wait=True)
     [state] = [each for each in group if each.id == str(found.id)]
     return state
 

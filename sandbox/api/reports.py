@@ -12,10 +12,10 @@ from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 
 from sandbox import clock
-from sandbox.api.answers import json_answer
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Invalid, Problems, Refusal, missing
 from sandbox.api.params import Flag, Kind, Param, Uuid
+from sandbox.api.responses import json_answer
 from sandbox.api.users import team_users
 from sandbox.models import ReportJob
 from sandbox.reports import files, jobs

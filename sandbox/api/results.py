@@ -7,11 +7,11 @@ from typing import Any
 from django.http import HttpResponse, StreamingHttpResponse
 
 from sandbox import results
-from sandbox.api.answers import PDF, json_answer, pdf_answer
 from sandbox.api.calls import Asked, Call
-from sandbox.api.documents import pdf
 from sandbox.api.errors import Refusal
 from sandbox.api.orders import find_order, find_transaction, transaction_ref
+from sandbox.api.pdf_files import pdf
+from sandbox.api.responses import PDF, json_answer, pdf_answer
 from sandbox.api.snapshot import snapshot
 from sandbox.models import Order
 

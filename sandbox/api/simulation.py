@@ -5,16 +5,16 @@ from __future__ import annotations
 from django.db import transaction
 from django.http import HttpResponse
 
-from sandbox import life, simulation, store
+from sandbox import order_store, simulation, world_loop
 from sandbox.api import vocabulary
-from sandbox.api.answers import json_answer
-from sandbox.api.bodies import Field, flag, of_kind, read_body, schema
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Refusal
 from sandbox.api.orders import find_order
 from sandbox.api.params import OneOf, Param, Whole
+from sandbox.api.request_bodies import Field, flag, of_kind, read_body, schema
+from sandbox.api.responses import json_answer
 from sandbox.context import load_context
-from sandbox.deliveries import news
+from sandbox.deliveries import order_events
 from sandbox.models import Order
 from sandbox.simulation import Flags
 from sandbox.transitions import BUCKETS, dotted
@@ -50,18 +50,18 @@ def simulate(asked: Asked) -> HttpResponse:
         if method != found.method:
             raise Refusal(400, f"An order of {found.method} never comes to {final}")
     with transaction.atomic():
-        life.hold_moves("pg_advisory_xact_lock_shared")
-        [group] = store.claim("id = %s", [str(found.id)], 1, wait=True)
+        world_loop.hold_moves("pg_advisory_xact_lock_shared")
+        [group] = order_store.claim("id = %s", [str(found.id)], 1, wait=True)
         [order] = [each for each in group if each.id == str(found.id)]
         context = load_context()
         try:
             new = simulation.run(context, group, order, simulation.route(order, wanted), flags)
         except simulation.Unreachable as error:
             raise Refusal(400, str(error)) from None
-        life.settle(group)
-        told = news.gather([group])
-        store.save([group], new)
-        news.tell(told)
+        world_loop.settle(group)
+        told = order_events.gather([group])
+        order_store.save([group], new)
+        order_events.tell(told)
     status = Order.objects.values_list("status", flat=True).get(pk=found.pk)
     return json_answer({"order_id": found.id, "status": status})
 

@@ -11,16 +11,16 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 
-from sandbox import clock, outgoing, unmatched
+from sandbox import clock, event_queue, unmatched
 from sandbox.api import order_rules, vocabulary
-from sandbox.api.answers import json_answer, json_bytes
-from sandbox.api.bodies import Field, of_kind, read_body, schema, text_map
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Invalid, Refusal, malformed, missing
 from sandbox.api.idempotency import KEY, key_of
 from sandbox.api.order_writes import order_record
 from sandbox.api.paging import make_cursor, read_cursor
 from sandbox.api.params import Day, OneOf, Param, Text, Uuid, Whole
+from sandbox.api.request_bodies import Field, of_kind, read_body, schema, text_map
+from sandbox.api.responses import json_answer, json_bytes
 from sandbox.models import LabTest, Order, UnmatchedResult, UnmatchedRun
 
 Body = dict[str, Any]
@@ -171,7 +171,7 @@ def _close(result: UnmatchedResult, status: str, action: str, note: str | None) 
     result.updated_at = result.reviewed_at = now
     result.save()
     kind = "labtest.match_review.updated"
-    outgoing.announce(kind, None, unmatched.summary(result), now, str(result.team_id))
+    event_queue.announce(kind, None, unmatched.summary(result), now, str(result.team_id))
 
 
 # The harness

@@ -12,7 +12,6 @@ from django.views.decorators.csrf import csrf_exempt
 from sandbox.api import (
     accounts,
     appointments,
-    areas,
     availability,
     booking,
     catalogue,
@@ -21,12 +20,13 @@ from sandbox.api import (
     insurance_codes,
     introspection,
     kits,
+    order_documents,
     order_writes,
     orders,
-    papers,
     reports,
     results,
     schema,
+    service_areas,
     simulation,
     unmatched,
     user_writes,
@@ -34,8 +34,8 @@ from sandbox.api import (
     wearables,
     webhooks,
 )
-from sandbox.api.answers import json_answer, refusal_answer
 from sandbox.api.calls import Asked, Call, endpoint, stamped
+from sandbox.api.responses import json_answer, refusal_answer
 
 CALLS: tuple[Call, ...] = (
     *users.CALLS,
@@ -52,11 +52,11 @@ CALLS: tuple[Call, ...] = (
     *simulation.CALLS,
     *unmatched.CALLS,
     *results.CALLS,
-    *papers.CALLS,
+    *order_documents.CALLS,
     *appointments.CALLS,
     *availability.CALLS,
     *booking.CALLS,
-    *areas.CALLS,
+    *service_areas.CALLS,
     *wearables.CALLS,
     *reports.CALLS,
     *webhooks.CALLS,

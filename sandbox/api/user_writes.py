@@ -13,15 +13,15 @@ from django.db import transaction
 from django.http import HttpResponse
 
 from sandbox import clock
-from sandbox.api import bodies, person_fields
-from sandbox.api.answers import json_answer
-from sandbox.api.bodies import Field, of_kind, parsed, read_body, schema
+from sandbox.api import person_fields, request_bodies
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Invalid, Refusal, malformed, missing
 from sandbox.api.params import Day, OneOf, Text, Uuid
+from sandbox.api.request_bodies import Field, of_kind, parsed, read_body, schema
+from sandbox.api.responses import json_answer
 from sandbox.api.users import find_user, info_record, one_user, team_users
+from sandbox.catalogue_data import PROVIDERS
 from sandbox.models import User, UserInfo, World
-from sandbox.offers import PROVIDERS
 
 _SLUGS = OneOf(tuple(each[0] for each in PROVIDERS))
 _REFERENCE = Text(min_length=1, max_length=200)
@@ -45,7 +45,7 @@ def _reference(value: Any) -> str:
 
 
 def _time_zone(value: Any) -> str:
-    found = bodies.text(value)
+    found = request_bodies.text(value)
     if found not in available_timezones():
         raise Invalid("value_error", "Input should be an IANA time zone")
     return found
@@ -68,12 +68,12 @@ _CHANGES = (
 
 _ADDRESS = (
     Field("first_line", person_fields.filled, required=True),
-    Field("second_line", bodies.limited(200), nullable=True, default=""),
+    Field("second_line", request_bodies.limited(200), nullable=True, default=""),
     Field("country", parsed(Text(min_length=1, max_length=60)), default="US"),
     Field("zip", parsed(Text(min_length=1, max_length=20)), required=True, other_name="zip_code"),
     Field("city", parsed(Text(min_length=1, max_length=100)), required=True),
     Field("state", parsed(Text(min_length=1, max_length=60)), required=True),
-    Field("access_notes", bodies.limited(1000), nullable=True),
+    Field("access_notes", request_bodies.limited(1000), nullable=True),
 )
 _INFO = (
     Field("first_name", person_fields.patient_name, required=True),
@@ -89,7 +89,7 @@ _INFO = (
 _LINK = (
     of_kind("user_id", Uuid(), required=True),
     of_kind("provider", _SLUGS, nullable=True),
-    Field("redirect_url", bodies.limited(2048), nullable=True),
+    Field("redirect_url", request_bodies.limited(2048), nullable=True),
     of_kind("filter_on_providers", _SLUGS, nullable=True, many=True),
     of_kind("on_error", OneOf(("redirect",)), nullable=True),
     of_kind("on_close", OneOf(("redirect",)), nullable=True),
@@ -141,7 +141,7 @@ def create_user(asked: Asked) -> HttpResponse:
 def change_user(asked: Asked) -> HttpResponse:
     """Only what the body names changes; a reference cannot be taken away."""
     values = read_body(asked.request, _CHANGES)
-    named = bodies.given(asked.request)
+    named = request_bodies.given(asked.request)
     with transaction.atomic():
         World.objects.select_for_update().get(id=1)
         user = find_user(asked)

@@ -9,11 +9,11 @@ from typing import Any
 from django.db.models import Prefetch, Q, QuerySet
 from django.http import HttpResponse
 
-from sandbox import forms
-from sandbox.api.answers import json_answer
+from sandbox import specification_forms
 from sandbox.api.calls import ANY_TEXT, Asked, Call
 from sandbox.api.errors import missing
 from sandbox.api.params import Param, Text, Whole
+from sandbox.api.responses import json_answer
 from sandbox.models import Connection, Provider, User, UserInfo
 
 _SEARCH_ROWS = 100
@@ -50,7 +50,7 @@ def _fallback(key: str, value: object, updated_at: object) -> dict[str, Any] | N
 
 def user_record(user: User) -> dict[str, Any]:
     """User (specification; users.md 2): `source` is deprecated beside `provider`."""
-    return forms.user(
+    return specification_forms.user(
         {
             "user_id": user.pk,
             "team_id": user.team_id,
@@ -123,7 +123,7 @@ def search_users(asked: Asked) -> HttpResponse:
 
 def info_record(info: UserInfo) -> dict[str, Any]:
     """User information (specification; users.md 3)."""
-    return forms.info(
+    return specification_forms.info(
         {
             "first_name": info.first_name,
             "last_name": info.last_name,

@@ -10,19 +10,19 @@ from typing import Any
 from django.http import HttpResponse
 
 from sandbox import clock
-from sandbox.api.answers import json_answer
 from sandbox.api.calls import Asked, Call, View
 from sandbox.api.errors import Refusal, missing
 from sandbox.api.paging import make_cursor, read_cursor
 from sandbox.api.params import END_OF_DAY, START_OF_DAY, Day, OneOf, Param, Text
+from sandbox.api.responses import json_answer
 from sandbox.api.users import find_user, team_users
 from sandbox.models import Connection, World
-from sandbox.wearables import devices, keys, streams
-from sandbox.wearables.bodies import millis
+from sandbox.wearables import devices, streams, summary_ids
 from sandbox.wearables.links import Link, links
 from sandbox.wearables.resources import OFFERS, PROVIDERS, RESOURCES
 from sandbox.wearables.samples import page
 from sandbox.wearables.summaries import summaries
+from sandbox.wearables.wearers import millis
 
 PAGE_SAMPLES = 1000
 
@@ -209,9 +209,9 @@ def _named(view: View, name: str) -> View:
     return view
 
 
-def _summary_of(asked: Asked, value: uuid.UUID, kind: str) -> tuple[Link, keys.Key]:
+def _summary_of(asked: Asked, value: uuid.UUID, kind: str) -> tuple[Link, summary_ids.Key]:
     """What a summary id stands for, if it is of this kind and of a user of the team; 404 else."""
-    key = keys.read(World.objects.values_list("seed", flat=True).get(id=1), value)
+    key = summary_ids.read(World.objects.values_list("seed", flat=True).get(id=1), value)
     if key is not None and key.kind == kind and key.offer < len(OFFERS):
         users = team_users(asked.caller.team).filter(seq=key.user)
         provider = OFFERS[key.offer].provider

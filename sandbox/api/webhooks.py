@@ -11,13 +11,13 @@ from django.conf import settings
 from django.http import HttpResponse
 
 from sandbox import clock
-from sandbox.api import bodies, vocabulary
-from sandbox.api.answers import json_answer
-from sandbox.api.bodies import Field, read_body
+from sandbox.api import request_bodies, vocabulary
 from sandbox.api.calls import ANY_TEXT, Asked, Call
 from sandbox.api.errors import Invalid, Refusal, missing
 from sandbox.api.paging import make_cursor, read_cursor
 from sandbox.api.params import OneOf, Param, Text, Whole
+from sandbox.api.request_bodies import Field, read_body
+from sandbox.api.responses import json_answer
 from sandbox.deliveries import endpoints, signing
 from sandbox.deliveries.catalogue import EVENT_TYPES
 from sandbox.models import Team, WebhookEndpoint
@@ -32,7 +32,7 @@ _SECRET_BYTES = range(24, 65)
 
 
 def _url(value: Any) -> str:
-    found = bodies.parsed(Text(min_length=1, max_length=2048))(value)
+    found = request_bodies.parsed(Text(min_length=1, max_length=2048))(value)
     try:
         parts = urlsplit(found)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -44,7 +44,7 @@ def _url(value: Any) -> str:
 
 
 def _secret(value: Any) -> str:
-    found = bodies.text(value)
+    found = request_bodies.text(value)
     try:
         sound = len(signing.key_of(found)) in _SECRET_BYTES
     except ValueError:
@@ -56,7 +56,7 @@ def _secret(value: Any) -> str:
 
 
 def _headers(value: Any) -> dict[str, str]:
-    found = bodies.text_map(value)
+    found = request_bodies.text_map(value)
     for name, said in found.items():
         lowered = name.lower()
         if _HEADER.fullmatch(name) is None or lowered in _RESERVED:
@@ -71,12 +71,14 @@ def _headers(value: Any) -> dict[str, str]:
 _TYPES = OneOf(EVENT_TYPES)
 _FIELDS = (
     Field("url", _url, required=True),
-    Field("description", bodies.parsed(Text(max_length=1000)), nullable=True),
-    Field("rate_limit", bodies.whole(1, 1_000_000), nullable=True, shape={"type": "integer"}),
-    Field("disabled", bodies.flag, nullable=True, shape={"type": "boolean"}),
+    Field("description", request_bodies.parsed(Text(max_length=1000)), nullable=True),
+    Field(
+        "rate_limit", request_bodies.whole(1, 1_000_000), nullable=True, shape={"type": "integer"}
+    ),
+    Field("disabled", request_bodies.flag, nullable=True, shape={"type": "boolean"}),
     Field(
         "filter_types",
-        bodies.parsed(_TYPES),
+        request_bodies.parsed(_TYPES),
         nullable=True,
         many=True,
         shape=_TYPES.schema(),
@@ -178,7 +180,7 @@ def change_webhook(asked: Asked) -> HttpResponse:
     """Only what the body names changes; switched on again, an endpoint starts with a clean run."""
     endpoint = _find(asked)
     values = read_body(asked.request, _CHANGES)
-    for name in bodies.given(asked.request) & values.keys():
+    for name in request_bodies.given(asked.request) & values.keys():
         setattr(endpoint, name, bool(values[name]) if name == "disabled" else values[name])
     if not endpoint.disabled:
         endpoint.first_failure_at = endpoint.failing_since = None
@@ -242,7 +244,7 @@ def _calls() -> Iterable[Call]:
             query=query,
             places={name: kind for name, kind in _PLACES.items() if f"{{{name}}}" in path},
             key="management",
-            takes=bodies.schema(body) if body else {},
+            takes=request_bodies.schema(body) if body else {},
         )
 
     paging = (Param("limit", Whole(ge=1, le=250), 50), Param("next_cursor", ANY_TEXT))

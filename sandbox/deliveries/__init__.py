@@ -1,4 +1,4 @@
-"""Webhooks from the row that `sandbox.outgoing` queued to the receiver's answer.
+"""Webhooks from the row that `sandbox.event_queue` queued to the receiver's answer.
 
 news        what a move of orders tells        linking    connections that come and break
 replay      orders' latest event once more     samples    a valid event of every type

@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 from django.db import connection, transaction
 
-from sandbox import clock, outgoing
+from sandbox import clock, event_queue
 from sandbox.deliveries import endpoints, faults
 from sandbox.deliveries.faults import Faults
 from sandbox.deliveries.sender import NO_ANSWER, TIMEOUT_SECONDS, Job, Outcome, Sender
@@ -253,7 +253,7 @@ def _first_sight(
         original = Message.objects.select_related("endpoint").get(number=number)
         parsed = orjson.loads(body) | {"event_type": unknown}
         Message(
-            message_id=outgoing.new_message_id(),
+            message_id=event_queue.new_message_id(),
             endpoint=original.endpoint,
             event_type=unknown,
             user_id=original.user_id,
@@ -317,7 +317,7 @@ def _tell_exhausted(lost: Sequence[Outcome]) -> None:
             },
         }
         Message(
-            message_id=outgoing.new_message_id(),
+            message_id=event_queue.new_message_id(),
             endpoint_id=job.endpoint_id,
             event_type=EXHAUSTED,
             body=orjson.dumps(body).decode(),

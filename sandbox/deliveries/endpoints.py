@@ -9,8 +9,8 @@ from django.conf import settings
 
 from sandbox import clock
 from sandbox.deliveries import signing
+from sandbox.event_queue import ALPHABET
 from sandbox.models import WebhookEndpoint
-from sandbox.outgoing import ALPHABET
 
 CONFIGURED = "ep_of_the_settings"
 OVERLAP = timedelta(hours=24)

@@ -14,7 +14,7 @@ import orjson
 from django.conf import settings
 
 from sandbox.deliveries import signing
-from sandbox.draws import Draw
+from sandbox.keyed_random import Draw
 from sandbox.models import DeliverySettings
 
 OPEN_VALUES = {

@@ -9,9 +9,9 @@ from datetime import datetime
 import orjson
 from django.db.models import Exists, OuterRef
 
-from sandbox import outgoing, records
+from sandbox import event_queue, records
+from sandbox.event_queue import Event
 from sandbox.models import Order, OrderEvent, Team
-from sandbox.outgoing import Event
 
 CHUNK = 500
 
@@ -33,7 +33,7 @@ def by_id(team: uuid.UUID, keys: Iterable[uuid.UUID]) -> list[int]:
 
 def replay(team: uuid.UUID, numbers: Sequence[int]) -> list[str]:
     """Announces the latest event of each order; answers the ids of those it did it for."""
-    if not outgoing.anyone_listens():
+    if not event_queue.anyone_listens():
         return []
     partials = Team.objects.get(id=team).partial_webhooks_enabled
     documents = records.lab_documents()
@@ -46,7 +46,7 @@ def replay(team: uuid.UUID, numbers: Sequence[int]) -> list[str]:
             )
             if partials or order.low_level_status != "partial_results"
         ]
-        outgoing.announce_all([event for _, event in events])
+        event_queue.announce_all([event for _, event in events])
         replayed += [key for key, _ in events]
     return replayed
 

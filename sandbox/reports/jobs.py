@@ -12,11 +12,11 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from sandbox import outgoing
-from sandbox.draws import Draw
+from sandbox import event_queue
+from sandbox.event_queue import Event
+from sandbox.keyed_random import Draw
 from sandbox.models import ReportJob, ReportSettings, User, World
-from sandbox.outgoing import Event
-from sandbox.reports import findings
+from sandbox.reports import parsed_data
 from sandbox.reports.files import Report, Upload
 
 MOST_JOBS = 300  # not failed, per team
@@ -122,17 +122,17 @@ def move(job: ReportJob, at: datetime) -> None:
     elif job.status == "started" and job.outcome == "completed":
         seed = World.objects.values_list("seed", flat=True).get(id=1)
         job.status = "completed"
-        job.data = findings.parsed(seed, job.digest, job.user, job.created_at)
+        job.data = parsed_data.parsed(seed, job.digest, job.user, job.created_at)
     elif job.status == "started":
         job.status = "failed"
         job.failure_reason = None if job.outcome == "failed" else job.outcome
     else:
-        job.is_reviewed, job.data = True, findings.reviewed(job.data or {})
+        job.is_reviewed, job.data = True, parsed_data.reviewed(job.data or {})
     job.updated_at = at
     _wait(job, at)
     job.save()
     kind = f"lab_report.parsing_job.{verb}"
-    outgoing.announce_all([Event(kind, job.user_id, record(job), at, str(job.team_id))])
+    event_queue.announce_all([Event(kind, job.user_id, record(job), at, str(job.team_id))])
 
 
 def _wait(job: ReportJob, at: datetime) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sandbox.draws import Draw
-from sandbox.wearables.bodies import DAY, moment
+from sandbox.keyed_random import Draw
 from sandbox.wearables.links import Link
 from sandbox.wearables.resources import OFFERS
+from sandbox.wearables.wearers import DAY, moment
 
 Record = dict[str, Any]
 RENEWAL = 60 * DAY  # between two versions of a device's software

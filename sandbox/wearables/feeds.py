@@ -14,15 +14,15 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from sandbox import outgoing
-from sandbox.deliveries import linking, samples
-from sandbox.draws import Draw
+from sandbox import event_queue
+from sandbox.deliveries import connection_changes, sample_events
+from sandbox.event_queue import Event
+from sandbox.keyed_random import Draw
 from sandbox.models import Connection, Feed, HistoricalPull, PullStep, User
-from sandbox.outgoing import Event
-from sandbox.wearables import news, pulls
-from sandbox.wearables.bodies import millis
+from sandbox.wearables import data_events, historical_pulls
 from sandbox.wearables.links import links
 from sandbox.wearables.resources import BY_EVENT
+from sandbox.wearables.wearers import millis
 
 PERIOD = timedelta(minutes=15)  # between two looks at a connection, at speed 1
 SHORTEST = timedelta(minutes=1)
@@ -51,12 +51,12 @@ RATE = Rate()
 
 def tick(at: datetime, speed: float) -> None:
     """One second of every wearer's life."""
-    if not speed or not outgoing.anyone_listens() or not RATE.tick():
+    if not speed or not event_queue.anyone_listens() or not RATE.tick():
         return
     with transaction.atomic():
         _enroll(at, speed)
-        for step in pulls.due(at, speed):
-            pulls.move(step, at)
+        for step in historical_pulls.due(at, speed):
+            historical_pulls.move(step, at)
             RATE.owed += 1
     _turn(at, speed)
     with transaction.atomic():
@@ -83,7 +83,7 @@ def _enroll(at: datetime, speed: float) -> None:
     if Feed.objects.count() < MOST_FEEDS:
         newest = newest.filter(feed__isnull=True)
     found = [each for each in newest[:ENROLLED_AT_ONCE] if not hasattr(each, "feed")]
-    pulls.take_up(found, at)
+    historical_pulls.take_up(found, at)
     for link in found:
         fresh = link.created_on > at - LONGEST
         told = link.created_on - timedelta(milliseconds=1) if fresh else at
@@ -102,8 +102,10 @@ def _tell(feed: Feed, at: datetime, speed: float) -> int:
     found = links(Connection.objects.filter(pk=feed.connection_id))
     after = max(feed.told_until, at - 2 * LONGEST)
     upto = min(at, after + LONGEST)
-    events = [event for link in found for event in news.between(link, millis(after), millis(upto))]
-    outgoing.announce_all(events)
+    events = [
+        event for link in found for event in data_events.between(link, millis(after), millis(upto))
+    ]
+    event_queue.announce_all(events)
     feed.told_until = upto
     feed.next_at = at + _gap(feed.connection_id, speed, at)
     feed.save()
@@ -117,9 +119,9 @@ def _turn(at: datetime, speed: float) -> None:
         return
     match draw.weigh(((45, "connect"), (25, "fail"), (30, "mend"))):
         case "connect":
-            linking.connect(1, at.isoformat(), at)
+            connection_changes.connect(1, at.isoformat(), at)
         case "fail":
-            linking.fail(1, at.isoformat(), at)
+            connection_changes.fail(1, at.isoformat(), at)
         case _:
             mend(1, at.isoformat(), at)
     RATE.owed += 1
@@ -131,7 +133,7 @@ def mend(count: int, seed: object, at: datetime) -> list[str]:
     events = []
     with transaction.atomic():
         rows = broken.select_for_update(of=("self",)).select_related("provider").order_by("-id")
-        found = list(rows[: linking.POOL])
+        found = list(rows[: connection_changes.POOL])
         for link in Draw("mend", seed).some(found, min(count, len(found))):
             if link.errored_at is not None:  # what came meanwhile is told
                 behind = Feed.objects.filter(connection=link, told_until__gt=link.errored_at)
@@ -139,11 +141,11 @@ def mend(count: int, seed: object, at: datetime) -> list[str]:
             link.status, link.error_type, link.error_message = "connected", None, None
             link.errored_at = None
             link.save()
-            data = samples.connection_created(
+            data = sample_events.connection_created(
                 str(link.user_id), link.provider, link.external_user_id, link.resource_availability
             )
             events.append(Event("provider.connection.created", link.user_id, data, at))
-        outgoing.announce_all(events)
+        event_queue.announce_all(events)
     return [str(event.user_id) for event in events]
 
 
@@ -151,16 +153,16 @@ def announce_days(
     users: Iterable[str] | int, days: int, resources: Iterable[str] | None, at: datetime
 ) -> dict[str, Any]:
     """Tells the last days of users, by id or so many that are connected; answers what was told."""
-    wanted = news.ALL if resources is None else frozenset(resources)
-    if wanted - news.ALL:
-        raise ValueError(f"there is no resource {sorted(wanted - news.ALL)[0]!r}")
+    wanted = data_events.ALL if resources is None else frozenset(resources)
+    if wanted - data_events.ALL:
+        raise ValueError(f"there is no resource {sorted(wanted - data_events.ALL)[0]!r}")
     connections = _connected(users)
     told: dict[str, int] = {}
     count = sent = 0
     with transaction.atomic():
         for link in links(connections):
-            events = news.of_days(link, days, wanted, millis(at))
-            sent += len(outgoing.announce_all(events))
+            events = data_events.of_days(link, days, wanted, millis(at))
+            sent += len(event_queue.announce_all(events))
             for event in events:
                 told[event.event_type] = told.get(event.event_type, 0) + 1
                 if event.event_type.split(".")[2] in BY_EVENT:
@@ -208,9 +210,9 @@ def backfill(
         if resources is not None:
             found = found.filter(resource__in=list(resources))
         keys = list(found.values_list("pk", flat=True))
-        begun = pulls.schedule(HistoricalPull.objects.filter(pk__in=keys), at, outcome)
+        begun = historical_pulls.schedule(HistoricalPull.objects.filter(pk__in=keys), at, outcome)
         ended: list[str] = []
         if finished:
             steps = PullStep.objects.filter(pull_id__in=keys).select_related("pull")
-            ended = pulls.finish(steps, at)
+            ended = historical_pulls.finish(steps, at)
     return {"pulls": begun, "succeeded": ended}

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from sandbox import forms
-from sandbox.draws import keyed_uuid
+from sandbox import specification_forms
+from sandbox.keyed_random import keyed_uuid
 from sandbox.models import Connection, HistoricalPull, World
-from sandbox.wearables.bodies import DAY, Wearer, make_wearer, millis
 from sandbox.wearables.resources import OFFERS, RESOURCES, Offer
+from sandbox.wearables.wearers import DAY, Wearer, make_wearer, millis
 
 UNPULLED_DAYS = 30  # of history, for resources nobody counts the pull of
 PAUSED_AFTER = timedelta(days=30)
@@ -75,7 +75,7 @@ class Link:
         if self.provider in ("band-one", "phone-four"):
             logo = f"{LOGOS}/{self.provider}.png"
             found |= {"name": self.name, "slug": self.provider, "logo": logo}
-        return forms.source(found)
+        return specification_forms.source(found)
 
 
 def links(connections: QuerySet[Connection]) -> list[Link]:

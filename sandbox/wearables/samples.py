@@ -8,11 +8,11 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 
-from sandbox.wearables import keys
-from sandbox.wearables.bodies import SPORTS, Wearer, moment
+from sandbox.wearables import summary_ids
 from sandbox.wearables.links import Link, event_name
-from sandbox.wearables.measures import FURTHEST, Measure, measures
+from sandbox.wearables.measurements import FURTHEST, Measure, measures
 from sandbox.wearables.resources import OFFERS, RESOURCES
+from sandbox.wearables.wearers import SPORTS, Wearer, moment
 
 Record = dict[str, Any]
 
@@ -93,7 +93,7 @@ def source(link: Link, place: int, each: Measure, day: int) -> Record:
 
 @lru_cache(maxsize=1024)
 def _workout_id(seed: int, user: int, place: int, day: int) -> str:
-    return keys.make(seed, keys.Key("workouts", user, place, day, 0))
+    return summary_ids.make(seed, summary_ids.Key("workouts", user, place, day, 0))
 
 
 def workout_id(link: Link, place: int, day: int) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import cos, sin
 from typing import Any
 
-from sandbox.wearables.bodies import SPORTS, chance
 from sandbox.wearables.links import Link
 from sandbox.wearables.resources import OFFERS, STREAMED
 from sandbox.wearables.samples import held, sample
 from sandbox.wearables.summaries import one
+from sandbox.wearables.wearers import SPORTS, chance
 
 Record = dict[str, Any]
 STEP = 5  # seconds between the points of a stream

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
 
-from sandbox.wearables import keys
-from sandbox.wearables.bodies import HOUR, MINUTE, SPORTS, Wearer, chance, moment
+from sandbox.wearables import summary_ids
 from sandbox.wearables.links import Link
-from sandbox.wearables.measures import ECG_HZ, ECG_SECONDS, ecg_start, measures
+from sandbox.wearables.measurements import ECG_HZ, ECG_SECONDS, ecg_start, measures
 from sandbox.wearables.resources import OFFERS
+from sandbox.wearables.wearers import HOUR, MINUTE, SPORTS, Wearer, chance, moment
 
 Record = dict[str, Any]
 CYCLE_DAYS = 28
@@ -75,7 +75,9 @@ def _common(
 
 
 def summary_id(link: Link, place: int, kind: str, day: int, number: int = 0) -> str:
-    return keys.make(link.who.seed, keys.Key(kind, link.who.number, place, day, number))
+    return summary_ids.make(
+        link.who.seed, summary_ids.Key(kind, link.who.number, place, day, number)
+    )
 
 
 def _dated(day: int) -> Record:

@@ -11,11 +11,11 @@ from django.http import HttpResponse
 
 from sandbox.api import accounts, vocabulary
 from sandbox.api.accounts import LAB_ACCOUNT
-from sandbox.api.answers import json_answer
 from sandbox.api.calls import Asked, Call
 from sandbox.api.errors import Invalid, Problems, Refusal, missing
 from sandbox.api.orders import find_order
 from sandbox.api.params import Param, Text, Whole
+from sandbox.api.responses import json_answer
 from sandbox.models import Lab, LabAccount, PscSite, ServiceArea
 
 _EARTH_RADIUS_MILES = 3958.8

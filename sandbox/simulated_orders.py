@@ -4,9 +4,9 @@ import json
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 
+from sandbox.catalogue_data import DIAGNOSES
 from sandbox.context import Context, TestInfo
-from sandbox.draws import Draw, keyed_uuid
-from sandbox.offers import DIAGNOSES
+from sandbox.keyed_random import Draw, keyed_uuid
 from sandbox.people import Person, person
 from sandbox.places import AREAS
 from sandbox.records import fixed_part, to_json

@@ -12,8 +12,8 @@ from math import cos, pi, sin
 from random import Random
 from typing import Any, NamedTuple
 
-from sandbox.wearables.bodies import HOUR, MINUTE, Wearer, chance
 from sandbox.wearables.resources import OFFERS, RESOURCES
+from sandbox.wearables.wearers import HOUR, MINUTE, Wearer, chance
 
 Extra = dict[str, Any]
 Found = tuple[int, int, Any, str | None, Extra | None]  # at, end, value, type, further fields

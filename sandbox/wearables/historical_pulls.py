@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
-from sandbox import forms, outgoing
-from sandbox.draws import Draw
+from sandbox import event_queue, specification_forms
+from sandbox.event_queue import Event
+from sandbox.keyed_random import Draw
 from sandbox.models import Connection, HistoricalPull, PullStep
-from sandbox.outgoing import Event
 from sandbox.people import PULL_ERRORS
 
 OPEN = ("scheduled", "in_progress", "retrying")
@@ -117,12 +117,12 @@ def _succeed(pull: HistoricalPull, at: datetime) -> None:
     }
     if pull.provider_id in ("band-one", "phone-four"):  # some still send the flag
         data["is_final"] = True
-    outgoing.announce_all(
+    event_queue.announce_all(
         [
             Event(
                 f"historical.data.{pull.resource}.created",
                 pull.user_id,
-                forms.history_pulled(data),
+                specification_forms.history_pulled(data),
                 at,
             )
         ]

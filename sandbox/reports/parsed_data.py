@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
-from sandbox.draws import Draw
+from sandbox.keyed_random import Draw
 from sandbox.models import User, UserInfo
 
 Record = dict[str, Any]

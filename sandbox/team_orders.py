@@ -9,13 +9,13 @@ from uuid import UUID
 
 from django.db.models import Max
 
-from sandbox import life, moves, store
+from sandbox import order_lifecycle, order_store, world_loop
 from sandbox.context import load_context
-from sandbox.deliveries import news
-from sandbox.draws import Draw, keyed_uuid
+from sandbox.deliveries import order_events
+from sandbox.keyed_random import Draw, keyed_uuid
 from sandbox.models import LabTest, LabTestMarker, Marker, World
-from sandbox.placing import begin, transaction_of
 from sandbox.records import fixed_part, refresh_lab_test, to_json
+from sandbox.simulated_orders import begin, transaction_of
 from sandbox.states import OrderState
 
 SAMPLES = {"testkit": "dried_blood_spot"}  # of generated tests; the others draw serum
@@ -98,7 +98,7 @@ def place(wanted: Wanted) -> OrderState:
     Without a parent it opens an order transaction of its own; with one it joins the parent's.
     """
     context = load_context()
-    number, seq, at = life.allocate(str(wanted.team_id))
+    number, seq, at = world_loop.allocate(str(wanted.team_id))
     order = _blank(context.seed, wanted, number, seq, at)
     if order.registrable:
         order.sample_id = f"K{Draw(context.seed, 'kit', number).digits(9)}"
@@ -115,15 +115,15 @@ def place(wanted: Wanted) -> OrderState:
         icd_codes=to_json(wanted.icd_codes),
     )
     begin(order, wanted.low_level, at)
-    moves.schedule(context, order, at, life.pace_of(World.objects.get(id=1).speed))
+    order_lifecycle.schedule(context, order, at, world_loop.pace_of(World.objects.get(id=1).speed))
     group = [order]
     if wanted.parent is not None:
-        [group] = store.claim("id = %s", [wanted.parent.id], 1, wait=True)
+        [group] = order_store.claim("id = %s", [wanted.parent.id], 1, wait=True)
         group.append(order)
-    life.settle(group)
-    told = news.gather([group])
-    store.save([group], [order])
-    news.tell(told)
+    world_loop.settle(group)
+    told = order_events.gather([group])
+    order_store.save([group], [order])
+    order_events.tell(told)
     return order
 
 

@@ -11,14 +11,14 @@ from typing import Any
 
 from django.conf import settings
 
-from sandbox import clock, forms, records
+from sandbox import clock, records, specification_forms
 from sandbox.api.appointments import appointment_record
-from sandbox.deliveries import readings
+from sandbox.deliveries import wearable_payloads
 from sandbox.deliveries.catalogue import EVENT_TYPES, FORMER_TYPES, STREAM, SUMMARIES
 from sandbox.deliveries.replay import latest_event
-from sandbox.draws import Draw, keyed_uuid
+from sandbox.event_queue import Event
+from sandbox.keyed_random import Draw, keyed_uuid
 from sandbox.models import Appointment, Connection, Order, Provider, User, World
-from sandbox.outgoing import Event
 
 POOL = 500
 DECISIONS = ("wrong_lab", "match_demo", "no_match", "multiple_demo_match")
@@ -135,16 +135,18 @@ class Samples:
     def _data(self, name: str, draw: Draw, verb: str, user_id: str) -> Record:
         offering = [p for p in self.providers if name in p.supported_resources]
         provider = draw.pick(offering or self.providers)
-        origin = readings.source(draw, provider.slug, provider.name)
+        origin = wearable_payloads.source(draw, provider.slug, provider.name)
         day = self._day(draw)
         if name == STREAM:
-            return readings.stream(user_id, origin, draw)
+            return wearable_payloads.stream(user_id, origin, draw)
         values = Draw("values", verb, draw.whole())
         if name in SUMMARIES:
             version = 1 if verb == "created" else 2
-            return readings.summary(name, user_id, origin, values, day, version)
+            return wearable_payloads.summary(name, user_id, origin, values, day, version)
         start = day + timedelta(minutes=draw.number(0, 1200))
-        return readings.samples(name, user_id, origin, values, start, self.samples_per_event)
+        return wearable_payloads.samples(
+            name, user_id, origin, values, start, self.samples_per_event
+        )
 
     def _pulled(self, draw: Draw, user_id: str) -> Record:
         start = self._day(draw)
@@ -154,7 +156,9 @@ class Samples:
             "end_date": start,
             "provider": draw.pick(self.providers).slug,
         }
-        return forms.history_pulled(data | {"is_final": True} if draw.chance(0.5) else data)
+        return specification_forms.history_pulled(
+            data | {"is_final": True} if draw.chance(0.5) else data
+        )
 
     def _day(self, draw: Draw) -> datetime:
         return self.epoch - timedelta(days=draw.number(1, 28))
@@ -171,7 +175,7 @@ def connection_created(
 ) -> Record:
     """`data` of a new connection (webhooks.md 4.3)."""
     named = {"name": provider.name, "slug": provider.slug, "logo": provider.logo}
-    return forms.connection_created(
+    return specification_forms.connection_created(
         {
             "user_id": user_id,
             "provider": named,

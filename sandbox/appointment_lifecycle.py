@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from sandbox.context import Context
-from sandbox.draws import Draw
+from sandbox.keyed_random import Draw
 from sandbox.places import AREAS, ONE_STATE_LAB
 from sandbox.states import AppointmentEventState, AppointmentState, OrderState
 

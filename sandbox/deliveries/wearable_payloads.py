@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from sandbox import forms
+from sandbox import specification_forms
 from sandbox.deliveries.catalogue import HYPNOGRAM, READINGS
-from sandbox.draws import Draw, keyed_uuid
+from sandbox.keyed_random import Draw, keyed_uuid
 
 OFFSET = -18_000  # seconds
 SPORTS = ((1, "Running", "running"), (2, "Cycling", "cycling"), (3, "Rowing", "rowing"))
@@ -23,7 +23,7 @@ def source(draw: Draw, provider: str, name: str) -> Record:
     if draw.chance(0.5):
         logo = f"https://files.service.invalid/providers/{provider}.png"
         found |= {"name": name, "slug": provider, "logo": logo}
-    return forms.source(found)
+    return specification_forms.source(found)
 
 
 def samples(

@@ -6,12 +6,12 @@ import orjson
 from django.db.models import Q
 from django.http import StreamingHttpResponse
 
-from sandbox.api.answers import PDF, pdf_answer
 from sandbox.api.calls import Asked, Call
-from sandbox.api.documents import pdf
 from sandbox.api.errors import Refusal, missing
 from sandbox.api.orders import find_order
 from sandbox.api.params import Moment, Param, Whole
+from sandbox.api.pdf_files import pdf
+from sandbox.api.responses import PDF, pdf_answer
 from sandbox.models import LabTest, Order, Placement
 
 # The account number every sandbox label carries.

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sandbox.outgoing import Event
+from sandbox.event_queue import Event
 from sandbox.wearables import devices, streams
-from sandbox.wearables.bodies import moment
 from sandbox.wearables.links import Link
-from sandbox.wearables.measures import Measure
+from sandbox.wearables.measurements import Measure
 from sandbox.wearables.resources import BY_EVENT, OFFERS, RESOURCES, STREAM, SUMMARIES
 from sandbox.wearables.samples import changed, grouped, held
 from sandbox.wearables.summaries import CYCLE_DAYS, FURTHEST_DAYS, summaries
+from sandbox.wearables.wearers import moment
 
 MOST_SAMPLES = 300
 Record = dict[str, Any]

@@ -13,10 +13,10 @@ from typing import Any
 
 import orjson
 
-from sandbox import outgoing, records
+from sandbox import event_queue, records
 from sandbox.api.appointments import appointment_record
+from sandbox.event_queue import Event
 from sandbox.models import Appointment, Team
-from sandbox.outgoing import Event
 from sandbox.states import EventState, OrderState
 
 RESULTS = ("partial_results", "completed", "corrected", "redraw_available")
@@ -35,7 +35,7 @@ class News:
 
 def gather(groups: Iterable[Sequence[OrderState]]) -> list[News]:
     """New entries of orders about to be saved, in the order they happened; none for nobody."""
-    if not outgoing.anyone_listens():
+    if not event_queue.anyone_listens():
         return []
     found = []
     for order in (order for group in groups for order in group):
@@ -74,7 +74,7 @@ def tell(found: Sequence[News]) -> None:
             record = critical(order, news.at)
             kind = "labtest.result.critical"
             events.append(Event(kind, order.user_id, record, news.at, order.team_id))
-    outgoing.announce_all(events)
+    event_queue.announce_all(events)
 
 
 def critical(order: OrderState, at: datetime) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Protocol
 
-from sandbox import visits
+from sandbox import appointment_lifecycle
 from sandbox.context import Context
-from sandbox.draws import Draw
-from sandbox.placing import activation
+from sandbox.keyed_random import Draw
 from sandbox.records import amend_fixed_part
+from sandbox.simulated_orders import activation
 from sandbox.states import EventState, OrderState, ShipmentState
 from sandbox.transitions import (
     AT_HOME_VISITED,
@@ -93,13 +93,15 @@ def _target(context: Context, order: OrderState, draw: Draw) -> str:
         return ""
     low = order.low_level_status
     target = draw.weigh(branches)
-    if target == RESERVE and (order.activate_by or not visits.can_book(context, order)):
+    if target == RESERVE and (
+        order.activate_by or not appointment_lifecycle.can_book(context, order)
+    ):
         target = "requisition_created"
     if (
         low in ("requisition_created", "requisition_bypassed", "appointment_cancelled")
         and target.startswith("appointment")
         and order.appointment is None
-        and not visits.can_book(context, order)
+        and not appointment_lifecycle.can_book(context, order)
     ):
         target = COLLECT if order.method == "walk_in_test" else "cancelled"
     if target == "redraw_available" and not (
@@ -179,21 +181,21 @@ def step(
     order.step += 1
     visit = order.appointment
     if done == RESERVE:
-        visits.book(context, order, draw, at, pace)
+        appointment_lifecycle.book(context, order, draw, at, pace)
         assert order.appointment is not None
-        visits.move(order.appointment, "reserved", at + INSTANT)
+        appointment_lifecycle.move(order.appointment, "reserved", at + INSTANT)
         touch_details(order, at)
     elif done == LAPSE:
         waited_for = "requisition" if order.low_level_status == "ordered" else "confirmation"
-        visits.retire(order, at, f"No {waited_for} in time")
+        appointment_lifecycle.retire(order, at, f"No {waited_for} in time")
         touch_details(order, at)
     elif done == VISIT:
         assert visit is not None
-        visits.move(visit, "in_progress", at)
+        appointment_lifecycle.move(visit, "in_progress", at)
         touch_details(order, at)
     elif done == COLLECT:
         if visit is not None:
-            visits.move(visit, "completed", at)
+            appointment_lifecycle.move(visit, "completed", at)
         _collected(context, order, at)
         touch_details(order, at)
     else:
@@ -225,16 +227,16 @@ def _enter(
             _register(order, register(order))
         case "appointment_pending":
             if visit is None or visit.status != "reserved":
-                visits.book(context, order, draw, at, pace)
+                appointment_lifecycle.book(context, order, draw, at, pace)
         case "appointment_scheduled":
             if visit is None:
-                visits.book(context, order, draw, at, pace)
+                appointment_lifecycle.book(context, order, draw, at, pace)
             if order.low_level_status == "appointment_scheduled":
-                visits.rebook(order, draw, at, pace)
+                appointment_lifecycle.rebook(order, draw, at, pace)
             else:
-                visits.confirm(order, draw, at, pace)
+                appointment_lifecycle.confirm(order, draw, at, pace)
         case "appointment_cancelled":
-            visits.cancel(order, draw, at)
+            appointment_lifecycle.cancel(order, draw, at)
         case "cancelled":
             # The lab's own appointment is left standing (orders.md 4.2).
             if (
@@ -242,10 +244,10 @@ def _enter(
                 and visit.type == "phlebotomy"
                 and visit.event_status != "completed"
             ):
-                visits.retire(order, at, "Order cancelled")
+                appointment_lifecycle.retire(order, at, "Order cancelled")
         case "draw_completed":
             if visit is not None:
-                visits.move(visit, "completed", at)
+                appointment_lifecycle.move(visit, "completed", at)
             _collected(context, order, at)
         case "lab_processing_blocked":
             detail = draw.weigh(BLOCKED_DETAILS)
@@ -264,7 +266,7 @@ def _enter(
         # The held slot becomes firm: order events in quick succession (appointments.md 7).
         if low == "requisition_created":
             add_event(order, "appointment_pending", at + INSTANT)
-        visits.confirm(order, draw, at + 2 * INSTANT, pace)
+        appointment_lifecycle.confirm(order, draw, at + 2 * INSTANT, pace)
         add_event(order, "appointment_scheduled", at + 2 * INSTANT)
     if low.startswith("appointment") or order.method == "testkit":
         touch_details(order, at)

@@ -8,11 +8,11 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from sandbox import outgoing
-from sandbox.deliveries import samples
-from sandbox.draws import Draw
+from sandbox import event_queue
+from sandbox.deliveries import sample_events
+from sandbox.event_queue import Event
+from sandbox.keyed_random import Draw
 from sandbox.models import Connection, HistoricalPull, Provider, User
-from sandbox.outgoing import Event
 from sandbox.people import CONNECTION_ERRORS, STOCK_USERS
 
 POOL = 2_000
@@ -36,11 +36,11 @@ def connect(count: int, seed: object, at: datetime) -> list[str]:
             if not free:
                 continue
             link = _connect(user, draw.pick(free), draw, at)
-            data = samples.connection_created(
+            data = sample_events.connection_created(
                 str(user.id), link.provider, link.external_user_id, link.resource_availability
             )
             events.append(Event("provider.connection.created", user.id, data, at))
-        outgoing.announce_all(events)
+        event_queue.announce_all(events)
     return [str(event.user_id) for event in events]
 
 
@@ -98,7 +98,7 @@ def fail(count: int, seed: object, at: datetime) -> list[str]:
             link.status, link.error_type, link.errored_at = "error", error, at
             link.error_message = f"The provider answered: {error.replace('_', ' ')}"
             link.save(update_fields=["status", "error_type", "error_message", "errored_at"])
-            data = samples.connection_error(str(link.user_id), link.provider_id, error)
+            data = sample_events.connection_error(str(link.user_id), link.provider_id, error)
             events.append(Event("provider.connection.error", link.user_id, data, at))
-        outgoing.announce_all(events)
+        event_queue.announce_all(events)
     return [str(event.user_id) for event in events]

@@ -10,15 +10,15 @@ from datetime import datetime, timedelta
 from django.db import connection, transaction
 from django.db.models import DurationField, ExpressionWrapper, F, Value
 
-from sandbox import clock, moves, people, store
+from sandbox import clock, order_lifecycle, order_store, people
 from sandbox.catalogue import TEAM_IDS
 from sandbox.context import Context, load_context
-from sandbox.deliveries import news
-from sandbox.draws import Draw
+from sandbox.deliveries import order_events
+from sandbox.keyed_random import Draw
 from sandbox.models import Order, Team, User, UserInfo, World
 from sandbox.people import person
-from sandbox.placing import place, place_redraw
 from sandbox.reports import jobs
+from sandbox.simulated_orders import place, place_redraw
 from sandbox.states import OrderState
 from sandbox.wearables import feeds
 
@@ -65,7 +65,7 @@ def advance_due(context: Context, at: datetime, speed: float, limit: int = BATCH
     """Moves up to `limit` due orders once; answers the ids of the orders that changed."""
     with transaction.atomic():
         hold_moves("pg_advisory_xact_lock_shared")
-        groups = store.claim("next_at <= %s ORDER BY next_at", [at], limit)
+        groups = order_store.claim("next_at <= %s ORDER BY next_at", [at], limit)
         return move_groups(context, groups, at, speed, lambda order: _is_due(order, at))
 
 
@@ -80,7 +80,7 @@ def move_chosen(
     part = set(numbers)
     with transaction.atomic():
         hold_moves("pg_advisory_xact_lock_shared")
-        groups = store.claim("number = ANY(%s)", [numbers], len(numbers), wait=True)
+        groups = order_store.claim("number = ANY(%s)", [numbers], len(numbers), wait=True)
         return move_groups(
             context, groups, clock.now(), speed, lambda order: order.number in part, target
         )
@@ -107,7 +107,7 @@ def move_groups(
     for group in groups:
         before = len(ids)
         for order in [each for each in group if chosen(each)]:
-            done = moves.step(context, order, at, register, pace, target)
+            done = order_lifecycle.step(context, order, at, register, pace, target)
             if not done:
                 waiting.append(order)
                 continue
@@ -120,9 +120,9 @@ def move_groups(
             settle(group)
             changed.append(group)
     if changed:
-        told = news.gather(changed)
-        store.save(changed, new)
-        news.tell(told)
+        told = order_events.gather(changed)
+        order_store.save(changed, new)
+        order_events.tell(told)
     Order.objects.filter(number__in=[order.number for order in waiting]).update(next_at=None)
     return ids
 
@@ -130,7 +130,7 @@ def move_groups(
 def settle(group: list[OrderState]) -> None:
     """Brings the group's transaction in line; every order of it shows the change, so all are
     updated at the newest moment among them."""
-    status = moves.transaction_status(group)
+    status = order_lifecycle.transaction_status(group)
     newest = max(order.updated_at for order in group)
     for order in group:
         order.transaction_status = status
@@ -140,7 +140,7 @@ def settle(group: list[OrderState]) -> None:
 def new_redraw(context: Context, parent: OrderState, pace: float) -> OrderState:
     number, seq, at = allocate(parent.team_id)
     made = place_redraw(context, parent, number, seq, max(at, parent.updated_at))
-    moves.schedule(context, made, made.created_at, pace)
+    order_lifecycle.schedule(context, made, made.created_at, pace)
     return made
 
 
@@ -163,7 +163,7 @@ def allocate(team_id: str) -> tuple[int, int, datetime]:
     return world.order_count, team.order_count, max([at, *(moment for moment in last)])
 
 
-def registrar_of(context: Context) -> moves.Register:
+def registrar_of(context: Context) -> order_lifecycle.Register:
     """Chooses who registers a kit: a person of the seed, never a user the team itself has made."""
 
     def choose(order: OrderState) -> people.Person:
@@ -193,11 +193,11 @@ def place_orders(context: Context, count: int, speed: float) -> list[str]:
             user = _choose_user(context, draw, at)
             stock = person(context.seed, 1).user_id
             order = place(context, number, seq, TEAM_IDS[0], at, user, stock)
-            moves.schedule(context, order, at, pace_of(speed))
+            order_lifecycle.schedule(context, order, at, pace_of(speed))
             order.transaction_status = "active"
-            told = news.gather([[order]])
-            store.save([[order]], [order])
-            news.tell(told)
+            told = order_events.gather([[order]])
+            order_store.save([[order]], [order])
+            order_events.tell(told)
             ids.append(order.id)
     return ids
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from django.db import transaction
 from django.urls import path
 
-from sandbox import booking_keys, bookings, clock, hold, slots
+from sandbox import booking_keys, bookings, clock, order_editing, slots
 from sandbox.control import Refused, controlled
 from sandbox.models import LabAccount, PscSite, ServiceArea, World
 from sandbox.slots import Slot, Venue
@@ -22,7 +22,7 @@ def appointments(body: dict[str, Any]) -> dict[str, Any]:
     (`fix`)."""
     what, origin = body["do"], str(body.get("origin", "patient"))
     now = clock.now()
-    with hold.held(str(body["order_id"])) as order:
+    with order_editing.held(str(body["order_id"])) as order:
         visit = order.appointment
         if visit is None:
             raise Refused("the order has no appointment")
@@ -39,7 +39,7 @@ def appointments(body: dict[str, Any]) -> dict[str, Any]:
                 bookings.cancel(order, str(body.get("reason", "Patient asked to cancel")))
             case "fix":
                 visit.can_reschedule, visit.changed = False, True
-                hold.end_step(order, hold.moment(order))
+                order_editing.end_step(order, order_editing.moment(order))
             case _:
                 raise Refused("do is confirm, reschedule, cancel or fix")
     return {
