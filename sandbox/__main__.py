@@ -32,12 +32,12 @@ def main() -> None:
     from sandbox.deliveries import endpoints
 
     call_command("migrate", verbosity=0)
-    if arguments.reset or seeding.empty():
+    if arguments.reset or seeding.is_empty():
         seeding.seed_world(
-            seeding.plan(arguments.seed, arguments.users, arguments.orders, arguments.epoch),
+            seeding.make_plan(arguments.seed, arguments.users, arguments.orders, arguments.epoch),
             lambda made: _say(f"sandbox has made {made} orders", sys.stderr),
         )
-        unmatched_seeding.make_strays(arguments.strays)
+        unmatched_seeding.seed_unmatched_results(arguments.strays)
     if arguments.speed is not None:
         world_loop.set_speed(arguments.speed)
     if arguments.webhook_url is not None:
@@ -85,10 +85,10 @@ def _serve(port: int) -> None:
     from granian.server import Server
 
     from sandbox.deliveries.deliverer import Deliverer
-    from sandbox.world_loop import Life
+    from sandbox.world_loop import WorldLoop
 
     multiprocessing.set_start_method("spawn")  # the life thread must not be forked
-    loop = Life()
+    loop = WorldLoop()
     loop.start()
     deliverer = Deliverer()
     deliverer.start()

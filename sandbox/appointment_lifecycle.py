@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from sandbox.context import Context
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.places import AREAS, ONE_STATE_LAB
 from sandbox.states import AppointmentEventState, AppointmentState, OrderState
 
@@ -31,7 +31,7 @@ PROVIDER_STATUS = {
 }
 
 
-def move(
+def set_status(
     visit: AppointmentState, event_status: str, at: datetime, data: dict[str, Any] | None = None
 ) -> None:
     """Adds an appointment event and the state that goes with it."""
@@ -62,15 +62,15 @@ def can_book(context: Context, order: OrderState) -> bool:
     return bool(AREAS[area][6])
 
 
-def book(context: Context, order: OrderState, draw: Draw, at: datetime, pace: float) -> None:
+def book(context: Context, order: OrderState, rng: KeyedRandom, at: datetime, pace: float) -> None:
     """Makes the order's next appointment, pending; the former one, if any, is superseded."""
-    retire(order, at, "superseded")
+    end_current(order, at, "superseded")
     area = AREA_OF_ZIP[order.zip_code]
     zone = AREAS[area][5]
     if order.method == "walk_in_test":
-        site = draw.pick(context.sites[context.tests[order.lab_test_id].lab_id, area])
+        site = rng.choice(context.sites[context.tests[order.lab_test_id].lab_id, area])
         visit = AppointmentState(
-            draw.uuid(),
+            rng.uuid(),
             order.user_id,
             "patient_service_center",
             site.lab_slug,
@@ -86,79 +86,81 @@ def book(context: Context, order: OrderState, draw: Draw, at: datetime, pace: fl
             site.zone,
             site_id=site.id,
         )
-        set_slot(visit, draw, at, pace, zone)
+        set_slot(visit, rng, at, pace, zone)
     else:
         address = orjson.loads("{" + order.fixed_part + "}")["patient_address"]
-        provider = draw.pick(sorted(AREAS[area][6]))
+        provider = rng.choice(sorted(AREAS[area][6]))
         visit = AppointmentState(
-            draw.uuid(),
+            rng.uuid(),
             order.user_id,
             "phlebotomy",
             provider,
-            draw.digits(7),
+            rng.digits(7),
             address["first_line"],
             address["second_line"],
             address["city"],
             address["state"],
             address["zip"],
             address["access_notes"],
-            round(AREAS[area][3] + draw.between(-0.02, 0.02), 6),
-            round(AREAS[area][4] + draw.between(-0.02, 0.02), 6),
+            round(AREAS[area][3] + rng.uniform(-0.02, 0.02), 6),
+            round(AREAS[area][4] + rng.uniform(-0.02, 0.02), 6),
             zone,
-            appointment_notes="Made-up note: call on arrival" if draw.chance(0.2) else None,
+            appointment_notes="Made-up note: call on arrival" if rng.chance(0.2) else None,
         )
         if AREAS[area][6][provider] == ["appointment-ready"]:
-            set_slot(visit, draw, at, pace, zone)
+            set_slot(visit, rng, at, pace, zone)
     visit.can_reschedule = False
     visit.events.append(AppointmentEventState(at, "pending", None))
     order.appointment = visit
 
 
-def confirm(order: OrderState, draw: Draw, at: datetime, pace: float) -> None:
+def confirm(order: OrderState, rng: KeyedRandom, at: datetime, pace: float) -> None:
     """The provider agrees; an appointment on request gets its time now."""
     visit = order.appointment
     assert visit is not None
     if visit.start_at is None:
-        set_slot(visit, draw, at, pace, visit.iana_timezone or "UTC")
+        set_slot(visit, rng, at, pace, visit.iana_timezone or "UTC")
     if visit.type == "patient_service_center" and visit.external_id is None:
-        visit.external_id = f"A{draw.digits(7)}"
-    move(visit, "scheduled", at, None)
+        visit.external_id = f"A{rng.digits(7)}"
+    set_status(visit, "scheduled", at, None)
 
 
-def rebook(order: OrderState, draw: Draw, at: datetime, pace: float) -> None:
+def rebook(order: OrderState, rng: KeyedRandom, at: datetime, pace: float) -> None:
     """The same appointment at another time."""
     visit = order.appointment
     assert visit is not None
-    set_slot(visit, draw, at, pace, visit.iana_timezone or "UTC")
-    origin = draw.pick(("patient", "provider", "service"))
-    move(visit, "scheduled", at, {"origin": origin, "is_reschedule": True})
+    set_slot(visit, rng, at, pace, visit.iana_timezone or "UTC")
+    origin = rng.choice(("patient", "provider", "service"))
+    set_status(visit, "scheduled", at, {"origin": origin, "is_reschedule": True})
 
 
-def cancel(order: OrderState, draw: Draw, at: datetime) -> None:
+def cancel(order: OrderState, rng: KeyedRandom, at: datetime) -> None:
     """Cancels the current appointment; the order has none then."""
-    retire(order, at, draw.pick(CANCEL_REASONS))
+    end_current(order, at, rng.choice(CANCEL_REASONS))
 
 
-def retire(order: OrderState, at: datetime, reason: str, **more: Any) -> None:
+def end_current(order: OrderState, at: datetime, reason: str, **more: Any) -> None:
     """Ends the current appointment, if there is one that has not ended."""
     visit = order.appointment
     if visit is None:
         return
     if visit.event_status not in ("cancelled", "completed"):
-        move(visit, "cancelled", at, {"cancellation_reason": reason, **more})
+        set_status(visit, "cancelled", at, {"cancellation_reason": reason, **more})
     visit.is_current = False
     visit.changed = True
     order.past_appointments.append(visit)
     order.appointment = None
 
 
-def set_slot(visit: AppointmentState, draw: Draw, at: datetime, pace: float, zone: str) -> None:
+def set_slot(
+    visit: AppointmentState, rng: KeyedRandom, at: datetime, pace: float, zone: str
+) -> None:
     """A slot one to nine days ahead in the morning of its zone; a fast world books sooner.
 
     `pace` is the world's speed; above 4 the 20-minute grid is left for honest, near times.
     """
-    days = draw.number(1, 9)
-    minute = 20 * draw.number(0, 17)
+    days = rng.integer(1, 9)
+    minute = 20 * rng.integer(0, 17)
     if pace > 4:
         visit.start_at = at + timedelta(hours=24 * days) / pace
         visit.end_at = visit.start_at + max(timedelta(minutes=20) / pace, timedelta(seconds=1))

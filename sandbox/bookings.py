@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from sandbox import appointment_lifecycle, order_editing, order_lifecycle
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.models import PscSite, ServiceArea
 from sandbox.slots import PHLEBOTOMY, PSC, Slot
 from sandbox.states import AppointmentEventState, AppointmentState, OrderState
@@ -16,33 +16,33 @@ BOOKABLE = ("requisition_created", "requisition_bypassed", "appointment_cancelle
 WITH_APPOINTMENT = ("appointment_pending", "appointment_scheduled")
 
 
-def at_home(
-    order: OrderState, draw: Draw, area: ServiceArea, provider: str, address: dict[str, Any]
+def home_appointment(
+    order: OrderState, rng: KeyedRandom, area: ServiceArea, provider: str, address: dict[str, Any]
 ) -> AppointmentState:
     """A visit at a USAddress, without a time; the order's own access notes go along."""
     patient_address = orjson.loads("{" + order.fixed_part + "}")["patient_address"] or {}
     return AppointmentState(
-        draw.uuid(),
+        rng.uuid(),
         order.user_id,
         PHLEBOTOMY,
         provider,
-        draw.digits(7),
+        rng.digits(7),
         address["first_line"],
         address["second_line"] or address["unit"],
         address["city"],
         address["state"],
         address["zip_code"],
         address["access_notes"] or patient_address.get("access_notes"),
-        round(area.lng + draw.between(-0.02, 0.02), 6),
-        round(area.lat + draw.between(-0.02, 0.02), 6),
+        round(area.lng + rng.uniform(-0.02, 0.02), 6),
+        round(area.lat + rng.uniform(-0.02, 0.02), 6),
         area.iana_timezone,
     )
 
 
-def at_centre(order: OrderState, draw: Draw, site: PscSite) -> AppointmentState:
+def site_appointment(order: OrderState, rng: KeyedRandom, site: PscSite) -> AppointmentState:
     """A visit to a service centre, without a time."""
     return AppointmentState(
-        draw.uuid(),
+        rng.uuid(),
         order.user_id,
         PSC,
         site.lab.slug,
@@ -60,7 +60,7 @@ def at_centre(order: OrderState, draw: Draw, site: PscSite) -> AppointmentState:
     )
 
 
-PLACE = (
+LOCATION_FIELDS = (
     "site_id", "first_line", "second_line", "city", "state", "zip_code",
     "access_notes", "lng", "lat", "iana_timezone",
 )  # fmt: skip
@@ -68,23 +68,23 @@ PLACE = (
 
 def relocate(visit: AppointmentState, there: AppointmentState) -> None:
     """The visit is where the other one would be."""
-    for name in PLACE:
+    for name in LOCATION_FIELDS:
         setattr(visit, name, getattr(there, name))
 
 
-def put(visit: AppointmentState, slot: Slot) -> None:
+def assign_slot(visit: AppointmentState, slot: Slot) -> None:
     """The visit has this slot."""
     visit.start_at, visit.end_at = slot.start, slot.end
 
 
-def ask(order: OrderState, visit: AppointmentState) -> None:
+def request_confirmation(order: OrderState, visit: AppointmentState) -> None:
     """The order waits for the provider's word on this visit."""
-    at = order_editing.moment(order)
-    _ask(order, visit, at)
+    at = order_editing.next_moment(order)
+    _add_request(order, visit, at)
     order_editing.end_step(order, at)
 
 
-def _ask(order: OrderState, visit: AppointmentState, at: datetime) -> None:
+def _add_request(order: OrderState, visit: AppointmentState, at: datetime) -> None:
     visit.can_reschedule = False
     visit.events.append(AppointmentEventState(at, "pending", None))
     order.appointment = visit
@@ -94,50 +94,52 @@ def _ask(order: OrderState, visit: AppointmentState, at: datetime) -> None:
 
 def reserve(order: OrderState, visit: AppointmentState) -> None:
     """The lab holds the slot and will confirm it by itself; the order shows nothing yet."""
-    at = order_editing.moment(order)
-    appointment_lifecycle.move(visit, "reserved", at)
+    at = order_editing.next_moment(order)
+    appointment_lifecycle.set_status(visit, "reserved", at)
     order.appointment = visit
     order_lifecycle.touch_details(order, at)
     order_editing.end_step(order, at)
 
 
-def await_word(order: OrderState, visit: AppointmentState, patience: timedelta) -> None:
+def request_with_timeout(order: OrderState, visit: AppointmentState, patience: timedelta) -> None:
     """As `ask`; the provider answers before patience ends."""
-    ask(order, visit)
-    wait = patience * order_editing.draw_for(order).between(0.1, 0.6) / order_editing.pace()
+    request_confirmation(order, visit)
+    wait = patience * order_editing.rng_for(order).uniform(0.1, 0.6) / order_editing.current_pace()
     assert order.next_at is not None
     order.next_at = min(order.next_at, order.updated_at + wait)
 
 
 def book(order: OrderState, visit: AppointmentState) -> None:
     """The visit is booked and confirmed at once: an order event for either."""
-    at = order_editing.moment(order)
-    draw = order_editing.draw_for(order)
-    _ask(order, visit, at)
-    _confirm(order, draw, at + order_lifecycle.INSTANT)
+    at = order_editing.next_moment(order)
+    rng = order_editing.rng_for(order)
+    _add_request(order, visit, at)
+    _confirm(order, rng, at + order_lifecycle.INSTANT)
     order_editing.end_step(order, at + order_lifecycle.INSTANT)
 
 
 def confirm(order: OrderState) -> None:
     """The provider agrees to the visit the order waits for, or that the lab has reserved."""
-    at = order_editing.moment(order)
+    at = order_editing.next_moment(order)
     if order.low_level_status in BOOKABLE:
         order_lifecycle.add_event(order, "appointment_pending", at)
-    _confirm(order, order_editing.draw_for(order), at + order_lifecycle.INSTANT)
+    _confirm(order, order_editing.rng_for(order), at + order_lifecycle.INSTANT)
     order_editing.end_step(order, at + order_lifecycle.INSTANT)
 
 
-def _confirm(order: OrderState, draw: Draw, at: datetime) -> None:
-    appointment_lifecycle.confirm(order, draw, at, 1)
+def _confirm(order: OrderState, rng: KeyedRandom, at: datetime) -> None:
+    appointment_lifecycle.confirm(order, rng, at, 1)
     order_lifecycle.add_event(order, "appointment_scheduled", at)
     order_lifecycle.touch_details(order, at)
 
 
 def reschedule(order: OrderState, visit: AppointmentState, slot: Slot, origin: str) -> None:
     """The same visit at another time; whoever wants may have the old one."""
-    at = order_editing.moment(order)
-    put(visit, slot)
-    appointment_lifecycle.move(visit, "scheduled", at, {"origin": origin, "is_reschedule": True})
+    at = order_editing.next_moment(order)
+    assign_slot(visit, slot)
+    appointment_lifecycle.set_status(
+        visit, "scheduled", at, {"origin": origin, "is_reschedule": True}
+    )
     order_lifecycle.add_event(order, "appointment_scheduled", at)
     order_lifecycle.touch_details(order, at)
     order_editing.end_step(order, at)
@@ -145,8 +147,8 @@ def reschedule(order: OrderState, visit: AppointmentState, slot: Slot, origin: s
 
 def cancel(order: OrderState, reason: str, **more: Any) -> None:
     """The order has no visit any more; without a requisition nothing else changes."""
-    at = order_editing.moment(order)
-    appointment_lifecycle.retire(order, at, reason, **more)
+    at = order_editing.next_moment(order)
+    appointment_lifecycle.end_current(order, at, reason, **more)
     if order.low_level_status in WITH_APPOINTMENT:
         order_lifecycle.add_event(order, "appointment_cancelled", at)
     order_lifecycle.touch_details(order, at)

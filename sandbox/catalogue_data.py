@@ -21,7 +21,7 @@ class Panel(NamedTuple):
     members: tuple[str, ...]
 
 
-class Offer(NamedTuple):
+class TestRow(NamedTuple):
     """A lab test. `team` null: offered to all; `tat`: common and worst case days."""
 
     name: str
@@ -116,56 +116,56 @@ LAB_MARKERS: dict[str, tuple[str, ...]] = {
     "lab-coast": ("lipids", "glucose", "tsh"),
 }  # fmt: skip
 
-LAB_TESTS: tuple[Offer, ...] = (
-    Offer(
+LAB_TESTS: tuple[TestRow, ...] = (
+    TestRow(
         "Yearly Check", "lab-north", "walk_in_test", "serum",
         ("lipids", "metabolic", "bloodcount", "tsh"), 8900, fasting=True,
     ),
-    Offer("Liver Screen", "lab-north", "walk_in_test", "serum", ("hcvab", "ferritin"), 5200),
-    Offer("Urine Screen", "lab-south", "walk_in_test", "urine", ("urinalysis",), 2100, (2, 5)),
-    Offer(
+    TestRow("Liver Screen", "lab-north", "walk_in_test", "serum", ("hcvab", "ferritin"), 5200),
+    TestRow("Urine Screen", "lab-south", "walk_in_test", "urine", ("urinalysis",), 2100, (2, 5)),
+    TestRow(
         "Home Visit Wellness", "lab-north", "at_home_phlebotomy", "serum",
         ("metabolic", "hba1c", "vitamind", "b12"), 15900,
     ),
-    Offer(
+    TestRow(
         "Home Visit Hormones", "lab-south", "at_home_phlebotomy", "serum",
         ("hormones", "tsh", "crp"), 14900, None,
     ),
-    Offer(
+    TestRow(
         "Heart Kit", "lab-east", "testkit", "dried_blood_spot",
         ("lipids", "crp", "apob", "omega3"), 9900, (5, 9),
     ),
-    Offer("Vitamin Kit", "lab-east", "testkit", "arm_collector", ("vitamind", "ferritin"), 6900),
-    Offer("Gut Kit", "lab-west", "testkit", "stool", ("calprotectin", "occult"), 11900, None),
-    Offer("Stress Kit", "lab-west", "testkit", "saliva", ("cortisol", "testosterone"), 7900),
-    Offer(
+    TestRow("Vitamin Kit", "lab-east", "testkit", "arm_collector", ("vitamind", "ferritin"), 6900),
+    TestRow("Gut Kit", "lab-west", "testkit", "stool", ("calprotectin", "occult"), 11900, None),
+    TestRow("Stress Kit", "lab-west", "testkit", "saliva", ("cortisol", "testosterone"), 7900),
+    TestRow(
         "Clinic Draw Basic", "lab-south", "on_site_collection", "serum",
         ("metabolic", "bloodcount"), 4500, (3, 6),
     ),
-    Offer(
+    TestRow(
         "Clinic Draw Urine", "lab-west", "on_site_collection", "urine", ("urinalysis",), 1900,
         (2, 4), team=0,
     ),
-    Offer(
+    TestRow(
         "Add-on 7 f3a9", "lab-north", "walk_in_test", "serum", ("lipids", "psa"), 6100, auto=True
     ),
-    Offer(
+    TestRow(
         "Add-on 8 b2c1", "lab-south", "at_home_phlebotomy", "serum", ("glucose", "uricacid"), 5900,
         auto=True,
     ),
-    Offer(
+    TestRow(
         "Men's Panel Draft", "lab-north", "walk_in_test", "serum", ("psa", "testosterone"), 6900,
         None, "pending_approval", team=0,
     ),
-    Offer(
+    TestRow(
         "Old Heart Kit", "lab-east", "testkit", "dried_blood_spot", ("lipids",), 7900, (6, 11),
         "inactive",
     ),
-    Offer(
+    TestRow(
         "Other Team Panel", "lab-south", "walk_in_test", "serum", ("glucose", "hba1c"), 3900,
         team=1,
     ),
-    Offer("Coast Check", "lab-coast", "walk_in_test", "serum", ("lipids", "glucose"), 4900),
+    TestRow("Coast Check", "lab-coast", "walk_in_test", "serum", ("lipids", "glucose"), 4900),
 )  # fmt: skip
 
 PROVIDERS: tuple[tuple[str, str, str, str, list[str]], ...] = (

@@ -17,17 +17,17 @@ from sandbox import clock, event_queue, unmatched, world_loop
 from sandbox.catalogue import TEAM_IDS
 from sandbox.context import load_context
 from sandbox.deliveries import connection_changes, endpoints, report
-from sandbox.deliveries import faults as delivery
+from sandbox.deliveries import faults as delivery_fault_settings
 from sandbox.deliveries.catalogue import EVENT_TYPES
 from sandbox.deliveries.sample_events import Samples
 from sandbox.faults import KINDS, SWITCH, Faults
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.models import LabTest, Order, Team, User, World
 from sandbox.prepared_answers import ANSWERS, PreparedAnswer
 from sandbox.records import refresh_lab_test
 from sandbox.reports import jobs
 from sandbox.wearables import feeds
-from sandbox.write_log import LOG
+from sandbox.write_log import WRITE_LOG
 
 Control = Callable[[dict[str, Any]], dict[str, Any]]
 COUNT_EXACTLY_BELOW = 50_000
@@ -149,8 +149,8 @@ def answers(body: dict[str, Any]) -> dict[str, Any]:
 @controlled("GET")
 def writes(body: dict[str, Any]) -> dict[str, Any]:
     """The calls other than GET that came after number `since`, and the number of the last one."""
-    found = LOG.since(int(body.get("since", 0)))
-    return {"last": LOG.count, "writes": found}
+    found = WRITE_LOG.since(int(body.get("since", 0)))
+    return {"last": WRITE_LOG.count, "writes": found}
 
 
 @controlled("POST")
@@ -168,7 +168,7 @@ def change(body: dict[str, Any]) -> dict[str, Any]:
 
 def _choose(pool: Any, count: int, seed: int, purpose: str) -> list[int]:
     numbers = list(pool.order_by("-number").values_list("number", flat=True)[:200_000])
-    return Draw(purpose, seed).some(numbers, min(count, len(numbers)))
+    return KeyedRandom(purpose, seed).sample(numbers, min(count, len(numbers)))
 
 
 def _move(numbers: list[int], target: str | None) -> list[str]:
@@ -201,7 +201,7 @@ def delete_users(body: dict[str, Any]) -> dict[str, Any]:
     else:
         pool = User.objects.filter(team_id=TEAM_IDS[0], deleted_at__isnull=True, seq__gt=1)
         seqs = list(pool.order_by("seq").values_list("seq", flat=True))
-        wanted = Draw("delete", int(body.get("seed", 1))).some(
+        wanted = KeyedRandom("delete", int(body.get("seed", 1))).sample(
             seqs, min(int(body.get("count", 1)), len(seqs))
         )
         keys = [str(k) for k in pool.filter(seq__in=wanted).values_list("id", flat=True)]
@@ -215,7 +215,11 @@ def delivery_faults(body: dict[str, Any]) -> dict[str, Any]:
     what has been sent so far."""
     method = body.pop("_method")
     if method != "GET":
-        delivery.put(delivery.read(body) if method == "POST" else delivery.Faults())
+        delivery_fault_settings.save_faults(
+            delivery_fault_settings.parse_faults(body)
+            if method == "POST"
+            else delivery_fault_settings.Faults()
+        )
     return report.report()
 
 
@@ -266,7 +270,7 @@ def wearables(body: dict[str, Any]) -> dict[str, Any]:
     """Tells the last `days` days of `user_ids` or of `users` users, of all or some `resources` (as
     events spell them). With `news` only what is new since it was last told, or from now on."""
     if body.get("news"):
-        return {"events": feeds.tell_now(_users(body), clock.now())}
+        return {"events": feeds.announce_news(_users(body), clock.now())}
     resources = body.get("resources")
     return feeds.announce_days(_users(body), int(body.get("days", 1)), resources, clock.now())
 
@@ -286,7 +290,7 @@ def backfill(body: dict[str, Any]) -> dict[str, Any]:
 def mend(body: dict[str, Any]) -> dict[str, Any]:
     """Connects `count` broken connections anew."""
     seed = int(body.get("seed", 1))
-    return {"user_ids": feeds.mend(int(body.get("count", 1)), seed, clock.now())}
+    return {"user_ids": feeds.reconnect(int(body.get("count", 1)), seed, clock.now())}
 
 
 @controlled("POST")
@@ -306,8 +310,8 @@ def lab_tests(body: dict[str, Any]) -> dict[str, Any]:
 @controlled("POST")
 def match_review(body: dict[str, Any]) -> dict[str, Any]:
     """Whether the team's queue of unmatched results is `enabled`."""
-    unmatched.DESK.enabled = bool(body["enabled"])
-    return {"enabled": unmatched.DESK.enabled}
+    unmatched.MATCH_REVIEW.enabled = bool(body["enabled"])
+    return {"enabled": unmatched.MATCH_REVIEW.enabled}
 
 
 @controlled("POST")

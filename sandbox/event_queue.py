@@ -47,7 +47,7 @@ def announce(
     announce_all([Event(event_type, user_id, data, at, team)])
 
 
-def anyone_listens() -> bool:
+def has_endpoints() -> bool:
     """Whether any event would reach anybody."""
     return WebhookEndpoint.objects.filter(disabled=False).exists()
 
@@ -63,7 +63,9 @@ def announce_all(events: Sequence[Event]) -> list[str]:
     for event in events:
         body = ""
         for endpoint in endpoints:
-            if str(endpoint.team_id) != str(event.team) or not wants(endpoint, event.event_type):
+            if str(endpoint.team_id) != str(event.team) or not is_subscribed(
+                endpoint, event.event_type
+            ):
                 continue
             body = body or envelope(event, names.get(str(event.user_id)))
             rows.append(message(endpoint, event, body, queued_at))
@@ -71,7 +73,7 @@ def announce_all(events: Sequence[Event]) -> list[str]:
     return [row.message_id for row in rows]
 
 
-def wants(endpoint: WebhookEndpoint, event_type: str) -> bool:
+def is_subscribed(endpoint: WebhookEndpoint, event_type: str) -> bool:
     return not endpoint.filter_types or event_type in endpoint.filter_types
 
 

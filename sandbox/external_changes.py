@@ -22,7 +22,7 @@ def appointments(body: dict[str, Any]) -> dict[str, Any]:
     (`fix`)."""
     what, origin = body["do"], str(body.get("origin", "patient"))
     now = clock.now()
-    with order_editing.held(str(body["order_id"])) as order:
+    with order_editing.edit_order(str(body["order_id"])) as order:
         visit = order.appointment
         if visit is None:
             raise Refused("the order has no appointment")
@@ -39,7 +39,7 @@ def appointments(body: dict[str, Any]) -> dict[str, Any]:
                 bookings.cancel(order, str(body.get("reason", "Patient asked to cancel")))
             case "fix":
                 visit.can_reschedule, visit.changed = False, True
-                order_editing.end_step(order, order_editing.moment(order))
+                order_editing.end_step(order, order_editing.next_moment(order))
             case _:
                 raise Refused("do is confirm, reschedule, cancel or fix")
     return {
@@ -51,7 +51,7 @@ def appointments(body: dict[str, Any]) -> dict[str, Any]:
 
 def _venue(visit: AppointmentState) -> Venue:
     if visit.site_id is not None:
-        return slots.centre(PscSite.objects.select_related("lab").get(id=visit.site_id))
+        return slots.site_venue(PscSite.objects.select_related("lab").get(id=visit.site_id))
     area = ServiceArea.objects.get(zip_code=visit.zip_code[:5])
     return Venue(visit.type, visit.provider, area.zip_code, area.iana_timezone)
 
@@ -62,7 +62,7 @@ def _later(visit: AppointmentState, now: datetime, days: int) -> Slot:
     for number in range(days, days + slots.DAYS):
         day = start + timedelta(days=number)
         seed = World.objects.get(id=1).seed
-        if free := slots.left(slots.offered(seed, venue, day, now), visit.id):
+        if free := slots.remaining_slots(slots.offered_slots(seed, venue, day, now), visit.id):
             return free[0][0]
     raise Refused("no free slot")
 
@@ -71,7 +71,7 @@ def _later(visit: AppointmentState, now: datetime, days: int) -> Slot:
 def taken_slots(body: dict[str, Any]) -> dict[str, Any]:
     """POST: others take what is left of the slots of `booking_keys`; DELETE: nothing is taken."""
     if body["_method"] == "DELETE":
-        slots.DESK.taken.clear()
+        slots.OVERRIDES.taken.clear()
         return {"taken": 0}
     seed = World.objects.get(id=1).seed
     for text in body["booking_keys"]:
@@ -79,15 +79,15 @@ def taken_slots(body: dict[str, Any]) -> dict[str, Any]:
             key = booking_keys.read(seed, str(text))
         except booking_keys.Unreadable:
             raise Refused("not a booking key") from None
-        slots.DESK.taken.add((Venue(key.kind, key.provider, key.code), key.start))
-    return {"taken": len(slots.DESK.taken)}
+        slots.OVERRIDES.taken.add((Venue(key.kind, key.provider, key.code), key.start))
+    return {"taken": len(slots.OVERRIDES.taken)}
 
 
 @controlled("GET", "POST")
 def desk(body: dict[str, Any]) -> dict[str, Any]:
     """`conflict_status` (400 or 404) tells of a slot lost at a service centre; the next
     `unanswered` bookings there that wait for the lab get 500, made all the same with `made`."""
-    chosen = slots.DESK
+    chosen = slots.OVERRIDES
     status = int(body.get("conflict_status", chosen.conflict_status))
     if status not in (400, 404):
         raise Refused("conflict_status is 400 or 404")

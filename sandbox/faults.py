@@ -27,9 +27,9 @@ from django.http import (
     StreamingHttpResponse,
 )
 
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.prepared_answers import ANSWERS
-from sandbox.write_log import LOG
+from sandbox.write_log import WRITE_LOG
 
 CONTROL = "/_control/"
 KINDS = (
@@ -39,7 +39,7 @@ KINDS = (
 HTML = "<!doctype html><html><body><h1>502 Bad Gateway</h1></body></html>"
 
 
-def hang_up() -> StreamingHttpResponse:
+def dropped_response() -> StreamingHttpResponse:
     """An answer that never comes: the connection is closed.
 
     The server has no call for that; a body that breaks its promised length on a connection that
@@ -71,7 +71,7 @@ class Faults:
     kinds: tuple[str, ...] = ("status",)
     seed: int = 1
 
-    def concern(self, method: str, path: str) -> bool:
+    def matches(self, method: str, path: str) -> bool:
         return (
             bool(self.rate or self.drop_rate)
             and (not self.methods or method in self.methods)
@@ -80,15 +80,15 @@ class Faults:
 
     def choose(self, count: int) -> tuple[str, int]:
         """The fault of the `count`-th matching request (empty: none) and its status."""
-        draw = Draw("fault", self.seed, count)
-        status = draw.pick(self.statuses)
-        if draw.chance(self.drop_rate):
+        rng = KeyedRandom("fault", self.seed, count)
+        status = rng.choice(self.statuses)
+        if rng.chance(self.drop_rate):
             return "drop", status
-        return (draw.pick(self.kinds), status) if draw.chance(self.rate) else ("", status)
+        return (rng.choice(self.kinds), status) if rng.chance(self.rate) else ("", status)
 
 
 @dataclass(slots=True)
-class Switch:
+class FaultSwitch:
     """The faults in force and how many requests they have seen."""
 
     faults: Faults = field(default_factory=Faults)
@@ -103,7 +103,7 @@ class Switch:
     def next(self, method: str, path: str) -> tuple[str, int, Faults]:
         with self.lock:
             faults = self.faults
-            if not faults.concern(method, path):
+            if not faults.matches(method, path):
                 return "", 0, faults
             if faults.times is not None and sum(self.hit.values()) >= faults.times:
                 return "", 0, faults
@@ -118,7 +118,7 @@ class Switch:
             return {**asdict(self.faults), "seen": self.seen, "hit": dict(self.hit)}
 
 
-SWITCH = Switch()
+SWITCH = FaultSwitch()
 
 
 class FaultMiddleware:
@@ -132,7 +132,7 @@ class FaultMiddleware:
         if request.path.startswith(CONTROL):
             return self.get_response(request)
         kind, status, faults = SWITCH.next(request.method or "", request.path)
-        write = LOG.arrive(request, kind) if request.method != "GET" else None
+        write = WRITE_LOG.add(request, kind) if request.method != "GET" else None
         match kind:
             case "status":
                 return _refusal(status, faults)
@@ -141,7 +141,7 @@ class FaultMiddleware:
             case "redirect":
                 return HttpResponseRedirect("/elsewhere" + request.get_full_path())
             case "drop_before":
-                return hang_up()
+                return dropped_response()
             case "slow":
                 time.sleep(faults.latency_ms / 1000)
         prepared = ANSWERS.take(request)
@@ -154,7 +154,7 @@ class FaultMiddleware:
             case "status_after":
                 return _refusal(status, faults)
             case "drop" | "drop_after":
-                return hang_up()
+                return dropped_response()
             case "slow_after":
                 time.sleep(faults.latency_ms / 1000)
             case "truncate" if isinstance(answer, HttpResponse):

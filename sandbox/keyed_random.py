@@ -16,7 +16,7 @@ def keyed_uuid(*key: object) -> str:
     return f"{h[:8]}-{h[8:12]}-4{h[13:16]}-a{h[17:20]}-{h[20:]}"
 
 
-class Draw:
+class KeyedRandom:
     """A stream of draws for one key, such as (seed, order number, step)."""
 
     __slots__ = ("_at", "_block", "_key", "_left")
@@ -27,7 +27,7 @@ class Draw:
         self._left = 0
         self._block: tuple[int, ...] = ()
 
-    def whole(self) -> int:
+    def integer64(self) -> int:
         """The next 64-bit integer."""
         if not self._left:
             key = self._key + b"%d" % self._at if self._at else self._key
@@ -37,38 +37,38 @@ class Draw:
         self._left -= 1
         return self._block[self._left]
 
-    def unit(self) -> float:
+    def fraction(self) -> float:
         """The next number in [0, 1)."""
-        return self.whole() * _SCALE
+        return self.integer64() * _SCALE
 
-    def between(self, low: float, high: float) -> float:
+    def uniform(self, low: float, high: float) -> float:
         """A number in [low, high)."""
-        return low + (high - low) * self.whole() * _SCALE
+        return low + (high - low) * self.integer64() * _SCALE
 
-    def number(self, low: int, high: int) -> int:
+    def integer(self, low: int, high: int) -> int:
         """An integer of low..high, both included."""
-        return low + self.whole() % (high - low + 1)
+        return low + self.integer64() % (high - low + 1)
 
     def chance(self, probability: float) -> bool:
         """True with the given probability."""
-        return self.whole() * _SCALE < probability
+        return self.integer64() * _SCALE < probability
 
-    def pick(self, items: Sequence[T]) -> T:
+    def choice(self, items: Sequence[T]) -> T:
         """One of the items."""
-        return items[self.whole() % len(items)]
+        return items[self.integer64() % len(items)]
 
-    def some(self, items: Sequence[T], count: int) -> list[T]:
+    def sample(self, items: Sequence[T], count: int) -> list[T]:
         """`count` different items, in their given order."""
         places = list(range(len(items)))
-        taken = sorted(places.pop(self.whole() % len(places)) for _ in range(count))
+        taken = sorted(places.pop(self.integer64() % len(places)) for _ in range(count))
         return [items[i] for i in taken]
 
-    def weigh(self, branches: Sequence[tuple[float, T]]) -> T:
+    def weighted_choice(self, branches: Sequence[tuple[float, T]]) -> T:
         """One of the weighted branches."""
         total = 0.0
         for weight, _ in branches:
             total += weight
-        at = self.whole() * _SCALE * total
+        at = self.integer64() * _SCALE * total
         for weight, item in branches:
             at -= weight
             if at < 0:
@@ -77,9 +77,9 @@ class Draw:
 
     def digits(self, count: int) -> str:
         """A string of digits that does not start with 0."""
-        return str(10 ** (count - 1) + self.whole() % (9 * 10 ** (count - 1)))
+        return str(10 ** (count - 1) + self.integer64() % (9 * 10 ** (count - 1)))
 
     def uuid(self) -> str:
         """A version-4 shaped uuid."""
-        h = f"{self.whole():016x}{self.whole():016x}"
+        h = f"{self.integer64():016x}{self.integer64():016x}"
         return f"{h[:8]}-{h[8:12]}-4{h[13:16]}-a{h[17:20]}-{h[20:]}"

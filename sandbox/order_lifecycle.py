@@ -11,9 +11,9 @@ from typing import Protocol
 
 from sandbox import appointment_lifecycle
 from sandbox.context import Context
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.records import amend_fixed_part
-from sandbox.simulated_orders import activation
+from sandbox.simulated_orders import activation_delay
 from sandbox.states import EventState, OrderState, ShipmentState
 from sandbox.transitions import (
     AT_HOME_VISITED,
@@ -48,7 +48,7 @@ OUTBOUND = ("courier-east", "courier-west")
 COURIER_FAILURES = ("lost", "failure_to_deliver_to_customer", "failure_to_deliver_to_lab")
 
 
-class Patient(Protocol):
+class Registrant(Protocol):
     """Who registers a kit; `patient_*` are JSON text."""
 
     @property
@@ -63,7 +63,7 @@ class Patient(Protocol):
     def patient_address(self) -> str: ...
 
 
-Register = Callable[[OrderState], Patient]
+ChooseRegistrant = Callable[[OrderState], Registrant]
 
 
 def _branches(context: Context, order: OrderState) -> Branches:
@@ -86,13 +86,13 @@ def _branches(context: Context, order: OrderState) -> Branches:
     return BRANCHES[kind].get(wanted, ())
 
 
-def _target(context: Context, order: OrderState, draw: Draw) -> str:
+def _target(context: Context, order: OrderState, rng: KeyedRandom) -> str:
     """The next move; empty when there is none."""
     branches = _branches(context, order)
     if not branches:
         return ""
     low = order.low_level_status
-    target = draw.weigh(branches)
+    target = rng.weighted_choice(branches)
     if target == RESERVE and (
         order.activate_by or not appointment_lifecycle.can_book(context, order)
     ):
@@ -117,29 +117,29 @@ def _partials(order: OrderState) -> int:
     return sum(event.status.endswith(".partial_results") for event in order.events)
 
 
-def _key(context: Context, order: OrderState) -> Draw:
-    return Draw(context.seed, "move", order.number, order.step)
+def _step_rng(context: Context, order: OrderState) -> KeyedRandom:
+    return KeyedRandom(context.seed, "move", order.number, order.step)
 
 
 def next_move(context: Context, order: OrderState) -> str:
     """What `step` will do; empty when the order stays where it is."""
     if order.planned is None:
-        order.planned = _target(context, order, _key(context, order))
+        order.planned = _target(context, order, _step_rng(context, order))
     return order.planned
 
 
 def schedule(context: Context, order: OrderState, at: datetime, pace: float = 1) -> None:
     """Sets `next_at` for an order that has just arrived where it is."""
-    draw = _key(context, order)
-    target = order.planned = _target(context, order, draw)
+    rng = _step_rng(context, order)
+    target = order.planned = _target(context, order, rng)
     low = order.low_level_status
     order.next_at = None
-    if not target or (low == "with_customer" and draw.chance(FORGOTTEN_KIT)):
+    if not target or (low == "with_customer" and rng.chance(FORGOTTEN_KIT)):
         return
     visit = order.appointment
     if low == "ordered" and order.activate_by is not None:
         midnight = datetime.combine(order.activate_by, time(), UTC)
-        wait = midnight + activation(order.activate_by) - at
+        wait = midnight + activation_delay(order.activate_by) - at
         order.next_at = at + max(wait, INSTANT) / pace
         return
     if low == "appointment_scheduled" and visit is not None and visit.start_at and visit.end_at:
@@ -155,7 +155,7 @@ def schedule(context: Context, order: OrderState, at: datetime, pace: float = 1)
     low_hours, high_hours = DWELL.get(low, (1.0, 10.0))
     if order.collected_at is not None and low in WALKED_IN:
         low_hours, high_hours = LAB_HOURS
-    hours = draw.between(low_hours, high_hours)
+    hours = rng.uniform(low_hours, high_hours)
     order.next_at = at + timedelta(hours=hours) / pace
 
 
@@ -163,7 +163,7 @@ def step(
     context: Context,
     order: OrderState,
     at: datetime,
-    register: Register,
+    register: ChooseRegistrant,
     pace: float = 1,
     target: str | None = None,
 ) -> str:
@@ -177,41 +177,41 @@ def step(
         order.next_at = None
         return ""
     at = max(at, order.updated_at + INSTANT)
-    draw = Draw(context.seed, "effects", order.number, order.step)
+    rng = KeyedRandom(context.seed, "effects", order.number, order.step)
     order.step += 1
     visit = order.appointment
     if done == RESERVE:
-        appointment_lifecycle.book(context, order, draw, at, pace)
+        appointment_lifecycle.book(context, order, rng, at, pace)
         assert order.appointment is not None
-        appointment_lifecycle.move(order.appointment, "reserved", at + INSTANT)
+        appointment_lifecycle.set_status(order.appointment, "reserved", at + INSTANT)
         touch_details(order, at)
     elif done == LAPSE:
         waited_for = "requisition" if order.low_level_status == "ordered" else "confirmation"
-        appointment_lifecycle.retire(order, at, f"No {waited_for} in time")
+        appointment_lifecycle.end_current(order, at, f"No {waited_for} in time")
         touch_details(order, at)
     elif done == VISIT:
         assert visit is not None
-        appointment_lifecycle.move(visit, "in_progress", at)
+        appointment_lifecycle.set_status(visit, "in_progress", at)
         touch_details(order, at)
     elif done == COLLECT:
         if visit is not None:
-            appointment_lifecycle.move(visit, "completed", at)
-        _collected(context, order, at)
+            appointment_lifecycle.set_status(visit, "completed", at)
+        _mark_collected(context, order, at)
         touch_details(order, at)
     else:
-        _enter(context, order, done, at, draw, register, pace)
+        _enter_status(context, order, done, at, rng, register, pace)
     order.updated_at = max(order.updated_at + INSTANT, order.events[-1].created_at, at)
     schedule(context, order, order.updated_at, pace)
     return done
 
 
-def _enter(
+def _enter_status(
     context: Context,
     order: OrderState,
     low: str,
     at: datetime,
-    draw: Draw,
-    register: Register,
+    rng: KeyedRandom,
+    register: ChooseRegistrant,
     pace: float,
 ) -> None:
     visit = order.appointment
@@ -220,23 +220,23 @@ def _enter(
         case "requisition_created":
             order.has_requisition = True
             if order.sample_id is None:
-                order.sample_id = f"S{draw.digits(9)}"
+                order.sample_id = f"S{rng.digits(9)}"
             if order.method == "testkit" and order.shipment is None:
-                order.shipment = ShipmentState(draw.uuid(), at, at)
+                order.shipment = ShipmentState(rng.uuid(), at, at)
         case "registered":
             _register(order, register(order))
         case "appointment_pending":
             if visit is None or visit.status != "reserved":
-                appointment_lifecycle.book(context, order, draw, at, pace)
+                appointment_lifecycle.book(context, order, rng, at, pace)
         case "appointment_scheduled":
             if visit is None:
-                appointment_lifecycle.book(context, order, draw, at, pace)
+                appointment_lifecycle.book(context, order, rng, at, pace)
             if order.low_level_status == "appointment_scheduled":
-                appointment_lifecycle.rebook(order, draw, at, pace)
+                appointment_lifecycle.rebook(order, rng, at, pace)
             else:
-                appointment_lifecycle.confirm(order, draw, at, pace)
+                appointment_lifecycle.confirm(order, rng, at, pace)
         case "appointment_cancelled":
-            appointment_lifecycle.cancel(order, draw, at)
+            appointment_lifecycle.cancel(order, rng, at)
         case "cancelled":
             # The lab's own appointment is left standing (orders.md 4.2).
             if (
@@ -244,29 +244,29 @@ def _enter(
                 and visit.type == "phlebotomy"
                 and visit.event_status != "completed"
             ):
-                appointment_lifecycle.retire(order, at, "Order cancelled")
+                appointment_lifecycle.end_current(order, at, "Order cancelled")
         case "draw_completed":
             if visit is not None:
-                appointment_lifecycle.move(visit, "completed", at)
-            _collected(context, order, at)
+                appointment_lifecycle.set_status(visit, "completed", at)
+            _mark_collected(context, order, at)
         case "lab_processing_blocked":
-            detail = draw.weigh(BLOCKED_DETAILS)
+            detail = rng.weighted_choice(BLOCKED_DETAILS)
         case "sample_error":
-            detail = draw.weigh(ERROR_DETAILS)
+            detail = rng.weighted_choice(ERROR_DETAILS)
         case "partial_results" | "completed" | "corrected" | "redraw_available":
             if order.collected_at is None:
-                _collected(context, order, at)
-            _result(context, order, low)
+                _mark_collected(context, order, at)
+            _add_result(context, order, low)
         case _:
             pass
     if order.method == "testkit":
-        _ship(context, order, low, at, draw)
+        _update_shipment(context, order, low, at, rng)
     add_event(order, low, at, detail)
     if visit is not None and visit.status == "reserved" and low in FIRM:
         # The held slot becomes firm: order events in quick succession (appointments.md 7).
         if low == "requisition_created":
             add_event(order, "appointment_pending", at + INSTANT)
-        appointment_lifecycle.confirm(order, draw, at + 2 * INSTANT, pace)
+        appointment_lifecycle.confirm(order, rng, at + 2 * INSTANT, pace)
         add_event(order, "appointment_scheduled", at + 2 * INSTANT)
     if low.startswith("appointment") or order.method == "testkit":
         touch_details(order, at)
@@ -287,7 +287,7 @@ def touch_details(order: OrderState, at: datetime) -> None:
     order.details_updated_at = max(at, order.details_updated_at + INSTANT)
 
 
-def _register(order: OrderState, who: Patient) -> None:
+def _register(order: OrderState, who: Registrant) -> None:
     order.fixed_part = amend_fixed_part(order.fixed_part, {"user_id": who.user_id}).replace(
         '"patient_details":null,"patient_address":null',
         f'"patient_details":{who.patient_details},"patient_address":{who.patient_address}',
@@ -298,28 +298,30 @@ def _register(order: OrderState, who: Patient) -> None:
     order.patient_dob = who.dob
 
 
-def _ship(context: Context, order: OrderState, low: str, at: datetime, draw: Draw) -> None:
+def _update_shipment(
+    context: Context, order: OrderState, low: str, at: datetime, rng: KeyedRandom
+) -> None:
     if low == "transit_customer":
         if order.shipment is None:
-            order.shipment = ShipmentState(draw.uuid(), at, at)
-        number = f"OUT{draw.digits(10)}"
+            order.shipment = ShipmentState(rng.uuid(), at, at)
+        number = f"OUT{rng.digits(10)}"
         order.shipment.outbound_tracking_number = number
         order.shipment.outbound_tracking_url = f"https://courier.invalid/track/{number}"
-        order.shipment.outbound_courier = draw.pick(OUTBOUND)
+        order.shipment.outbound_courier = rng.choice(OUTBOUND)
         order.shipment.updated_at = at
     elif low == "transit_lab" and order.shipment is not None:
-        number = f"INB{draw.digits(10)}"
+        number = f"INB{rng.digits(10)}"
         order.shipment.inbound_tracking_number = number
         order.shipment.inbound_tracking_url = f"https://courier.invalid/track/{number}"
-        order.shipment.inbound_courier = draw.pick(OUTBOUND)
+        order.shipment.inbound_courier = rng.choice(OUTBOUND)
         order.shipment.updated_at = at
-        _collected(context, order, at)
+        _mark_collected(context, order, at)
     elif low in COURIER_FAILURES and order.shipment is not None:
         order.shipment.notes = "Courier reports a problem"
         order.shipment.updated_at = at
 
 
-def _collected(context: Context, order: OrderState, at: datetime) -> None:
+def _mark_collected(context: Context, order: OrderState, at: datetime) -> None:
     order.collected_at = at
     test = context.tests[order.lab_test_id]
     if test.common_tat_days is not None and test.worst_case_tat_days is not None:
@@ -327,15 +329,15 @@ def _collected(context: Context, order: OrderState, at: datetime) -> None:
         order.worst_case_result_by_date = (at + timedelta(days=test.worst_case_tat_days)).date()
 
 
-def _result(context: Context, order: OrderState, low: str) -> None:
+def _add_result(context: Context, order: OrderState, low: str) -> None:
     order.result_version += 1
     order.result_status = "partial" if low == "partial_results" else "final"
-    draw = Draw(context.seed, "interpretation", order.number)
-    first = draw.weigh(((62, "normal"), (32, "abnormal"), (4, "critical"), (2, "unknown")))
-    corrected = draw.weigh(((60, first), (30, "abnormal"), (10, "normal")))
+    rng = KeyedRandom(context.seed, "interpretation", order.number)
+    first = rng.weighted_choice(((62, "normal"), (32, "abnormal"), (4, "critical"), (2, "unknown")))
+    corrected = rng.weighted_choice(((60, first), (30, "abnormal"), (10, "normal")))
     order.interpretation = corrected if low == "corrected" else first
     order.has_missing_results = (
-        True if low in ("partial_results", "redraw_available") else draw.chance(0.05)
+        True if low in ("partial_results", "redraw_available") else rng.chance(0.05)
     )
 
 

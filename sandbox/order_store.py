@@ -26,11 +26,11 @@ SHIPMENT_TABLE_COLUMNS = ("order_id", *SHIPMENT_COLUMNS)
 EVENT_COLUMNS = ("id", "order_id", "created_at", "status", "status_detail")
 APPOINTMENT_EVENT_COLUMNS = ("appointment_id", "created_at", "status", "data")
 # Columns that never change once an order is placed.
-SETTLED = {
+FIXED_COLUMNS = {
     "number", "id", "team_id", "seq", "lab_test_id", "lab_account_id", "transaction_id", "origin",
     "parent_id", "method", "registrable", "imported", "created_at", "details_id",
 }  # fmt: skip
-MOVING_COLUMNS = tuple(name for name in ORDER_COLUMNS if name not in SETTLED)
+MOVING_COLUMNS = tuple(name for name in ORDER_COLUMNS if name not in FIXED_COLUMNS)
 
 _ORDER_VALUES: Callable[[OrderState], tuple[Any, ...]] = attrgetter(*ORDER_COLUMNS)
 _MOVING_VALUES: Callable[[OrderState], tuple[Any, ...]] = attrgetter(*MOVING_COLUMNS)
@@ -77,7 +77,7 @@ def copy_rows(
             write(row)
 
 
-def claim(
+def lock_groups(
     condition: str, parameters: Sequence[Any], limit: int, *, wait: bool = False
 ) -> list[list[OrderState]]:
     """Locks whole transactions by the orders that fulfil the condition; yields their orders.
@@ -93,10 +93,10 @@ def claim(
             parameters,
         )
         keys = [row[0] for row in cursor.fetchall()]
-    return load(keys)
+    return load_groups(keys)
 
 
-def load(transaction_ids: Sequence[str]) -> list[list[OrderState]]:
+def load_groups(transaction_ids: Sequence[str]) -> list[list[OrderState]]:
     """The orders of the transactions with all their parts, by group, oldest first."""
     if not transaction_ids:
         return []
@@ -111,7 +111,7 @@ def load(transaction_ids: Sequence[str]) -> list[list[OrderState]]:
             [list(transaction_ids)],
         )
         for row in cursor.fetchall():
-            order = OrderState(*(_plain(value) for value in row[:-1]))
+            order = OrderState(*(_uuid_as_text(value) for value in row[:-1]))
             order.transaction_status = row[-1]
             groups.setdefault(order.transaction_id, []).append(order)
             by_number[order.number] = order
@@ -129,10 +129,10 @@ def load(transaction_ids: Sequence[str]) -> list[list[OrderState]]:
             [numbers],
         )
         for number, *values in cursor.fetchall():
-            by_number[number].shipment = ShipmentState(*map(_plain, values))
+            by_number[number].shipment = ShipmentState(*map(_uuid_as_text, values))
         _load_appointments(cursor, by_number)
     for group in groups.values():
-        relate(group)
+        link_siblings(group)
     return list(groups.values())
 
 
@@ -144,7 +144,7 @@ def _load_appointments(cursor: Any, by_number: dict[int, OrderState]) -> None:
     )
     found: dict[str, AppointmentState] = {}
     for number, *values in cursor.fetchall():
-        visit = AppointmentState(*map(_plain, values))
+        visit = AppointmentState(*map(_uuid_as_text, values))
         if isinstance(visit.event_data, str):
             visit.event_data = json.loads(visit.event_data)
         visit.changed = False
@@ -161,11 +161,11 @@ def _load_appointments(cursor: Any, by_number: dict[int, OrderState]) -> None:
         )
 
 
-def _plain(value: Any) -> Any:
+def _uuid_as_text(value: Any) -> Any:
     return str(value) if isinstance(value, uuid.UUID) else value
 
 
-def relate(group: list[OrderState]) -> None:
+def link_siblings(group: list[OrderState]) -> None:
     """Tells every order of a group what it shows of the others."""
     if len(group) == 1:
         return
@@ -174,7 +174,7 @@ def relate(group: list[OrderState]) -> None:
         order.siblings = [shown[other.id] for other in group if other is not order]
 
 
-def save(groups: Sequence[list[OrderState]], new: Sequence[OrderState] = ()) -> None:
+def save_groups(groups: Sequence[list[OrderState]], new: Sequence[OrderState] = ()) -> None:
     """Writes groups whose orders have moved; `new` are those of them not stored yet.
 
     The whole group is rewritten: its orders show each other. Needs an open database transaction
@@ -185,7 +185,7 @@ def save(groups: Sequence[list[OrderState]], new: Sequence[OrderState] = ()) -> 
     with connection.cursor() as cursor:
         _number_events(cursor, orders)
         for group in groups:
-            relate(group)
+            link_siblings(group)
             for order in group:
                 order.moving_part = moving_part(order)
         opened = {(order.transaction_id, order.team_id) for order in new if order.parent_id is None}

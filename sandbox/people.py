@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from sandbox.catalogue_data import PAYORS, PROVIDERS
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.places import AREAS
 
 FIRST_NAMES = {
@@ -103,26 +103,26 @@ class Person:
 @lru_cache(maxsize=20_000)
 def person(seed: int, number: int) -> Person:
     """The person behind user `number` (1 is the first user)."""
-    draw = Draw(seed, "person", number)
-    user_id = draw.uuid()
-    sex = "female" if draw.chance(0.52) else "male"
-    first = draw.pick(FIRST_NAMES[sex])
-    last = draw.pick(LAST_NAMES)
-    gender = sex if draw.chance(0.97) else draw.pick(("other", "unknown"))
-    minor = draw.chance(0.03)
+    rng = KeyedRandom(seed, "person", number)
+    user_id = rng.uuid()
+    sex = "female" if rng.chance(0.52) else "male"
+    first = rng.choice(FIRST_NAMES[sex])
+    last = rng.choice(LAST_NAMES)
+    gender = sex if rng.chance(0.97) else rng.choice(("other", "unknown"))
+    minor = rng.chance(0.03)
     born = date(2012, 1, 1) if minor else date(1940, 1, 1)
-    dob = born + timedelta(days=draw.number(0, 1500 if minor else 23_000))
-    area = draw.number(0, len(AREAS) - 1)
+    dob = born + timedelta(days=rng.integer(0, 1500 if minor else 23_000))
+    area = rng.integer(0, len(AREAS) - 1)
     zip_code, city, state = AREAS[area][:3]
-    first_line = f"{draw.number(1, 1900)} {draw.pick(STREETS)}"
-    second_line = f"Apt {draw.number(1, 60)}" if draw.chance(0.25) else None
-    race, ethnicity = draw.pick(RACES), draw.pick(ETHNICITIES)
+    first_line = f"{rng.integer(1, 1900)} {rng.choice(STREETS)}"
+    second_line = f"Apt {rng.integer(1, 60)}" if rng.chance(0.25) else None
+    race, ethnicity = rng.choice(RACES), rng.choice(ETHNICITIES)
     email = f"person{number}@example.invalid"
     phone = f"+1555010{number % 10000:04d}"
     proxy = None
     if minor:
         proxy = {
-            "first_name": draw.pick(FIRST_NAMES["female"]),
+            "first_name": rng.choice(FIRST_NAMES["female"]),
             "last_name": last,
             "address": {
                 "first_line": first_line,
@@ -136,11 +136,11 @@ def person(seed: int, number: int) -> Person:
             "phone_number": phone,
             "email": email,
             "household_income": None,
-            "household_size": draw.number(2, 6),
+            "household_size": rng.integer(2, 6),
         }
-    has_info = number > STOCK_USERS and draw.chance(0.9)
-    insured = has_info and draw.chance(0.5)
-    insurances = tuple(draw.uuid() for _ in range(draw.number(1, 3))) if insured else ()
+    has_info = number > STOCK_USERS and rng.chance(0.9)
+    insured = has_info and rng.chance(0.5)
+    insurances = tuple(rng.uuid() for _ in range(rng.integer(1, 3))) if insured else ()
     details = {
         "first_name": first,
         "last_name": last,
@@ -192,11 +192,11 @@ def person(seed: int, number: int) -> Person:
 def user_row(seed: int, number: int, team_id: str, created_on: datetime) -> tuple[Any, ...]:
     """Values of USER_COLUMNS."""
     who = person(seed, number)
-    draw = Draw(seed, "user", number)
-    zone = AREAS[who.area][5] if draw.chance(0.85) else None
-    birth = who.dob if draw.chance(0.6) else None
-    start = created_on.date() - timedelta(days=30) if draw.chance(0.2) else None
-    end = created_on.date() + timedelta(days=900) if start and draw.chance(0.4) else None
+    rng = KeyedRandom(seed, "user", number)
+    zone = AREAS[who.area][5] if rng.chance(0.85) else None
+    birth = who.dob if rng.chance(0.6) else None
+    start = created_on.date() - timedelta(days=30) if rng.chance(0.2) else None
+    end = created_on.date() + timedelta(days=900) if start and rng.chance(0.4) else None
     return (
         who.user_id,
         number,
@@ -219,7 +219,7 @@ def info_row(seed: int, number: int, created_on: datetime) -> tuple[Any, ...] | 
     if not who.has_info:
         return None
     zip_code, city, state = AREAS[who.area][:3]
-    draw = Draw(seed, "info", number)
+    rng = KeyedRandom(seed, "info", number)
     return (
         who.user_id,
         who.first_name,
@@ -236,10 +236,10 @@ def info_row(seed: int, number: int, created_on: datetime) -> tuple[Any, ...] | 
         "Ring twice" if number % 11 == 3 else None,
         who.race,
         who.ethnicity,
-        draw.pick(ORIENTATIONS),
+        rng.choice(ORIENTATIONS),
         None,
         json.dumps(who.proxy) if who.proxy else None,
-        created_on + timedelta(minutes=draw.number(1, 4000)),
+        created_on + timedelta(minutes=rng.integer(1, 4000)),
     )
 
 
@@ -258,8 +258,8 @@ def insurance_rows(seed: int, number: int, created_on: datetime) -> list[tuple[A
     }
     rows: list[tuple[Any, ...]] = []
     for place, key in enumerate(who.insurance_ids):
-        draw = Draw(seed, "insurance", number, place)
-        relationship = draw.weigh(((80, "Self"), (15, "Spouse"), (5, "Other")))
+        rng = KeyedRandom(seed, "insurance", number, place)
+        relationship = rng.weighted_choice(((80, "Self"), (15, "Spouse"), (5, "Other")))
         insured = {
             "first_name": who.first_name,
             "last_name": who.last_name,
@@ -272,26 +272,26 @@ def insurance_rows(seed: int, number: int, created_on: datetime) -> list[tuple[A
         guarantor = None
         if relationship != "Self":
             guarantor = {
-                "first_name": draw.pick(FIRST_NAMES["male"]),
+                "first_name": rng.choice(FIRST_NAMES["male"]),
                 "last_name": who.last_name,
                 "address": address,
                 "phone_number": who.phone_number,
                 "email": None,
-                "household_income": 1000 * draw.number(20, 150),
-                "household_size": draw.number(1, 6),
+                "household_income": 1000 * rng.integer(20, 150),
+                "household_size": rng.integer(1, 6),
             }
         rows.append(
             (
                 key,
                 who.user_id,
-                PAYORS[draw.number(0, 10)][0],  # the last one belongs to another team
-                f"M{draw.digits(9)}",
-                f"G{draw.digits(5)}" if draw.chance(0.7) else None,
+                PAYORS[rng.integer(0, 10)][0],  # the last one belongs to another team
+                f"M{rng.digits(9)}",
+                f"G{rng.digits(5)}" if rng.chance(0.7) else None,
                 relationship,
                 json.dumps(insured),
                 json.dumps(guarantor) if guarantor else None,
-                place == 0 or draw.chance(0.4),
-                created_on + timedelta(days=40 * place, minutes=draw.number(10, 900)),
+                place == 0 or rng.chance(0.4),
+                created_on + timedelta(days=40 * place, minutes=rng.integer(10, 900)),
             )
         )
     return rows
@@ -302,17 +302,17 @@ def connection_rows(
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """Values of CONNECTION_COLUMNS and of PULL_COLUMNS for a user: none, or up to three."""
     who = person(seed, number)
-    draw = Draw(seed, "connections", number)
-    count = draw.weigh(((35, 0), (40, 1), (18, 2), (7, 3))) if number > STOCK_USERS else 0
+    rng = KeyedRandom(seed, "connections", number)
+    count = rng.weighted_choice(((35, 0), (40, 1), (18, 2), (7, 3))) if number > STOCK_USERS else 0
     connections: list[tuple[Any, ...]] = []
     pulls: list[tuple[Any, ...]] = []
-    for slug, _, auth, _, resources in draw.some(PROVIDERS, count):
-        at = created_on + (epoch - created_on) * draw.unit()
-        status = draw.weigh(((82, "connected"), (12, "error"), (6, "paused")))
-        error = draw.pick(CONNECTION_ERRORS) if status == "error" else None
+    for slug, _, auth, _, resources in rng.sample(PROVIDERS, count):
+        at = created_on + (epoch - created_on) * rng.fraction()
+        status = rng.weighted_choice(((82, "connected"), (12, "error"), (6, "paused")))
+        error = rng.choice(CONNECTION_ERRORS) if status == "error" else None
         availability = {
             name: {
-                "status": "available" if draw.chance(0.93) else "unavailable",
+                "status": "available" if rng.chance(0.93) else "unavailable",
                 "scope_requirements": {
                     "user_granted": {"required": [f"read_{name}"], "optional": []},
                     "user_denied": {"required": [], "optional": []},
@@ -326,21 +326,21 @@ def connection_rows(
                 slug,
                 at,
                 status,
-                None if auth == "sdk" else f"{slug}-{draw.digits(8)}",
+                None if auth == "sdk" else f"{slug}-{rng.digits(8)}",
                 error,
                 error and f"The provider answered: {error.replace('_', ' ')}",
                 at + (epoch - at) * 0.9 if error else None,
                 json.dumps(availability),
             )
         )
-        pulls.extend(_pull(draw, who.user_id, slug, name, at, epoch) for name in resources)
+        pulls.extend(_pull(rng, who.user_id, slug, name, at, epoch) for name in resources)
     return connections, pulls
 
 
 def _pull(
-    draw: Draw, user_id: str, slug: str, resource: str, at: datetime, epoch: datetime
+    rng: KeyedRandom, user_id: str, slug: str, resource: str, at: datetime, epoch: datetime
 ) -> tuple[Any, ...]:
-    status = draw.weigh(
+    status = rng.weighted_choice(
         (
             (84, "success"),
             (4, "failure"),
@@ -352,11 +352,11 @@ def _pull(
     )
     if status is None:
         return (user_id, slug, resource, None, "", None, None, None, None, None, 0, None, None)
-    begun = at + timedelta(seconds=draw.number(2, 600)) if status != "scheduled" else None
+    begun = at + timedelta(seconds=rng.integer(2, 600)) if status != "scheduled" else None
     ended = None
     if begun and status in ("success", "failure"):
-        ended = begun + timedelta(seconds=draw.number(5, 7200))
-    days = draw.number(7, 270)
+        ended = begun + timedelta(seconds=rng.integer(5, 7200))
+    days = rng.integer(7, 270)
     errors = PULL_ERRORS.get(status)
     return (
         user_id,
@@ -369,9 +369,9 @@ def _pull(
         at,
         begun,
         ended,
-        draw.number(0, days) if status == "success" else 0,
-        draw.pick(errors) if errors else None,
-        f"trace-{draw.whole():016x}",
+        rng.integer(0, days) if status == "success" else 0,
+        rng.choice(errors) if errors else None,
+        f"trace-{rng.integer64():016x}",
     )
 
 

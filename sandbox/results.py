@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from django.db.models import Q
 
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.models import ExpectedResult, Order, World
 from sandbox.places import AREAS
 
@@ -71,7 +71,7 @@ def result_record(order: Order) -> dict[str, Any]:
 
     The order comes with `lab_test__lab` and `lab_account` selected and has a result.
     """
-    draw = Draw(World.objects.get(id=1).seed, "result", order.number)
+    rng = KeyedRandom(World.objects.get(id=1).seed, "result", order.number)
     expected = list(
         ExpectedResult.objects.filter(
             Q(marker__lab_tests=order.lab_test_id)
@@ -81,28 +81,28 @@ def result_record(order: Order) -> dict[str, Any]:
         .order_by("marker__id", "id")
         .distinct()
     )
-    worst = draw.number(0, 1000)  # which row carries the order's interpretation
+    worst = rng.integer(0, 1000)  # which row carries the order's interpretation
     rows: list[dict[str, Any]] = []
     missing: list[dict[str, Any]] = []
     firm = [each for each in expected if each.required]
     spared = firm[worst % len(firm)] if firm else None
     abnormal: set[int] = set()
     for each in expected:
-        row_draw = Draw(draw.whole(), each.id)
+        row_rng = KeyedRandom(rng.integer64(), each.id)
         if not each.required and each.marker.reflex_of_id not in abnormal:
             continue  # a reflex is run when its marker is out of range
-        held_back = row_draw.unit()
+        held_back = row_rng.fraction()
         if each is not spared and _is_missing(order, held_back):
-            missing.append(_missing(each, order, row_draw))
+            missing.append(_missing(each, order, row_rng))
             continue
         level = "normal"
         if each is spared:
             level = order.interpretation or "normal"
-        elif order.interpretation in ("abnormal", "critical") and row_draw.chance(0.2):
+        elif order.interpretation in ("abnormal", "critical") and row_rng.chance(0.2):
             level = "abnormal"
         if level in ("abnormal", "critical"):
             abnormal.add(each.marker_id)
-        rows.append(_row(each, order, row_draw, level))
+        rows.append(_row(each, order, row_rng, level))
     return {
         "metadata": metadata_record(order),
         "results": rows,
@@ -130,12 +130,12 @@ def _source(each: ExpectedResult) -> list[dict[str, Any]]:
     ]
 
 
-def _missing(each: ExpectedResult, order: Order, draw: Draw) -> dict[str, Any]:
+def _missing(each: ExpectedResult, order: Order, rng: KeyedRandom) -> dict[str, Any]:
     partial = order.result_status == "partial"
     return {
         "name": each.name,
         "slug": each.slug,
-        "inferred_failure_type": "non_failure" if partial else draw.weigh(FAILURES),
+        "inferred_failure_type": "non_failure" if partial else rng.weighted_choice(FAILURES),
         "note": "Pending" if partial else "Made-up note: not reported",
         "loinc": each.loinc.code if each.loinc else None,
         "loinc_slug": each.loinc.slug if each.loinc else None,
@@ -144,17 +144,17 @@ def _missing(each: ExpectedResult, order: Order, draw: Draw) -> dict[str, Any]:
     }
 
 
-def _row(each: ExpectedResult, order: Order, draw: Draw, level: str) -> dict[str, Any]:
+def _row(each: ExpectedResult, order: Order, rng: KeyedRandom, level: str) -> dict[str, Any]:
     value: float | None = -1
     text, above, below = "", None, None
     low, high = each.low, each.high
     out = level in ("abnormal", "critical")
     if each.kind in ("numeric", "range") and low is not None and high is not None:
         span = (high - low) or 1.0
-        number = draw.between(low + 0.05 * span, high - 0.05 * span)
-        up = draw.chance(0.6) or low <= 0
+        number = rng.uniform(low + 0.05 * span, high - 0.05 * span)
+        up = rng.chance(0.6) or low <= 0
         if out:
-            far = draw.between(0.1, 0.4) + (1.0 if level == "critical" else 0.0)
+            far = rng.uniform(0.1, 0.4) + (1.0 if level == "critical" else 0.0)
             number = high + far * span if up else max(low * (1 - min(far, 0.9)), 0.01)
         # A corrected value differs from the one it replaces, within its range.
         corrections = max(0, order.result_version - 1) if order.status.endswith("corrected") else 0

@@ -20,12 +20,12 @@ from psycopg import Connection
 from sandbox import clock, order_lifecycle, order_store, people
 from sandbox.catalogue import TEAM_IDS, make_catalogue
 from sandbox.context import Context, load_context
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.models import Team, World
 from sandbox.people import Person, person
 from sandbox.places import make_places
 from sandbox.records import moving_part
-from sandbox.simulated_orders import place, place_redraw
+from sandbox.simulated_orders import new_order, new_redraw_order
 from sandbox.states import ORDER_COLUMNS, OrderState
 
 CHUNK = 4000
@@ -47,7 +47,7 @@ TABLES_IN_BULK = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WorldPlan:
     """Sizes and moments of a world. Users and orders are spread evenly over their spans."""
 
     seed: int
@@ -62,7 +62,7 @@ class Plan:
 
     def slot_at(self, number: int) -> datetime:
         """The moment of order slot `number`, 1..orders; ascending in the number."""
-        shift = Draw(self.seed, "slot", number).unit() * 0.9
+        shift = KeyedRandom(self.seed, "slot", number).fraction() * 0.9
         return self.epoch - self.history + self.history * ((number - 1 + shift) / self.orders)
 
     def slot_after(self, at: datetime) -> int:
@@ -72,7 +72,7 @@ class Plan:
     def user_at(self, number: int) -> datetime:
         """When user `number` was made."""
         start, span = people.created_span(self.epoch, self.history)
-        shift = Draw(self.seed, "user slot", number).unit()
+        shift = KeyedRandom(self.seed, "user slot", number).fraction()
         return start + span * ((number - 1 + shift) / self.users)
 
     def users_before(self, at: datetime) -> int:
@@ -82,14 +82,14 @@ class Plan:
         return max(people.STOCK_USERS + 1, min(known, self.users))
 
 
-def plan(seed: int, users: int, orders: int, epoch: datetime | None) -> Plan:
+def make_plan(seed: int, users: int, orders: int, epoch: datetime | None) -> WorldPlan:
     """Sizes with a history of 45 to 540 days, about 60 orders a day where that fits."""
     days = min(540.0, max(45.0, orders / 60))
     at = (epoch or clock.real_now()).astimezone(UTC)
-    return Plan(seed, max(users, people.STOCK_USERS + 1), orders, at, timedelta(days=days))
+    return WorldPlan(seed, max(users, people.STOCK_USERS + 1), orders, at, timedelta(days=days))
 
 
-def empty() -> bool:
+def is_empty() -> bool:
     """Whether the world has not been made yet."""
     return not World.objects.exists()
 
@@ -101,9 +101,9 @@ def wipe() -> None:
         cursor.execute(f"TRUNCATE {', '.join(tables)} RESTART IDENTITY CASCADE")
 
 
-def seed_world(what: Plan, progress: Callable[[int], None] = lambda count: None) -> None:
+def seed_world(what: WorldPlan, progress: Callable[[int], None] = lambda count: None) -> None:
     """Makes the world in one database transaction; `progress` hears the orders made so far."""
-    with transaction.atomic(), _uncollected():
+    with transaction.atomic(), _gc_disabled():
         wipe()
         World.objects.create(
             id=1,
@@ -117,7 +117,7 @@ def seed_world(what: Plan, progress: Callable[[int], None] = lambda count: None)
         make_catalogue(what.epoch)
         make_places()
         context = load_context()
-        rebuild = _without_indexes()
+        rebuild = _drop_indexes()
         _make_people(what)
         _make_orders(what, context, progress)
         for statement in rebuild:
@@ -130,7 +130,7 @@ def seed_world(what: Plan, progress: Callable[[int], None] = lambda count: None)
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _gc_disabled() -> Iterator[None]:
     """No search for cycles while millions of small records, which form none, come and go."""
     gc.disable()
     try:
@@ -139,7 +139,7 @@ def _uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def _without_indexes() -> list[str]:
+def _drop_indexes() -> list[str]:
     """Drops foreign keys and plain indexes of the big tables; returns how to get them back."""
     rebuild: list[str] = []
     with connection.cursor() as cursor:
@@ -165,7 +165,7 @@ def _without_indexes() -> list[str]:
     return rebuild
 
 
-def _make_people(what: Plan) -> None:
+def _make_people(what: WorldPlan) -> None:
     seed, total = what.seed, what.users + FOREIGN_USERS
     database = connection.connection
 
@@ -212,10 +212,10 @@ def _make_people(what: Plan) -> None:
     World.objects.filter(id=1).update(user_count=total)
 
 
-def _make_orders(what: Plan, context: Context, progress: Callable[[int], None]) -> None:
+def _make_orders(what: WorldPlan, context: Context, progress: Callable[[int], None]) -> None:
     next_event = 1
     made = 0
-    orders = _all(what, context)
+    orders = _all_orders(what, context)
     # One chunk travels to the database while the next is made.
     with ThreadPoolExecutor(max_workers=1) as writer:
         sent: Future[None] | None = None
@@ -237,13 +237,13 @@ def _make_orders(what: Plan, context: Context, progress: Callable[[int], None]) 
     Team.objects.filter(id=TEAM_IDS[1]).update(order_count=FOREIGN_ORDERS)
 
 
-def _all(what: Plan, context: Context) -> Iterator[OrderState]:
-    yield from _own(what, context)
-    yield from _foreign(what, context)
+def _all_orders(what: WorldPlan, context: Context) -> Iterator[OrderState]:
+    yield from _own_orders(what, context)
+    yield from _other_team_orders(what, context)
 
 
-def _own(what: Plan, context: Context) -> Iterator[OrderState]:
-    register = registrar(context.seed, lambda order: what.users_before(order.created_at))
+def _own_orders(what: WorldPlan, context: Context) -> Iterator[OrderState]:
+    register = registrant_chooser(context.seed, lambda order: what.users_before(order.created_at))
     stock = person(what.seed, 1).user_id
     taken: dict[int, OrderState] = {}
     for number in range(1, what.orders + 1):
@@ -252,28 +252,28 @@ def _own(what: Plan, context: Context) -> Iterator[OrderState]:
         if redraw is not None:
             yield redraw
             continue
-        chosen = Draw(what.seed, "who", number).number(
+        chosen = KeyedRandom(what.seed, "who", number).integer(
             people.STOCK_USERS + 1, what.users_before(at)
         )
-        order = place(context, number, number, TEAM_IDS[0], at, chosen, stock)
+        order = new_order(context, number, number, TEAM_IDS[0], at, chosen, stock)
         order_lifecycle.schedule(context, order, at)
-        follow_up = _live(what, context, order, register, taken)
+        follow_up = _simulate(what, context, order, register, taken)
         if follow_up is not None:
-            _live(what, context, follow_up, register, taken)
+            _simulate(what, context, follow_up, register, taken)
             group = [order, follow_up]
             status = order_lifecycle.transaction_status(group)
             order.updated_at = max(order.updated_at + order_lifecycle.INSTANT, follow_up.updated_at)
             for each in group:
                 each.transaction_status = status
-            order_store.relate(group)
+            order_store.link_siblings(group)
         yield order
 
 
-def _live(
-    what: Plan,
+def _simulate(
+    what: WorldPlan,
     context: Context,
     order: OrderState,
-    register: order_lifecycle.Register,
+    register: order_lifecycle.ChooseRegistrant,
     taken: dict[int, OrderState],
 ) -> OrderState | None:
     """Moves the order up to the epoch; returns its redraw, which has then reserved its slot."""
@@ -287,7 +287,7 @@ def _live(
                 order.next_at = what.epoch  # life does it, first thing
                 break
             order_lifecycle.step(context, order, at, register)
-            made = place_redraw(context, order, slot, slot, what.slot_at(slot))
+            made = new_redraw_order(context, order, slot, slot, what.slot_at(slot))
             order_lifecycle.schedule(context, made, made.created_at)
             taken[slot] = made
             return made
@@ -296,23 +296,25 @@ def _live(
     return None
 
 
-def _foreign(what: Plan, context: Context) -> Iterator[OrderState]:
+def _other_team_orders(what: WorldPlan, context: Context) -> Iterator[OrderState]:
     """A few orders of another team, newly placed; nobody may see them with our key."""
     for seq in range(1, FOREIGN_ORDERS + 1):
         number = what.orders + seq
         user = what.users + 1 + seq % FOREIGN_USERS
         at = what.epoch - timedelta(hours=FOREIGN_ORDERS - seq, minutes=1)
-        order = place(context, number, seq, TEAM_IDS[1], at, user, None)
+        order = new_order(context, number, seq, TEAM_IDS[1], at, user, None)
         order.next_at = None
         yield order
 
 
-def registrar(seed: int, users: Callable[[OrderState], int]) -> order_lifecycle.Register:
+def registrant_chooser(
+    seed: int, users: Callable[[OrderState], int]
+) -> order_lifecycle.ChooseRegistrant:
     """Chooses who registers a kit, among as many users as `users` says."""
 
     def choose(order: OrderState) -> Person:
-        draw = Draw(seed, "register", order.number)
-        return person(seed, draw.number(people.STOCK_USERS + 1, users(order)))
+        rng = KeyedRandom(seed, "register", order.number)
+        return person(seed, rng.integer(people.STOCK_USERS + 1, users(order)))
 
     return choose
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from sandbox.catalogue_data import DIAGNOSES
 from sandbox.context import Context, TestInfo
-from sandbox.keyed_random import Draw, keyed_uuid
+from sandbox.keyed_random import KeyedRandom, keyed_uuid
 from sandbox.people import Person, person
 from sandbox.places import AREAS
 from sandbox.records import fixed_part, to_json
@@ -25,12 +25,12 @@ SCHEDULED = 0.04
 MINOR_AGE = timedelta(days=6575)
 
 
-def transaction_of(seed: int, number: int) -> str:
+def transaction_id_for(seed: int, number: int) -> str:
     """The transaction an initial order opens."""
     return keyed_uuid(seed, "transaction", number)
 
 
-def place(
+def new_order(
     context: Context,
     number: int,
     seq: int,
@@ -40,13 +40,13 @@ def place(
     stock_user_id: str | None,
 ) -> OrderState:
     """A new order of the given user; with a stock user it may be a registrable kit's."""
-    draw = Draw(context.seed, "order", number)
+    rng = KeyedRandom(context.seed, "order", number)
     who = person(context.seed, user_number)
-    test = _choose_test(context, draw, who, team_id, at)
-    order = _blank(context, draw, number, seq, team_id, at, test, who)
+    test = _choose_test(context, rng, who, team_id, at)
+    order = _new_state(context, rng, number, seq, team_id, at, test, who)
     registrable = test.method == "testkit" and stock_user_id is not None
-    registrable = draw.chance(REGISTRABLE) and registrable
-    kind = draw.unit()
+    registrable = rng.chance(REGISTRABLE) and registrable
+    kind = rng.fraction()
     low = "ordered"
     if registrable:
         order.registrable = True
@@ -55,23 +55,23 @@ def place(
         order.patient_dob = None
         order.billing_type = "client_bill"  # nobody to insure yet
         order.has_abn = False
-        order.sample_id = f"K{draw.digits(9)}"
+        order.sample_id = f"K{rng.digits(9)}"
     elif kind < IMPORTED:
         order.imported = True
-        order.sample_id = f"X{draw.digits(8)}"
+        order.sample_id = f"X{rng.digits(8)}"
         low = "requisition_bypassed"
     elif kind < IMPORTED + SCHEDULED:
-        order.activate_by = (at + timedelta(days=draw.number(3, 45))).date()
-    _write_fixed_part(context, draw, order, test, who)
-    begin(order, low, at)
+        order.activate_by = (at + timedelta(days=rng.integer(3, 45))).date()
+    _write_fixed_part(context, rng, order, test, who)
+    add_first_event(order, low, at)
     return order
 
 
-def place_redraw(
+def new_redraw_order(
     context: Context, parent: OrderState, number: int, seq: int, at: datetime
 ) -> OrderState:
     """The redraw of a walk-in order; it joins the parent's transaction."""
-    draw = Draw(context.seed, "order", number)
+    rng = KeyedRandom(context.seed, "order", number)
     order = OrderState(
         number=number,
         id=keyed_uuid(context.seed, "order", number),
@@ -104,7 +104,7 @@ def place_redraw(
         has_requisition=False,
         has_abn=parent.has_abn,
         sms_enabled=parent.sms_enabled,
-        details_id=draw.uuid(),
+        details_id=rng.uuid(),
         details_updated_at=at,
     )
     record = json.loads("{" + parent.fixed_part + "}")
@@ -115,11 +115,11 @@ def place_redraw(
         "activate_by": None,
     }
     order.fixed_part = to_json(record)[1:-1]
-    begin(order, "ordered", at)
+    add_first_event(order, "ordered", at)
     return order
 
 
-def begin(order: OrderState, low_level: str, at: datetime) -> None:
+def add_first_event(order: OrderState, low_level: str, at: datetime) -> None:
     """Writes the first event."""
     order.low_level_status = low_level
     order.status = dotted(order.method, low_level)
@@ -127,14 +127,16 @@ def begin(order: OrderState, low_level: str, at: datetime) -> None:
     order.events.append(EventState(at, order.status))
 
 
-def _choose_test(context: Context, draw: Draw, who: Person, team_id: str, at: datetime) -> TestInfo:
+def _choose_test(
+    context: Context, rng: KeyedRandom, who: Person, team_id: str, at: datetime
+) -> TestInfo:
     adult = at.date() - who.dob >= MINOR_AGE
-    methods, tests = _choices(context, team_id, adult and bool(AREAS[who.area][6]))
-    return draw.weigh(tests[draw.weigh(methods)])
+    methods, tests = _weighted_choices(context, team_id, adult and bool(AREAS[who.area][6]))
+    return rng.weighted_choice(tests[rng.weighted_choice(methods)])
 
 
 @lru_cache(maxsize=8)
-def _choices(
+def _weighted_choices(
     context: Context, team_id: str, at_home: bool
 ) -> tuple[list[tuple[float, str]], dict[str, list[tuple[float, TestInfo]]]]:
     """Weighted methods, and weighted tests of each, that the team may order."""
@@ -145,9 +147,9 @@ def _choices(
     return [(METHOD_WEIGHTS[name], name) for name in tests], tests
 
 
-def _blank(
+def _new_state(
     context: Context,
-    draw: Draw,
+    rng: KeyedRandom,
     number: int,
     seq: int,
     team_id: str,
@@ -158,9 +160,9 @@ def _blank(
     accounts = [a for a in context.accounts if a.lab_id == test.lab_id and team_id in a.teams]
     state = AREAS[who.area][2]
     billing = "client_bill"
-    if accounts and draw.chance(0.3):
+    if accounts and rng.chance(0.3):
         allowed = accounts[0].allowed_billing
-        wanted = draw.pick(("commercial_insurance", "patient_bill", "patient_bill_passthrough"))
+        wanted = rng.choice(("commercial_insurance", "patient_bill", "patient_bill_passthrough"))
         if state in allowed.get(wanted, ()) and (
             wanted != "commercial_insurance" or who.insurance_ids
         ):
@@ -173,7 +175,7 @@ def _blank(
         user_id=who.user_id,
         lab_test_id=test.id,
         lab_account_id=accounts[0].id if accounts else None,
-        transaction_id=transaction_of(context.seed, number),
+        transaction_id=transaction_id_for(context.seed, number),
         origin="initial",
         parent_id=None,
         method=test.method,
@@ -195,26 +197,26 @@ def _blank(
         activate_by=None,
         sample_id=None,
         has_requisition=False,
-        has_abn=billing == "commercial_insurance" and draw.chance(0.15),
-        sms_enabled=draw.chance(0.8),
-        details_id=draw.uuid(),
+        has_abn=billing == "commercial_insurance" and rng.chance(0.15),
+        sms_enabled=rng.chance(0.8),
+        details_id=rng.uuid(),
         details_updated_at=at,
     )
 
 
 def _write_fixed_part(
-    context: Context, draw: Draw, order: OrderState, test: TestInfo, who: Person
+    context: Context, rng: KeyedRandom, order: OrderState, test: TestInfo, who: Person
 ) -> None:
     account = next((a for a in context.accounts if a.id == order.lab_account_id), None)
     known = context.physicians.get(order.team_id)
     physician = "null"
-    if known and ((account and account.needs_physician) or draw.chance(0.3)):
-        physician = draw.pick(known)
+    if known and ((account and account.needs_physician) or rng.chance(0.3)):
+        physician = rng.choice(known)
     insured = order.billing_type == "commercial_insurance"
     codes = "null"
-    if insured or draw.chance(0.1):
-        codes = json.dumps([draw.pick(DIAGNOSES)[0]])
-    own = "Made-up note: patient prefers mornings" if draw.chance(0.12) else None
+    if insured or rng.chance(0.1):
+        codes = json.dumps([rng.choice(DIAGNOSES)[0]])
+    own = "Made-up note: patient prefers mornings" if rng.chance(0.12) else None
     default = account.default_clinical_notes if account else None
     notes = "\n".join(filter(None, (own, default))) or None
     address = who.patient_address
@@ -225,9 +227,9 @@ def _write_fixed_part(
         physician=physician,
         clinical_notes=notes,
         health_insurance_id=who.insurance_ids[0] if insured else None,
-        priority=draw.chance(0.05),
+        priority=rng.chance(0.05),
         shipping_details=_shipping(address) if order.registrable else "null",
-        passthrough=f"visit-{order.number}" if draw.chance(0.15) else None,
+        passthrough=f"visit-{order.number}" if rng.chance(0.15) else None,
         icd_codes=codes,
     )
 
@@ -238,6 +240,6 @@ def _shipping(address: str) -> str:
     return json.dumps(parsed, separators=(",", ":"))
 
 
-def activation(day: date) -> timedelta:
+def activation_delay(day: date) -> timedelta:
     """How long after its midnight a scheduled order is dispatched."""
     return timedelta(hours=5, minutes=day.day)

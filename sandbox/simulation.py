@@ -26,7 +26,7 @@ class Unreachable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Flags:
+class ResultFlags:
     """What results shall look like; `has_missing` None: as it happens."""
 
     interpretation: str = "normal"
@@ -40,7 +40,7 @@ def route(order: OrderState, wanted: str) -> list[str]:
     seen: set[str] = set()
     while paths:
         low, moves_so_far = paths.popleft()
-        for steps in _exits(order, low):
+        for steps in _next_routes(order, low):
             path = [*moves_so_far, *steps]
             if steps[-1] == wanted:
                 return path
@@ -50,7 +50,7 @@ def route(order: OrderState, wanted: str) -> list[str]:
     raise Unreachable(f"The order cannot go from {start} to {wanted}")
 
 
-def _exits(order: OrderState, low: str) -> list[list[str]]:
+def _next_routes(order: OrderState, low: str) -> list[list[str]]:
     """The moves out of a status: each a list that ends with the next status."""
     if low == "completed":
         return [["corrected"]]
@@ -73,10 +73,14 @@ def _exits(order: OrderState, low: str) -> list[list[str]]:
 
 
 def run(
-    context: Context, group: list[OrderState], order: OrderState, path: list[str], flags: Flags
+    context: Context,
+    group: list[OrderState],
+    order: OrderState,
+    path: list[str],
+    flags: ResultFlags,
 ) -> list[OrderState]:
     """Moves the order of a held group along the path; answers the redraw orders this obliged."""
-    pace = world_loop.pace_of(World.objects.get(id=1).speed)
+    pace = world_loop.pace_for_speed(World.objects.get(id=1).speed)
     new: list[OrderState] = []
     for target in path:
         books = target == "appointment_pending" or (
@@ -85,7 +89,7 @@ def run(
         if books and not appointment_lifecycle.can_book(context, order):
             raise Unreachable("Nobody draws blood at the patient's address")
         order_lifecycle.step(
-            context, order, clock.now(), world_loop.registrar_of(context), pace, target
+            context, order, clock.now(), world_loop.registrant_chooser(context), pace, target
         )
         if target in RESULTS:
             order.interpretation = flags.interpretation

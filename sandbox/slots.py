@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from django.db import connection
 from django.db.models import Q
 
-from sandbox.keyed_random import Draw, keyed_uuid
+from sandbox.keyed_random import KeyedRandom, keyed_uuid
 from sandbox.models import Appointment, PscSite, ServiceArea
 
 DAYS = 14
@@ -25,7 +25,7 @@ VISIT_HOURS = ("07:00", "16:00")
 SITE_HOURS = ("07:00", "16:00")  # where a site tells none
 LATEST = "12:00"  # of sites, on later days; today they see people until they close
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-ENDED = ("cancelled", "completed")
+ENDED_STATUSES = ("cancelled", "completed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Slot:
 
 
 @dataclass(slots=True)
-class Desk:
+class SlotOverrides:
     """What the control path has set, for as long as the sandbox runs: the status that tells of a
     slot lost at a service centre; slots taken away; how many bookings at centres get no answer in
     time, and whether they are made all the same."""
@@ -83,20 +83,20 @@ class Desk:
     taken: set[tuple[Venue, datetime]] = field(default_factory=set)
 
 
-DESK = Desk()
+OVERRIDES = SlotOverrides()
 
 
-def round_of(area: ServiceArea) -> Venue | None:
+def phlebotomy_venue(area: ServiceArea) -> Venue | None:
     """The round of the provider that takes bookings in the area; None where there is none."""
     ready = sorted(name for name, tiers in area.phlebotomy.items() if "appointment-ready" in tiers)
     return Venue(PHLEBOTOMY, ready[0], area.zip_code, area.iana_timezone) if ready else None
 
 
-def centre(site: PscSite) -> Venue:
+def site_venue(site: PscSite) -> Venue:
     return Venue(PSC, site.lab.slug, site.site_code, site.iana_timezone, site.hours)
 
 
-def offered(seed: int, venue: Venue, day: date, now: datetime) -> list[Slot]:
+def offered_slots(seed: int, venue: Venue, day: date, now: datetime) -> list[Slot]:
     """What the venue offers on a day of its zone, from the next full hour on."""
     opening = venue.opening(day, now)
     if opening is None:
@@ -115,14 +115,14 @@ def offered(seed: int, venue: Venue, day: date, now: datetime) -> list[Slot]:
 
 
 def _slot(seed: int, venue: Venue, start: datetime) -> Slot:
-    draw = Draw(seed, "slot", venue.kind, venue.provider, venue.code, start.isoformat())
-    capacity = draw.weigh(((20, 0), (50, 1), (20, 2), (10, 3)))
-    is_priority = draw.chance(0.1)
+    rng = KeyedRandom(seed, "slot", venue.kind, venue.provider, venue.code, start.isoformat())
+    capacity = rng.weighted_choice(((20, 0), (50, 1), (20, 2), (10, 3)))
+    is_priority = rng.chance(0.1)
     price = 0 if venue.kind == PSC else 4900 + (1500 if is_priority else 0)
     return Slot(venue, start, start + venue.length, price, is_priority, capacity)
 
 
-def left(slots: Iterable[Slot], except_id: str | None = None) -> list[tuple[Slot, int]]:
+def remaining_slots(slots: Iterable[Slot], except_id: str | None = None) -> list[tuple[Slot, int]]:
     """The slots that can still be had and how often; `except_id` gives its own slot up."""
     slots = list(slots)
     if not slots:
@@ -135,29 +135,29 @@ def left(slots: Iterable[Slot], except_id: str | None = None) -> list[tuple[Slot
         else Q(provider=venue.provider, zip_code__startswith=venue.code),
         is_current=True,
         start_at__range=(min(starts), max(starts)),
-    ).exclude(event_status__in=ENDED)
+    ).exclude(event_status__in=ENDED_STATUSES)
     if except_id is not None:
         taken = taken.exclude(id=except_id)
     counts = Counter(taken.values_list("start_at", flat=True))
     return [
         (slot, slot.capacity - counts[slot.start])
         for slot in slots
-        if slot.capacity > counts[slot.start] and (venue, slot.start) not in DESK.taken
+        if slot.capacity > counts[slot.start] and (venue, slot.start) not in OVERRIDES.taken
     ]
 
 
-def claim(
+def claim_slot(
     seed: int, venue: Venue, start: datetime, now: datetime, except_id: str | None = None
 ) -> Slot | None:
     """The slot, if it can still be had; nobody else gets it before the transaction ends."""
-    lock(venue.kind, venue.provider, venue.code, start.isoformat())
+    lock_name(venue.kind, venue.provider, venue.code, start.isoformat())
     if start <= now:
         return None
     slot = _slot(seed, venue, start)
-    return slot if left([slot] if slot.capacity else [], except_id) else None
+    return slot if remaining_slots([slot] if slot.capacity else [], except_id) else None
 
 
-def lock(*name: str) -> None:
+def lock_name(*name: str) -> None:
     """Holds a name until the transaction ends."""
     number = int(keyed_uuid(*name)[:8] + keyed_uuid(*name)[-7:], 16)
     with connection.cursor() as cursor:

@@ -12,17 +12,17 @@ from django.db.models import Max
 from sandbox import order_lifecycle, order_store, world_loop
 from sandbox.context import load_context
 from sandbox.deliveries import order_events
-from sandbox.keyed_random import Draw, keyed_uuid
+from sandbox.keyed_random import KeyedRandom, keyed_uuid
 from sandbox.models import LabTest, LabTestMarker, Marker, World
 from sandbox.records import fixed_part, refresh_lab_test, to_json
-from sandbox.simulated_orders import begin, transaction_of
+from sandbox.simulated_orders import add_first_event, transaction_id_for
 from sandbox.states import OrderState
 
 SAMPLES = {"testkit": "dried_blood_spot"}  # of generated tests; the others draw serum
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class OrderSpec:
     """What is to be placed; JSON-able parts as the order record shows them."""
 
     team_id: UUID
@@ -92,53 +92,55 @@ def generated_test(
     return test
 
 
-def place(wanted: Wanted) -> OrderState:
+def place_order(wanted: OrderSpec) -> OrderState:
     """Places the order and tells of it. Needs an open transaction.
 
     Without a parent it opens an order transaction of its own; with one it joins the parent's.
     """
     context = load_context()
-    number, seq, at = world_loop.allocate(str(wanted.team_id))
-    order = _blank(context.seed, wanted, number, seq, at)
+    number, seq, at = world_loop.allocate_order_number(str(wanted.team_id))
+    order = _new_state(context.seed, wanted, number, seq, at)
     if order.registrable:
-        order.sample_id = f"K{Draw(context.seed, 'kit', number).digits(9)}"
+        order.sample_id = f"K{KeyedRandom(context.seed, 'kit', number).digits(9)}"
     order.fixed_part = fixed_part(
         order,
-        patient_details=to_json(details_shown(wanted.patient_details)),
+        patient_details=to_json(displayed_details(wanted.patient_details)),
         patient_address=to_json(wanted.patient_address),
         physician=to_json(wanted.physician),
         clinical_notes=wanted.clinical_notes,
-        health_insurance_id=_key(wanted.health_insurance_id),
+        health_insurance_id=_text_or_none(wanted.health_insurance_id),
         priority=wanted.priority,
         shipping_details=to_json(wanted.shipping_details),
         passthrough=wanted.passthrough,
         icd_codes=to_json(wanted.icd_codes),
     )
-    begin(order, wanted.low_level, at)
-    order_lifecycle.schedule(context, order, at, world_loop.pace_of(World.objects.get(id=1).speed))
+    add_first_event(order, wanted.low_level, at)
+    order_lifecycle.schedule(
+        context, order, at, world_loop.pace_for_speed(World.objects.get(id=1).speed)
+    )
     group = [order]
     if wanted.parent is not None:
-        [group] = order_store.claim("id = %s", [wanted.parent.id], 1, wait=True)
+        [group] = order_store.lock_groups("id = %s", [wanted.parent.id], 1, wait=True)
         group.append(order)
-    world_loop.settle(group)
-    told = order_events.gather([group])
-    order_store.save([group], [order])
-    order_events.tell(told)
+    world_loop.update_transaction(group)
+    told = order_events.collect_entries([group])
+    order_store.save_groups([group], [order])
+    order_events.announce_entries(told)
     return order
 
 
-def _key(key: UUID | None) -> str | None:
+def _text_or_none(key: UUID | None) -> str | None:
     return None if key is None else str(key)
 
 
-def details_shown(details: dict[str, Any] | None) -> dict[str, Any] | None:
+def displayed_details(details: dict[str, Any] | None) -> dict[str, Any] | None:
     """Patient details as records show them: the birth date is a moment (orders.md 3)."""
     if details is None:
         return None
     return {**details, "dob": f"{details['dob'].isoformat()}T00:00:00+00:00"}
 
 
-def _blank(seed: int, wanted: Wanted, number: int, seq: int, at: datetime) -> OrderState:
+def _new_state(seed: int, wanted: OrderSpec, number: int, seq: int, at: datetime) -> OrderState:
     details, address = wanted.patient_details, wanted.patient_address or wanted.shipping_details
     name = f"{details['first_name']} {details['last_name']}" if details else ""
     parent = wanted.parent
@@ -149,8 +151,8 @@ def _blank(seed: int, wanted: Wanted, number: int, seq: int, at: datetime) -> Or
         seq=seq,
         user_id=str(wanted.user_id),
         lab_test_id=str(wanted.lab_test.pk),
-        lab_account_id=_key(wanted.lab_account_id),
-        transaction_id=parent.transaction_id if parent else transaction_of(seed, number),
+        lab_account_id=_text_or_none(wanted.lab_account_id),
+        transaction_id=parent.transaction_id if parent else transaction_id_for(seed, number),
         origin="recreation" if wanted.is_recreation else "initial",
         parent_id=parent.id if parent else None,
         method=wanted.method,
@@ -174,6 +176,6 @@ def _blank(seed: int, wanted: Wanted, number: int, seq: int, at: datetime) -> Or
         has_requisition=False,
         has_abn=False,
         sms_enabled=True,
-        details_id=Draw(seed, "details", number).uuid(),
+        details_id=KeyedRandom(seed, "details", number).uuid(),
         details_updated_at=at,
     )

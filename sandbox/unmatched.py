@@ -20,9 +20,9 @@ from sandbox import (
 from sandbox.context import load_context
 from sandbox.deliveries import order_events
 from sandbox.models import LabAccount, LabTest, Order, UnmatchedResult, User, UserInfo
-from sandbox.simulation import Flags
+from sandbox.simulation import ResultFlags
 from sandbox.states import OrderState
-from sandbox.team_orders import Wanted
+from sandbox.team_orders import OrderSpec
 from sandbox.transitions import TERMINAL
 
 Record = dict[str, Any]
@@ -31,17 +31,17 @@ REVIEWABLE = "pending_customer_review"
 
 
 @dataclass(slots=True)
-class Desk:
+class MatchReviewSettings:
     """Whether the team's queue is enabled; set by the control path."""
 
     enabled: bool = True
 
 
-DESK = Desk()
+MATCH_REVIEW = MatchReviewSettings()
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class MatchCase:
     """What the test harness makes: orders by role, brought to a status, and how they fit."""
 
     roles: tuple[str, ...]
@@ -53,42 +53,42 @@ class Case:
 
 
 CASES = {
-    "match_completed": Case(
+    "match_completed": MatchCase(
         ("order",), "completed", "provenance_order", "high",
         ("sample_id_match", "matched_completed_order", "demographic_match", "same_lab"),
         "The sample belongs to an order that is completed",
     ),
-    "match_cancelled": Case(
+    "match_cancelled": MatchCase(
         ("order",), "cancelled", "provenance_order", "high",
         ("sample_id_match", "matched_cancelled_order", "demographic_match", "same_lab"),
         "The sample belongs to an order that is cancelled",
     ),
-    "wrong_collection": Case(
+    "wrong_collection": MatchCase(
         ("order",), "", "provenance_order", "high",
         ("sample_id_match", "invalid_collection_state", "demographic_match", "same_lab"),
         "The sample belongs to an order that has not been collected",
     ),
-    "wrong_lab": Case(
+    "wrong_lab": MatchCase(
         ("order",), "", "provenance_order", "medium",
         ("possible_wrong_lab", "lab_account_mismatch", "demographic_match"),
         "The order of this patient went to another lab",
     ),
-    "multiple_demo_match": Case(
+    "multiple_demo_match": MatchCase(
         ("first_order", "second_order"), "", "order_option", "medium",
         ("demographic_match", "same_user", "same_lab", "marker_overlap_exact"),
         "Several orders of this patient could be meant",
     ),
-    "match_sample_id_mismatch_demo": Case(
+    "match_sample_id_mismatch_demo": MatchCase(
         ("order",), "", "provenance_order", "medium",
         ("sample_id_match", "demographic_mismatch", "same_lab"),
         "The sample belongs to an order of somebody with other demographics",
     ),
-    "match_demo": Case(
+    "match_demo": MatchCase(
         ("order",), "", "order_option", "low",
         ("demographic_match", "same_lab", "marker_overlap_exact"),
         "The demographics fit an order, the sample id is unknown",
     ),
-    "no_match": Case((), "", "", "", (), "Neither the sample nor the patient is known"),
+    "no_match": MatchCase((), "", "", "", (), "Neither the sample nor the patient is known"),
 }  # fmt: skip
 SCORES = {"high": 0.97, "medium": 0.74, "low": 0.42}
 
@@ -127,7 +127,7 @@ def record(result: UnmatchedResult) -> Record:
     }
 
 
-def make(
+def make_result(
     team: uuid.UUID,
     name: str,
     orders: Sequence[Order],
@@ -174,7 +174,7 @@ def _patient(orders: Sequence[Order], name: str) -> Record:
     return shown
 
 
-def _groups(case: Case, orders: Sequence[Order]) -> list[Record]:
+def _groups(case: MatchCase, orders: Sequence[Order]) -> list[Record]:
     users = dict.fromkeys(str(order.user_id) for order in orders)
     return [
         {
@@ -211,33 +211,33 @@ def candidates(result: UnmatchedResult) -> dict[str, str | None]:
 
 def attach(result: UnmatchedResult, order: Order | None, user: User) -> str:
     """Gives the result to the order, or to a new one where that cannot take it; answers the id."""
-    flags = Flags(result.interpretation, result.result_status == "partial")
+    flags = ResultFlags(result.interpretation, result.result_status == "partial")
     wanted = "partial_results" if result.result_status == "partial" else "completed"
     context = load_context()
-    world_loop.hold_moves("pg_advisory_xact_lock_shared")
+    world_loop.lock_moves("pg_advisory_xact_lock_shared")
     if order is None:
         state = _new_order(result, user, None)
     else:
-        [group] = order_store.claim("id = %s", [str(order.id)], 1, wait=True)
+        [group] = order_store.lock_groups("id = %s", [str(order.id)], 1, wait=True)
         [state] = [each for each in group if each.id == str(order.id)]
         if state.low_level_status in TERMINAL or order.lab_test.lab_id != result.lab_id:
             state = _new_order(result, user, state)
-    [group] = order_store.claim("id = %s", [state.id], 1, wait=True)
+    [group] = order_store.lock_groups("id = %s", [state.id], 1, wait=True)
     [state] = [each for each in group if each.id == state.id]
     if state.method == "testkit":
         wanted = "completed"  # kits know no partial results
     if result.sample_id and state.sample_id is None:
         state.sample_id = result.sample_id
-    path = _shortest(state, wanted)
+    path = _route_or_completed(state, wanted)
     new = simulation.run(context, group, state, path, flags)
-    world_loop.settle(group)
-    told = order_events.gather([group])
-    order_store.save([group], new)
-    order_events.tell(told)
+    world_loop.update_transaction(group)
+    told = order_events.collect_entries([group])
+    order_store.save_groups([group], new)
+    order_events.announce_entries(told)
     return state.id
 
 
-def _shortest(state: OrderState, wanted: str) -> list[str]:
+def _route_or_completed(state: OrderState, wanted: str) -> list[str]:
     try:
         return simulation.route(state, wanted)
     except simulation.Unreachable:
@@ -246,14 +246,14 @@ def _shortest(state: OrderState, wanted: str) -> list[str]:
 
 def _new_order(result: UnmatchedResult, user: User, parent: OrderState | None) -> OrderState:
     """A recreation: of the former order's patient, at the lab that sent the result."""
-    fixed = orjson.loads("{" + parent.fixed_part + "}") if parent else _of_user(user)
+    fixed = orjson.loads("{" + parent.fixed_part + "}") if parent else _user_parts(user)
     details = dict(fixed["patient_details"])
     details["dob"] = datetime.fromisoformat(details["dob"]).date()
     account = LabAccount.objects.filter(
         lab=result.lab, status="active", team_id_allowlist__contains=[result.team_id]
     ).first()
-    return team_orders.place(
-        Wanted(
+    return team_orders.place_order(
+        OrderSpec(
             result.team_id,
             user.pk,
             result.lab_test,
@@ -271,7 +271,7 @@ def _new_order(result: UnmatchedResult, user: User, parent: OrderState | None) -
     )
 
 
-def _of_user(user: User) -> Record:
+def _user_parts(user: User) -> Record:
     info = UserInfo.objects.get(user=user)
     name = f"{info.first_name} {info.last_name}"
     address = ("first_line", "second_line", "city", "state", "zip", "country", "access_notes")
@@ -296,7 +296,7 @@ def _of_user(user: User) -> Record:
     }
 
 
-def place_for_test(team: uuid.UUID, lab_test: LabTest, case: Case) -> list[Order]:
+def place_for_test(team: uuid.UUID, lab_test: LabTest, case: MatchCase) -> list[Order]:
     """The orders a case needs, made and brought to where it needs them."""
     user = (
         User.objects.filter(team_id=team, deleted_at__isnull=True, info__isnull=False)
@@ -304,32 +304,34 @@ def place_for_test(team: uuid.UUID, lab_test: LabTest, case: Case) -> list[Order
         .first()
     )
     assert user is not None
-    fixed = _of_user(user)
+    fixed = _user_parts(user)
     details = dict(fixed["patient_details"])
     details["dob"] = datetime.fromisoformat(details["dob"]).date()
     made = []
     for _ in case.roles:
-        state = team_orders.place(
-            Wanted(
+        state = team_orders.place_order(
+            OrderSpec(
                 team, user.pk, lab_test, lab_test.method, None, details, fixed["patient_address"]
             )
         )
-        [group] = order_store.claim("id = %s", [state.id], 1, wait=True)
+        [group] = order_store.lock_groups("id = %s", [state.id], 1, wait=True)
         [state] = group
         context = load_context()
         order_lifecycle.step(
             context,
             state,
             clock.now(),
-            world_loop.registrar_of(context),
+            world_loop.registrant_chooser(context),
             1,
             "requisition_created",
         )
         if case.final:
-            simulation.run(context, group, state, simulation.route(state, case.final), Flags())
-        world_loop.settle(group)
-        told = order_events.gather([group])
-        order_store.save([group])
-        order_events.tell(told)
+            simulation.run(
+                context, group, state, simulation.route(state, case.final), ResultFlags()
+            )
+        world_loop.update_transaction(group)
+        told = order_events.collect_entries([group])
+        order_store.save_groups([group])
+        order_events.announce_entries(told)
         made.append(Order.objects.select_related("lab_test").get(id=state.id))
     return made

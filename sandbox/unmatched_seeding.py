@@ -12,7 +12,7 @@ from sandbox.models import LabTest, Order
 
 TEAM = uuid.UUID(TEAM_IDS[0])
 AT_THE_LAB = ("draw_completed", "transit_lab", "delivered_to_lab")
-STANDING = {
+STATUSES_BY_CASE = {
     "match_completed": ("completed",),
     "wrong_collection": ("requisition_created",),
     "wrong_lab": AT_THE_LAB,
@@ -25,11 +25,11 @@ STANDING = {
 
 
 @transaction.atomic
-def make_strays(most: int) -> int:
+def seed_unmatched_results(most: int) -> int:
     """Makes up to `most`, fewer where the world has no orders that fit; answers how many."""
     made = 0
     taken: list[uuid.UUID] = []
-    for name, statuses in STANDING.items():
+    for name, statuses in STATUSES_BY_CASE.items():
         if made == most:
             break
         orders = _orders(len(unmatched.CASES[name].roles), statuses, taken)
@@ -37,7 +37,7 @@ def make_strays(most: int) -> int:
             continue
         taken += [order.id for order in orders]
         interpretation = "abnormal" if made % 3 == 0 else "normal"
-        unmatched.make(TEAM, name, orders, _lab_test(name, orders), "final", interpretation)
+        unmatched.make_result(TEAM, name, orders, _lab_test(name, orders), "final", interpretation)
         made += 1
     return made
 

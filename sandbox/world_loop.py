@@ -14,11 +14,11 @@ from sandbox import clock, order_lifecycle, order_store, people
 from sandbox.catalogue import TEAM_IDS
 from sandbox.context import Context, load_context
 from sandbox.deliveries import order_events
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.models import Order, Team, User, UserInfo, World
 from sandbox.people import person
 from sandbox.reports import jobs
-from sandbox.simulated_orders import place, place_redraw
+from sandbox.simulated_orders import new_order, new_redraw_order
 from sandbox.states import OrderState
 from sandbox.wearables import feeds
 
@@ -31,7 +31,7 @@ NEW_USER = 0.25  # of newly placed orders come with a new user
 log = logging.getLogger(__name__)
 
 
-def pace_of(speed: float) -> float:
+def pace_for_speed(speed: float) -> float:
     """What dwell times are divided by; a world that stands still keeps real ones."""
     return speed or 1.0
 
@@ -39,9 +39,9 @@ def pace_of(speed: float) -> float:
 def set_speed(speed: float) -> None:
     """Changes the speed; what is already waiting waits in proportion."""
     with transaction.atomic():
-        hold_moves("pg_advisory_xact_lock")
+        lock_moves("pg_advisory_xact_lock")
         world = World.objects.select_for_update().get(id=1)
-        factor = pace_of(world.speed) / pace_of(speed)
+        factor = pace_for_speed(world.speed) / pace_for_speed(speed)
         at = clock.real_now() + world.clock_offset
         world.speed = speed
         if world.next_place_at is not None:
@@ -55,17 +55,17 @@ def set_speed(speed: float) -> None:
             Order.objects.filter(next_at__isnull=False).update(next_at=now + wait)
 
 
-def hold_moves(function: str) -> None:
+def lock_moves(function: str) -> None:
     """Movers share this lock; whoever rewrites the due times of all orders takes it alone."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {function}(%s)", [MOVES_LOCK])
 
 
-def advance_due(context: Context, at: datetime, speed: float, limit: int = BATCH) -> list[str]:
+def move_due(context: Context, at: datetime, speed: float, limit: int = BATCH) -> list[str]:
     """Moves up to `limit` due orders once; answers the ids of the orders that changed."""
     with transaction.atomic():
-        hold_moves("pg_advisory_xact_lock_shared")
-        groups = order_store.claim("next_at <= %s ORDER BY next_at", [at], limit)
+        lock_moves("pg_advisory_xact_lock_shared")
+        groups = order_store.lock_groups("next_at <= %s ORDER BY next_at", [at], limit)
         return move_groups(context, groups, at, speed, lambda order: _is_due(order, at))
 
 
@@ -79,8 +79,8 @@ def move_chosen(
     """Moves these orders once, whether due or not; answers the ids of those that changed."""
     part = set(numbers)
     with transaction.atomic():
-        hold_moves("pg_advisory_xact_lock_shared")
-        groups = order_store.claim("number = ANY(%s)", [numbers], len(numbers), wait=True)
+        lock_moves("pg_advisory_xact_lock_shared")
+        groups = order_store.lock_groups("number = ANY(%s)", [numbers], len(numbers), wait=True)
         return move_groups(
             context, groups, clock.now(), speed, lambda order: order.number in part, target
         )
@@ -98,12 +98,12 @@ def move_groups(
 
     `target` forces the move (one the order's state must allow). Needs an open transaction.
     """
-    pace = pace_of(speed)
+    pace = pace_for_speed(speed)
     changed: list[list[OrderState]] = []
     waiting: list[OrderState] = []
     new: list[OrderState] = []
     ids: list[str] = []
-    register = registrar_of(context)
+    register = registrant_chooser(context)
     for group in groups:
         before = len(ids)
         for order in [each for each in group if chosen(each)]:
@@ -117,17 +117,17 @@ def move_groups(
                 group.append(made)
                 new.append(made)
         if len(ids) > before:
-            settle(group)
+            update_transaction(group)
             changed.append(group)
     if changed:
-        told = order_events.gather(changed)
-        order_store.save(changed, new)
-        order_events.tell(told)
+        told = order_events.collect_entries(changed)
+        order_store.save_groups(changed, new)
+        order_events.announce_entries(told)
     Order.objects.filter(number__in=[order.number for order in waiting]).update(next_at=None)
     return ids
 
 
-def settle(group: list[OrderState]) -> None:
+def update_transaction(group: list[OrderState]) -> None:
     """Brings the group's transaction in line; every order of it shows the change, so all are
     updated at the newest moment among them."""
     status = order_lifecycle.transaction_status(group)
@@ -138,13 +138,13 @@ def settle(group: list[OrderState]) -> None:
 
 
 def new_redraw(context: Context, parent: OrderState, pace: float) -> OrderState:
-    number, seq, at = allocate(parent.team_id)
-    made = place_redraw(context, parent, number, seq, max(at, parent.updated_at))
+    number, seq, at = allocate_order_number(parent.team_id)
+    made = new_redraw_order(context, parent, number, seq, max(at, parent.updated_at))
     order_lifecycle.schedule(context, made, made.created_at, pace)
     return made
 
 
-def allocate(team_id: str) -> tuple[int, int, datetime]:
+def allocate_order_number(team_id: str) -> tuple[int, int, datetime]:
     """The next order number, the team's next seq, and a moment not before its last order.
 
     Locks the world's and the team's row until the transaction ends: seq and created_at stay
@@ -163,14 +163,14 @@ def allocate(team_id: str) -> tuple[int, int, datetime]:
     return world.order_count, team.order_count, max([at, *(moment for moment in last)])
 
 
-def registrar_of(context: Context) -> order_lifecycle.Register:
+def registrant_chooser(context: Context) -> order_lifecycle.ChooseRegistrant:
     """Chooses who registers a kit: a person of the seed, never a user the team itself has made."""
 
     def choose(order: OrderState) -> people.Person:
-        draw = Draw(context.seed, "register", order.number)
+        rng = KeyedRandom(context.seed, "register", order.number)
         highest = _seeded_users()
         while True:
-            who = person(context.seed, draw.number(people.STOCK_USERS + 1, highest))
+            who = person(context.seed, rng.integer(people.STOCK_USERS + 1, highest))
             if User.objects.filter(id=who.user_id).exists():
                 return who
 
@@ -188,29 +188,29 @@ def place_orders(context: Context, count: int, speed: float) -> list[str]:
     ids = []
     with transaction.atomic():
         for _ in range(count):
-            number, seq, at = allocate(TEAM_IDS[0])
-            draw = Draw(context.seed, "who", number)
-            user = _choose_user(context, draw, at)
+            number, seq, at = allocate_order_number(TEAM_IDS[0])
+            rng = KeyedRandom(context.seed, "who", number)
+            user = _choose_user(context, rng, at)
             stock = person(context.seed, 1).user_id
-            order = place(context, number, seq, TEAM_IDS[0], at, user, stock)
-            order_lifecycle.schedule(context, order, at, pace_of(speed))
+            order = new_order(context, number, seq, TEAM_IDS[0], at, user, stock)
+            order_lifecycle.schedule(context, order, at, pace_for_speed(speed))
             order.transaction_status = "active"
-            told = order_events.gather([[order]])
-            order_store.save([[order]], [order])
-            order_events.tell(told)
+            told = order_events.collect_entries([[order]])
+            order_store.save_groups([[order]], [order])
+            order_events.announce_entries(told)
             ids.append(order.id)
     return ids
 
 
-def _choose_user(context: Context, draw: Draw, at: datetime) -> int:
-    if draw.chance(NEW_USER):
+def _choose_user(context: Context, rng: KeyedRandom, at: datetime) -> int:
+    if rng.chance(NEW_USER):
         return make_user(context, at)
     taken = User.objects.filter(
         team_id=TEAM_IDS[0], deleted_at__isnull=True, seq__gt=people.STOCK_USERS
     )
     highest = _seeded_users()
     for _ in range(20):
-        number = draw.number(people.STOCK_USERS + 1, highest)
+        number = rng.integer(people.STOCK_USERS + 1, highest)
         # Users created by the team itself have no made-up person behind them.
         if taken.filter(id=person(context.seed, number).user_id).exists():
             return number
@@ -247,7 +247,7 @@ def delete_users(user_ids: Iterable[uuid.UUID | str], at: datetime) -> int:
         return User.objects.filter(id__in=keys).update(deleted_at=at)
 
 
-class Life(threading.Thread):
+class WorldLoop(threading.Thread):
     """Ticks once a second until `stop` is set."""
 
     def __init__(self) -> None:
@@ -271,7 +271,7 @@ def tick() -> None:
         return
     context = load_context()
     for _ in range(BATCHES_PER_TICK):
-        if not advance_due(context, clock.real_now() + world.clock_offset, world.speed):
+        if not move_due(context, clock.real_now() + world.clock_offset, world.speed):
             break
     at = clock.real_now() + world.clock_offset
     if world.next_place_at is not None and world.next_place_at <= at:

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-MOST = 20_000
+MAX_WRITES = 20_000
 
 
 @dataclass(slots=True)
@@ -27,14 +27,14 @@ class Write:
 
 
 @dataclass(slots=True)
-class Log:
+class WriteLog:
     """The latest calls since the sandbox has started, oldest first."""
 
-    writes: deque[Write] = field(default_factory=lambda: deque(maxlen=MOST))
+    writes: deque[Write] = field(default_factory=lambda: deque(maxlen=MAX_WRITES))
     count: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def arrive(self, request: HttpRequest, fault: str) -> Write:
+    def add(self, request: HttpRequest, fault: str) -> Write:
         with self.lock:
             self.count += 1
             write = Write(
@@ -54,4 +54,4 @@ class Log:
             return [asdict(write) for write in self.writes if write.number > number]
 
 
-LOG = Log()
+WRITE_LOG = WriteLog()

@@ -13,17 +13,17 @@ from django.http import HttpResponse
 
 from sandbox import specification_forms
 from sandbox.api import vocabulary
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Invalid, Problems, Refusal, missing
 from sandbox.api.params import Param, Uuid
-from sandbox.api.request_bodies import Field, parsed, read_body, schema
-from sandbox.api.responses import json_answer
+from sandbox.api.request_bodies import Field, parsed_by, read_body, schema
+from sandbox.api.responses import json_response
 from sandbox.models import LabAccount, LabTest, Marker, Team
 
 _ALLOWLIST = (
     Field(
         "team_id_allowlist",
-        parsed(Uuid()),
+        parsed_by(Uuid()),
         required=True,
         many=True,
         shape={"type": "string", "format": "uuid"},
@@ -38,11 +38,13 @@ def team_accounts(team: uuid.UUID) -> QuerySet[LabAccount]:
     return LabAccount.objects.filter(team_id_allowlist__contains=[team]).select_related("lab")
 
 
-def find_account(asked: Asked) -> LabAccount | None:
+def find_account(api_request: ApiRequest) -> LabAccount | None:
     """The account named in the query, None without one; 404 when it is not the team's."""
-    if asked["lab_account_id"] is None:
+    if api_request["lab_account_id"] is None:
         return None
-    account = team_accounts(asked.caller.team).filter(pk=asked["lab_account_id"]).first()
+    account = (
+        team_accounts(api_request.caller.team).filter(pk=api_request["lab_account_id"]).first()
+    )
     if account is None:
         raise missing("Lab account")
     return account
@@ -88,32 +90,32 @@ def account_record(account: LabAccount) -> dict[str, Any]:
     )
 
 
-def _answer(accounts: QuerySet[LabAccount], asked: Asked) -> HttpResponse:
-    if asked["lab_account_id"] is not None:
-        accounts = accounts.filter(pk=asked["lab_account_id"])
-    if asked["status"] is not None:
-        accounts = accounts.filter(status=asked["status"])
+def _answer(accounts: QuerySet[LabAccount], api_request: ApiRequest) -> HttpResponse:
+    if api_request["lab_account_id"] is not None:
+        accounts = accounts.filter(pk=api_request["lab_account_id"])
+    if api_request["status"] is not None:
+        accounts = accounts.filter(status=api_request["status"])
     found = accounts.order_by("lab_id", "id")
-    return json_answer({"data": [account_record(account) for account in found]})
+    return json_response({"data": [account_record(account) for account in found]})
 
 
-def list_team_accounts(asked: Asked) -> HttpResponse:
-    return _answer(team_accounts(asked.caller.team), asked)
+def list_team_accounts(api_request: ApiRequest) -> HttpResponse:
+    return _answer(team_accounts(api_request.caller.team), api_request)
 
 
-def _org_accounts(asked: Asked) -> QuerySet[LabAccount]:
+def _org_accounts(api_request: ApiRequest) -> QuerySet[LabAccount]:
     """Accounts of the organisation behind the management key, in this environment."""
-    if asked["org_id"] != asked.caller.org_id:
+    if api_request["org_id"] != api_request.caller.org_id:
         raise Refusal(403, "The management key belongs to another organisation")
-    here = (asked["env"], asked["region"]) == (settings.ENVIRONMENT, settings.REGION)
-    accounts = LabAccount.objects.filter(org_id=asked["org_id"]).select_related("lab")
+    here = (api_request["env"], api_request["region"]) == (settings.ENVIRONMENT, settings.REGION)
+    accounts = LabAccount.objects.filter(org_id=api_request["org_id"]).select_related("lab")
     return accounts if here else accounts.none()
 
 
-def put_allowlist(asked: Asked) -> HttpResponse:
+def put_allowlist(api_request: ApiRequest) -> HttpResponse:
     """The whole list anew; a team of another organisation cannot be let in."""
-    wanted: list[uuid.UUID] = read_body(asked.request, _ALLOWLIST)["team_id_allowlist"]
-    known = set(Team.objects.filter(org_id=asked["org_id"]).values_list("id", flat=True))
+    wanted: list[uuid.UUID] = read_body(api_request.request, _ALLOWLIST)["team_id_allowlist"]
+    known = set(Team.objects.filter(org_id=api_request["org_id"]).values_list("id", flat=True))
     problems = Problems()
     for place, team in enumerate(wanted):
         if team not in known:
@@ -121,7 +123,9 @@ def put_allowlist(asked: Asked) -> HttpResponse:
             problems.add(loc, Invalid("value_error", "Team not found"), str(team))
     with transaction.atomic():
         account = (
-            _org_accounts(asked).select_for_update(of=("self",)).filter(pk=asked["account_id"])
+            _org_accounts(api_request)
+            .select_for_update(of=("self",))
+            .filter(pk=api_request["account_id"])
         ).first()
         if account is None:
             raise missing("Lab account")
@@ -129,14 +133,14 @@ def put_allowlist(asked: Asked) -> HttpResponse:
         account.team_id_allowlist = list(dict.fromkeys(wanted))
         account.save(update_fields=["team_id_allowlist"])
     shown = None if account.status == _SILENT else account_record(account)
-    return json_answer({"lab_account": shown})
+    return json_response({"lab_account": shown})
 
 
-def list_org_accounts(asked: Asked) -> HttpResponse:
-    accounts = _org_accounts(asked)
-    if asked["team_id"] is not None:
-        accounts = accounts.filter(team_id_allowlist__contains=[asked["team_id"]])
-    return _answer(accounts, asked)
+def list_org_accounts(api_request: ApiRequest) -> HttpResponse:
+    accounts = _org_accounts(api_request)
+    if api_request["team_id"] is not None:
+        accounts = accounts.filter(team_id_allowlist__contains=[api_request["team_id"]])
+    return _answer(accounts, api_request)
 
 
 CALLS = (

@@ -8,10 +8,10 @@ from typing import Any
 from django.http import HttpResponse
 
 from sandbox import specification_forms
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Refusal
 from sandbox.api.orders import find_order
-from sandbox.api.responses import json_answer
+from sandbox.api.responses import json_response
 from sandbox.models import Appointment
 
 _REASONS = uuid.UUID("c0a0ce11-0000-4000-8000-000000000000")
@@ -90,8 +90,8 @@ def appointment_record(appointment: Appointment) -> dict[str, Any]:
     )
 
 
-def _current(asked: Asked, kind: str) -> HttpResponse:
-    order = find_order(asked)
+def _current(api_request: ApiRequest, kind: str) -> HttpResponse:
+    order = find_order(api_request)
     found = (
         Appointment.objects.filter(order=order, is_current=True, type=kind)
         .select_related("order")
@@ -99,23 +99,23 @@ def _current(asked: Asked, kind: str) -> HttpResponse:
     )
     if found is None:
         raise Refusal(404, "This order has no such appointment")
-    return json_answer(appointment_record(found))
+    return json_response(appointment_record(found))
 
 
-def phlebotomy_appointment(asked: Asked) -> HttpResponse:
-    return _current(asked, "phlebotomy")
+def phlebotomy_appointment(api_request: ApiRequest) -> HttpResponse:
+    return _current(api_request, "phlebotomy")
 
 
-def psc_appointment(asked: Asked) -> HttpResponse:
-    return _current(asked, "patient_service_center")
+def psc_appointment(api_request: ApiRequest) -> HttpResponse:
+    return _current(api_request, "patient_service_center")
 
 
-def phlebotomy_reasons(asked: Asked) -> HttpResponse:
-    return json_answer(PHLEBOTOMY_REASONS)
+def phlebotomy_reasons(api_request: ApiRequest) -> HttpResponse:
+    return json_response(PHLEBOTOMY_REASONS)
 
 
-def psc_reasons(asked: Asked) -> HttpResponse:
-    return json_answer(PSC_REASONS)
+def psc_reasons(api_request: ApiRequest) -> HttpResponse:
+    return json_response(PSC_REASONS)
 
 
 CALLS = (

@@ -11,23 +11,23 @@ from django.http import HttpResponse
 
 from sandbox import booking_keys, clock, slots
 from sandbox.api import person_fields, vocabulary
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Invalid, Refusal, malformed
 from sandbox.api.params import Day, Flag, Param, Text
-from sandbox.api.request_bodies import Field, limited, of_kind, read_body, schema
-from sandbox.api.responses import json_answer
+from sandbox.api.request_bodies import Field, limited_text, read_body, schema, typed_field
+from sandbox.api.responses import json_response
 from sandbox.api.service_areas import BOOKABLE_HERE, near_sites
 from sandbox.models import Lab, PscSite, ServiceArea, World
 from sandbox.slots import Venue
 
 US_ADDRESS: tuple[Field, ...] = (
     Field("first_line", person_fields.filled, required=True),
-    Field("second_line", limited(200), nullable=True),
-    of_kind("city", Text(min_length=1, max_length=100), required=True),
+    Field("second_line", limited_text(200), nullable=True),
+    typed_field("city", Text(min_length=1, max_length=100), required=True),
     Field("state", person_fields.us_state, required=True),
-    of_kind("zip_code", person_fields.ZIP, required=True),
-    Field("unit", limited(200), nullable=True),
-    Field("access_notes", limited(1000), nullable=True),
+    typed_field("zip_code", person_fields.ZIP, required=True),
+    Field("unit", limited_text(200), nullable=True),
+    Field("access_notes", limited_text(1000), nullable=True),
 )
 _MOST_SITE_CODES = 3
 _WEST_OF_ALL = timedelta(hours=-10)  # where the day begins last
@@ -40,8 +40,8 @@ def check_address(address: dict[str, Any]) -> None:
         raise Refusal(400, "The address cannot be reached: a street with number is needed")
 
 
-def _first_day(asked: Asked, now: datetime) -> date | None:
-    day: date | None = asked["start_date"]
+def _first_day(api_request: ApiRequest, now: datetime) -> date | None:
+    day: date | None = api_request["start_date"]
     if day is not None and day < (now + _WEST_OF_ALL).date():
         raise Refusal(400, "start_date is in the past")
     return day
@@ -54,10 +54,10 @@ def _days(
     first = first or venue.today(now)
     expires_at = now.replace(microsecond=0) + booking_keys.LIFETIME
     days = [first + timedelta(days=number) for number in range(slots.DAYS)]
-    offered = [slot for day in days for slot in slots.offered(seed, venue, day, now)]
+    offered = [slot for day in days for slot in slots.offered_slots(seed, venue, day, now)]
     by_day: dict[date, list[dict[str, Any]]] = {day: [] for day in days}
     zone = ZoneInfo(venue.zone)
-    for slot, count in slots.left(offered):
+    for slot, count in slots.remaining_slots(offered):
         by_day[slot.start.astimezone(zone).date()].append(
             {
                 "booking_key": booking_keys.make(seed, venue, slot.start, expires_at, address),
@@ -76,21 +76,21 @@ def _seed() -> int:
     return World.objects.get(id=1).seed
 
 
-def phlebotomy_availability(asked: Asked) -> HttpResponse:
+def phlebotomy_availability(api_request: ApiRequest) -> HttpResponse:
     """Fourteen days, without slots where nobody comes by appointment."""
-    address = read_body(asked.request, US_ADDRESS)
+    address = read_body(api_request.request, US_ADDRESS)
     now = clock.now()
-    first = _first_day(asked, now)
+    first = _first_day(api_request, now)
     check_address(address)
     area = ServiceArea.objects.filter(pk=address["zip_code"][:5]).first()
-    venue = slots.round_of(area) if area else None
+    venue = slots.phlebotomy_venue(area) if area else None
     if venue is None:
         first = first or now.date()
         empty = [first + timedelta(days=number) for number in range(slots.DAYS)]
         days: Iterable[tuple[date, list[dict[str, Any]]]] = [(day, []) for day in empty]
     else:
         days = _days(_seed(), venue, first, now, address)
-    return json_answer(
+    return json_response(
         {
             "slots": [{"date": day, "slots": found, "location": None} for day, found in days],
             "timezone": area.iana_timezone if area else None,
@@ -113,10 +113,14 @@ def check_enabled(lab: Lab) -> None:
         raise Refusal(503, f"Scheduling at service centres of {lab.slug} is not enabled")
 
 
-def _sites(asked: Asked, lab: Lab) -> list[tuple[PscSite, float | None]]:
+def _sites(api_request: ApiRequest, lab: Lab) -> list[tuple[PscSite, float | None]]:
     """The centres asked for that can be booked here, nearest first, with their distance in miles
     from the zip code."""
-    codes, zip_code, radius = asked["site_codes"], asked["zip_code"], asked["radius"]
+    codes, zip_code, radius = (
+        api_request["site_codes"],
+        api_request["zip_code"],
+        api_request["radius"],
+    )
     if not codes and zip_code is None:
         raise Refusal(400, "Either site_codes or zip_code is required")
     if codes and len(codes) > _MOST_SITE_CODES:
@@ -137,20 +141,20 @@ def _sites(asked: Asked, lab: Lab) -> list[tuple[PscSite, float | None]]:
     return [(site, miles) for site, miles in found if BOOKABLE_HERE in site.capabilities]
 
 
-def psc_availability(asked: Asked) -> HttpResponse:
+def psc_availability(api_request: ApiRequest) -> HttpResponse:
     """Fourteen days at each centre, with or without slots; 404 when there is no slot at all."""
-    lab = find_bookable_lab(asked["lab"])
+    lab = find_bookable_lab(api_request["lab"])
     now, seed = clock.now(), _seed()
-    first = _first_day(asked, now)
+    first = _first_day(api_request, now)
     found = [
         {"date": day, "slots": free, "location": _location(site, miles)}
-        for site, miles in _sites(asked, lab)
-        for day, free in _days(seed, slots.centre(site), first, now, None)
+        for site, miles in _sites(api_request, lab)
+        for day, free in _days(seed, slots.site_venue(site), first, now, None)
     ]
     if not any(day["slots"] for day in found):
         raise Refusal(404, "No appointment slots were found")
     found.sort(key=lambda day: str(day["date"]))
-    return json_answer({"slots": found, "timezone": None})
+    return json_response({"slots": found, "timezone": None})
 
 
 def _location(site: PscSite, miles: float | None) -> dict[str, Any]:

@@ -11,32 +11,32 @@ from django.http import HttpResponse
 from sandbox import booking_keys, bookings, clock, order_editing, slots
 from sandbox.api import appointments, person_fields
 from sandbox.api.availability import US_ADDRESS, check_address, check_enabled
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Invalid, Refusal, malformed
-from sandbox.api.idempotency import once
+from sandbox.api.idempotency import run_once
 from sandbox.api.orders import find_order
 from sandbox.api.params import Text, Uuid
 from sandbox.api.request_bodies import (
     Field,
     flag,
-    limited,
-    of_kind,
-    parsed,
+    limited_text,
+    parsed_by,
     read_body,
     schema,
+    typed_field,
     whole,
 )
-from sandbox.api.responses import json_answer, refusal_answer
+from sandbox.api.responses import error_response, json_response
 from sandbox.booking_keys import BookingKey
 from sandbox.models import Appointment, Order, PscSite, ServiceArea, World
 from sandbox.places import ONE_STATE_LAB
-from sandbox.slots import ENDED, PHLEBOTOMY, PSC, Slot
+from sandbox.slots import ENDED_STATUSES, PHLEBOTOMY, PSC, Slot
 from sandbox.states import AppointmentState, OrderState
 
 ADULT = 18
 METHODS = {PHLEBOTOMY: "at_home_phlebotomy", PSC: "walk_in_test"}
-NOTES = Field("appointment_notes", limited(1000), nullable=True)
-KEY = Field("booking_key", parsed(Text(min_length=1)), required=True)
+NOTES = Field("appointment_notes", limited_text(1000), nullable=True)
+KEY = Field("booking_key", parsed_by(Text(min_length=1)), required=True)
 INTEGER = {"type": "integer"}
 BOOKING = (
     KEY,
@@ -67,12 +67,12 @@ REQUEST = (
 # The kinds spell their cancel bodies differently: the keys of the reason and of the note.
 CANCEL = {
     PHLEBOTOMY: (
-        of_kind("cancellation_reason_id", Uuid(), required=True),
-        Field("notes", limited(1000), nullable=True),
+        typed_field("cancellation_reason_id", Uuid(), required=True),
+        Field("notes", limited_text(1000), nullable=True),
     ),
     PSC: (
-        of_kind("cancellationReasonId", Uuid(), required=True),
-        Field("note", limited(1000), nullable=True),
+        typed_field("cancellationReasonId", Uuid(), required=True),
+        Field("note", limited_text(1000), nullable=True),
     ),
 }
 REASONS = {PHLEBOTOMY: appointments.PHLEBOTOMY_REASONS, PSC: appointments.PSC_REASONS}
@@ -80,12 +80,12 @@ REASONS = {PHLEBOTOMY: appointments.PHLEBOTOMY_REASONS, PSC: appointments.PSC_RE
 
 def _answer(visit_id: str) -> HttpResponse:
     found = Appointment.objects.select_related("order").get(pk=visit_id)
-    return json_answer(appointments.appointment_record(found))
+    return json_response(appointments.appointment_record(found))
 
 
-def _find_order(asked: Asked, kind: str) -> Order:
+def _find_order(api_request: ApiRequest, kind: str) -> Order:
     """The order of the path, if it is collected in this way."""
-    order = find_order(asked, "lab_test__lab")
+    order = find_order(api_request, "lab_test__lab")
     if order.method != METHODS[kind]:
         raise Refusal(400, f"The order is not of collection method {METHODS[kind]}")
     if kind == PSC:
@@ -127,31 +127,31 @@ def _area(zip_code: str) -> ServiceArea:
 def _claim(key: BookingKey, now: datetime, visit_id: str | None = None) -> Slot:
     """The slot of the key, ours from now on."""
     if key.kind == PSC:
-        venue = slots.centre(_site(key))
+        venue = slots.site_venue(_site(key))
     else:
-        found = slots.round_of(_area(key.code))
+        found = slots.phlebotomy_venue(_area(key.code))
         if found is None or found.provider != key.provider:
             raise Refusal(400, "The booking key is not valid")
         venue = found
-    slot = slots.claim(World.objects.get(id=1).seed, venue, key.start, now, visit_id)
+    slot = slots.claim_slot(World.objects.get(id=1).seed, venue, key.start, now, visit_id)
     if slot is None:
-        status = slots.DESK.conflict_status if key.kind == PSC else 400
+        status = slots.OVERRIDES.conflict_status if key.kind == PSC else 400
         raise Refusal(status, "The appointment slot is no longer available")
     return slot
 
 
 def _visit(order: OrderState, key: BookingKey) -> AppointmentState:
     """A visit where the key says, without a time."""
-    draw = order_editing.draw_for(order)
+    rng = order_editing.rng_for(order)
     if key.address is None:
-        return bookings.at_centre(order, draw, _site(key))
-    return bookings.at_home(order, draw, _area(key.code), key.provider, key.address)
+        return bookings.site_appointment(order, rng, _site(key))
+    return bookings.home_appointment(order, rng, _area(key.code), key.provider, key.address)
 
 
 def _check_can_book(order: OrderState) -> None:
     low = order.low_level_status
     if low in bookings.WITH_APPOINTMENT or (
-        order.appointment is not None and order.appointment.event_status not in ENDED
+        order.appointment is not None and order.appointment.event_status not in ENDED_STATUSES
     ):
         raise Refusal(400, "The order already has an active appointment")
     if low in ("ordered", "awaiting_registration", "registered"):
@@ -171,19 +171,19 @@ def _check_adult(order: OrderState, today: date) -> None:
 
 def _check_only(order: OrderState, provider: str) -> None:
     """One active appointment per patient and phlebotomy provider."""
-    slots.lock("patient", order.user_id, provider)
+    slots.lock_name("patient", order.user_id, provider)
     others = Appointment.objects.filter(
         user_id=order.user_id, type=PHLEBOTOMY, provider=provider, is_current=True
-    ).exclude(event_status__in=ENDED)
+    ).exclude(event_status__in=ENDED_STATUSES)
     if others.exists():
         raise Refusal(400, "The patient already has an active appointment with this provider")
 
 
-def book_visit(asked: Asked) -> HttpResponse:
-    body = read_body(asked.request, BOOKING)
-    order = _find_order(asked, PHLEBOTOMY)
+def book_visit(api_request: ApiRequest) -> HttpResponse:
+    body = read_body(api_request.request, BOOKING)
+    order = _find_order(api_request, PHLEBOTOMY)
     now = clock.now()
-    with order_editing.held(order.id) as state:
+    with order_editing.edit_order(order.id) as state:
         _check_adult(state, now.date())
         _check_can_book(state)
         key = _read_key(body["booking_key"], order, PHLEBOTOMY, now)
@@ -191,32 +191,32 @@ def book_visit(asked: Asked) -> HttpResponse:
         slot = _claim(key, now)
         visit = _visit(state, key)
         visit.appointment_notes = body["appointment_notes"]
-        bookings.put(visit, slot)
+        bookings.assign_slot(visit, slot)
         bookings.book(state, visit)
     return _answer(visit.id)
 
 
-def book_centre(asked: Asked) -> HttpResponse:
-    body = read_body(asked.request, BOOKING)
-    order = _find_order(asked, PSC)
-    return once(asked, "psc book", lambda: _book_centre(order, body), BOOKINGS_KEPT)
+def book_centre(api_request: ApiRequest) -> HttpResponse:
+    body = read_body(api_request.request, BOOKING)
+    order = _find_order(api_request, PSC)
+    return run_once(api_request, "psc book", lambda: _book_centre(order, body), BOOKINGS_KEPT)
 
 
 def _book_centre(order: Order, body: dict[str, Any]) -> HttpResponse:
     now = clock.now()
     waits = not body["async_confirmation"]
-    silent = waits and slots.DESK.unanswered > 0
-    with order_editing.held(order.id) as state:
+    silent = waits and slots.OVERRIDES.unanswered > 0
+    with order_editing.edit_order(order.id) as state:
         _check_can_book(state)
         key = _read_key(body["booking_key"], order, PSC, now)
         slot = _claim(key, now)
         if silent:
-            slots.DESK.unanswered -= 1
-            if not slots.DESK.made:
+            slots.OVERRIDES.unanswered -= 1
+            if not slots.OVERRIDES.made:
                 return _no_word()
         visit = _visit(state, key)
         visit.appointment_notes = body["appointment_notes"]
-        bookings.put(visit, slot)
+        bookings.assign_slot(visit, slot)
         if visit.provider == ONE_STATE_LAB:
             bookings.reserve(state, visit)
         elif waits:
@@ -224,32 +224,32 @@ def _book_centre(order: Order, body: dict[str, Any]) -> HttpResponse:
         else:
             wait = body["async_confirmation_timeout_millisecond"]
             patience = timedelta(milliseconds=wait) if wait else PATIENCE
-            bookings.await_word(state, visit, patience)
+            bookings.request_with_timeout(state, visit, patience)
     return _no_word() if silent else _answer(visit.id)
 
 
 def _no_word() -> HttpResponse:
-    return refusal_answer(500, "The lab did not confirm the appointment in time")
+    return error_response(500, "The lab did not confirm the appointment in time")
 
 
-def request_visit(asked: Asked) -> HttpResponse:
+def request_visit(api_request: ApiRequest) -> HttpResponse:
     """The phlebotomist agrees a time with the patient later."""
-    body = read_body(asked.request, REQUEST)
-    order = _find_order(asked, PHLEBOTOMY)
+    body = read_body(api_request.request, REQUEST)
+    order = _find_order(api_request, PHLEBOTOMY)
     address, provider = body["address"], body["provider"]
     check_address(address)
     tiers: dict[str, list[str]] = _area(address["zip_code"]).phlebotomy
     if "appointment-request" not in tiers.get(provider, ()):
         raise Refusal(400, f"{provider} takes no appointment requests at this address")
     today = clock.now().date()
-    with order_editing.held(order.id) as state:
+    with order_editing.edit_order(order.id) as state:
         _check_adult(state, today)
         _check_can_book(state)
         _check_only(state, provider)
-        draw = order_editing.draw_for(state)
-        visit = bookings.at_home(state, draw, _area(address["zip_code"]), provider, address)
+        rng = order_editing.rng_for(state)
+        visit = bookings.home_appointment(state, rng, _area(address["zip_code"]), provider, address)
         visit.appointment_notes = body["appointment_notes"]
-        bookings.ask(state, visit)
+        bookings.request_confirmation(state, visit)
     return _answer(visit.id)
 
 
@@ -265,12 +265,12 @@ def _standing(order: OrderState, kind: str) -> AppointmentState:
     return visit
 
 
-def _rescheduling(kind: str) -> Callable[[Asked], HttpResponse]:
-    def reschedule(asked: Asked) -> HttpResponse:
-        body = read_body(asked.request, RESCHEDULE)
-        order = _find_order(asked, kind)
+def _rescheduling(kind: str) -> Callable[[ApiRequest], HttpResponse]:
+    def reschedule(api_request: ApiRequest) -> HttpResponse:
+        body = read_body(api_request.request, RESCHEDULE)
+        order = _find_order(api_request, kind)
         now = clock.now()
-        with order_editing.held(order.id) as state:
+        with order_editing.edit_order(order.id) as state:
             visit = _standing(state, kind)
             if not visit.can_reschedule:
                 raise Refusal(400, "The appointment cannot be rescheduled")
@@ -291,16 +291,16 @@ def _rescheduling(kind: str) -> Callable[[Asked], HttpResponse]:
     return reschedule
 
 
-def _cancelling(kind: str) -> Callable[[Asked], HttpResponse]:
-    def cancel(asked: Asked) -> HttpResponse:
-        body = read_body(asked.request, CANCEL[kind])
+def _cancelling(kind: str) -> Callable[[ApiRequest], HttpResponse]:
+    def cancel(api_request: ApiRequest) -> HttpResponse:
+        body = read_body(api_request.request, CANCEL[kind])
         id_key, note_key = (field.name for field in CANCEL[kind])
-        order = _find_order(asked, kind)
+        order = _find_order(api_request, kind)
         reason = next((each for each in REASONS[kind] if each["id"] == body[id_key]), None)
         if reason is None:
             given = Invalid("value_error", "Cancellation reason not found")
             raise malformed(["body", id_key], given, str(body[id_key]))
-        with order_editing.held(order.id) as state:
+        with order_editing.edit_order(order.id) as state:
             visit = _standing(state, kind)
             if visit.provider == ONE_STATE_LAB:
                 raise Refusal(400, "The appointment can be cancelled by the patient only")
@@ -312,7 +312,7 @@ def _cancelling(kind: str) -> Callable[[Asked], HttpResponse]:
     return cancel
 
 
-def _calls(kind: str, part: str, book: Callable[[Asked], HttpResponse]) -> tuple[Call, ...]:
+def _calls(kind: str, part: str, book: Callable[[ApiRequest], HttpResponse]) -> tuple[Call, ...]:
     base = f"/v3/order/{{order_id}}/{part}/appointment"
     what = "visit at home" if kind == PHLEBOTOMY else "visit at a service centre"
     return (

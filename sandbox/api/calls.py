@@ -24,7 +24,7 @@ from sandbox import clock
 from sandbox.api import auth
 from sandbox.api.errors import Problems, Refusal
 from sandbox.api.params import Param, Place, Text, Uuid
-from sandbox.api.responses import JSON, refusal_answer
+from sandbox.api.responses import JSON, error_response
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ _PART = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ApiRequest:
     """What a view gets: the caller, the checked values by parameter name, the request."""
 
     caller: auth.Caller
@@ -43,7 +43,7 @@ class Asked:
         return self.values[name]
 
 
-View = Callable[[Asked], HttpResponseBase]
+View = Callable[[ApiRequest], HttpResponseBase]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Call:
 
     def answer(self, request: HttpRequest, given: Mapping[str, str]) -> HttpResponseBase:
         caller = auth.check(request, self.key)
-        return self.view(Asked(caller, self.read(request, given), request))
+        return self.view(ApiRequest(caller, self.read(request, given), request))
 
 
 def endpoint(calls: Mapping[str, Call]) -> Callable[..., HttpResponseBase]:
@@ -100,13 +100,13 @@ def endpoint(calls: Mapping[str, Call]) -> Callable[..., HttpResponseBase]:
                 raise Refusal(405, "Method Not Allowed", {"Allow": allowed})
             answer = call.answer(request, given)
         except Refusal as refusal:
-            answer = refusal_answer(refusal.status, refusal.detail)
+            answer = error_response(refusal.status, refusal.detail)
             for name, value in refusal.headers.items():
                 answer[name] = value
         except Exception:
             # The path holds ids only and the query stays out: it may hold a patient's name.
             logger.exception("%s %s failed", request.method, call.path if call else "?")
-            answer = refusal_answer(500, "Internal Server Error")
+            answer = error_response(500, "Internal Server Error")
         return stamped(answer)
 
     return respond

@@ -11,14 +11,22 @@ from django.http import HttpResponse
 
 from sandbox import clock
 from sandbox.api import accounts, order_rules, vocabulary
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.catalogue import marker_page
 from sandbox.api.errors import Refusal, missing
 from sandbox.api.order_bodies import ORDER_SET
 from sandbox.api.paging import PAGE, SIZE
 from sandbox.api.params import Text, Uuid
-from sandbox.api.request_bodies import Field, flag, limited, of_kind, read_body, schema, whole
-from sandbox.api.responses import json_bytes
+from sandbox.api.request_bodies import (
+    Field,
+    flag,
+    limited_text,
+    read_body,
+    schema,
+    typed_field,
+    whole,
+)
+from sandbox.api.responses import json_bytes_response
 from sandbox.models import Lab, LabAccount, LabTest, LabTestMarker, Marker
 from sandbox.records import refresh_lab_test
 
@@ -27,23 +35,23 @@ _BOOLEAN = {"type": "boolean"}
 CREATION = (
     Field("marker_ids", whole(0, 2**31 - 1), many=True, nullable=True, shape={"type": "integer"}),
     Field("provider_ids", many=True, nullable=True),
-    of_kind("name", Text(min_length=1, max_length=200), required=True),
-    of_kind("method", vocabulary.METHODS, required=True),
-    Field("description", limited(500), required=True),
+    typed_field("name", Text(min_length=1, max_length=200), required=True),
+    typed_field("method", vocabulary.METHODS, required=True),
+    Field("description", limited_text(500), required=True),
     Field("fasting", flag, nullable=True, default=False, shape=_BOOLEAN),
-    of_kind("lab_account_id", Uuid(), nullable=True),
+    typed_field("lab_account_id", Uuid(), nullable=True),
     Field("lab_slug", nullable=True),
 )
 CHANGE = (
-    of_kind("name", Text(min_length=1, max_length=200), nullable=True),
+    typed_field("name", Text(min_length=1, max_length=200), nullable=True),
     Field("active", flag, nullable=True, shape=_BOOLEAN),
 )
 
 
-def create_lab_test(asked: Asked) -> HttpResponse:
+def create_lab_test(api_request: ApiRequest) -> HttpResponse:
     """A test of the team; people at the service approve it before it can be ordered."""
-    body = read_body(asked.request, CREATION)
-    team = asked.caller.team
+    body = read_body(api_request.request, CREATION)
+    team = api_request.caller.team
     account = _account(team, body["lab_account_id"])
     markers = _markers(body, account)
     [lab_id] = {marker.lab_id for marker in markers}
@@ -79,7 +87,7 @@ def create_lab_test(asked: Asked) -> HttpResponse:
             for position, marker in enumerate(markers)
         )
         refresh_lab_test(test)
-    return json_bytes(test.document.encode())
+    return json_bytes_response(test.document.encode())
 
 
 def _account(team: uuid.UUID, key: uuid.UUID | None) -> LabAccount | None:
@@ -110,13 +118,13 @@ def _markers(body: Body, account: LabAccount | None) -> list[Marker]:
     return markers
 
 
-def change_lab_test(asked: Asked) -> HttpResponse:
+def change_lab_test(api_request: ApiRequest) -> HttpResponse:
     """A new name, or archived (`active` false) and brought back."""
-    body = read_body(asked.request, CHANGE)
+    body = read_body(api_request.request, CHANGE)
     with transaction.atomic():
         tests = LabTest.objects.select_for_update(of=("self",)).select_related("lab")
-        test = tests.filter(pk=asked["lab_test_id"]).first()
-        if test is None or test.team_id not in (None, asked.caller.team):
+        test = tests.filter(pk=api_request["lab_test_id"]).first()
+        if test is None or test.team_id not in (None, api_request.caller.team):
             raise missing("Lab test")
         if test.team_id is None:
             raise Refusal(403, "This lab test does not belong to the team")
@@ -129,13 +137,13 @@ def change_lab_test(asked: Asked) -> HttpResponse:
         test.updated_at = clock.now()
         test.save()
         refresh_lab_test(test)
-    return json_bytes(test.document.encode())
+    return json_bytes_response(test.document.encode())
 
 
-def list_order_set_markers(asked: Asked) -> HttpResponse:
+def list_order_set_markers(api_request: ApiRequest) -> HttpResponse:
     """What an order of this set would measure: for its questions and prices."""
-    order_set = read_body(asked.request, ORDER_SET)
-    team = asked.caller.team
+    order_set = read_body(api_request.request, ORDER_SET)
+    team = api_request.caller.team
     tests, added = order_rules.members(team, order_set)
     account = _account(team, order_set["lab_account_id"])
     numbers = {marker.pk for marker in added}
@@ -143,7 +151,7 @@ def list_order_set_markers(asked: Asked) -> HttpResponse:
         LabTestMarker.objects.filter(lab_test__in=tests).values_list("marker_id", flat=True)
     )
     markers = accounts.available_markers(account).filter(pk__in=numbers)
-    return marker_page(markers, asked, pricing=False)
+    return marker_page(markers, api_request, pricing=False)
 
 
 CALLS = (

@@ -69,6 +69,6 @@ def missing(what: str) -> Refusal:
     return Refusal(404, f"{what} not found")
 
 
-def foreign(what: str) -> Refusal:
+def forbidden(what: str) -> Refusal:
     """403 for an order (or what hangs on it) of another team."""
     return Refusal(403, f"{what} belongs to another team")

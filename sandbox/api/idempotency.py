@@ -10,10 +10,10 @@ from django.db import connection, transaction
 from django.http import HttpResponse
 
 from sandbox import clock
-from sandbox.api.calls import Asked
+from sandbox.api.calls import ApiRequest
 from sandbox.api.errors import Invalid, Refusal, malformed
 from sandbox.api.params import OneOf, Text
-from sandbox.api.responses import json_bytes, refusal_answer
+from sandbox.api.responses import error_response, json_bytes_response
 from sandbox.models import IdempotentOutcome
 
 KEY = "X-Idempotency-Key"
@@ -23,8 +23,8 @@ _KEY_KIND = Text(min_length=1, max_length=255)
 _ERRORS_KIND = OneOf(("no-cache",))
 
 
-def once(
-    asked: Asked, call: str, work: Callable[[], HttpResponse], kept: timedelta = KEPT
+def run_once(
+    api_request: ApiRequest, call: str, work: Callable[[], HttpResponse], kept: timedelta = KEPT
 ) -> HttpResponse:
     """The answer of `work`, or the one that an earlier request under the same key got.
 
@@ -33,18 +33,20 @@ def once(
     it is a 422.
     While the key's first request is being carried out others are refused with 409.
     """
-    key, keeps_failures = _headers(asked)
+    key, keeps_failures = _headers(api_request)
     if key is None:
         with transaction.atomic():
             return work()
     with transaction.atomic():
-        if not _reserve(f"{asked.caller.team}|{call}|{key}"):
+        if not _reserve(f"{api_request.caller.team}|{call}|{key}"):
             raise Refusal(409, "A request with this idempotency key is being carried out")
-        outcomes = IdempotentOutcome.objects.filter(team_id=asked.caller.team, call=call, key=key)
+        outcomes = IdempotentOutcome.objects.filter(
+            team_id=api_request.caller.team, call=call, key=key
+        )
         now = clock.now()
         known = outcomes.filter(created_at__gt=now - kept).first()
         if known is not None:
-            return json_bytes(bytes(known.body), known.status)
+            return json_bytes_response(bytes(known.body), known.status)
         outcomes.delete()
         try:
             with transaction.atomic():
@@ -52,10 +54,10 @@ def once(
         except Refusal as refusal:
             if refusal.status == 422:
                 raise
-            answer = refusal_answer(refusal.status, refusal.detail)
+            answer = error_response(refusal.status, refusal.detail)
         if keeps_failures or answer.status_code < 400:
             IdempotentOutcome.objects.create(
-                team_id=asked.caller.team,
+                team_id=api_request.caller.team,
                 call=call,
                 key=key,
                 status=answer.status_code,
@@ -65,9 +67,9 @@ def once(
         return answer
 
 
-def key_of(asked: Asked) -> str | None:
+def key_of(api_request: ApiRequest) -> str | None:
     """The key the caller sent; 422 for one that cannot be."""
-    given = asked.request.headers.get(KEY)
+    given = api_request.request.headers.get(KEY)
     if given is not None:
         try:
             _KEY_KIND.parse(given)
@@ -76,9 +78,9 @@ def key_of(asked: Asked) -> str | None:
     return given
 
 
-def _headers(asked: Asked) -> tuple[str | None, bool]:
+def _headers(api_request: ApiRequest) -> tuple[str | None, bool]:
     """The key, and whether failures are stored."""
-    key, errors = key_of(asked), asked.request.headers.get(ERRORS)
+    key, errors = key_of(api_request), api_request.request.headers.get(ERRORS)
     if errors is not None:
         try:
             _ERRORS_KIND.parse(errors)

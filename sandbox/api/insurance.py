@@ -13,11 +13,11 @@ from django.http import HttpResponse
 
 from sandbox import clock, specification_forms
 from sandbox.api import person_fields, request_bodies, vocabulary
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Invalid, Refusal, malformed, missing
 from sandbox.api.params import Day, Flag, OneOf, Param, Text
-from sandbox.api.request_bodies import Field, of_kind, parsed, read_body, schema
-from sandbox.api.responses import json_answer
+from sandbox.api.request_bodies import Field, parsed_by, read_body, schema, typed_field
+from sandbox.api.responses import json_response
 from sandbox.api.users import find_user
 from sandbox.models import DiagnosisCode, Insurance, Payor, UserInfo
 
@@ -29,29 +29,29 @@ _FEDERAL = {
     "MAIDFED": ("MAID", "Low income coverage of {} (made up)"),
 }
 
-_SHORT = parsed(Text(min_length=1, max_length=60))
+_SHORT = parsed_by(Text(min_length=1, max_length=60))
 _INSURED = (
     Field("first_name", person_fields.patient_name, required=True),
     Field("last_name", person_fields.patient_name, required=True),
-    of_kind("gender", person_fields.GENDERS, required=True),
+    typed_field("gender", person_fields.GENDERS, required=True),
     Field("address", fields=person_fields.ADDRESS, required=True),
-    of_kind("dob", Day(), required=True),
+    typed_field("dob", Day(), required=True),
     Field("email", request_bodies.text, required=True),
     Field("phone_number", request_bodies.text, required=True),
 )
 _INSURANCE = (
-    Field("payor_code", parsed(Text(min_length=1, max_length=40)), required=True),
+    Field("payor_code", parsed_by(Text(min_length=1, max_length=40)), required=True),
     Field("member_id", _SHORT, required=True),
-    Field("group_id", request_bodies.limited(60), nullable=True),
-    of_kind("relationship", OneOf(("Self", "Spouse", "Other")), required=True),
+    Field("group_id", request_bodies.limited_text(60), nullable=True),
+    typed_field("relationship", OneOf(("Self", "Spouse", "Other")), required=True),
     Field("insured", fields=_INSURED, required=True),
     Field("guarantor", fields=person_fields.GUARANTOR, nullable=True),
     Field("is_primary", request_bodies.flag, default=True, shape={"type": "boolean"}),
 )
 _CHECKS = {
-    "city": parsed(Text(min_length=1, max_length=100)),
-    "state": parsed(Text(min_length=1, max_length=60)),
-    "zip": parsed(Text(min_length=1, max_length=20)),
+    "city": parsed_by(Text(min_length=1, max_length=100)),
+    "state": parsed_by(Text(min_length=1, max_length=60)),
+    "zip": parsed_by(Text(min_length=1, max_length=20)),
     "country": _SHORT,
 }
 _PAYOR = (
@@ -64,7 +64,7 @@ _PAYOR = (
         ),
         required=True,
     ),
-    of_kind("provider", vocabulary.PAYOR_PROVIDERS, nullable=True),
+    typed_field("provider", vocabulary.PAYOR_PROVIDERS, nullable=True),
     Field("provider_payor_id", _SHORT, nullable=True),
 )
 
@@ -100,20 +100,20 @@ def insurance_record(insurance: Insurance) -> dict[str, Any]:
     )
 
 
-def latest_insurance(asked: Asked) -> HttpResponse:
+def latest_insurance(api_request: ApiRequest) -> HttpResponse:
     """The newest primary (or other) record of the user."""
     found = (
-        Insurance.objects.filter(user=find_user(asked), is_primary=asked["is_primary"])
+        Insurance.objects.filter(user=find_user(api_request), is_primary=api_request["is_primary"])
         .select_related("payor")
         .order_by("-created_at", "-id")
         .first()
     )
     if found is None:
         raise missing("Insurance")
-    return json_answer(insurance_record(found))
+    return json_response(insurance_record(found))
 
 
-def _find_payor(asked: Asked, code: str, state: str) -> Payor:
+def _find_payor(api_request: ApiRequest, code: str, state: str) -> Payor:
     if code in _FEDERAL:
         prefix, name = _FEDERAL[code]
         federal = Payor.objects.get(pk=code)
@@ -128,16 +128,16 @@ def _find_payor(asked: Asked, code: str, state: str) -> Payor:
             },
         )
         return plan
-    payor = _own_payors(asked).filter(pk=code).first()
+    payor = _own_payors(api_request).filter(pk=code).first()
     if payor is None:
         raise malformed(["body", "payor_code"], Invalid("value_error", "Payor not found"), code)
     return payor
 
 
-def create_insurance(asked: Asked) -> HttpResponse:
+def create_insurance(api_request: ApiRequest) -> HttpResponse:
     """One more record; those there are stay as they are."""
-    values = read_body(asked.request, _INSURANCE)
-    user = find_user(asked)
+    values = read_body(api_request.request, _INSURANCE)
+    user = find_user(api_request)
     info = UserInfo.objects.filter(user=user).first()
     if info is None:
         raise Refusal(422, "The user has no demographics yet; they are needed before insurance")
@@ -145,26 +145,26 @@ def create_insurance(asked: Asked) -> HttpResponse:
         given = Invalid("missing", "A guarantor is required unless the relationship is Self")
         raise malformed(["body", "guarantor"], given, None)
     with transaction.atomic():
-        values["payor"] = _find_payor(asked, values.pop("payor_code"), info.state)
+        values["payor"] = _find_payor(api_request, values.pop("payor_code"), info.state)
         values["insured"]["dob"] = values["insured"]["dob"].isoformat()
         record = Insurance.objects.create(
             id=uuid.uuid4(), user=user, created_at=clock.now(), **values
         )
-    return json_answer(insurance_record(record))
+    return json_response(insurance_record(record))
 
 
-def create_payor(asked: Asked) -> HttpResponse:
+def create_payor(api_request: ApiRequest) -> HttpResponse:
     """A payor only this team sees."""
-    values = read_body(asked.request, _PAYOR)
+    values = read_body(api_request.request, _PAYOR)
     code = values["provider_payor_id"]
     payor = Payor.objects.create(
         payor_code=f"T{uuid.uuid4().hex[:11].upper()}",
         name=values["name"],
-        team_id=asked.caller.team,
+        team_id=api_request.caller.team,
         provider_payor_ids={values["provider"] or "other": code} if code else {},
         **values["address"],
     )
-    return json_answer(payor_record(payor))
+    return json_response(payor_record(payor))
 
 
 def payor_record(payor: Payor) -> dict[str, Any]:
@@ -184,20 +184,20 @@ def _joined(array: str) -> Combinable:
     return Func(array, Value("\n"), function="array_to_string", output_field=TextField())
 
 
-def _own_payors(asked: Asked) -> QuerySet[Payor]:
+def _own_payors(api_request: ApiRequest) -> QuerySet[Payor]:
     """The platform's payors and the team's own."""
-    return Payor.objects.filter(Q(team__isnull=True) | Q(team_id=asked.caller.team))
+    return Payor.objects.filter(Q(team__isnull=True) | Q(team_id=api_request.caller.team))
 
 
-def search_payors(asked: Asked) -> HttpResponse:
+def search_payors(api_request: ApiRequest) -> HttpResponse:
     """Payors by name or alias, or by a connectivity provider's code."""
-    payors = _own_payors(asked)
-    if asked["insurance_name"]:
+    payors = _own_payors(api_request)
+    if api_request["insurance_name"]:
         payors = payors.annotate(all_aliases=_joined("aliases")).filter(
-            Q(name__icontains=asked["insurance_name"])
-            | Q(all_aliases__icontains=asked["insurance_name"])
+            Q(name__icontains=api_request["insurance_name"])
+            | Q(all_aliases__icontains=api_request["insurance_name"])
         )
-    provider, code = asked["provider"], asked["provider_payor_id"]
+    provider, code = api_request["provider"], api_request["provider_payor_id"]
     if provider is not None:
         payors = payors.filter(provider_payor_ids__has_key=provider)
     if provider is not None and code is not None:
@@ -208,18 +208,18 @@ def search_payors(asked: Asked) -> HttpResponse:
                 payor.payor_code for payor in payors if code in payor.provider_payor_ids.values()
             ]
         )
-    return json_answer(
+    return json_response(
         [payor_record(payor) for payor in payors.order_by("name", "payor_code")[:_SEARCH_ROWS]]
     )
 
 
-def search_diagnosis(asked: Asked) -> HttpResponse:
+def search_diagnosis(api_request: ApiRequest) -> HttpResponse:
     """Diagnosis codes by beginning of the code or part of the description."""
-    text = asked["diagnosis_query"]
+    text = api_request["diagnosis_query"]
     codes = DiagnosisCode.objects.filter(
         Q(code__istartswith=text) | Q(description__icontains=text)
     ).order_by("code")[:_SEARCH_ROWS]
-    return json_answer(
+    return json_response(
         [
             {
                 "diagnosis_code": code.code,

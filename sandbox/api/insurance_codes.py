@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from django.http import HttpResponse
 
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.request_bodies import Field, read_body, schema
-from sandbox.api.responses import json_answer
+from sandbox.api.responses import json_response
 from sandbox.models import DiagnosisCode
 
 BODY = (Field("codes", required=True, many=True),)
 
 
-def validate_codes(asked: Asked) -> HttpResponse:
+def validate_codes(api_request: ApiRequest) -> HttpResponse:
     """Unknown codes are errors, pairs that exclude each other violations, overlaps warnings."""
-    codes = list(dict.fromkeys(read_body(asked.request, BODY)["codes"]))
+    codes = list(dict.fromkeys(read_body(api_request.request, BODY)["codes"]))
     known = {code.code: code for code in DiagnosisCode.objects.filter(code__in=codes)}
     errors = [f"{code} is not a valid ICD-10 code" for code in codes if code not in known]
     violations = [
@@ -29,7 +29,7 @@ def validate_codes(asked: Asked) -> HttpResponse:
         for other in known[code].overlaps
         if other in known
     ]
-    return json_answer(
+    return json_response(
         {
             "valid": not errors and not violations,
             "errors": errors,

@@ -10,11 +10,11 @@ from typing import Any
 from django.http import HttpResponse
 
 from sandbox import specification_forms
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Invalid, malformed
 from sandbox.api.paging import make_cursor, read_cursor
 from sandbox.api.params import Param, Text, Uuid, Whole
-from sandbox.api.responses import json_answer
+from sandbox.api.responses import json_response
 from sandbox.api.users import team_users
 from sandbox.models import HistoricalPull, Lab, Provider
 
@@ -80,26 +80,30 @@ def _check_provider(slug: str | None) -> None:
 
 
 def _answer(
-    asked: Asked, kind: str, report: Callable[[list[HistoricalPull]], Report]
+    api_request: ApiRequest, kind: str, report: Callable[[list[HistoricalPull]], Report]
 ) -> HttpResponse:
     """The next `user_limit` users in turn; those without resource information count, unshown."""
-    _check_provider(asked["provider"])
-    question = {"kind": kind, "user_id": asked["user_id"], "provider": asked["provider"]}
-    after = read_cursor(asked["next_cursor"] or asked["cursor"], question)
-    users = team_users(asked.caller.team)
-    if asked["user_id"] is not None:
-        users = users.filter(pk=asked["user_id"])
+    _check_provider(api_request["provider"])
+    question = {
+        "kind": kind,
+        "user_id": api_request["user_id"],
+        "provider": api_request["provider"],
+    }
+    after = read_cursor(api_request["next_cursor"] or api_request["cursor"], question)
+    users = team_users(api_request.caller.team)
+    if api_request["user_id"] is not None:
+        users = users.filter(pk=api_request["user_id"])
     if after is not None:
         users = users.filter(seq__gt=after)
-    limit = min(asked["user_limit"], _MOST_USERS)
+    limit = min(api_request["user_limit"], _MOST_USERS)
     turn = list(users.order_by("seq").values_list("pk", "seq")[: limit + 1])
     cursor = None
     if len(turn) > limit:
         turn = turn[:limit]
         cursor = make_cursor(turn[-1][1], question)
     pulls = HistoricalPull.objects.filter(user_id__in=[pk for pk, _ in turn])
-    if asked["provider"] is not None:
-        pulls = pulls.filter(provider_id=asked["provider"])
+    if api_request["provider"] is not None:
+        pulls = pulls.filter(provider_id=api_request["provider"])
     found: dict[uuid.UUID, dict[str, list[HistoricalPull]]] = defaultdict(lambda: defaultdict(list))
     for pull in pulls.order_by("provider_id", "resource"):
         found[pull.user_id][pull.provider_id].append(pull)
@@ -112,15 +116,15 @@ def _answer(
         if pk in found
     ]
     # `next` is the deprecated name of the same cursor.
-    return json_answer({"data": data, "next": cursor, "next_cursor": cursor})
+    return json_response({"data": data, "next": cursor, "next_cursor": cursor})
 
 
-def historical_pulls(asked: Asked) -> HttpResponse:
-    return _answer(asked, "historical_pull", _pull_report)
+def historical_pulls(api_request: ApiRequest) -> HttpResponse:
+    return _answer(api_request, "historical_pull", _pull_report)
 
 
-def resources(asked: Asked) -> HttpResponse:
-    return _answer(asked, "resources", _resource_report)
+def resources(api_request: ApiRequest) -> HttpResponse:
+    return _answer(api_request, "resources", _resource_report)
 
 
 _QUERY = (

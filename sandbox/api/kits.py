@@ -11,21 +11,21 @@ from django.http import HttpResponse
 
 from sandbox import clock, order_editing, order_lifecycle, records, team_orders
 from sandbox.api import order_bodies, order_rules
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Refusal, missing
 from sandbox.api.order_writes import order_answer, physician_shown
 from sandbox.api.request_bodies import read_body, schema
 from sandbox.context import load_context
 from sandbox.models import Order
-from sandbox.team_orders import Wanted
+from sandbox.team_orders import OrderSpec
 
 REGISTRABLE_FROM = ("with_customer", "awaiting_registration")
 
 
-def order_kit(asked: Asked) -> HttpResponse:
+def order_kit(api_request: ApiRequest) -> HttpResponse:
     """A kit for nobody yet: the user is the patient, or stands for the clinic's stock."""
-    body = read_body(asked.request, order_bodies.TESTKIT)
-    team = asked.caller.team
+    body = read_body(api_request.request, order_bodies.TESTKIT)
+    team = api_request.caller.team
     with transaction.atomic():
         user = order_rules.find_user(team, body["user_id"])
         choice = order_rules.choose(team, None, body["lab_test_id"], None)
@@ -34,8 +34,8 @@ def order_kit(asked: Asked) -> HttpResponse:
         account = order_rules.choose_account(team, choice.lab, body["lab_account_id"])
         order_rules.check_offered(team, account, choice)
         order_rules.check_address(body["shipping_details"])
-        order = team_orders.place(
-            Wanted(
+        order = team_orders.place_order(
+            OrderSpec(
                 team,
                 user.pk,
                 choice.tests[0],
@@ -62,12 +62,12 @@ class Registrant:
     patient_address: str
 
 
-def register_kit(asked: Asked) -> HttpResponse:
+def register_kit(api_request: ApiRequest) -> HttpResponse:
     """Binds the kit with this sample id to a patient."""
-    body = read_body(asked.request, order_bodies.REGISTER)
+    body = read_body(api_request.request, order_bodies.REGISTER)
     today = clock.now().date()
     order_bodies.check_birth(body, today)
-    team, details = asked.caller.team, body["patient_details"]
+    team, details = api_request.caller.team, body["patient_details"]
     kits = Order.objects.filter(team_id=team, sample_id=body["sample_id"], registrable=True)
     order = kits.select_related("lab_account", "user").order_by("-number").first()
     if order is None:
@@ -80,10 +80,10 @@ def register_kit(asked: Asked) -> HttpResponse:
         str(user.pk),
         f"{details['first_name']} {details['last_name']}",
         details["dob"],
-        records.to_json(team_orders.details_shown(details)),
+        records.to_json(team_orders.displayed_details(details)),
         records.to_json(body["patient_address"]),
     )
-    with order_editing.held(order.id) as state:
+    with order_editing.edit_order(order.id) as state:
         if state.patient_dob is not None:
             raise Refusal(400, "This kit is registered already")
         low = state.low_level_status
@@ -92,7 +92,12 @@ def register_kit(asked: Asked) -> HttpResponse:
         shown: dict[str, Any] = {"physician": physician_shown(body["physician"])}
         state.fixed_part = records.amend_fixed_part(state.fixed_part, shown)
         order_lifecycle.step(
-            load_context(), state, clock.now(), lambda _: who, order_editing.pace(), "registered"
+            load_context(),
+            state,
+            clock.now(),
+            lambda _: who,
+            order_editing.current_pace(),
+            "registered",
         )
     return order_answer(order.id, "kit registered")
 

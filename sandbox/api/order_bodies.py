@@ -11,7 +11,7 @@ from sandbox.api import person_fields, vocabulary
 from sandbox.api.errors import Invalid, Problems
 from sandbox.api.params import Day, Moment, OneOf, Text, Uuid
 from sandbox.api.person_fields import LENIENT_ADDRESS, PATIENT_ADDRESS, PATIENT_DETAILS, filled
-from sandbox.api.request_bodies import Field, flag, limited, of_kind, parsed, whole
+from sandbox.api.request_bodies import Field, flag, limited_text, parsed_by, typed_field, whole
 
 BILLING = OneOf(vocabulary.BILLING_TYPES)
 CONSENTS = OneOf(
@@ -32,13 +32,13 @@ _ID = whole(-(2**63), 2**63 - 1)
 
 _IMAGE = (
     Field("content", required=True),
-    of_kind("content_type", OneOf(("image/jpeg", "image/png")), required=True),
+    typed_field("content_type", OneOf(("image/jpeg", "image/png")), required=True),
 )
 _RELATION = OneOf(("Self", "Spouse", "Other"))
 
 
 def _npi(value: Any) -> str:
-    return str(parsed(Text(pattern=r"\d{9,10}"))(value))
+    return str(parsed_by(Text(pattern=r"\d{9,10}"))(value))
 
 
 _PHYSICIAN_BASE = (
@@ -60,16 +60,16 @@ ADD_ON = (
     Field("provider_ids", filled, many=True, nullable=True),
 )
 ORDER_SET = (
-    of_kind("lab_test_ids", Uuid(), many=True, nullable=True),
+    typed_field("lab_test_ids", Uuid(), many=True, nullable=True),
     Field("add_on", fields=ADD_ON, nullable=True),
-    of_kind("lab_account_id", Uuid(), nullable=True),
+    typed_field("lab_account_id", Uuid(), nullable=True),
 )
 CONSENT_LIST = Field(
     "consents",
     fields=(
-        of_kind("consentType", CONSENTS, required=True),
+        typed_field("consentType", CONSENTS, required=True),
         Field("version", default="1.0"),
-        of_kind("timeOfConsent", Moment(), nullable=True),
+        typed_field("timeOfConsent", Moment(), nullable=True),
     ),
     many=True,
     default=[],
@@ -92,7 +92,7 @@ HEALTH_INSURANCE = Field(
         Field("assessment_plan", nullable=True),
         Field("payor_code", nullable=True),
         Field("insurance_id", nullable=True),
-        of_kind("responsible_relationship", _RELATION, nullable=True),
+        typed_field("responsible_relationship", _RELATION, nullable=True),
         Field("responsible_details", fields=_RESPONSIBLE, nullable=True),
         Field("diagnosis_codes", many=True, nullable=True),
     ),
@@ -108,12 +108,12 @@ AOE_ANSWERS = Field(
     many=True,
     nullable=True,
 )
-_USER = of_kind("user_id", Uuid(), required=True)
-_ACCOUNT = of_kind("lab_account_id", Uuid(), nullable=True)
+_USER = typed_field("user_id", Uuid(), required=True)
+_ACCOUNT = typed_field("lab_account_id", Uuid(), nullable=True)
 _PASSTHROUGH = Field("passthrough", nullable=True)
 # The specification names the update reason and one value of it, but not the field.
 _UPDATE_REASON = (
-    (of_kind(settings.ORDER_REASON_FIELD, OneOf((INCORRECT_LAB,)), nullable=True),)
+    (typed_field(settings.ORDER_REASON_FIELD, OneOf((INCORRECT_LAB,)), nullable=True),)
     if settings.ORDER_REASON_FIELD
     else ()
 )
@@ -122,48 +122,48 @@ _ADDRESS = Field("patient_address", fields=PATIENT_ADDRESS, required=True)
 
 CREATE: tuple[Field, ...] = (
     _USER,
-    of_kind("lab_test_id", Uuid(), nullable=True),
+    typed_field("lab_test_id", Uuid(), nullable=True),
     Field("order_set", fields=ORDER_SET, nullable=True),
-    of_kind("collection_method", vocabulary.METHODS, nullable=True),
+    typed_field("collection_method", vocabulary.METHODS, nullable=True),
     PHYSICIAN,
     HEALTH_INSURANCE,
     Field("priority", flag, default=False, shape=_BOOLEAN),
-    of_kind("billing_type", BILLING, default="client_bill"),
+    typed_field("billing_type", BILLING, default="client_bill"),
     Field("icd_codes", filled, many=True, nullable=True),
     CONSENT_LIST,
-    of_kind("activate_by", Day(), nullable=True),
+    typed_field("activate_by", Day(), nullable=True),
     AOE_ANSWERS,
     _PASSTHROUGH,
-    Field("clinical_notes", limited(LONGEST_NOTE), nullable=True),
+    Field("clinical_notes", limited_text(LONGEST_NOTE), nullable=True),
     _ACCOUNT,
-    of_kind("creator_member_id", Uuid(), nullable=True),
+    typed_field("creator_member_id", Uuid(), nullable=True),
     *_UPDATE_REASON,
     _DETAILS,
     _ADDRESS,
 )
 IMPORT: tuple[Field, ...] = (
     _USER,
-    of_kind("billing_type", BILLING, required=True),
+    typed_field("billing_type", BILLING, required=True),
     Field("order_set", fields=ORDER_SET, required=True),
-    of_kind("collection_method", vocabulary.METHODS, required=True),
+    typed_field("collection_method", vocabulary.METHODS, required=True),
     PHYSICIAN,
     _DETAILS,
     Field("patient_address", fields=LENIENT_ADDRESS, required=True),
-    Field("sample_id", parsed(Text(min_length=1, max_length=40)), required=True),
+    Field("sample_id", parsed_by(Text(min_length=1, max_length=40)), required=True),
     _ACCOUNT,
 )
 TESTKIT: tuple[Field, ...] = (
     _USER,
-    of_kind("lab_test_id", Uuid(), required=True),
+    typed_field("lab_test_id", Uuid(), required=True),
     Field(
         "shipping_details",
         fields=(
             Field("receiver_name", filled, required=True),
             Field("first_line", filled, required=True),
-            Field("second_line", limited(200), nullable=True),
+            Field("second_line", limited_text(200), nullable=True),
             Field("city", filled, required=True),
             Field("state", person_fields.us_state, required=True),
-            of_kind("zip", person_fields.ZIP, required=True),
+            typed_field("zip", person_fields.ZIP, required=True),
             Field("country", filled, required=True),
             Field("phone_number", person_fields.phone_number, required=True),
         ),
@@ -173,7 +173,7 @@ TESTKIT: tuple[Field, ...] = (
     _ACCOUNT,
 )
 REGISTER: tuple[Field, ...] = (
-    of_kind("user_id", Uuid(), nullable=True),
+    typed_field("user_id", Uuid(), nullable=True),
     Field("sample_id", filled, required=True),
     _DETAILS,
     _ADDRESS,
@@ -181,7 +181,7 @@ REGISTER: tuple[Field, ...] = (
     HEALTH_INSURANCE,
     CONSENT_LIST,
 )
-ACTIVATE_BY = (of_kind("activate_by", Day(), required=True, nullable=True),)
+ACTIVATE_BY = (typed_field("activate_by", Day(), required=True, nullable=True),)
 SMS = (Field("sms_enabled", flag, required=True, shape=_BOOLEAN),)
 
 

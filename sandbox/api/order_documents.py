@@ -6,12 +6,12 @@ import orjson
 from django.db.models import Q
 from django.http import StreamingHttpResponse
 
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Refusal, missing
 from sandbox.api.orders import find_order
 from sandbox.api.params import Moment, Param, Whole
 from sandbox.api.pdf_files import pdf
-from sandbox.api.responses import PDF, pdf_answer
+from sandbox.api.responses import PDF, pdf_response
 from sandbox.models import LabTest, Order, Placement
 
 # The account number every sandbox label carries.
@@ -19,22 +19,22 @@ _LABEL_ACCOUNT = "1234567890"
 _MOST_LABELS = 100
 
 
-def labels(asked: Asked) -> StreamingHttpResponse:
+def labels(api_request: ApiRequest) -> StreamingHttpResponse:
     """Specimen labels, one page each."""
-    order = find_order(asked)
+    order = find_order(api_request)
     page = [
         "Specimen label",
         f"Account {_LABEL_ACCOUNT}",
         f"Order {order.id}",
         f"Sample {order.sample_id or '-'}",
-        f"Collected {asked['collection_date']:%Y-%m-%d %H:%M} UTC",
+        f"Collected {api_request['collection_date']:%Y-%m-%d %H:%M} UTC",
     ]
-    return pdf_answer(pdf([page] * asked["number_of_labels"]), "labels.pdf")
+    return pdf_response(pdf([page] * api_request["number_of_labels"]), "labels.pdf")
 
 
-def requisition(asked: Asked) -> StreamingHttpResponse:
+def requisition(api_request: ApiRequest) -> StreamingHttpResponse:
     """The requisition; imported orders never get one, others not before it is created."""
-    order = find_order(asked, "lab_test__lab", "lab_account")
+    order = find_order(api_request, "lab_test__lab", "lab_account")
     if order.imported or not order.has_requisition:
         raise Refusal(404, "This order has no requisition")
     fixed = orjson.loads("{" + order.fixed_part + "}")
@@ -53,7 +53,7 @@ def requisition(asked: Asked) -> StreamingHttpResponse:
         *(f"Note: {note}" for note in (fixed["clinical_notes"] or "").splitlines()),
         *_answers(order),
     ]
-    return pdf_answer(pdf([[line for line in lines if line]]), "requisition.pdf")
+    return pdf_response(pdf([[line for line in lines if line]]), "requisition.pdf")
 
 
 def _answers(order: Order) -> list[str]:
@@ -63,30 +63,30 @@ def _answers(order: Order) -> list[str]:
     return [f"Question {each['question_id']}: {each['answer']}" for each in given]
 
 
-def abn(asked: Asked) -> StreamingHttpResponse:
+def abn(api_request: ApiRequest) -> StreamingHttpResponse:
     """The advance beneficiary notice, where the order has one."""
-    order = find_order(asked)
+    order = find_order(api_request)
     if not order.has_abn:
         raise Refusal(404, "This order has no advance beneficiary notice")
-    return pdf_answer(pdf([["Advance beneficiary notice", f"Order {order.id}"]]), "abn.pdf")
+    return pdf_response(pdf([["Advance beneficiary notice", f"Order {order.id}"]]), "abn.pdf")
 
 
 def _instructions(test: LabTest) -> StreamingHttpResponse:
     if not test.has_collection_instructions:
         raise Refusal(404, "This lab test has no collection instructions")
-    return pdf_answer(
+    return pdf_response(
         pdf([["Collection instructions", f"Lab test {test.pk}", test.name]]),
         "collection_instructions.pdf",
     )
 
 
-def order_instructions(asked: Asked) -> StreamingHttpResponse:
-    return _instructions(find_order(asked, "lab_test").lab_test)
+def order_instructions(api_request: ApiRequest) -> StreamingHttpResponse:
+    return _instructions(find_order(api_request, "lab_test").lab_test)
 
 
-def lab_test_instructions(asked: Asked) -> StreamingHttpResponse:
-    visible = LabTest.objects.filter(Q(team__isnull=True) | Q(team_id=asked.caller.team))
-    test = visible.filter(pk=asked["lab_test_id"]).first()
+def lab_test_instructions(api_request: ApiRequest) -> StreamingHttpResponse:
+    visible = LabTest.objects.filter(Q(team__isnull=True) | Q(team_id=api_request.caller.team))
+    test = visible.filter(pk=api_request["lab_test_id"]).first()
     if test is None:
         raise missing("Lab test")
     return _instructions(test)

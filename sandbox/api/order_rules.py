@@ -34,7 +34,7 @@ DELEGATED = ("order_delegated", "fully_delegated")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OrderedItems:
     """What is ordered: whole tests, markers beside them, of one lab, collected in one way."""
 
     lab: Lab
@@ -57,7 +57,7 @@ def find_user(team: uuid.UUID, key: uuid.UUID) -> User:
     return user
 
 
-def choose(team: uuid.UUID, order_set: Body | None, old: Any, method: str | None) -> Choice:
+def choose(team: uuid.UUID, order_set: Body | None, old: Any, method: str | None) -> OrderedItems:
     """The order set (or the deprecated single test `old`), complete and of one lab."""
     if order_set is None:
         order_set = {"lab_test_ids": [old] if old else None, "add_on": None}
@@ -70,7 +70,7 @@ def choose(team: uuid.UUID, order_set: Body | None, old: Any, method: str | None
     if len(labs) > 1:
         raise Refusal(400, "All lab tests of an order must belong to the same lab")
     [lab] = labs
-    return Choice(lab, _method(lab, tests, method), tests, markers)
+    return OrderedItems(lab, _method(lab, tests, method), tests, markers)
 
 
 def members(team: uuid.UUID, order_set: Body) -> tuple[tuple[LabTest, ...], tuple[Marker, ...]]:
@@ -159,7 +159,7 @@ def choose_account(
     return active[0]
 
 
-def check_offered(team: uuid.UUID, account: LabAccount | None, choice: Choice) -> None:
+def check_offered(team: uuid.UUID, account: LabAccount | None, choice: OrderedItems) -> None:
     """The account must offer every test and every added marker."""
     tests = set(accounts.available_lab_tests(team, account).values_list("pk", flat=True))
     markers = set(accounts.available_markers(account).values_list("pk", flat=True))
@@ -241,8 +241,8 @@ def check_answers(markers: Sequence[Marker], answers: Sequence[Body]) -> None:
     Questions about fasting may stay open: the lab test says it. Those of markers that are run
     only when another one is out of range may be answered too.
     """
-    asked = _questions(markers)
-    may_ask = asked | _questions(Marker.objects.filter(reflex_of__in=markers))
+    api_request = _questions(markers)
+    may_ask = api_request | _questions(Marker.objects.filter(reflex_of__in=markers))
     given: dict[tuple[int, int], list[str]] = {}
     for each in answers:
         place = (each["marker_id"], each["question_id"])
@@ -254,7 +254,7 @@ def check_answers(markers: Sequence[Marker], answers: Sequence[Body]) -> None:
             raise Refusal(400, f"Question {place[1]} of marker {place[0]} is answered twice")
     open_ones = [
         f"{question['value']} (marker {place[0]}, question {place[1]})"
-        for place, question in asked.items()
+        for place, question in api_request.items()
         if question["required"] and place not in given and question["code"] != FASTING
     ]
     if open_ones:

@@ -69,23 +69,23 @@ class OrderRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class OrderPage:
     """One page: its rows in order, and how many orders match in all."""
 
     rows: list[OrderRow]
     total: int
 
 
-def search(team: uuid.UUID, asked: Mapping[str, Any], today: dt.date) -> Found:
+def search(team: uuid.UUID, api_request: Mapping[str, Any], today: dt.date) -> OrderPage:
     """The page of the team's orders that `asked` describes; `today` is the world's UTC date."""
     used = {
         name
-        for name, value in asked.items()
+        for name, value in api_request.items()
         if name not in _NOT_FILTERS and value is not None and value != "" and value != []
     }
-    if used <= _RANGE_FILTERS and asked["order_key"] in (None, "created_at"):
-        return _by_range(team, asked)
-    return _by_query(team, asked, today)
+    if used <= _RANGE_FILTERS and api_request["order_key"] in (None, "created_at"):
+        return _by_range(team, api_request)
+    return _by_query(team, api_request, today)
 
 
 def _rows(sql: str, values: list[Any]) -> list[OrderRow]:
@@ -104,7 +104,7 @@ def _value(sql: str, values: list[Any]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _NumberRange:
     """Orders `first` to `last` by number, both included; `changed_since` thins them out."""
 
     first: int
@@ -127,31 +127,35 @@ def _bounds(
     team: uuid.UUID, *dates: tuple[str, dt.datetime | None]
 ) -> tuple[int, list[int | None]]:
     """The team's last number, and for each (subquery, date) the number found; one statement."""
-    asked = [(sql, date) for sql, date in dates if date is not None]
-    columns = "".join(f", {sql}" for sql, _ in asked)
+    api_request = [(sql, date) for sql, date in dates if date is not None]
+    columns = "".join(f", {sql}" for sql, _ in api_request)
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT t.order_count{columns} FROM sandbox_team t WHERE t.id = %s",
-            [*(date for _, date in asked), team],
+            [*(date for _, date in api_request), team],
         )
-        row = cursor.fetchone() or (0, *(None for _ in asked))
+        row = cursor.fetchone() or (0, *(None for _ in api_request))
     found = iter(row[1:])
     return row[0], [next(found) if date is not None else None for _, date in dates]
 
 
-def _stretches(team: uuid.UUID, asked: Mapping[str, Any]) -> list[_Stretch]:
+def _number_ranges(team: uuid.UUID, api_request: Mapping[str, Any]) -> list[_NumberRange]:
     """The one or two stretches that hold every match, newest orders first."""
-    start, end, since = asked["start_date"], asked["end_date"], asked["updated_start_date"]
-    upwards = asked["order_direction"] == "asc"
+    start, end, since = (
+        api_request["start_date"],
+        api_request["end_date"],
+        api_request["updated_start_date"],
+    )
+    upwards = api_request["order_direction"] == "asc"
     count, (first, last, fresh) = _bounds(team, (_FROM, start), (_UNTIL, end), (_FROM, since))
     low = first if first is not None else (1 if start is None else count + 1)
     high = last if last is not None else (count if end is None else 0)
     if since is None:
-        return [_Stretch(low, high, max(0, high - low + 1))]
+        return [_NumberRange(low, high, max(0, high - low + 1))]
     # Whatever was created since then was also changed since then.
     edge = fresh if fresh is not None else count + 1
     first_newer = max(low, edge)
-    newer = _Stretch(first_newer, high, max(0, high - first_newer + 1))
+    newer = _NumberRange(first_newer, high, max(0, high - first_newer + 1))
     newest = min(high, edge - 1)
     if low > newest:
         older = 0
@@ -159,7 +163,7 @@ def _stretches(team: uuid.UUID, asked: Mapping[str, Any]) -> list[_Stretch]:
         # Upwards the older stretch comes first and its count places every page; downwards it
         # only counts for the total until a page reaches its end.
         older = 0 if upwards else _recent_count(team, since, newest, count)
-        if upwards or asked["page"] * asked["size"] > newer.count + older:
+        if upwards or api_request["page"] * api_request["size"] > newer.count + older:
             older = _count_older(team, since, newest, count)
     else:
         older = _value(
@@ -167,7 +171,7 @@ def _stretches(team: uuid.UUID, asked: Mapping[str, Any]) -> list[_Stretch]:
             " WHERE team_id = %s AND seq BETWEEN %s AND %s AND updated_at >= %s",
             [team, low, newest, since],
         )
-    return [newer, _Stretch(low, newest, older, since)]
+    return [newer, _NumberRange(low, newest, older, since)]
 
 
 def _count_older(team: uuid.UUID, since: dt.datetime, last: int, count: int) -> int:
@@ -209,12 +213,12 @@ def _recent_count(team: uuid.UUID, since: dt.datetime, last: int, count: int) ->
     return found
 
 
-def _by_range(team: uuid.UUID, asked: Mapping[str, Any]) -> Found:
-    stretches = _stretches(team, asked)
-    upwards = asked["order_direction"] == "asc"
+def _by_range(team: uuid.UUID, api_request: Mapping[str, Any]) -> OrderPage:
+    stretches = _number_ranges(team, api_request)
+    upwards = api_request["order_direction"] == "asc"
     if upwards:
         stretches.reverse()
-    skip, wanted = (asked["page"] - 1) * asked["size"], asked["size"]
+    skip, wanted = (api_request["page"] - 1) * api_request["size"], api_request["size"]
     rows: list[OrderRow] = []
     for stretch in stretches:
         if wanted and skip < stretch.count:
@@ -222,11 +226,11 @@ def _by_range(team: uuid.UUID, asked: Mapping[str, Any]) -> Found:
             rows += part
             wanted -= len(part)
         skip = max(0, skip - stretch.count)
-    return Found(rows, sum(stretch.count for stretch in stretches))
+    return OrderPage(rows, sum(stretch.count for stretch in stretches))
 
 
 def _read(
-    team: uuid.UUID, stretch: _Stretch, skip: int, wanted: int, *, upwards: bool
+    team: uuid.UUID, stretch: _NumberRange, skip: int, wanted: int, *, upwards: bool
 ) -> list[OrderRow]:
     if stretch.changed_since is not None:
         # Matches crowd at the newest end: both directions are read from there.
@@ -269,22 +273,22 @@ def _page(where: str, values: list[Any], order: str, skip: int, wanted: int) -> 
 # Everything else
 
 
-def _by_query(team: uuid.UUID, asked: Mapping[str, Any], today: dt.date) -> Found:
-    where, values = conditions(team, asked, today)
+def _by_query(team: uuid.UUID, api_request: Mapping[str, Any], today: dt.date) -> OrderPage:
+    where, values = conditions(team, api_request, today)
     total = _value(f"SELECT count(*) FROM sandbox_order o WHERE {where}", values)
-    skip = (asked["page"] - 1) * asked["size"]
+    skip = (api_request["page"] - 1) * api_request["size"]
     rows: list[OrderRow] = []
     if skip < total:
-        rows = _page(where, values, _order(asked), skip, asked["size"])
-    return Found(rows, total)
+        rows = _page(where, values, _order(api_request), skip, api_request["size"])
+    return OrderPage(rows, total)
 
 
 _ORDER_COLUMNS = {"patient_name": "o.patient_name", "last_status": "o.low_level_status"}
 
 
-def _order(asked: Mapping[str, Any]) -> str:
-    direction = "ASC" if asked["order_direction"] == "asc" else "DESC"
-    column = _ORDER_COLUMNS.get(asked["order_key"] or "")
+def _order(api_request: Mapping[str, Any]) -> str:
+    direction = "ASC" if api_request["order_direction"] == "asc" else "DESC"
+    column = _ORDER_COLUMNS.get(api_request["order_key"] or "")
     first = f"{column} {direction}, " if column else ""
     return f"{first}o.seq {direction}"
 
@@ -314,30 +318,32 @@ _PARTS = {
 }
 
 
-def conditions(team: uuid.UUID, asked: Mapping[str, Any], today: dt.date) -> tuple[str, list[Any]]:
+def conditions(
+    team: uuid.UUID, api_request: Mapping[str, Any], today: dt.date
+) -> tuple[str, list[Any]]:
     """The WHERE clause over `sandbox_order o` and its values."""
     clauses: list[str] = ["o.team_id = %s"]
     values: list[Any] = [team]
     for name, clause in _PLAIN.items():
-        if asked[name] is not None:
+        if api_request[name] is not None:
             clauses.append(clause)
-            values.append(asked[name])
+            values.append(api_request[name])
     for name, clause in _PARTS.items():
-        if asked[name]:
+        if api_request[name]:
             clauses.append(clause)
-            values.append(_like(asked[name]))
-    if asked["is_critical"] is not None:
-        test = "=" if asked["is_critical"] else "IS DISTINCT FROM"
+            values.append(_like(api_request[name]))
+    if api_request["is_critical"] is not None:
+        test = "=" if api_request["is_critical"] else "IS DISTINCT FROM"
         clauses.append(f"o.interpretation {test} 'critical'")
-    activation = set(asked["order_activation_types"] or ())
+    activation = set(api_request["order_activation_types"] or ())
     if activation == {"current"}:
         clauses.append("(o.activate_by IS NULL OR o.activate_by <= %s)")
         values.append(today)
     elif activation == {"scheduled"}:
         clauses.append("o.activate_by > %s")
         values.append(today)
-    if asked["search_input"]:
-        clause, given = _search_clause(asked["search_input"].strip())
+    if api_request["search_input"]:
+        clause, given = _search_clause(api_request["search_input"].strip())
         clauses.append(clause)
         values += given
     return " AND ".join(clauses), values

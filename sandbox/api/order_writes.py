@@ -11,16 +11,16 @@ from django.http import HttpResponse
 
 from sandbox import clock, order_editing, order_lifecycle, records, team_orders, world_loop
 from sandbox.api import idempotency, order_bodies, order_rules, recreation
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Invalid, Refusal, malformed
-from sandbox.api.order_rules import Choice
+from sandbox.api.order_rules import OrderedItems
 from sandbox.api.orders import find_order
 from sandbox.api.request_bodies import read_body, schema
-from sandbox.api.responses import json_answer
+from sandbox.api.responses import json_response
 from sandbox.context import load_context
 from sandbox.models import LabAccount, LabTest, Order, OrderTransaction, Placement
 from sandbox.states import OrderState
-from sandbox.team_orders import Wanted
+from sandbox.team_orders import OrderSpec
 from sandbox.transitions import CANCELLABLE, dotted
 
 Body = dict[str, Any]
@@ -29,7 +29,7 @@ Body = dict[str, Any]
 def order_answer(order_id: UUID | str, message: str) -> HttpResponse:
     """PostOrderResponse."""
     record = orjson.Fragment(order_record(order_id))
-    return json_answer({"order": record, "status": "success", "message": message})
+    return json_response({"order": record, "status": "success", "message": message})
 
 
 def order_record(order_id: UUID | str) -> str:
@@ -43,16 +43,18 @@ def order_record(order_id: UUID | str) -> str:
     )
 
 
-def create_order(asked: Asked) -> HttpResponse:
+def create_order(api_request: ApiRequest) -> HttpResponse:
     """A body that does not fit is 422; what breaks a rule is 400."""
-    body = read_body(asked.request, order_bodies.CREATE)
+    body = read_body(api_request.request, order_bodies.CREATE)
     order_bodies.check_birth(body, clock.now().date())
-    return idempotency.once(asked, "order", lambda: _create(asked.caller.team, body))
+    return idempotency.run_once(
+        api_request, "order", lambda: _create(api_request.caller.team, body)
+    )
 
 
-def place_order(asked: Asked) -> HttpResponse:
+def place_order(api_request: ApiRequest) -> HttpResponse:
     """The same by the specification's path."""
-    return create_order(asked)
+    return create_order(api_request)
 
 
 def _create(team: UUID, body: Body) -> HttpResponse:
@@ -81,8 +83,8 @@ def _create(team: UUID, body: Body) -> HttpResponse:
     )
     answers = body["aoe_answers"] or []
     order_rules.check_answers(choice.all_markers, answers)
-    order = team_orders.place(
-        Wanted(
+    order = team_orders.place_order(
+        OrderSpec(
             team,
             user.pk,
             test,
@@ -118,7 +120,7 @@ def _account_key(body: Body) -> UUID | None:
     return body["lab_account_id"] or within
 
 
-def _one_test(team: UUID, choice: Choice) -> LabTest:
+def _one_test(team: UUID, choice: OrderedItems) -> LabTest:
     """The test the order shows: the only one asked for, or one generated for the whole set."""
     if len(choice.tests) == 1 and not choice.markers:
         return choice.tests[0]
@@ -139,11 +141,11 @@ def _notes(own: str | None, account: LabAccount | None) -> str | None:
     return "\n".join(filter(None, (own, default))) or None
 
 
-def import_order(asked: Asked) -> HttpResponse:
+def import_order(api_request: ApiRequest) -> HttpResponse:
     """An order placed elsewhere: no requisition, and an address nobody checks."""
-    body = read_body(asked.request, order_bodies.IMPORT)
+    body = read_body(api_request.request, order_bodies.IMPORT)
     order_bodies.check_birth(body, clock.now().date())
-    team = asked.caller.team
+    team = api_request.caller.team
     with transaction.atomic():
         user = order_rules.find_user(team, body["user_id"])
         choice = order_rules.choose(team, body["order_set"], None, body["collection_method"])
@@ -153,8 +155,8 @@ def import_order(asked: Asked) -> HttpResponse:
         order_rules.check_offered(team, account, choice)
         order_rules.check_physician(account, body["physician"])
         order_rules.check_age(team, user, body["patient_details"], clock.now().date())
-        order = team_orders.place(
-            Wanted(
+        order = team_orders.place_order(
+            OrderSpec(
                 team,
                 user.pk,
                 _one_test(team, choice),
@@ -181,17 +183,22 @@ def move(order: OrderState, target: str) -> None:
     """Moves a held order once, now."""
     context = load_context()
     order_lifecycle.step(
-        context, order, clock.now(), world_loop.registrar_of(context), order_editing.pace(), target
+        context,
+        order,
+        clock.now(),
+        world_loop.registrant_chooser(context),
+        order_editing.current_pace(),
+        target,
     )
 
 
-def cancel_order(asked: Asked) -> HttpResponse:
-    order = find_order(asked)
-    with order_editing.held(order.id) as state:
+def cancel_order(api_request: ApiRequest) -> HttpResponse:
+    order = find_order(api_request)
+    with order_editing.edit_order(order.id) as state:
         low = state.low_level_status
         if low not in CANCELLABLE[state.method]:
             before, after = dotted(state.method, low), dotted(state.method, "cancelled")
-            return json_answer(
+            return json_response(
                 {
                     "error": "invalid_transition",
                     "message": f"The order cannot go from {before} to {after}",
@@ -203,12 +210,12 @@ def cancel_order(asked: Asked) -> HttpResponse:
     return order_answer(order.id, "order cancelled")
 
 
-def change_order(asked: Asked) -> HttpResponse:
+def change_order(api_request: ApiRequest) -> HttpResponse:
     """Moves or clears the date a scheduled order waits for (orders.md 2.10)."""
-    body = read_body(asked.request, order_bodies.ACTIVATE_BY)
-    order = find_order(asked)
+    body = read_body(api_request.request, order_bodies.ACTIVATE_BY)
+    order = find_order(api_request)
     wanted = body["activate_by"]
-    with order_editing.held(order.id) as state:
+    with order_editing.edit_order(order.id) as state:
         low = state.low_level_status
         if low not in ("ordered", "awaiting_registration"):
             raise Refusal(400, f"activate_by cannot be changed for an order in {low}")
@@ -223,14 +230,14 @@ def change_order(asked: Asked) -> HttpResponse:
             target = "awaiting_registration" if state.registrable else "requisition_created"
             move(state, target)
         else:
-            order_editing.end_step(state, order_editing.moment(state))
+            order_editing.end_step(state, order_editing.next_moment(state))
     return order_answer(order.id, "order updated")
 
 
-def draw_completed(asked: Asked) -> HttpResponse:
+def draw_completed(api_request: ApiRequest) -> HttpResponse:
     """The sample of an on-site order has been drawn."""
-    order = find_order(asked)
-    with order_editing.held(order.id) as state:
+    order = find_order(api_request)
+    with order_editing.edit_order(order.id) as state:
         if state.method != "on_site_collection":
             raise Refusal(400, "Only on-site collection orders can be marked as drawn")
         if state.low_level_status not in ("requisition_created", "requisition_bypassed"):
@@ -240,14 +247,14 @@ def draw_completed(asked: Asked) -> HttpResponse:
     return order_answer(order.id, "draw completed")
 
 
-def change_communication(asked: Asked) -> HttpResponse:
-    body = read_body(asked.request, order_bodies.SMS)
-    order = find_order(asked)
+def change_communication(api_request: ApiRequest) -> HttpResponse:
+    body = read_body(api_request.request, order_bodies.SMS)
+    order = find_order(api_request)
     with transaction.atomic():
         # Movers write the whole row of an order they have locked by its transaction.
         OrderTransaction.objects.select_for_update().get(pk=order.transaction_id)
         Order.objects.filter(pk=order.pk).update(sms_enabled=body["sms_enabled"])
-    return json_answer({"order_id": order.id, "sms_enabled": body["sms_enabled"]})
+    return json_response({"order_id": order.id, "sms_enabled": body["sms_enabled"]})
 
 
 CALLS = (

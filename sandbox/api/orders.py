@@ -13,34 +13,34 @@ from django.http import HttpResponse
 
 from sandbox import clock, records
 from sandbox.api import order_search
-from sandbox.api.calls import Asked, Call
-from sandbox.api.errors import Refusal, foreign, missing
+from sandbox.api.calls import ApiRequest, Call
+from sandbox.api.errors import Refusal, forbidden, missing
 from sandbox.api.order_search import OrderRow
 from sandbox.api.params import Moment, Uuid
-from sandbox.api.request_bodies import Field, parsed, read_body, schema
-from sandbox.api.responses import json_answer, json_bytes
+from sandbox.api.request_bodies import Field, parsed_by, read_body, schema
+from sandbox.api.responses import json_bytes_response, json_response
 from sandbox.api.snapshot import snapshot
 from sandbox.deliveries import replay
 from sandbox.models import LabTest, Order, OrderTransaction
 
 
-def find_order(asked: Asked, *related: str) -> Order:
+def find_order(api_request: ApiRequest, *related: str) -> Order:
     """The order in the path; 404 when unknown, 403 when it is another team's."""
-    order = Order.objects.filter(id=asked["order_id"]).select_related(*related).first()
+    order = Order.objects.filter(id=api_request["order_id"]).select_related(*related).first()
     if order is None:
         raise missing("Order")
-    if order.team_id != asked.caller.team:
-        raise foreign("Order")
+    if order.team_id != api_request.caller.team:
+        raise forbidden("Order")
     return order
 
 
-def find_transaction(asked: Asked) -> OrderTransaction:
+def find_transaction(api_request: ApiRequest) -> OrderTransaction:
     """The transaction in the path; 404 when unknown, 403 when it is another team's."""
-    found = OrderTransaction.objects.filter(pk=asked["transaction_id"]).first()
+    found = OrderTransaction.objects.filter(pk=api_request["transaction_id"]).first()
     if found is None:
         raise missing("Order transaction")
-    if found.team_id != asked.caller.team:
-        raise foreign("Order transaction")
+    if found.team_id != api_request.caller.team:
+        raise forbidden("Order transaction")
     return found
 
 
@@ -64,22 +64,22 @@ def _served(rows: Iterable[OrderRow]) -> list[str]:
     ]
 
 
-def list_orders(asked: Asked) -> HttpResponse:
+def list_orders(api_request: ApiRequest) -> HttpResponse:
     """One page of the team's orders; newest first unless asked otherwise."""
     today = clock.now().date()
     with snapshot():
-        found = order_search.search(asked.caller.team, asked.values, today)
+        found = order_search.search(api_request.caller.team, api_request.values, today)
         served = _served(found.rows)
-    page, size = asked["page"], asked["size"]
-    return json_bytes(
+    page, size = api_request["page"], api_request["size"]
+    return json_bytes_response(
         (
             f'{{"orders":[{",".join(served)}],"total":{found.total},"page":{page},"size":{size}}}'
         ).encode()
     )
 
 
-def get_order(asked: Asked) -> HttpResponse:
-    order = find_order(asked, "lab_test")
+def get_order(api_request: ApiRequest) -> HttpResponse:
+    order = find_order(api_request, "lab_test")
     served = records.served_order(
         order.id,
         order.fixed_part,
@@ -87,12 +87,12 @@ def get_order(asked: Asked) -> HttpResponse:
         order.has_requisition,
         order.lab_test.document,
     )
-    return json_bytes(served.encode())
+    return json_bytes_response(served.encode())
 
 
-def communication_settings(asked: Asked) -> HttpResponse:
-    order = find_order(asked)
-    return json_answer({"order_id": order.id, "sms_enabled": order.sms_enabled})
+def communication_settings(api_request: ApiRequest) -> HttpResponse:
+    order = find_order(api_request)
+    return json_response({"order_id": order.id, "sms_enabled": order.sms_enabled})
 
 
 def transaction_ref(order: Order) -> Any:
@@ -100,10 +100,10 @@ def transaction_ref(order: Order) -> Any:
     return orjson.loads("{" + order.moving_part + "}")["order_transaction"]
 
 
-def get_transaction(asked: Asked) -> HttpResponse:
+def get_transaction(api_request: ApiRequest) -> HttpResponse:
     """The group and its orders, oldest first."""
-    transaction = find_transaction(asked)
-    return json_answer(
+    transaction = find_transaction(api_request)
+    return json_response(
         {
             "id": transaction.pk,
             "team_id": transaction.team_id,
@@ -125,16 +125,16 @@ def get_transaction(asked: Asked) -> HttpResponse:
 
 
 _RESEND = (
-    Field("order_ids", parsed(Uuid()), nullable=True, many=True, shape=Uuid().schema()),
-    Field("start_at", parsed(Moment()), nullable=True, shape=Moment().schema()),
-    Field("end_at", parsed(Moment()), nullable=True, shape=Moment().schema()),
+    Field("order_ids", parsed_by(Uuid()), nullable=True, many=True, shape=Uuid().schema()),
+    Field("start_at", parsed_by(Moment()), nullable=True, shape=Moment().schema()),
+    Field("end_at", parsed_by(Moment()), nullable=True, shape=Moment().schema()),
 )
 _LONGEST_WINDOW = timedelta(days=60)
 
 
-def resend_events(asked: Asked) -> HttpResponse:
+def resend_events(api_request: ApiRequest) -> HttpResponse:
     """The latest webhook of each order once more (orders.md 11); unknown ones are left out."""
-    values = read_body(asked.request, _RESEND)
+    values = read_body(api_request.request, _RESEND)
     keys, start = values["order_ids"], values["start_at"]
     if keys is None and start is None:
         raise Refusal(400, "order_ids or start_at is required")
@@ -143,13 +143,13 @@ def resend_events(asked: Asked) -> HttpResponse:
         raise Refusal(400, "end_at is before start_at")
     if start is not None and end - start > _LONGEST_WINDOW:
         raise Refusal(400, "The window from start_at to end_at is longer than 60 days")
-    team = asked.caller.team
+    team = api_request.caller.team
     with transaction.atomic():
         numbers = replay.by_id(team, keys) if keys is not None else []
         if start is not None:
             happened = replay.in_window(team, start, end)
             numbers = happened if keys is None else sorted({*numbers} & {*happened})
-        return json_answer({"order_ids": replay.replay(team, numbers)})
+        return json_response({"order_ids": replay.replay(team, numbers)})
 
 
 CALLS = (

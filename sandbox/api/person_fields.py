@@ -10,7 +10,7 @@ from sandbox import specification_forms
 from sandbox.api import request_bodies
 from sandbox.api.errors import Invalid
 from sandbox.api.params import Day, OneOf, Text
-from sandbox.api.request_bodies import Field, of_kind, parsed
+from sandbox.api.request_bodies import Field, parsed_by, typed_field
 
 NAME = Text(min_length=1, max_length=50)
 _NAME_RULE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*", re.ASCII)
@@ -54,7 +54,7 @@ _INTEGER = {"type": "integer"}
 
 def patient_name(value: Any) -> str:
     """A first or last name the labs accept."""
-    found: str = parsed(NAME)(value)
+    found: str = parsed_by(NAME)(value)
     if _NAME_RULE.fullmatch(found) is None:
         message = (
             "Names start with a letter or digit, hold letters, digits and . , ' - and single "
@@ -80,7 +80,7 @@ def phone_number(value: Any) -> str:
 
 def filled(value: Any) -> str:
     """Text that is not blank."""
-    found: str = parsed(Text(min_length=1, max_length=200))(value)
+    found: str = parsed_by(Text(min_length=1, max_length=200))(value)
     if not found.strip():
         raise Invalid("value_error", "Value should not be blank")
     return found
@@ -112,17 +112,17 @@ def household_number(value: Any) -> float:
 # code as `zip_code`, and no country.
 ADDRESS: tuple[Field, ...] = (
     Field("first_line", filled, required=True),
-    Field("second_line", request_bodies.limited(200), nullable=True, default=""),
+    Field("second_line", request_bodies.limited_text(200), nullable=True, default=""),
     Field("city", filled, required=True),
     Field("state", filled, required=True),
     Field("zip", filled, required=True, other_name="zip_code"),
     Field("country", filled, default="US"),
-    Field("access_notes", request_bodies.limited(1000), nullable=True),
+    Field("access_notes", request_bodies.limited_text(1000), nullable=True),
 )
 
 GUARANTOR: tuple[Field, ...] = (
-    Field("first_name", parsed(NAME), required=True),
-    Field("last_name", parsed(NAME), required=True),
+    Field("first_name", parsed_by(NAME), required=True),
+    Field("last_name", parsed_by(NAME), required=True),
     Field("address", fields=ADDRESS, required=True),
     Field("phone_number", request_bodies.text, required=True),
     Field("household_income", household_number, nullable=True, shape=_INTEGER),
@@ -132,17 +132,17 @@ GUARANTOR: tuple[Field, ...] = (
 
 # What users.md 3 and PatientDetailsIn of orders.md 2.4 say alike.
 DEMOGRAPHIC_CHOICES: tuple[Field, ...] = (
-    of_kind("race", RACES, nullable=True),
-    of_kind("ethnicity", ETHNICITIES, nullable=True),
-    of_kind("sexual_orientation", ORIENTATIONS, nullable=True),
-    of_kind("gender_identity", IDENTITIES, nullable=True),
+    typed_field("race", RACES, nullable=True),
+    typed_field("ethnicity", ETHNICITIES, nullable=True),
+    typed_field("sexual_orientation", ORIENTATIONS, nullable=True),
+    typed_field("gender_identity", IDENTITIES, nullable=True),
 )
 
 PATIENT_DETAILS: tuple[Field, ...] = (
     Field("first_name", patient_name, required=True, shape=NAME.schema()),
     Field("last_name", patient_name, required=True, shape=NAME.schema()),
-    of_kind("dob", Day(), required=True),
-    of_kind("gender", GENDERS, required=True),
+    typed_field("dob", Day(), required=True),
+    typed_field("gender", GENDERS, required=True),
     Field("phone_number", phone_number, required=True),
     Field("email", email, required=True, shape={"type": "string", "format": "email"}),
     Field("medical_proxy", fields=GUARANTOR, nullable=True),
@@ -153,23 +153,23 @@ PATIENT_DETAILS: tuple[Field, ...] = (
 
 # Creation checks the address strictly, import does not.
 PATIENT_ADDRESS: tuple[Field, ...] = (
-    Field("receiver_name", request_bodies.limited(110), default=""),
+    Field("receiver_name", request_bodies.limited_text(110), default=""),
     Field("first_line", filled, required=True),
-    Field("second_line", request_bodies.limited(200), nullable=True),
+    Field("second_line", request_bodies.limited_text(200), nullable=True),
     Field("city", filled, required=True),
     Field("state", us_state, required=True),
-    of_kind("zip", ZIP, required=True),
+    typed_field("zip", ZIP, required=True),
     Field("country", filled, required=True),
-    Field("access_notes", request_bodies.limited(1000), nullable=True),
+    Field("access_notes", request_bodies.limited_text(1000), nullable=True),
     Field("phone_number", phone_number, nullable=True),
 )
 LENIENT_ADDRESS: tuple[Field, ...] = (
-    Field("receiver_name", request_bodies.limited(110), required=True),
-    Field("first_line", request_bodies.limited(200), required=True),
-    Field("second_line", request_bodies.limited(200), nullable=True),
-    Field("city", request_bodies.limited(100), required=True),
-    Field("state", request_bodies.limited(40), required=True),
-    Field("zip", request_bodies.limited(10), required=True),
-    Field("country", request_bodies.limited(60), required=True),
-    Field("access_notes", request_bodies.limited(1000), nullable=True),
+    Field("receiver_name", request_bodies.limited_text(110), required=True),
+    Field("first_line", request_bodies.limited_text(200), required=True),
+    Field("second_line", request_bodies.limited_text(200), nullable=True),
+    Field("city", request_bodies.limited_text(100), required=True),
+    Field("state", request_bodies.limited_text(40), required=True),
+    Field("zip", request_bodies.limited_text(10), required=True),
+    Field("country", request_bodies.limited_text(60), required=True),
+    Field("access_notes", request_bodies.limited_text(1000), nullable=True),
 )

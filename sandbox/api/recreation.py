@@ -44,8 +44,8 @@ def former_order(user: User, test: LabTest) -> OrderState:
     )
     if found is None:
         raise Refusal(400, "The patient has no canceled order to replace")
-    world_loop.hold_moves("pg_advisory_xact_lock_shared")
-    [group] = order_store.claim("id = %s", [str(found.id)], 1, wait=True)
+    world_loop.lock_moves("pg_advisory_xact_lock_shared")
+    [group] = order_store.lock_groups("id = %s", [str(found.id)], 1, wait=True)
     [state] = [each for each in group if each.id == str(found.id)]
     return state
 

@@ -12,10 +12,10 @@ from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 
 from sandbox import clock
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Invalid, Problems, Refusal, missing
 from sandbox.api.params import Flag, Kind, Param, Uuid
-from sandbox.api.responses import json_answer
+from sandbox.api.responses import json_response
 from sandbox.api.users import team_users
 from sandbox.models import ReportJob
 from sandbox.reports import files, jobs
@@ -23,23 +23,25 @@ from sandbox.reports import files, jobs
 _FORM_BYTES = 64 * 1024  # of a body, beside its files
 
 
-def submit_report(asked: Asked) -> HttpResponse:
+def submit_report(api_request: ApiRequest) -> HttpResponse:
     """Checks in turn: the form (422), the user (404), review and the number of jobs (400), the
     files (400, 413)."""
-    user_id, needs_review, parts = _form(asked.request)
-    user = team_users(asked.caller.team).filter(pk=user_id).first()
+    user_id, needs_review, parts = _form(api_request.request)
+    user = team_users(api_request.caller.team).filter(pk=user_id).first()
     if user is None:
         raise missing("User")
     if needs_review and not jobs.settings().review_enabled:
         raise Refusal(400, "Human review is not enabled for this team")
     uploads = [files.Upload(part.content_type or "", part.read()) for part in parts]
-    report = files.judge(uploads)
-    count = ReportJob.objects.filter(team_id=asked.caller.team).exclude(status="failed").count()
+    report = files.check_uploads(uploads)
+    count = (
+        ReportJob.objects.filter(team_id=api_request.caller.team).exclude(status="failed").count()
+    )
     if count >= jobs.MOST_JOBS:
         raise Refusal(400, f"Sandbox teams are limited to {jobs.MOST_JOBS} parsing jobs")
     names = [part.name or "" for part in parts]
     job = jobs.submit(user, uploads, names, report, needs_review, clock.now())
-    return json_answer(jobs.record(job))
+    return json_response(jobs.record(job))
 
 
 def _form(request: HttpRequest) -> tuple[uuid.UUID, bool, list[UploadedFile[bytes]]]:
@@ -78,16 +80,18 @@ def _field(given: list[str], name: str, kind: Kind, problems: Problems, default:
         return default
 
 
-def report_job(asked: Asked) -> HttpResponse:
-    job = ReportJob.objects.filter(pk=asked["job_id"], team_id=asked.caller.team).first()
+def report_job(api_request: ApiRequest) -> HttpResponse:
+    job = ReportJob.objects.filter(
+        pk=api_request["job_id"], team_id=api_request.caller.team
+    ).first()
     if job is None:
         raise missing("Job")
-    return json_answer(jobs.record(job))
+    return json_response(jobs.record(job))
 
 
-def report_job_by_query(asked: Asked) -> HttpResponse:
+def report_job_by_query(api_request: ApiRequest) -> HttpResponse:
     """The path as the specification has it, cut off before the id: the id is a query."""
-    return report_job(asked)
+    return report_job(api_request)
 
 
 _JOBS = "/lab_report/v1/parser/job"

@@ -68,9 +68,9 @@ class Field:
             return self.default
 
 
-def of_kind(name: str, kind: Kind, **more: Any) -> Field:
+def typed_field(name: str, kind: Kind, **more: Any) -> Field:
     """A field whose text a parameter kind understands and describes."""
-    return Field(name, parsed(kind), shape=kind.schema(), **more)
+    return Field(name, parsed_by(kind), shape=kind.schema(), **more)
 
 
 def read_object(
@@ -116,12 +116,12 @@ def schema(fields: Sequence[Field]) -> dict[str, Any]:
     return {"application/json": {"schema": object_schema(fields)}}
 
 
-def given(request: HttpRequest) -> set[str]:
+def given_names(request: HttpRequest) -> set[str]:
     """The names in a body that `read_body` has accepted."""
     return set(orjson.loads(request.body))
 
 
-def parsed(kind: Kind) -> Check:
+def parsed_by(kind: Kind) -> Check:
     """Text that a parameter kind understands."""
 
     def check(value: Any) -> Any:
@@ -136,9 +136,9 @@ def text(value: Any) -> str:
     return value
 
 
-def limited(most: int) -> Check:
+def limited_text(most: int) -> Check:
     """Text of at most so many characters."""
-    return parsed(Text(max_length=most))
+    return parsed_by(Text(max_length=most))
 
 
 def flag(value: Any) -> bool:

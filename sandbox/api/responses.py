@@ -13,24 +13,24 @@ PDF = "application/pdf"
 _CHUNK_BYTES = 4096
 
 
-def json_answer(value: object, status: int = 200) -> HttpResponse:
+def json_response(value: object, status: int = 200) -> HttpResponse:
     """`value` as JSON; times as ISO 8601 with offset, uuids as text."""
-    return json_bytes(orjson.dumps(value), status)
+    return json_bytes_response(orjson.dumps(value), status)
 
 
-def json_bytes(body: bytes, status: int = 200) -> HttpResponse:
+def json_bytes_response(body: bytes, status: int = 200) -> HttpResponse:
     """A body that is JSON already; with its length, so that a cut one shows."""
     answer = HttpResponse(body, content_type=JSON, status=status)
     answer["Content-Length"] = str(len(body))
     return answer
 
 
-def refusal_answer(status: int, detail: object) -> HttpResponse:
+def error_response(status: int, detail: object) -> HttpResponse:
     """The error body every refusal shares: `{"detail": ...}`."""
-    return json_answer({"detail": detail}, status)
+    return json_response({"detail": detail}, status)
 
 
-def pdf_answer(document: bytes, filename: str) -> StreamingHttpResponse:
+def pdf_response(document: bytes, filename: str) -> StreamingHttpResponse:
     """A document, streamed."""
 
     def chunks() -> Iterator[bytes]:

@@ -7,11 +7,11 @@ from typing import Any
 from django.http import HttpResponse, StreamingHttpResponse
 
 from sandbox import results
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Refusal
 from sandbox.api.orders import find_order, find_transaction, transaction_ref
 from sandbox.api.pdf_files import pdf
-from sandbox.api.responses import PDF, json_answer, pdf_answer
+from sandbox.api.responses import PDF, json_response, pdf_response
 from sandbox.api.snapshot import snapshot
 from sandbox.models import Order
 
@@ -20,9 +20,9 @@ _ROWS_ON_A_PAGE = 45
 Record = dict[str, Any]
 
 
-def _find(asked: Asked) -> Order:
+def _find(api_request: ApiRequest) -> Order:
     """The order in the path; 404 while it has no result, partial ones included."""
-    order = find_order(asked, "lab_test__lab", "lab_account")
+    order = find_order(api_request, "lab_test__lab", "lab_account")
     if not results.has_result(order):
         raise Refusal(404, "This order has no result yet")
     return order
@@ -32,19 +32,19 @@ def _result(order: Order) -> Record:
     return {**results.result_record(order), "order_transaction": transaction_ref(order)}
 
 
-def order_result(asked: Asked) -> HttpResponse:
+def order_result(api_request: ApiRequest) -> HttpResponse:
     with snapshot():
-        return json_answer(_result(_find(asked)))
+        return json_response(_result(_find(api_request)))
 
 
-def order_result_metadata(asked: Asked) -> HttpResponse:
+def order_result_metadata(api_request: ApiRequest) -> HttpResponse:
     with snapshot():
-        return json_answer(results.metadata_record(_find(asked)))
+        return json_response(results.metadata_record(_find(api_request)))
 
 
-def _group(asked: Asked) -> list[Order]:
+def _group(api_request: ApiRequest) -> list[Order]:
     """The group's orders with results, oldest first; 404 without any."""
-    transaction = find_transaction(asked)
+    transaction = find_transaction(api_request)
     orders = transaction.orders.select_related("lab_test__lab", "lab_account").order_by("seq")
     found = [order for order in orders if results.has_result(order)]
     if not found:
@@ -77,9 +77,9 @@ def _combined(orders: list[Order]) -> Record:
     }
 
 
-def group_result(asked: Asked) -> HttpResponse:
+def group_result(api_request: ApiRequest) -> HttpResponse:
     with snapshot():
-        return json_answer(_combined(_group(asked)))
+        return json_response(_combined(_group(api_request)))
 
 
 def _report(result: Record, about: str) -> bytes:
@@ -95,18 +95,18 @@ def _report(result: Record, about: str) -> bytes:
     return pdf([head + part for part in parts])
 
 
-def order_result_pdf(asked: Asked) -> StreamingHttpResponse:
+def order_result_pdf(api_request: ApiRequest) -> StreamingHttpResponse:
     with snapshot():
-        order = _find(asked)
+        order = _find(api_request)
         document = _report(_result(order), f"Order {order.id}")
-    return pdf_answer(document, "result.pdf")
+    return pdf_response(document, "result.pdf")
 
 
-def group_result_pdf(asked: Asked) -> StreamingHttpResponse:
+def group_result_pdf(api_request: ApiRequest) -> StreamingHttpResponse:
     with snapshot():
-        orders = _group(asked)
+        orders = _group(api_request)
         document = _report(_combined(orders), f"Order transaction {orders[0].transaction_id}")
-    return pdf_answer(document, "result.pdf")
+    return pdf_response(document, "result.pdf")
 
 
 CALLS = (

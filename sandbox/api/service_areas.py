@@ -11,11 +11,11 @@ from django.http import HttpResponse
 
 from sandbox.api import accounts, vocabulary
 from sandbox.api.accounts import LAB_ACCOUNT
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Invalid, Problems, Refusal, missing
 from sandbox.api.orders import find_order
 from sandbox.api.params import Param, Text, Whole
-from sandbox.api.responses import json_answer
+from sandbox.api.responses import json_response
 from sandbox.models import Lab, LabAccount, PscSite, ServiceArea
 
 _EARTH_RADIUS_MILES = 3958.8
@@ -38,18 +38,18 @@ def _miles(area: ServiceArea, site: PscSite) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearbySite:
     """A site and how far it is from where one looked."""
 
     site: PscSite
     miles: float
 
 
-def near_sites(area: ServiceArea | None, sites: Iterable[PscSite], radius: str) -> list[Near]:
+def near_sites(area: ServiceArea | None, sites: Iterable[PscSite], radius: str) -> list[NearbySite]:
     """The sites within `radius` miles of the area, nearest first; none around unknown zip codes."""
     if area is None:
         return []
-    found = [Near(site, _miles(area, site)) for site in sites]
+    found = [NearbySite(site, _miles(area, site)) for site in sites]
     within = [near for near in found if near.miles <= int(radius)]
     return sorted(within, key=lambda near: (near.miles, near.site.site_code))
 
@@ -64,39 +64,41 @@ def _bill_types(lab: Lab, account: LabAccount | None, state: str | None) -> list
     return [kind for kind in vocabulary.BILLING_TYPES if state in allowed.get(kind, ())]
 
 
-def _chosen_labs(asked: Asked) -> list[Lab]:
+def _chosen_labs(api_request: ApiRequest) -> list[Lab]:
     """Labs named in the query, or all that patients walk in to; 422 for an unknown slug."""
     labs = {lab.slug: lab for lab in Lab.objects.order_by("id")}
-    slugs: list[str] | None = asked["labs"]
-    if slugs is None and asked["lab"] is not None:
-        slugs = [asked["lab"]]
+    slugs: list[str] | None = api_request["labs"]
+    if slugs is None and api_request["lab"] is not None:
+        slugs = [api_request["lab"]]
     if slugs is None:
         return [lab for lab in labs.values() if "walk_in_test" in lab.collection_methods]
     problems = Problems()
     for place, slug in enumerate(slugs):
         if slug not in labs:
             loc: list[str | int] = ["query", "labs", place]
-            if asked["labs"] is None:
+            if api_request["labs"] is None:
                 loc = ["query", "lab"]
             problems.add(loc, Invalid("enum", "Input should be a lab slug"), slug)
     problems.settle()
     return [labs[slug] for slug in dict.fromkeys(slugs)]
 
 
-def area_info(asked: Asked) -> HttpResponse:
+def area_info(api_request: ApiRequest) -> HttpResponse:
     """AreaInfo of a zip code."""
-    labs = _chosen_labs(asked)
-    account = accounts.find_account(asked)
-    area = ServiceArea.objects.filter(pk=asked["zip_code"]).first()
+    labs = _chosen_labs(api_request)
+    account = accounts.find_account(api_request)
+    area = ServiceArea.objects.filter(pk=api_request["zip_code"]).first()
     sites = list(PscSite.objects.filter(lab__in=labs, is_active=True))
     centres: dict[str, Any] = {}
     for lab in labs:
-        near = near_sites(area, (site for site in sites if site.lab_id == lab.pk), asked["radius"])
+        near = near_sites(
+            area, (site for site in sites if site.lab_id == lab.pk), api_request["radius"]
+        )
         capabilities = sorted({name for each in near for name in each.site.capabilities})
         centres[lab.slug] = {
             "patient_service_centers": {
                 "within_radius": len(near),
-                "radius": asked["radius"],
+                "radius": api_request["radius"],
                 "appointment_with_service": BOOKABLE_HERE in capabilities,
                 "capabilities": capabilities,
             },
@@ -104,9 +106,9 @@ def area_info(asked: Asked) -> HttpResponse:
             "lab_id": lab.pk,
         }
     served: dict[str, list[str]] = area.phlebotomy if area else {}
-    return json_answer(
+    return json_response(
         {
-            "zip_code": asked["zip_code"],
+            "zip_code": api_request["zip_code"],
             "phlebotomy": {
                 "is_served": bool(served),
                 "providers": [
@@ -118,7 +120,7 @@ def area_info(asked: Asked) -> HttpResponse:
     )
 
 
-def _site_record(near: Near, bill_types: Sequence[str]) -> dict[str, Any]:
+def _site_record(near: NearbySite, bill_types: Sequence[str]) -> dict[str, Any]:
     site = near.site
     return {
         "metadata": {
@@ -141,39 +143,41 @@ def _site_record(near: Near, bill_types: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _centres(lab: Lab, zip_code: str, account: LabAccount | None, asked: Asked) -> HttpResponse:
+def _centres(
+    lab: Lab, zip_code: str, account: LabAccount | None, api_request: ApiRequest
+) -> HttpResponse:
     """PscInfo: at most thirty centres, nearest first."""
     area = ServiceArea.objects.filter(pk=zip_code).first()
     sites = PscSite.objects.filter(lab=lab, is_active=True)
-    if asked["capabilities"]:
-        sites = sites.filter(capabilities__contains=asked["capabilities"])
+    if api_request["capabilities"]:
+        sites = sites.filter(capabilities__contains=api_request["capabilities"])
     bill_types = _bill_types(lab, account, area.state if area else None)
-    return json_answer(
+    return json_response(
         {
             "lab_id": lab.pk,
             "slug": lab.slug,
             "patient_service_centers": [
                 _site_record(near, bill_types)
-                for near in near_sites(area, sites, asked["radius"])[:_MOST_SITES]
+                for near in near_sites(area, sites, api_request["radius"])[:_MOST_SITES]
             ],
         }
     )
 
 
-def psc_info(asked: Asked) -> HttpResponse:
-    account = accounts.find_account(asked)
-    lab = Lab.objects.filter(pk=asked["lab_id"]).first()
+def psc_info(api_request: ApiRequest) -> HttpResponse:
+    account = accounts.find_account(api_request)
+    lab = Lab.objects.filter(pk=api_request["lab_id"]).first()
     if lab is None:
         raise missing("Lab")
-    return _centres(lab, asked["zip_code"], account, asked)
+    return _centres(lab, api_request["zip_code"], account, api_request)
 
 
-def order_psc_info(asked: Asked) -> HttpResponse:
+def order_psc_info(api_request: ApiRequest) -> HttpResponse:
     """Centres of the order's lab around its patient; walk-in orders only."""
-    order = find_order(asked, "lab_test__lab", "lab_account")
+    order = find_order(api_request, "lab_test__lab", "lab_account")
     if order.method != "walk_in_test":
         raise Refusal(400, "Service centres serve walk-in orders only")
-    return _centres(order.lab_test.lab, order.zip_code[:5], order.lab_account, asked)
+    return _centres(order.lab_test.lab, order.zip_code[:5], order.lab_account, api_request)
 
 
 CALLS = (

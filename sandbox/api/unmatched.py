@@ -13,14 +13,14 @@ from django.http import HttpResponse
 
 from sandbox import clock, event_queue, unmatched
 from sandbox.api import order_rules, vocabulary
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Invalid, Refusal, malformed, missing
 from sandbox.api.idempotency import KEY, key_of
 from sandbox.api.order_writes import order_record
 from sandbox.api.paging import make_cursor, read_cursor
 from sandbox.api.params import Day, OneOf, Param, Text, Uuid, Whole
-from sandbox.api.request_bodies import Field, of_kind, read_body, schema, text_map
-from sandbox.api.responses import json_answer, json_bytes
+from sandbox.api.request_bodies import Field, read_body, schema, text_map, typed_field
+from sandbox.api.responses import json_bytes_response, json_response
 from sandbox.models import LabTest, Order, UnmatchedResult, UnmatchedRun
 
 Body = dict[str, Any]
@@ -29,24 +29,24 @@ STATUSES = OneOf(("pending_customer_review", "pending_ops_review", "resolved"))
 RESULT_STATUSES = OneOf(("final", "partial"))
 NOTE = Field("note", nullable=True)
 ACCEPT = (
-    of_kind("order_id", Uuid(), nullable=True),
-    of_kind("user_id", Uuid(), nullable=True),
+    typed_field("order_id", Uuid(), nullable=True),
+    typed_field("user_id", Uuid(), nullable=True),
     NOTE,
 )
-RESOLVE = (of_kind("action", OneOf(("reject", "unsure")), required=True), NOTE)
+RESOLVE = (typed_field("action", OneOf(("reject", "unsure")), required=True), NOTE)
 RUN = (
-    of_kind("case", OneOf(tuple(unmatched.CASES)), required=True),
-    of_kind("order_source", OneOf(("managed", "provided")), required=True),
+    typed_field("case", OneOf(tuple(unmatched.CASES)), required=True),
+    typed_field("order_source", OneOf(("managed", "provided")), required=True),
     Field("orders", text_map, nullable=True, shape={"type": "object"}),
-    of_kind("result_status", RESULT_STATUSES, default="final"),
-    of_kind("interpretation", vocabulary.INTERPRETATIONS, default="normal"),
-    of_kind("lab_test_id", Uuid(), nullable=True),
-    of_kind("wrong_lab_test_id", Uuid(), nullable=True),
+    typed_field("result_status", RESULT_STATUSES, default="final"),
+    typed_field("interpretation", vocabulary.INTERPRETATIONS, default="normal"),
+    typed_field("lab_test_id", Uuid(), nullable=True),
+    typed_field("wrong_lab_test_id", Uuid(), nullable=True),
 )
 
 
 def _queue(team: uuid.UUID) -> QuerySet[UnmatchedResult]:
-    if not unmatched.DESK.enabled:
+    if not unmatched.MATCH_REVIEW.enabled:
         raise Refusal(400, "Match review is not enabled for this team")
     return UnmatchedResult.objects.filter(team_id=team).select_related("lab", "lab_test__lab")
 
@@ -62,78 +62,78 @@ def _between(first: Any, last: Any) -> Q:
     return found
 
 
-def list_results(asked: Asked) -> HttpResponse:
+def list_results(api_request: ApiRequest) -> HttpResponse:
     """Newest first; resolved ones only when asked for."""
-    found = _queue(asked.caller.team).filter(
-        _between(asked["created_at_start"], asked["created_at_end"])
+    found = _queue(api_request.caller.team).filter(
+        _between(api_request["created_at_start"], api_request["created_at_end"])
     )
-    if asked["status"] is None:
+    if api_request["status"] is None:
         found = found.exclude(status="resolved")
     else:
-        found = found.filter(status=asked["status"])
-    if asked["decision_code"] is not None:
-        found = found.filter(decision_code=asked["decision_code"])
-    if asked["lab_slug"] is not None:
-        found = found.filter(lab__slug=asked["lab_slug"])
-    if asked["search_input"]:
-        part = asked["search_input"]
+        found = found.filter(status=api_request["status"])
+    if api_request["decision_code"] is not None:
+        found = found.filter(decision_code=api_request["decision_code"])
+    if api_request["lab_slug"] is not None:
+        found = found.filter(lab__slug=api_request["lab_slug"])
+    if api_request["search_input"]:
+        part = api_request["search_input"]
         found = found.filter(
             Q(patient__first_name__icontains=part)
             | Q(patient__last_name__icontains=part)
             | Q(patient__dob__startswith=part)
         )
-    question = ["unmatched", str(asked.caller.team)]
-    question += [str(asked[param.name]) for param in _LIST[2:]]
+    question = ["unmatched", str(api_request.caller.team)]
+    question += [str(api_request[param.name]) for param in _LIST[2:]]
     total = found.count()
-    after = read_cursor(asked["next_cursor"], question)
+    after = read_cursor(api_request["next_cursor"], question)
     if after is not None:
         moment, key = after
         found = found.filter(Q(created_at__lt=moment) | Q(created_at=moment, id__lt=key))
-    limit = asked["limit"]
+    limit = api_request["limit"]
     rows = list(found.order_by("-created_at", "-id")[: limit + 1])
     cursor = None
     if len(rows) > limit:
         rows = rows[:limit]
         cursor = make_cursor([rows[-1].created_at, rows[-1].pk], question)
     data = [unmatched.record(each) for each in rows]
-    return json_answer({"data": data, "next_cursor": cursor, "total": total})
+    return json_response({"data": data, "next_cursor": cursor, "total": total})
 
 
-def _find(asked: Asked) -> UnmatchedResult:
-    found = _queue(asked.caller.team).filter(pk=asked["raw_result_id"]).first()
+def _find(api_request: ApiRequest) -> UnmatchedResult:
+    found = _queue(api_request.caller.team).filter(pk=api_request["raw_result_id"]).first()
     if found is None:
         raise missing("Unmatched result")
     return found
 
 
-def get_result(asked: Asked) -> HttpResponse:
-    return json_answer(unmatched.record(_find(asked)))
+def get_result(api_request: ApiRequest) -> HttpResponse:
+    return json_response(unmatched.record(_find(api_request)))
 
 
-def _reviewable(asked: Asked) -> UnmatchedResult:
+def _reviewable(api_request: ApiRequest) -> UnmatchedResult:
     """The result, ours until the transaction ends; 404 once somebody has decided."""
-    found = _queue(asked.caller.team).select_for_update(of=("self",))
-    result = found.filter(pk=asked["raw_result_id"], status=unmatched.REVIEWABLE).first()
+    found = _queue(api_request.caller.team).select_for_update(of=("self",))
+    result = found.filter(pk=api_request["raw_result_id"], status=unmatched.REVIEWABLE).first()
     if result is None:
         raise Refusal(404, "Unmatched result not found or no longer reviewable")
     return result
 
 
-def accept_result(asked: Asked) -> HttpResponse:
+def accept_result(api_request: ApiRequest) -> HttpResponse:
     """The order that has the result now; it may be a new one."""
     empty: Body = {"order_id": None, "user_id": None, "note": None}
-    body = read_body(asked.request, ACCEPT) if asked.request.body else empty
+    body = read_body(api_request.request, ACCEPT) if api_request.request.body else empty
     with transaction.atomic():
-        result = _reviewable(asked)
+        result = _reviewable(api_request)
         order = _chosen_order(result, body)
         if order is None:
-            user = order_rules.find_user(asked.caller.team, body["user_id"])
+            user = order_rules.find_user(api_request.caller.team, body["user_id"])
         else:
             user = order.user
         key = unmatched.attach(result, order, user)
         result.resolved_user_id, result.resolved_order_id = user.pk, uuid.UUID(key)
         _close(result, "resolved", "accept", body["note"])
-        return json_bytes(order_record(key).encode())
+        return json_bytes_response(order_record(key).encode())
 
 
 def _chosen_order(result: UnmatchedResult, body: Body) -> Order | None:
@@ -155,13 +155,13 @@ def _chosen_order(result: UnmatchedResult, body: Body) -> Order | None:
     return order
 
 
-def resolve_result(asked: Asked) -> HttpResponse:
-    body = read_body(asked.request, RESOLVE)
+def resolve_result(api_request: ApiRequest) -> HttpResponse:
+    body = read_body(api_request.request, RESOLVE)
     with transaction.atomic():
-        result = _reviewable(asked)
+        result = _reviewable(api_request)
         status = "resolved" if body["action"] == "reject" else "pending_ops_review"
         _close(result, status, body["action"], body["note"])
-        return json_answer(unmatched.record(result))
+        return json_response(unmatched.record(result))
 
 
 def _close(result: UnmatchedResult, status: str, action: str, note: str | None) -> None:
@@ -178,25 +178,25 @@ def _close(result: UnmatchedResult, status: str, action: str, note: str | None) 
 
 
 def _harness() -> None:
-    if not unmatched.DESK.enabled:
+    if not unmatched.MATCH_REVIEW.enabled:
         raise missing("Page")
 
 
-def list_cases(asked: Asked) -> HttpResponse:
+def list_cases(api_request: ApiRequest) -> HttpResponse:
     _harness()
     cases = [{"case": name, "roles": case.roles} for name, case in unmatched.CASES.items()]
-    return json_answer({"data": cases})
+    return json_response({"data": cases})
 
 
-def start_run(asked: Asked) -> HttpResponse:
+def start_run(api_request: ApiRequest) -> HttpResponse:
     """Makes the result; the same key with the same body answers the same run."""
     _harness()
-    key = key_of(asked)
+    key = key_of(api_request)
     if key is None:
         raise malformed(["header", KEY], Invalid("missing", "Field required"), None)
-    body = read_body(asked.request, RUN)
+    body = read_body(api_request.request, RUN)
     plain = orjson.loads(orjson.dumps(body))
-    team = asked.caller.team
+    team = api_request.caller.team
     try:
         with transaction.atomic():
             run = UnmatchedRun.objects.create(
@@ -212,7 +212,7 @@ def start_run(asked: Asked) -> HttpResponse:
         run = UnmatchedRun.objects.get(team_id=team, key=key)
         if run.body != plain:
             raise Refusal(409, "This idempotency key was used with another body") from None
-    return json_answer({"run_id": run.pk, "status": "running"}, 202)
+    return json_response({"run_id": run.pk, "status": "running"}, 202)
 
 
 def _carry_out(run: UnmatchedRun, body: Body) -> None:
@@ -247,12 +247,12 @@ def _make(team: uuid.UUID, body: Body) -> UnmatchedResult:
         test = others.order_by("slug").first()
         if test is None:
             raise Refusal(400, "Lab test not found")
-    return unmatched.make(
+    return unmatched.make_result(
         team, body["case"], orders, test, body["result_status"], body["interpretation"]
     )
 
 
-def _provided(team: uuid.UUID, case: unmatched.Case, given: dict[str, str]) -> list[Order]:
+def _provided(team: uuid.UUID, case: unmatched.MatchCase, given: dict[str, str]) -> list[Order]:
     if set(given) != set(case.roles):
         raise Refusal(400, f"The case needs orders for: {', '.join(case.roles) or 'nobody'}")
     orders = Order.objects.filter(team_id=team).select_related("lab_test__lab")
@@ -274,12 +274,14 @@ def _one(orders: QuerySet[Order], key: str) -> Order:
     return order
 
 
-def get_run(asked: Asked) -> HttpResponse:
+def get_run(api_request: ApiRequest) -> HttpResponse:
     _harness()
-    run = UnmatchedRun.objects.filter(pk=asked["run_id"], team_id=asked.caller.team).first()
+    run = UnmatchedRun.objects.filter(
+        pk=api_request["run_id"], team_id=api_request.caller.team
+    ).first()
     if run is None:
         raise missing("Run")
-    return json_answer(
+    return json_response(
         {
             "run_id": run.pk,
             "status": run.status,

@@ -34,8 +34,8 @@ from sandbox.api import (
     wearables,
     webhooks,
 )
-from sandbox.api.calls import Asked, Call, endpoint, stamped
-from sandbox.api.responses import json_answer, refusal_answer
+from sandbox.api.calls import ApiRequest, Call, endpoint, stamped
+from sandbox.api.responses import error_response, json_response
 
 CALLS: tuple[Call, ...] = (
     *users.CALLS,
@@ -63,9 +63,9 @@ CALLS: tuple[Call, ...] = (
 )
 
 
-def openapi(asked: Asked) -> HttpResponse:
+def openapi(api_request: ApiRequest) -> HttpResponse:
     """The OpenAPI document."""
-    return json_answer(schema.document(CALLS))
+    return json_response(schema.document(CALLS))
 
 
 _DOCUMENT = Call("GET", "/openapi.json", openapi, "This document", key="none")
@@ -73,7 +73,7 @@ _DOCUMENT = Call("GET", "/openapi.json", openapi, "This document", key="none")
 
 @csrf_exempt
 def unknown_path(request: HttpRequest) -> HttpResponseBase:
-    return stamped(refusal_answer(404, "Not Found"))
+    return stamped(error_response(404, "Not Found"))
 
 
 def _specificity(path: str) -> list[bool]:

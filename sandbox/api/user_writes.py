@@ -14,11 +14,11 @@ from django.http import HttpResponse
 
 from sandbox import clock
 from sandbox.api import person_fields, request_bodies
-from sandbox.api.calls import Asked, Call
+from sandbox.api.calls import ApiRequest, Call
 from sandbox.api.errors import Invalid, Refusal, malformed, missing
 from sandbox.api.params import Day, OneOf, Text, Uuid
-from sandbox.api.request_bodies import Field, of_kind, parsed, read_body, schema
-from sandbox.api.responses import json_answer
+from sandbox.api.request_bodies import Field, parsed_by, read_body, schema, typed_field
+from sandbox.api.responses import json_response
 from sandbox.api.users import find_user, info_record, one_user, team_users
 from sandbox.catalogue_data import PROVIDERS
 from sandbox.models import User, UserInfo, World
@@ -37,7 +37,7 @@ _PHONE_NUMBER = re.compile(
 
 def _reference(value: Any) -> str:
     """The team's own reference, which must not hold personal data (specification, User)."""
-    found: str = parsed(_REFERENCE)(value)
+    found: str = parsed_by(_REFERENCE)(value)
     if _EMAIL_ADDRESS.search(found) or _PHONE_NUMBER.search(found):
         message = "client_user_id must not contain an email address or a phone number"
         raise Invalid("value_error", message)
@@ -53,9 +53,9 @@ def _time_zone(value: Any) -> str:
 
 _FALLBACKS = (
     Field("fallback_time_zone", _time_zone, nullable=True),
-    of_kind("fallback_birth_date", Day(), nullable=True),
-    of_kind("ingestion_start", Day(), nullable=True),
-    of_kind("ingestion_end", Day(), nullable=True),
+    typed_field("fallback_birth_date", Day(), nullable=True),
+    typed_field("ingestion_start", Day(), nullable=True),
+    typed_field("ingestion_end", Day(), nullable=True),
 )
 _CREATION = (
     Field("client_user_id", _reference, required=True, shape=_REFERENCE.schema()),
@@ -68,37 +68,41 @@ _CHANGES = (
 
 _ADDRESS = (
     Field("first_line", person_fields.filled, required=True),
-    Field("second_line", request_bodies.limited(200), nullable=True, default=""),
-    Field("country", parsed(Text(min_length=1, max_length=60)), default="US"),
-    Field("zip", parsed(Text(min_length=1, max_length=20)), required=True, other_name="zip_code"),
-    Field("city", parsed(Text(min_length=1, max_length=100)), required=True),
-    Field("state", parsed(Text(min_length=1, max_length=60)), required=True),
-    Field("access_notes", request_bodies.limited(1000), nullable=True),
+    Field("second_line", request_bodies.limited_text(200), nullable=True, default=""),
+    Field("country", parsed_by(Text(min_length=1, max_length=60)), default="US"),
+    Field(
+        "zip", parsed_by(Text(min_length=1, max_length=20)), required=True, other_name="zip_code"
+    ),
+    Field("city", parsed_by(Text(min_length=1, max_length=100)), required=True),
+    Field("state", parsed_by(Text(min_length=1, max_length=60)), required=True),
+    Field("access_notes", request_bodies.limited_text(1000), nullable=True),
 )
 _INFO = (
     Field("first_name", person_fields.patient_name, required=True),
     Field("last_name", person_fields.patient_name, required=True),
     Field("email", person_fields.email, required=True),
-    Field("phone_number", parsed(Text(min_length=1, max_length=32)), required=True),
-    Field("gender", parsed(Text(min_length=1, max_length=60)), required=True),
-    of_kind("dob", Day(), required=True),
+    Field("phone_number", parsed_by(Text(min_length=1, max_length=32)), required=True),
+    Field("gender", parsed_by(Text(min_length=1, max_length=60)), required=True),
+    typed_field("dob", Day(), required=True),
     Field("address", fields=_ADDRESS, required=True),
     Field("medical_proxy", fields=person_fields.GUARANTOR, nullable=True),
     *person_fields.DEMOGRAPHIC_CHOICES,
 )
 _LINK = (
-    of_kind("user_id", Uuid(), required=True),
-    of_kind("provider", _SLUGS, nullable=True),
-    Field("redirect_url", request_bodies.limited(2048), nullable=True),
-    of_kind("filter_on_providers", _SLUGS, nullable=True, many=True),
-    of_kind("on_error", OneOf(("redirect",)), nullable=True),
-    of_kind("on_close", OneOf(("redirect",)), nullable=True),
+    typed_field("user_id", Uuid(), required=True),
+    typed_field("provider", _SLUGS, nullable=True),
+    Field("redirect_url", request_bodies.limited_text(2048), nullable=True),
+    typed_field("filter_on_providers", _SLUGS, nullable=True, many=True),
+    typed_field("on_error", OneOf(("redirect",)), nullable=True),
+    typed_field("on_close", OneOf(("redirect",)), nullable=True),
 )
 
 
-def _refuse_duplicate(asked: Asked, reference: str, but: uuid.UUID | None = None) -> None:
+def _refuse_duplicate(
+    api_request: ApiRequest, reference: str, but: uuid.UUID | None = None
+) -> None:
     """400 with the user who has this reference already."""
-    other = team_users(asked.caller.team).filter(client_user_id=reference).first()
+    other = team_users(api_request.caller.team).filter(client_user_id=reference).first()
     if other is not None and other.pk != but:
         raise Refusal(
             400,
@@ -119,79 +123,79 @@ def _fall_back(user: User, values: dict[str, Any]) -> None:
             setattr(user, f"{name}_updated_at", None if value is None else now)
 
 
-def create_user(asked: Asked) -> HttpResponse:
-    values = read_body(asked.request, _CREATION)
+def create_user(api_request: ApiRequest) -> HttpResponse:
+    values = read_body(api_request.request, _CREATION)
     with transaction.atomic():
         # The world's row is the lock: of two equal references the second one is told.
         world = World.objects.select_for_update().get(id=1)
-        _refuse_duplicate(asked, values["client_user_id"])
+        _refuse_duplicate(api_request, values["client_user_id"])
         world.user_count += 1
         world.save(update_fields=["user_count"])
         user = User(
             id=uuid.uuid4(),
             seq=world.user_count,
-            team_id=asked.caller.team,
+            team_id=api_request.caller.team,
             created_on=clock.now(),
         )
         _fall_back(user, values)
         user.save()
-    return one_user(asked, pk=user.pk)
+    return one_user(api_request, pk=user.pk)
 
 
-def change_user(asked: Asked) -> HttpResponse:
+def change_user(api_request: ApiRequest) -> HttpResponse:
     """Only what the body names changes; a reference cannot be taken away."""
-    values = read_body(asked.request, _CHANGES)
-    named = request_bodies.given(asked.request)
+    values = read_body(api_request.request, _CHANGES)
+    named = request_bodies.given_names(api_request.request)
     with transaction.atomic():
         World.objects.select_for_update().get(id=1)
-        user = find_user(asked)
+        user = find_user(api_request)
         if values["client_user_id"] is None:
             del values["client_user_id"]
         else:
-            _refuse_duplicate(asked, values["client_user_id"], user.pk)
+            _refuse_duplicate(api_request, values["client_user_id"], user.pk)
         _fall_back(user, {name: value for name, value in values.items() if name in named})
         user.save()
     return HttpResponse(status=204)
 
 
-def put_info(asked: Asked) -> HttpResponse:
+def put_info(api_request: ApiRequest) -> HttpResponse:
     """Demographics as a whole: what is left out is gone."""
-    values = read_body(asked.request, _INFO)
+    values = read_body(api_request.request, _INFO)
     now = clock.now()
     if values["dob"] > now.date():
         given = Invalid("date_past", "Date should be in the past")
         raise malformed(["body", "dob"], given, values["dob"])
     address = values.pop("address")
     info, _ = UserInfo.objects.update_or_create(
-        user=find_user(asked), defaults={**values, **address, "updated_at": now}
+        user=find_user(api_request), defaults={**values, **address, "updated_at": now}
     )
-    return json_answer(info_record(info))
+    return json_response(info_record(info))
 
 
-def deregister(asked: Asked) -> HttpResponse:
+def deregister(api_request: ApiRequest) -> HttpResponse:
     """The connection ends; one that the mobile SDK keeps by itself goes on, though it says so."""
-    found = find_user(asked).connections.filter(provider_id=asked["provider"])
+    found = find_user(api_request).connections.filter(provider_id=api_request["provider"])
     connection = found.select_related("provider").first()
     if connection is None:
         raise missing("Connection")
     if connection.provider.auth_type != "sdk":
         connection.delete()
-    return json_answer({"success": True})
+    return json_response({"success": True})
 
 
-def create_link(asked: Asked) -> HttpResponse:
+def create_link(api_request: ApiRequest) -> HttpResponse:
     """A link by which the patient connects a device; the sandbox answers at no such address."""
-    values = read_body(asked.request, _LINK)
+    values = read_body(api_request.request, _LINK)
     if values["filter_on_providers"] == []:
         given = Invalid("too_short", "List should have at least 1 item", {"min_length": 1})
         raise malformed(["body", "filter_on_providers"], given, [])
-    if not team_users(asked.caller.team).filter(pk=values["user_id"]).exists():
+    if not team_users(api_request.caller.team).filter(pk=values["user_id"]).exists():
         raise missing("User")
     token = secrets.token_urlsafe(32)
     url = f"https://link.service.invalid/?token={token}&env=sandbox&region={settings.REGION}"
     if values["provider"] is not None:
         url += f"&provider={values['provider']}"
-    return json_answer({"link_token": token, "link_web_url": url})
+    return json_response({"link_token": token, "link_web_url": url})
 
 
 CALLS = (

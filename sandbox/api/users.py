@@ -10,10 +10,10 @@ from django.db.models import Prefetch, Q, QuerySet
 from django.http import HttpResponse
 
 from sandbox import specification_forms
-from sandbox.api.calls import ANY_TEXT, Asked, Call
+from sandbox.api.calls import ANY_TEXT, ApiRequest, Call
 from sandbox.api.errors import missing
 from sandbox.api.params import Param, Text, Whole
-from sandbox.api.responses import json_answer
+from sandbox.api.responses import json_response
 from sandbox.models import Connection, Provider, User, UserInfo
 
 _SEARCH_ROWS = 100
@@ -24,9 +24,9 @@ def team_users(team: uuid.UUID) -> QuerySet[User]:
     return User.objects.filter(team_id=team, deleted_at__isnull=True)
 
 
-def find_user(asked: Asked) -> User:
+def find_user(api_request: ApiRequest) -> User:
     """The user named in the path; 404 when unknown, deleted or of another team."""
-    user = team_users(asked.caller.team).filter(pk=asked["user_id"]).first()
+    user = team_users(api_request.caller.team).filter(pk=api_request["user_id"]).first()
     if user is None:
         raise missing("User")
     return user
@@ -80,45 +80,45 @@ def _records(users: Iterable[User]) -> list[dict[str, Any]]:
     return [user_record(user) for user in users]
 
 
-def list_users(asked: Asked) -> HttpResponse:
+def list_users(api_request: ApiRequest) -> HttpResponse:
     """Users oldest first, `limit` of them from `offset` on."""
-    everyone = team_users(asked.caller.team)
-    offset, limit = asked["offset"], asked["limit"]
+    everyone = team_users(api_request.caller.team)
+    offset, limit = api_request["offset"], api_request["limit"]
     # The index alone walks past the offset; rows are read for the page only.
     places = list(everyone.order_by("seq").values_list("seq", flat=True)[offset : offset + limit])
     users = _with_sources(everyone.filter(seq__in=places).order_by("seq"))
-    return json_answer(
+    return json_response(
         {"users": _records(users), "total": everyone.count(), "offset": offset, "limit": limit}
     )
 
 
-def one_user(asked: Asked, **wanted: Any) -> HttpResponse:
+def one_user(api_request: ApiRequest, **wanted: Any) -> HttpResponse:
     """The user with these values."""
-    found = _with_sources(team_users(asked.caller.team).filter(**wanted)).first()
+    found = _with_sources(team_users(api_request.caller.team).filter(**wanted)).first()
     if found is None:
         raise missing("User")
-    return json_answer(user_record(found))
+    return json_response(user_record(found))
 
 
-def get_user(asked: Asked) -> HttpResponse:
-    return one_user(asked, pk=asked["user_id"])
+def get_user(api_request: ApiRequest) -> HttpResponse:
+    return one_user(api_request, pk=api_request["user_id"])
 
 
-def resolve_user(asked: Asked) -> HttpResponse:
+def resolve_user(api_request: ApiRequest) -> HttpResponse:
     """The user with the team's own reference."""
-    return one_user(asked, client_user_id=asked["client_user_id"])
+    return one_user(api_request, client_user_id=api_request["client_user_id"])
 
 
-def search_users(asked: Asked) -> HttpResponse:
+def search_users(api_request: ApiRequest) -> HttpResponse:
     """Users whose id or own reference contains the text, at most a hundred."""
-    text = asked["query_id"]
+    text = api_request["query_id"]
     match = Q(client_user_id__icontains=text)
     try:
         match |= Q(pk=uuid.UUID(text))
     except ValueError:
         match |= Q(pk__icontains=text)
-    found = team_users(asked.caller.team).filter(match).order_by("seq")[:_SEARCH_ROWS]
-    return json_answer(_records(_with_sources(found)))
+    found = team_users(api_request.caller.team).filter(match).order_by("seq")[:_SEARCH_ROWS]
+    return json_response(_records(_with_sources(found)))
 
 
 def info_record(info: UserInfo) -> dict[str, Any]:
@@ -149,11 +149,11 @@ def info_record(info: UserInfo) -> dict[str, Any]:
     )
 
 
-def latest_info(asked: Asked) -> HttpResponse:
-    info = UserInfo.objects.filter(user=find_user(asked)).first()
+def latest_info(api_request: ApiRequest) -> HttpResponse:
+    info = UserInfo.objects.filter(user=find_user(api_request)).first()
     if info is None:
         raise missing("User information")
-    return json_answer(info_record(info))
+    return json_response(info_record(info))
 
 
 def connection_record(connection: Connection) -> dict[str, Any]:
@@ -175,21 +175,21 @@ def connection_record(connection: Connection) -> dict[str, Any]:
     }
 
 
-def user_providers(asked: Asked) -> HttpResponse:
+def user_providers(api_request: ApiRequest) -> HttpResponse:
     connections = (
-        Connection.objects.filter(user=find_user(asked))
+        Connection.objects.filter(user=find_user(api_request))
         .select_related("provider")
         .order_by("created_on", "id")
     )
-    return json_answer({"providers": [connection_record(found) for found in connections]})
+    return json_response({"providers": [connection_record(found) for found in connections]})
 
 
-def list_providers(asked: Asked) -> HttpResponse:
+def list_providers(api_request: ApiRequest) -> HttpResponse:
     """Wearable and device providers (wearables.md 6), by slug."""
     providers = Provider.objects.order_by("slug")
-    if asked["source_type"] is not None:
-        providers = providers.filter(source_type=asked["source_type"])
-    return json_answer(
+    if api_request["source_type"] is not None:
+        providers = providers.filter(source_type=api_request["source_type"])
+    return json_response(
         [
             {
                 "name": provider.name,

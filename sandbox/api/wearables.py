@@ -10,16 +10,16 @@ from typing import Any
 from django.http import HttpResponse
 
 from sandbox import clock
-from sandbox.api.calls import Asked, Call, View
+from sandbox.api.calls import ApiRequest, Call, View
 from sandbox.api.errors import Refusal, missing
 from sandbox.api.paging import make_cursor, read_cursor
 from sandbox.api.params import END_OF_DAY, START_OF_DAY, Day, OneOf, Param, Text
-from sandbox.api.responses import json_answer
+from sandbox.api.responses import json_response
 from sandbox.api.users import find_user, team_users
 from sandbox.models import Connection, World
 from sandbox.wearables import devices, streams, summary_ids
 from sandbox.wearables.links import Link, links
-from sandbox.wearables.resources import OFFERS, PROVIDERS, RESOURCES
+from sandbox.wearables.resources import DATA_SOURCES, PROVIDERS, RESOURCES
 from sandbox.wearables.samples import page
 from sandbox.wearables.summaries import summaries
 from sandbox.wearables.wearers import millis
@@ -29,26 +29,26 @@ PAGE_SAMPLES = 1000
 Record = dict[str, Any]
 
 
-def _links(asked: Asked) -> list[Link]:
+def _links(api_request: ApiRequest) -> list[Link]:
     """The user's connections, of one provider where one is asked for; 404 without the user."""
-    found = Connection.objects.filter(user=find_user(asked))
-    if asked["provider"]:
-        found = found.filter(provider_id=asked["provider"])
+    found = Connection.objects.filter(user=find_user(api_request))
+    if api_request["provider"]:
+        found = found.filter(provider_id=api_request["provider"])
     return links(found)
 
 
-def _instants(asked: Asked) -> tuple[dt.datetime, dt.datetime, dt.datetime]:
+def _instants(api_request: ApiRequest) -> tuple[dt.datetime, dt.datetime, dt.datetime]:
     """Start, end (the present where none is given) and the present."""
     now = clock.now()
-    return asked["start_date"], asked["end_date"] or now, now
+    return api_request["start_date"], api_request["end_date"] or now, now
 
 
 def _found(
-    asked: Asked, kind: str, first: dt.date, last: dt.date
+    api_request: ApiRequest, kind: str, first: dt.date, last: dt.date
 ) -> Iterator[tuple[Link, int, Record]]:
     """Summaries of the local days, with where they come from."""
     as_of = millis(clock.now())
-    for link in _links(asked):
+    for link in _links(api_request):
         for place, _ in link.offers(kind):
             days = max(1, first.toordinal()), last.toordinal()
             for record in summaries(link, place, kind, *days, as_of):
@@ -68,15 +68,15 @@ def _moment_of(kind: str, record: Record) -> dt.datetime:
     return found
 
 
-def _between(asked: Asked, kind: str) -> Iterator[tuple[Link, int, Record]]:
+def _between(api_request: ApiRequest, kind: str) -> Iterator[tuple[Link, int, Record]]:
     """Summaries from start to end, both included."""
-    start, end, _ = _instants(asked)
+    start, end, _ = _instants(api_request)
     day = dt.timedelta(days=1)
     try:
         first, last = (start - day).date(), (end + day).date()
     except OverflowError:  # the first or the last day there is
         first, last = start.date(), end.date()
-    for link, place, record in _found(asked, kind, first, last):
+    for link, place, record in _found(api_request, kind, first, last):
         if start <= _moment_of(kind, record) <= end:
             yield link, place, record
 
@@ -84,8 +84,8 @@ def _between(asked: Asked, kind: str) -> Iterator[tuple[Link, int, Record]]:
 def _by_moment(kind: str, key: str) -> View:
     """The view of a summary with query A."""
 
-    def view(asked: Asked) -> HttpResponse:
-        return json_answer({key: [record for _, _, record in _between(asked, kind)]})
+    def view(api_request: ApiRequest) -> HttpResponse:
+        return json_response({key: [record for _, _, record in _between(api_request, kind)]})
 
     return _named(view, f"summary_{kind}")
 
@@ -93,10 +93,12 @@ def _by_moment(kind: str, key: str) -> View:
 def _by_day(kind: str) -> View:
     """The view of a summary with query B: dates, the end included."""
 
-    def view(asked: Asked) -> HttpResponse:
-        last = asked["end_date"] or clock.now().date() + dt.timedelta(days=1)
-        records = [record for _, _, record in _found(asked, kind, asked["start_date"], last)]
-        return json_answer({kind: records})
+    def view(api_request: ApiRequest) -> HttpResponse:
+        last = api_request["end_date"] or clock.now().date() + dt.timedelta(days=1)
+        records = [
+            record for _, _, record in _found(api_request, kind, api_request["start_date"], last)
+        ]
+        return json_response({kind: records})
 
     return _named(view, f"summary_{kind}")
 
@@ -110,7 +112,7 @@ def _raw(record: Record, link: Link, place: int, instant: Any) -> Record:
         "timestamp": instant,
         "data": {"made_up": True, "provider": link.provider},
         "source": {"name": link.name, "slug": link.provider, "logo": source.get("logo", "")},
-        "source_device_id": link.device_id(OFFERS[place]),
+        "source_device_id": link.device_id(DATA_SOURCES[place]),
         "created_at": record["created_at"],
         "updated_at": record["updated_at"],
     }
@@ -120,68 +122,74 @@ def _raw(record: Record, link: Link, place: int, instant: Any) -> Record:
 
 
 def _by_moment_raw(kind: str, key: str) -> View:
-    def view(asked: Asked) -> HttpResponse:
+    def view(api_request: ApiRequest) -> HttpResponse:
         found = [
             _raw(record, link, place, _moment_of(kind, record))
-            for link, place, record in _between(asked, kind)
+            for link, place, record in _between(api_request, kind)
         ]
-        return json_answer({key: found})
+        return json_response({key: found})
 
     return _named(view, f"summary_{kind}_raw")
 
 
-def _profile(asked: Asked) -> tuple[Link, int, Record]:
+def _profile(api_request: ApiRequest) -> tuple[Link, int, Record]:
     """The profile of the first provider that has one; 404 without any."""
     today = clock.now().date()
-    for found in _found(asked, "profile", today, today):
+    for found in _found(api_request, "profile", today, today):
         return found
     raise missing("Profile")
 
 
-def summary_profile(asked: Asked) -> HttpResponse:
-    return json_answer(_profile(asked)[2])
+def summary_profile(api_request: ApiRequest) -> HttpResponse:
+    return json_response(_profile(api_request)[2])
 
 
-def summary_profile_raw(asked: Asked) -> HttpResponse:
-    link, place, record = _profile(asked)
+def summary_profile_raw(api_request: ApiRequest) -> HttpResponse:
+    link, place, record = _profile(api_request)
     raw = _raw(record, link, place, None)
     raw.pop("timestamp")
-    return json_answer({"profile": raw})
+    return json_response({"profile": raw})
 
 
-def summary_devices_raw(asked: Asked) -> HttpResponse:
+def summary_devices_raw(api_request: ApiRequest) -> HttpResponse:
     """Devices as their providers describe them."""
     as_of = millis(clock.now())
     found = []
-    for link in _links(asked):
+    for link in _links(api_request):
         for place, record in devices.placed(link, as_of):
             shown = {
                 **record,
-                "source": link.source(OFFERS[place]),
+                "source": link.source(DATA_SOURCES[place]),
                 "created_at": devices.created(link),
                 "updated_at": devices.changed(link, as_of),
             }
             raw = _raw(shown, link, place, None)
             raw.pop("timestamp")
             found.append(raw)
-    return json_answer({"devices": found})
+    return json_response({"devices": found})
 
 
 def _grouped(resource: str) -> View:
     """The view of one grouped timeseries."""
 
-    def view(asked: Asked) -> HttpResponse:
-        start, end, now = _instants(asked)
+    def view(api_request: ApiRequest) -> HttpResponse:
+        start, end, now = _instants(api_request)
         question = {
-            "user_id": asked["user_id"],
+            "user_id": api_request["user_id"],
             "resource": resource,
             "start": start,
-            "end": asked["end_date"],
-            "provider": asked["provider"],
+            "end": api_request["end_date"],
+            "provider": api_request["provider"],
         }
-        after = _position(read_cursor(asked["next_cursor"], question))
+        after = _position(read_cursor(api_request["next_cursor"], question))
         found, reached = page(
-            _links(asked), resource, millis(start), millis(end), millis(now), PAGE_SAMPLES, after
+            _links(api_request),
+            resource,
+            millis(start),
+            millis(end),
+            millis(now),
+            PAGE_SAMPLES,
+            after,
         )
         groups: dict[str, list[Record]] = {}
         for group in found:
@@ -190,7 +198,7 @@ def _grouped(resource: str) -> View:
             )
         cursor = None if reached is None else make_cursor(reached, question)
         # `next` is the deprecated name of the same cursor.
-        return json_answer({"groups": groups, "next": cursor, "next_cursor": cursor})
+        return json_response({"groups": groups, "next": cursor, "next_cursor": cursor})
 
     return _named(view, f"timeseries_{resource}")
 
@@ -209,47 +217,49 @@ def _named(view: View, name: str) -> View:
     return view
 
 
-def _summary_of(asked: Asked, value: uuid.UUID, kind: str) -> tuple[Link, summary_ids.Key]:
+def _summary_of(
+    api_request: ApiRequest, value: uuid.UUID, kind: str
+) -> tuple[Link, summary_ids.SummaryKey]:
     """What a summary id stands for, if it is of this kind and of a user of the team; 404 else."""
     key = summary_ids.read(World.objects.values_list("seed", flat=True).get(id=1), value)
-    if key is not None and key.kind == kind and key.offer < len(OFFERS):
-        users = team_users(asked.caller.team).filter(seq=key.user)
-        provider = OFFERS[key.offer].provider
+    if key is not None and key.kind == kind and key.offer < len(DATA_SOURCES):
+        users = team_users(api_request.caller.team).filter(seq=key.user)
+        provider = DATA_SOURCES[key.offer].provider
         for link in links(Connection.objects.filter(user__in=users, provider_id=provider)):
             return link, key
     raise missing(kind.rstrip("s").capitalize())
 
 
-def workout_stream(asked: Asked) -> HttpResponse:
-    link, key = _summary_of(asked, asked["workout_id"], "workouts")
+def workout_stream(api_request: ApiRequest) -> HttpResponse:
+    link, key = _summary_of(api_request, api_request["workout_id"], "workouts")
     found = streams.workout_stream(link, key.offer, key.day, millis(clock.now()))
     if found is None:
         raise missing("Workout stream")
-    return json_answer(found)
+    return json_response(found)
 
 
-def sleep_stream(asked: Asked) -> HttpResponse:
-    link, key = _summary_of(asked, asked["sleep_id"], "sleep")
+def sleep_stream(api_request: ApiRequest) -> HttpResponse:
+    link, key = _summary_of(api_request, api_request["sleep_id"], "sleep")
     found = streams.sleep_stream(link, key.offer, key.day, key.number, millis(clock.now()))
     if found is None:
         raise missing("Sleep stream")
-    return json_answer(found)
+    return json_response(found)
 
 
-def _devices(asked: Asked) -> list[Record]:
+def _devices(api_request: ApiRequest) -> list[Record]:
     as_of = millis(clock.now())
-    found = links(Connection.objects.filter(user=find_user(asked)))
+    found = links(Connection.objects.filter(user=find_user(api_request)))
     return [record for link in found for _, record in devices.placed(link, as_of)]
 
 
-def user_devices(asked: Asked) -> HttpResponse:
-    return json_answer(_devices(asked))
+def user_devices(api_request: ApiRequest) -> HttpResponse:
+    return json_response(_devices(api_request))
 
 
-def user_device(asked: Asked) -> HttpResponse:
-    for record in _devices(asked):
-        if record["id"] == str(asked["device_id"]):
-            return json_answer(record)
+def user_device(api_request: ApiRequest) -> HttpResponse:
+    for record in _devices(api_request):
+        if record["id"] == str(api_request["device_id"]):
+            return json_response(record)
     raise missing("Device")
 
 

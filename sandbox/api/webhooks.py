@@ -12,12 +12,12 @@ from django.http import HttpResponse
 
 from sandbox import clock
 from sandbox.api import request_bodies, vocabulary
-from sandbox.api.calls import ANY_TEXT, Asked, Call
+from sandbox.api.calls import ANY_TEXT, ApiRequest, Call
 from sandbox.api.errors import Invalid, Refusal, missing
 from sandbox.api.paging import make_cursor, read_cursor
 from sandbox.api.params import OneOf, Param, Text, Whole
 from sandbox.api.request_bodies import Field, read_body
-from sandbox.api.responses import json_answer
+from sandbox.api.responses import json_response
 from sandbox.deliveries import endpoints, signing
 from sandbox.deliveries.catalogue import EVENT_TYPES
 from sandbox.models import Team, WebhookEndpoint
@@ -32,7 +32,7 @@ _SECRET_BYTES = range(24, 65)
 
 
 def _url(value: Any) -> str:
-    found = request_bodies.parsed(Text(min_length=1, max_length=2048))(value)
+    found = request_bodies.parsed_by(Text(min_length=1, max_length=2048))(value)
     try:
         parts = urlsplit(found)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -71,14 +71,14 @@ def _headers(value: Any) -> dict[str, str]:
 _TYPES = OneOf(EVENT_TYPES)
 _FIELDS = (
     Field("url", _url, required=True),
-    Field("description", request_bodies.parsed(Text(max_length=1000)), nullable=True),
+    Field("description", request_bodies.parsed_by(Text(max_length=1000)), nullable=True),
     Field(
         "rate_limit", request_bodies.whole(1, 1_000_000), nullable=True, shape={"type": "integer"}
     ),
     Field("disabled", request_bodies.flag, nullable=True, shape={"type": "boolean"}),
     Field(
         "filter_types",
-        request_bodies.parsed(_TYPES),
+        request_bodies.parsed_by(_TYPES),
         nullable=True,
         many=True,
         shape=_TYPES.schema(),
@@ -97,25 +97,25 @@ _PUT_HEADERS = (
 _ROTATION = (Field("key", _secret, nullable=True),)
 
 
-def _team(asked: Asked) -> Team:
+def _team(api_request: ApiRequest) -> Team:
     """The team in the path; 403 when it is not of the key's organisation."""
-    if asked["org_id"] != asked.caller.org_id:
+    if api_request["org_id"] != api_request.caller.org_id:
         raise Refusal(403, "The management key belongs to another organisation")
-    team = Team.objects.filter(id=asked["team_id"]).first()
-    if team is None or team.org_id != asked.caller.org_id:
+    team = Team.objects.filter(id=api_request["team_id"]).first()
+    if team is None or team.org_id != api_request.caller.org_id:
         raise missing("Team")
     return team
 
 
-def _is_here(asked: Asked) -> bool:
+def _is_here(api_request: ApiRequest) -> bool:
     """Whether the path's environment is the one served; the other one has no endpoints."""
-    return bool(asked["environment"] == settings.ENVIRONMENT)
+    return bool(api_request["environment"] == settings.ENVIRONMENT)
 
 
-def _find(asked: Asked) -> WebhookEndpoint:
-    team = _team(asked)
-    found = WebhookEndpoint.objects.filter(team=team, id=asked["webhook_id"]).first()
-    if found is None or not _is_here(asked):
+def _find(api_request: ApiRequest) -> WebhookEndpoint:
+    team = _team(api_request)
+    found = WebhookEndpoint.objects.filter(team=team, id=api_request["webhook_id"]).first()
+    if found is None or not _is_here(api_request):
         raise missing("Webhook")
     return found
 
@@ -134,29 +134,29 @@ def webhook_record(endpoint: WebhookEndpoint) -> dict[str, Any]:
     }
 
 
-def list_webhooks(asked: Asked) -> HttpResponse:
+def list_webhooks(api_request: ApiRequest) -> HttpResponse:
     """The team's endpoints, oldest first."""
-    team, limit = _team(asked), asked["limit"]
-    question = ["webhooks", str(team.id), asked["environment"]]
-    found = WebhookEndpoint.objects.filter(team=team) if _is_here(asked) else None
-    after = read_cursor(asked["next_cursor"], question)
+    team, limit = _team(api_request), api_request["limit"]
+    question = ["webhooks", str(team.id), api_request["environment"]]
+    found = WebhookEndpoint.objects.filter(team=team) if _is_here(api_request) else None
+    after = read_cursor(api_request["next_cursor"], question)
     rows: list[WebhookEndpoint] = []
     if found is not None:
         ordered = sorted(found, key=_position)
         rows = [each for each in ordered if after is None or _position(each) > after]
     cursor = make_cursor(_position(rows[limit - 1]), question) if len(rows) > limit else None
-    return json_answer({"data": list(map(webhook_record, rows[:limit])), "next_cursor": cursor})
+    return json_response({"data": list(map(webhook_record, rows[:limit])), "next_cursor": cursor})
 
 
 def _position(endpoint: WebhookEndpoint) -> list[str]:
     return [endpoint.created_at.isoformat(), endpoint.id]
 
 
-def create_webhook(asked: Asked) -> HttpResponse:
-    team = _team(asked)
-    if not _is_here(asked):
+def create_webhook(api_request: ApiRequest) -> HttpResponse:
+    team = _team(api_request)
+    if not _is_here(api_request):
         raise Refusal(400, "This environment is not served here")
-    values = read_body(asked.request, _CREATION)
+    values = read_body(api_request.request, _CREATION)
     now = clock.real_now()
     endpoint = WebhookEndpoint.objects.create(
         id=endpoints.new_id(),
@@ -169,60 +169,62 @@ def create_webhook(asked: Asked) -> HttpResponse:
         created_at=now,
         updated_at=now,
     )
-    return json_answer(webhook_record(endpoint))
+    return json_response(webhook_record(endpoint))
 
 
-def get_webhook(asked: Asked) -> HttpResponse:
-    return json_answer(webhook_record(_find(asked)))
+def get_webhook(api_request: ApiRequest) -> HttpResponse:
+    return json_response(webhook_record(_find(api_request)))
 
 
-def change_webhook(asked: Asked) -> HttpResponse:
+def change_webhook(api_request: ApiRequest) -> HttpResponse:
     """Only what the body names changes; switched on again, an endpoint starts with a clean run."""
-    endpoint = _find(asked)
-    values = read_body(asked.request, _CHANGES)
-    for name in request_bodies.given(asked.request) & values.keys():
+    endpoint = _find(api_request)
+    values = read_body(api_request.request, _CHANGES)
+    for name in request_bodies.given_names(api_request.request) & values.keys():
         setattr(endpoint, name, bool(values[name]) if name == "disabled" else values[name])
     if not endpoint.disabled:
         endpoint.first_failure_at = endpoint.failing_since = None
     endpoint.updated_at = clock.real_now()
     endpoint.save()
-    return json_answer(webhook_record(endpoint))
+    return json_response(webhook_record(endpoint))
 
 
-def delete_webhook(asked: Asked) -> HttpResponse:
+def delete_webhook(api_request: ApiRequest) -> HttpResponse:
     """Gone with every message that has not reached it."""
-    _find(asked).delete()
+    _find(api_request).delete()
     return HttpResponse(status=204)
 
 
-def get_headers(asked: Asked) -> HttpResponse:
+def get_headers(api_request: ApiRequest) -> HttpResponse:
     """Values of telling headers stay hidden; their names are listed."""
-    headers: dict[str, str] = _find(asked).headers
+    headers: dict[str, str] = _find(api_request).headers
     hidden = [name for name in headers if _is_sensitive(name)]
     shown = {name: value for name, value in headers.items() if name not in hidden}
-    return json_answer({"headers": shown, "sensitive": hidden})
+    return json_response({"headers": shown, "sensitive": hidden})
 
 
 def _is_sensitive(name: str) -> bool:
     return any(word in name.lower() for word in _SENSITIVE)
 
 
-def put_headers(asked: Asked) -> HttpResponse:
-    endpoint = _find(asked)
-    values = read_body(asked.request, _PUT_HEADERS)
+def put_headers(api_request: ApiRequest) -> HttpResponse:
+    endpoint = _find(api_request)
+    values = read_body(api_request.request, _PUT_HEADERS)
     endpoint.headers = values["headers"]
     endpoint.save(update_fields=["headers"])
     return HttpResponse(status=204)
 
 
-def get_secret(asked: Asked) -> HttpResponse:
-    return json_answer({"key": _find(asked).secret})
+def get_secret(api_request: ApiRequest) -> HttpResponse:
+    return json_response({"key": _find(api_request).secret})
 
 
-def rotate_secret(asked: Asked) -> HttpResponse:
+def rotate_secret(api_request: ApiRequest) -> HttpResponse:
     """The former secret signs beside the new one for a day."""
-    endpoint = _find(asked)
-    values = read_body(asked.request, _ROTATION) if asked.request.body else {"key": None}
+    endpoint = _find(api_request)
+    values = (
+        read_body(api_request.request, _ROTATION) if api_request.request.body else {"key": None}
+    )
     endpoints.rotate(endpoint, values["key"])
     return HttpResponse(status=204)
 
@@ -231,7 +233,7 @@ def _calls() -> Iterable[Call]:
     def call(
         method: str,
         path: str,
-        view: Callable[[Asked], HttpResponse],
+        view: Callable[[ApiRequest], HttpResponse],
         summary: str,
         query: tuple[Param, ...] = (),
         body: tuple[Field, ...] = (),

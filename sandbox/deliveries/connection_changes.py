@@ -11,7 +11,7 @@ from django.db import transaction
 from sandbox import event_queue
 from sandbox.deliveries import sample_events
 from sandbox.event_queue import Event
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.models import Connection, HistoricalPull, Provider, User
 from sandbox.people import CONNECTION_ERRORS, STOCK_USERS
 
@@ -27,15 +27,15 @@ def connect(count: int, seed: object, at: datetime) -> list[str]:
     providers = list(Provider.objects.order_by("slug"))
     team = User.objects.filter(team_id=settings.TEAM_ID, deleted_at__isnull=True)
     users = list(team.filter(seq__gt=STOCK_USERS).order_by("-seq")[:POOL])
-    draw = Draw("connect", seed)
+    rng = KeyedRandom("connect", seed)
     events: list[Event] = []
     with transaction.atomic():
-        for user in draw.some(users, min(count, len(users))):
+        for user in rng.sample(users, min(count, len(users))):
             taken = set(user.connections.values_list("provider_id", flat=True))
             free = [provider for provider in providers if provider.slug not in taken]
             if not free:
                 continue
-            link = _connect(user, draw.pick(free), draw, at)
+            link = _connect(user, rng.choice(free), rng, at)
             data = sample_events.connection_created(
                 str(user.id), link.provider, link.external_user_id, link.resource_availability
             )
@@ -44,7 +44,7 @@ def connect(count: int, seed: object, at: datetime) -> list[str]:
     return [str(event.user_id) for event in events]
 
 
-def _connect(user: User, provider: Provider, draw: Draw, at: datetime) -> Connection:
+def _connect(user: User, provider: Provider, rng: KeyedRandom, at: datetime) -> Connection:
     granted: dict[str, Any] = {
         name: {
             "status": "available",
@@ -71,7 +71,7 @@ def _connect(user: User, provider: Provider, draw: Draw, at: datetime) -> Connec
                 "ended_at": None,
                 "days_with_data": 0,
                 "error_details": None,
-                "trace_id": f"trace-{draw.whole():016x}",
+                "trace_id": f"trace-{rng.integer64():016x}",
             },
         )
     return Connection.objects.create(
@@ -81,20 +81,20 @@ def _connect(user: User, provider: Provider, draw: Draw, at: datetime) -> Connec
         status="connected",
         external_user_id=None
         if provider.auth_type == "sdk"
-        else f"{provider.slug}-{draw.digits(8)}",
+        else f"{provider.slug}-{rng.digits(8)}",
         resource_availability=granted,
     )
 
 
 def fail(count: int, seed: object, at: datetime) -> list[str]:
     """Breaks up to `count` working connections; answers the ids of their users."""
-    draw = Draw("fail", seed)
+    rng = KeyedRandom("fail", seed)
     working = Connection.objects.filter(status="connected", user__team_id=settings.TEAM_ID)
     events: list[Event] = []
     with transaction.atomic():
         found = list(working.select_for_update(of=("self",)).order_by("-id")[:POOL])
-        for link in draw.some(found, min(count, len(found))):
-            error = draw.pick(CONNECTION_ERRORS)
+        for link in rng.sample(found, min(count, len(found))):
+            error = rng.choice(CONNECTION_ERRORS)
             link.status, link.error_type, link.errored_at = "error", error, at
             link.error_message = f"The provider answered: {error.replace('_', ' ')}"
             link.save(update_fields=["status", "error_type", "error_message", "errored_at"])

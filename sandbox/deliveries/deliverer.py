@@ -32,13 +32,13 @@ UNUSED_SECONDS = 1.0
 LEASE = timedelta(seconds=3 * TIMEOUT_SECONDS + 45)
 HAND_BACK_SECONDS = 30
 END_SECONDS = 5
-KEPT = timedelta(hours=6)
+RETENTION = timedelta(hours=6)
 LOOK_BACK_SECONDS = 60
-FORGOTTEN_AT_ONCE = 5_000
+DELETED_AT_ONCE = 5_000
 EXHAUSTED = "message.attempt.exhausted"
 log = logging.getLogger(__name__)
 
-CLAIM = """
+LEASE_SQL = """
 UPDATE sandbox_message m SET due_at = %(leased)s, claimed = true
 FROM (
     SELECT number FROM sandbox_message
@@ -49,7 +49,7 @@ WHERE m.number = due.number
 RETURNING m.number, m.message_id, m.event_type, m.body, m.attempts, m.held, m.altered,
     m.forged, m.stale, m.ended_at IS NOT NULL
 """
-RECORD = """
+RECORD_SQL = """
 UPDATE sandbox_message m SET state = o.state, due_at = o.due_at, claimed = false,
     attempts = m.attempts + o.attempts, copies = m.copies + o.copies,
     forged = m.forged + o.forged, stale = m.stale + o.stale,
@@ -61,7 +61,7 @@ FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[], %s::int[], %s::int[], %
 WHERE m.number = o.number
 """
 
-FORGET = """
+DELETE_OLD_SQL = """
 DELETE FROM sandbox_message WHERE number IN (
     SELECT number FROM (SELECT * FROM sandbox_message ORDER BY number LIMIT %s) oldest
     WHERE state <> 'pending' AND ended_at < %s
@@ -111,7 +111,7 @@ class Deliverer(threading.Thread):
                 self._in_flight -= 1
         deadline = time.monotonic() + END_SECONDS
         while self._in_flight and time.monotonic() < deadline:
-            self._record(self._finished(0.2), faults.current())
+            self._record(self._finished(0.2), faults.current_faults())
 
     def _forget_old(self) -> None:
         """Drops the oldest messages that ended long ago, some thousands a minute."""
@@ -119,14 +119,14 @@ class Deliverer(threading.Thread):
             return
         self._next_look_back = time.monotonic() + LOOK_BACK_SECONDS
         with connection.cursor() as cursor:
-            cursor.execute(FORGET, [FORGOTTEN_AT_ONCE, clock.real_now() - KEPT])
+            cursor.execute(DELETE_OLD_SQL, [DELETED_AT_ONCE, clock.real_now() - RETENTION])
 
     def _turn(self) -> float:
         """One look at the queue; answers for how long there is nothing to do."""
         working = list(WebhookEndpoint.objects.filter(disabled=False))
         if not working and not self._in_flight:
             return UNUSED_SECONDS
-        wanted = faults.current()
+        wanted = faults.current_faults()
         self._record(self._finished(0.005), wanted)
         if wanted.silence:
             return IDLE_SECONDS
@@ -185,15 +185,15 @@ class Deliverer(threading.Thread):
     def _claim(self, endpoint: WebhookEndpoint, limit: int, wanted: Faults) -> list[Job]:
         now = clock.real_now()
         give_back_at = time.monotonic() + HAND_BACK_SECONDS
-        keys = endpoints.keys(endpoint, now)
+        keys = endpoints.signing_keys(endpoint, now)
         jobs = []
         with transaction.atomic():
-            for row in _claimed(endpoint, limit, now):
+            for row in _lease_due(endpoint, limit, now):
                 number, message_id, event_type, body, attempts, held, altered, *sent = row
                 forged, stale, is_copy = sent
                 is_new = not attempts and not is_copy
                 if is_new and not held:
-                    body, later = _first_sight(number, body, altered, wanted, now)
+                    body, later = _apply_faults(number, body, altered, wanted, now)
                     if later:
                         continue
                 jobs.append(
@@ -221,31 +221,33 @@ class Deliverer(threading.Thread):
         rows = [_row(outcome, wanted) for outcome in outcomes]
         with transaction.atomic():
             with connection.cursor() as cursor:
-                cursor.execute(RECORD, [list(column) for column in zip(*rows, strict=True)])
+                cursor.execute(RECORD_SQL, [list(column) for column in zip(*rows, strict=True)])
             lost = [o for o, row in zip(outcomes, rows, strict=True) if row[1] == "failed"]
-            _tell_exhausted([outcome for outcome in lost if outcome.job.event_type != EXHAUSTED])
+            _announce_exhausted(
+                [outcome for outcome in lost if outcome.job.event_type != EXHAUSTED]
+            )
             tried = [outcome for outcome in outcomes if outcome.status is not None]
             for endpoint in WebhookEndpoint.objects.select_for_update().filter(
                 id__in={outcome.job.endpoint_id for outcome in tried}
             ):
                 results = {o.succeeded for o in tried if o.job.endpoint_id == endpoint.id}
                 now = clock.real_now()
-                endpoints.note_outcomes(
+                endpoints.record_outcomes(
                     endpoint, True in results, False in results, now, wanted.retry_speed
                 )
 
 
-def _claimed(endpoint: WebhookEndpoint, limit: int, now: datetime) -> list[tuple[Any, ...]]:
+def _lease_due(endpoint: WebhookEndpoint, limit: int, now: datetime) -> list[tuple[Any, ...]]:
     """Leases up to `limit` due messages; oldest first."""
     with connection.cursor() as cursor:
         cursor.execute(
-            CLAIM,
+            LEASE_SQL,
             {"leased": now + LEASE, "now": now, "endpoint": endpoint.id, "limit": limit},
         )
         return sorted(cursor.fetchall())
 
 
-def _first_sight(
+def _apply_faults(
     number: int, body: str, altered: bool, wanted: Faults, now: datetime
 ) -> tuple[str, bool]:
     """The body to send, and whether it is to wait: what faults make of a message, once."""
@@ -299,7 +301,7 @@ def _row(outcome: Outcome, wanted: Faults) -> tuple[Any, ...]:
     return job.number, "pending", due_at, 1, 0, *besides, outcome.status, None
 
 
-def _tell_exhausted(lost: Sequence[Outcome]) -> None:
+def _announce_exhausted(lost: Sequence[Outcome]) -> None:
     """The notice of a message given up; its own shape, and never about another such notice."""
     for outcome in lost:
         job = outcome.job

@@ -17,7 +17,7 @@ OVERLAP = timedelta(hours=24)
 """How long a replaced secret still signs."""
 SEVERAL_FAILURES = timedelta(hours=12)
 SAME_RUN = timedelta(hours=24)
-PATIENCE = timedelta(days=5)
+DISABLE_AFTER = timedelta(days=5)
 
 
 def configure(url: str | None, secret: str = settings.WEBHOOK_SECRET) -> WebhookEndpoint | None:
@@ -64,7 +64,7 @@ def rotate(endpoint: WebhookEndpoint, key: str | None) -> None:
     endpoint.save(update_fields=["secret", "former_secret", "former_until"])
 
 
-def keys(endpoint: WebhookEndpoint, now: datetime) -> list[bytes]:
+def signing_keys(endpoint: WebhookEndpoint, now: datetime) -> list[bytes]:
     """The keys that sign, the newest first."""
     found = [signing.key_of(endpoint.secret)]
     if endpoint.former_secret and endpoint.former_until and now < endpoint.former_until:
@@ -72,7 +72,7 @@ def keys(endpoint: WebhookEndpoint, now: datetime) -> list[bytes]:
     return found
 
 
-def note_outcomes(
+def record_outcomes(
     endpoint: WebhookEndpoint, succeeded: bool, failed: bool, now: datetime, retry_speed: float
 ) -> None:
     """Keeps the run of failures, and disables the endpoint when it has lasted too long.
@@ -88,7 +88,7 @@ def note_outcomes(
             first = now
         elif since is None and now - first >= SEVERAL_FAILURES / retry_speed:
             since = now
-    disabled = since is not None and now - since >= PATIENCE / retry_speed
+    disabled = since is not None and now - since >= DISABLE_AFTER / retry_speed
     if (first, since) == (endpoint.first_failure_at, endpoint.failing_since) and not disabled:
         return
     endpoint.first_failure_at, endpoint.failing_since = first, since

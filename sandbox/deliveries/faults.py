@@ -14,7 +14,7 @@ import orjson
 from django.conf import settings
 
 from sandbox.deliveries import signing
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.models import DeliverySettings
 
 OPEN_VALUES = {
@@ -42,50 +42,50 @@ class Faults:
     retry_speed: float = settings.RETRY_SPEED
     seed: int = 1
 
-    def draw(self, purpose: str, number: int) -> Draw:
-        return Draw("delivery", self.seed, purpose, number)
+    def rng(self, purpose: str, number: int) -> KeyedRandom:
+        return KeyedRandom("delivery", self.seed, purpose, number)
 
     def copies(self, number: int) -> timedelta | None:
         """When to send the message again, counted from its delivery; None: not again."""
-        draw = self.draw("copy", number)
-        return self._later(draw) if draw.chance(self.duplicate_rate) else None
+        rng = self.rng("copy", number)
+        return self._later(rng) if rng.chance(self.duplicate_rate) else None
 
     def holds(self, number: int) -> timedelta | None:
         """How long to hold the message back; None: not at all."""
-        draw = self.draw("hold", number)
-        return self._later(draw) if draw.chance(self.disorder_rate) else None
+        rng = self.rng("hold", number)
+        return self._later(rng) if rng.chance(self.disorder_rate) else None
 
-    def _later(self, draw: Draw) -> timedelta:
-        return timedelta(seconds=draw.between(0, self.spread_seconds))
+    def _later(self, rng: KeyedRandom) -> timedelta:
+        return timedelta(seconds=rng.uniform(0, self.spread_seconds))
 
     def forges(self, number: int) -> str:
         """The kind of forgery that precedes the message; empty: none."""
-        draw = self.draw("forge", number)
-        return draw.pick(FORGERIES) if draw.chance(self.bad_signature_rate) else ""
+        rng = self.rng("forge", number)
+        return rng.choice(FORGERIES) if rng.chance(self.bad_signature_rate) else ""
 
     def ages(self, number: int) -> int:
         """By how many seconds a stale post that precedes the message is off; 0: none."""
-        draw = self.draw("age", number)
-        return draw.pick(OLD_SECONDS) if draw.chance(self.old_timestamp_rate) else 0
+        rng = self.rng("age", number)
+        return rng.choice(OLD_SECONDS) if rng.chance(self.old_timestamp_rate) else 0
 
     def unknown_type(self, number: int) -> str:
         """A type nobody has heard of, to be announced besides; empty: none."""
-        draw = self.draw("type", number)
-        chosen = f"labtest.unheard_of.{draw.number(1, 99)}"
-        return chosen if draw.chance(self.unknown_type_rate) else ""
+        rng = self.rng("type", number)
+        chosen = f"labtest.unheard_of.{rng.integer(1, 99)}"
+        return chosen if rng.chance(self.unknown_type_rate) else ""
 
     def altered(self, number: int, body: str) -> str | None:
         """The body with one word nobody has heard of; None: as it is."""
-        draw = self.draw("value", number)
-        if not draw.chance(self.unknown_value_rate):
+        rng = self.rng("value", number)
+        if not rng.chance(self.unknown_value_rate):
             return None
         parsed = orjson.loads(body)
         places = list(_open_values(parsed.get("data")))
         if not places:
             return None
-        record, name = draw.pick(places)
+        record, name = rng.choice(places)
         before, dot, _ = record[name].rpartition(".")
-        record[name] = f"{before}{dot}unheard_of_{draw.number(1, 99)}"
+        record[name] = f"{before}{dot}unheard_of_{rng.integer(1, 99)}"
         return orjson.dumps(parsed).decode()
 
 
@@ -94,15 +94,15 @@ def _open_values(value: Any) -> list[tuple[dict[str, Any], str]]:
         return [place for each in value for place in _open_values(each)]
     if not isinstance(value, dict):
         return []
-    here = [(value, name) for name, said in value.items() if name in OPEN_VALUES and _word(said)]
+    here = [(value, name) for name, said in value.items() if name in OPEN_VALUES and _is_text(said)]
     return here + [place for each in value.values() for place in _open_values(each)]
 
 
-def _word(said: Any) -> bool:
+def _is_text(said: Any) -> bool:
     return isinstance(said, str)
 
 
-def forged(
+def forge_request(
     kind: str, keys: list[bytes], message_id: str, timestamp: int, body: bytes, prefix: str
 ) -> tuple[dict[str, str], bytes]:
     """Headers and body of a delivery that whoever has no key could send."""
@@ -124,17 +124,17 @@ def forged(
             return true | {f"{prefix}-id": f"{message_id}x"}, body
 
 
-def current() -> Faults:
+def current_faults() -> Faults:
     """The faults in force, whatever process set them."""
     row = DeliverySettings.objects.filter(id=1).first()
     return Faults(**row.values) if row else Faults()
 
 
-def put(faults: Faults) -> None:
+def save_faults(faults: Faults) -> None:
     DeliverySettings.objects.update_or_create(id=1, defaults={"values": asdict(faults)})
 
 
-def read(given: dict[str, Any]) -> Faults:
+def parse_faults(given: dict[str, Any]) -> Faults:
     """Faults from a body; ValueError or TypeError for what makes no sense."""
     faults = Faults(**given)
     for each in fields(Faults):

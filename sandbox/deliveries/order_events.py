@@ -23,7 +23,7 @@ RESULTS = ("partial_results", "completed", "corrected", "redraw_available")
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class HistoryEntry:
     """A new entry in the history of an order, or of the appointment `visit_id` of it."""
 
     at: datetime
@@ -33,29 +33,29 @@ class News:
     visit_id: str | None = None
 
 
-def gather(groups: Iterable[Sequence[OrderState]]) -> list[News]:
+def collect_entries(groups: Iterable[Sequence[OrderState]]) -> list[HistoryEntry]:
     """New entries of orders about to be saved, in the order they happened; none for nobody."""
-    if not event_queue.anyone_listens():
+    if not event_queue.has_endpoints():
         return []
     found = []
     for order in (order for group in groups for order in group):
         for place, event in enumerate(order.events):
             if not event.stored:
-                found.append(News(event.created_at, order, _low(event), place == 0))
+                found.append(HistoryEntry(event.created_at, order, _low(event), place == 0))
         for visit in (*order.past_appointments, order.appointment):
             for place, entry in enumerate(visit.events if visit else ()):
                 if visit and not entry.stored:
                     at = entry.created_at
-                    found.append(News(at, order, entry.status, place == 0, visit.id))
+                    found.append(HistoryEntry(at, order, entry.status, place == 0, visit.id))
     return sorted(found, key=lambda news: news.at)
 
 
-def tell(found: Sequence[News]) -> None:
+def announce_entries(found: Sequence[HistoryEntry]) -> None:
     """Announces what `gather` found; needs the transaction that saved it."""
     if not found:
         return
     documents = records.lab_documents()
-    silent = _without_partials()
+    silent = _teams_without_partials()
     visits = _appointments({news.visit_id for news in found if news.visit_id})
     events = []
     for news in found:
@@ -108,7 +108,7 @@ def _order(order: OrderState, documents: dict[str, str]) -> orjson.Fragment:
     )
 
 
-def _without_partials() -> set[str]:
+def _teams_without_partials() -> set[str]:
     """Teams that do not want to hear of partial results."""
     teams = Team.objects.filter(partial_webhooks_enabled=False).values_list("id", flat=True)
     return {str(key) for key in teams}

@@ -25,7 +25,7 @@ def report() -> dict[str, Any]:
         **{name: Sum(name, default=0) for name in SUMS},
     )
     return {
-        "faults": asdict(faults.current()),
+        "faults": asdict(faults.current_faults()),
         "sent": counts,
         "endpoints": [
             {"id": each.id, "url": each.url, "disabled": each.disabled}

@@ -17,7 +17,7 @@ from sandbox.deliveries import wearable_payloads
 from sandbox.deliveries.catalogue import EVENT_TYPES, FORMER_TYPES, STREAM, SUMMARIES
 from sandbox.deliveries.replay import latest_event
 from sandbox.event_queue import Event
-from sandbox.keyed_random import Draw, keyed_uuid
+from sandbox.keyed_random import KeyedRandom, keyed_uuid
 from sandbox.models import Appointment, Connection, Order, Provider, User, World
 
 POOL = 500
@@ -59,41 +59,41 @@ class Samples:
             raise ValueError(f"there is no event type {event_type!r}")
         head, *rest = event_type.split(".")
         # Created and updated of one seed are about the same thing.
-        draw = Draw("sample", head, rest[:-1], seed)
-        user_id = draw.pick(self.users)
+        rng = KeyedRandom("sample", head, rest[:-1], seed)
+        user_id = rng.choice(self.users)
         match head, rest:
             case "labtest", ["order", _]:
-                return self._order(event_type, draw)
+                return self._order(event_type, rng)
             case "labtest", ["appointment", _]:
-                return self._appointment(event_type, draw)
+                return self._appointment(event_type, rng)
             case "labtest", ["result", _]:
-                return self._critical(event_type, draw)
+                return self._critical(event_type, rng)
             case "labtest", ["match_review", verb]:
-                return Event(event_type, None, _match_review(draw, verb), self.now)
+                return Event(event_type, None, _match_review(rng, verb), self.now)
             case "lab_report", ["parsing_job", verb]:
-                return Event(event_type, user_id, _parsing_job(draw, verb), self.now)
+                return Event(event_type, user_id, _parsing_job(rng, verb), self.now)
             case "provider", ["connection", verb]:
-                return self._connection(event_type, draw, verb, user_id)
+                return self._connection(event_type, rng, verb, user_id)
             case "provider", ["device", verb]:
-                data = self._device(draw, verb, user_id)
+                data = self._device(rng, verb, user_id)
                 return Event(event_type, user_id, data, self.now)
             case "continuous_query", _:
-                return Event(event_type, user_id, [_query(draw)], self.now)
+                return Event(event_type, user_id, [_query(rng)], self.now)
             case "daily", [_, name, verb]:
-                return Event(event_type, user_id, self._data(name, draw, verb, user_id), self.now)
+                return Event(event_type, user_id, self._data(name, rng, verb, user_id), self.now)
             case _:  # historical
-                return Event(event_type, user_id, self._pulled(draw, user_id), self.now)
+                return Event(event_type, user_id, self._pulled(rng, user_id), self.now)
 
-    def _order(self, event_type: str, draw: Draw) -> Event:
-        _, event = latest_event(_pick(draw, self.orders, "orders"), self.documents)
+    def _order(self, event_type: str, rng: KeyedRandom) -> Event:
+        _, event = latest_event(_pick(rng, self.orders, "orders"), self.documents)
         return Event(event_type, event.user_id, event.data, event.at, event.team)
 
-    def _appointment(self, event_type: str, draw: Draw) -> Event:
-        visit = _pick(draw, self.visits, "appointments")
+    def _appointment(self, event_type: str, rng: KeyedRandom) -> Event:
+        visit = _pick(rng, self.visits, "appointments")
         return Event(event_type, visit.user_id, appointment_record(visit), self.now)
 
-    def _critical(self, event_type: str, draw: Draw) -> Event:
-        order = _pick(draw, self.resulted, "results")
+    def _critical(self, event_type: str, rng: KeyedRandom) -> Event:
+        order = _pick(rng, self.resulted, "results")
         data = {
             "order_id": order.id,
             "sample_id": order.sample_id or f"N{order.number}",
@@ -106,68 +106,68 @@ class Samples:
         }
         return Event(event_type, order.user_id, data, order.last_event_at)
 
-    def _connection(self, event_type: str, draw: Draw, verb: str, user_id: str) -> Event:
+    def _connection(self, event_type: str, rng: KeyedRandom, verb: str, user_id: str) -> Event:
         if self.connections:
-            link = draw.pick(self.connections)
+            link = rng.choice(self.connections)
             provider, user_id = link.provider, str(link.user_id)
             external, available = link.external_user_id, link.resource_availability
         else:
-            provider, external, available = draw.pick(self.providers), None, {}
+            provider, external, available = rng.choice(self.providers), None, {}
         if verb == "created":
             data = connection_created(user_id, provider, external, available)
         else:
-            data = connection_error(user_id, provider.slug, draw.pick(ERRORS))
+            data = connection_error(user_id, provider.slug, rng.choice(ERRORS))
         return Event(event_type, user_id, data, self.now)
 
-    def _device(self, draw: Draw, verb: str, user_id: str) -> Record:
+    def _device(self, rng: KeyedRandom, verb: str, user_id: str) -> Record:
         return {
-            "id": draw.uuid(),
+            "id": rng.uuid(),
             "user_id": user_id,
-            "provider": draw.pick(self.providers).slug,
-            "source_type": draw.pick(("watch", "ring", "phone", "scale")),
+            "provider": rng.choice(self.providers).slug,
+            "source_type": rng.choice(("watch", "ring", "phone", "scale")),
             "app_id": None,
             "device_manufacturer": "Made-up Devices",
-            "device_model": f"Model {draw.number(1, 9)}",
+            "device_model": f"Model {rng.integer(1, 9)}",
             "device_version": "1" if verb == "created" else "2",
-            "device_id": f"d-{draw.digits(8)}",
+            "device_id": f"d-{rng.digits(8)}",
         }
 
-    def _data(self, name: str, draw: Draw, verb: str, user_id: str) -> Record:
+    def _data(self, name: str, rng: KeyedRandom, verb: str, user_id: str) -> Record:
         offering = [p for p in self.providers if name in p.supported_resources]
-        provider = draw.pick(offering or self.providers)
-        origin = wearable_payloads.source(draw, provider.slug, provider.name)
-        day = self._day(draw)
+        provider = rng.choice(offering or self.providers)
+        origin = wearable_payloads.source(rng, provider.slug, provider.name)
+        day = self._day(rng)
         if name == STREAM:
-            return wearable_payloads.stream(user_id, origin, draw)
-        values = Draw("values", verb, draw.whole())
+            return wearable_payloads.stream(user_id, origin, rng)
+        values = KeyedRandom("values", verb, rng.integer64())
         if name in SUMMARIES:
             version = 1 if verb == "created" else 2
             return wearable_payloads.summary(name, user_id, origin, values, day, version)
-        start = day + timedelta(minutes=draw.number(0, 1200))
+        start = day + timedelta(minutes=rng.integer(0, 1200))
         return wearable_payloads.samples(
             name, user_id, origin, values, start, self.samples_per_event
         )
 
-    def _pulled(self, draw: Draw, user_id: str) -> Record:
-        start = self._day(draw)
+    def _pulled(self, rng: KeyedRandom, user_id: str) -> Record:
+        start = self._day(rng)
         data: Record = {
             "user_id": user_id,
-            "start_date": start - timedelta(days=draw.number(7, 270)),
+            "start_date": start - timedelta(days=rng.integer(7, 270)),
             "end_date": start,
-            "provider": draw.pick(self.providers).slug,
+            "provider": rng.choice(self.providers).slug,
         }
         return specification_forms.history_pulled(
-            data | {"is_final": True} if draw.chance(0.5) else data
+            data | {"is_final": True} if rng.chance(0.5) else data
         )
 
-    def _day(self, draw: Draw) -> datetime:
-        return self.epoch - timedelta(days=draw.number(1, 28))
+    def _day(self, rng: KeyedRandom) -> datetime:
+        return self.epoch - timedelta(days=rng.integer(1, 28))
 
 
-def _pick(draw: Draw, found: list[Any], what: str) -> Any:
+def _pick(rng: KeyedRandom, found: list[Any], what: str) -> Any:
     if not found:
         raise ValueError(f"this world has no {what} to tell of")
-    return draw.pick(found)
+    return rng.choice(found)
 
 
 def connection_created(
@@ -197,10 +197,10 @@ def connection_error(user_id: str, slug: str, error_type: str) -> Record:
     }
 
 
-def _match_review(draw: Draw, verb: str) -> Record:
-    decision = draw.pick(DECISIONS)
+def _match_review(rng: KeyedRandom, verb: str) -> Record:
+    decision = rng.choice(DECISIONS)
     return {
-        "id": draw.uuid(),
+        "id": rng.uuid(),
         "status": "pending_customer_review" if verb == "created" else "resolved",
         "decision_code": decision,
         "sub_reason_codes": ["lab_account_mismatch"] if decision == "wrong_lab" else [],
@@ -210,9 +210,9 @@ def _match_review(draw: Draw, verb: str) -> Record:
     }
 
 
-def _parsing_job(draw: Draw, verb: str) -> Record:
+def _parsing_job(rng: KeyedRandom, verb: str) -> Record:
     return {
-        "id": draw.uuid(),
+        "id": rng.uuid(),
         "status": "started" if verb == "created" else "failed",
         "failure_reason": None if verb == "created" else "low_quality",
         "data": None,
@@ -221,10 +221,10 @@ def _parsing_job(draw: Draw, verb: str) -> Record:
     }
 
 
-def _query(draw: Draw) -> Record:
-    key = keyed_uuid("query", draw.number(1, 3))
+def _query(rng: KeyedRandom) -> Record:
+    key = keyed_uuid("query", rng.integer(1, 3))
     return {
         "query_id": key,
         "query_slug": f"made-up-{key[:4]}",
-        "data": {"rows": draw.number(1, 9)},
+        "data": {"rows": rng.integer(1, 9)},
     }

@@ -66,7 +66,7 @@ class Sender:
         now = int(time.time())
         swallowed = 0
         if job.forgery:
-            headers, body = faults.forged(
+            headers, body = faults.forge_request(
                 job.forgery, job.keys, job.message_id, now, job.body, prefix
             )
             swallowed += self._post(job, headers, body) // 100 == 2

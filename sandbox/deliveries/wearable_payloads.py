@@ -7,7 +7,7 @@ from typing import Any
 
 from sandbox import specification_forms
 from sandbox.deliveries.catalogue import HYPNOGRAM, READINGS
-from sandbox.keyed_random import Draw, keyed_uuid
+from sandbox.keyed_random import KeyedRandom, keyed_uuid
 
 OFFSET = -18_000  # seconds
 SPORTS = ((1, "Running", "running"), (2, "Cycling", "cycling"), (3, "Rowing", "rowing"))
@@ -15,69 +15,69 @@ SOURCE_TYPES = ("watch", "ring", "phone", "app", "unknown")
 Record = dict[str, Any]
 
 
-def source(draw: Draw, provider: str, name: str) -> Record:
+def source(rng: KeyedRandom, provider: str, name: str) -> Record:
     """The source object; some still carry the deprecated trio, some leave out what is null."""
-    found: Record = {"provider": provider, "type": draw.pick(SOURCE_TYPES)}
-    if draw.chance(0.7):
+    found: Record = {"provider": provider, "type": rng.choice(SOURCE_TYPES)}
+    if rng.chance(0.7):
         found |= {"app_id": None, "device_id": None}
-    if draw.chance(0.5):
+    if rng.chance(0.5):
         logo = f"https://files.service.invalid/providers/{provider}.png"
         found |= {"name": name, "slug": provider, "logo": logo}
     return specification_forms.source(found)
 
 
 def samples(
-    resource: str, user_id: str, origin: Record, draw: Draw, start: datetime, count: int
+    resource: str, user_id: str, origin: Record, rng: KeyedRandom, start: datetime, count: int
 ) -> Record:
     """`data` of a timeseries event: `count` samples, a minute apart."""
     return {
         "user_id": user_id,
         "source": origin,
-        "source_id": draw.number(1, 9),
-        "data": [_sample(resource, draw, start + timedelta(minutes=n)) for n in range(count)],
+        "source_id": rng.integer(1, 9),
+        "data": [_sample(resource, rng, start + timedelta(minutes=n)) for n in range(count)],
     }
 
 
-def _sample(resource: str, draw: Draw, at: datetime) -> Record:
+def _sample(resource: str, rng: KeyedRandom, at: datetime) -> Record:
     kind = READINGS.get(resource, HYPNOGRAM)
-    value: Any = round(draw.between(kind.low, kind.high), 2)
+    value: Any = round(rng.uniform(kind.low, kind.high), 2)
     if kind.unit in ("count", "stage"):
         value = int(value)
     found: Record = {
         "id": None,
         "timestamp": at,
         "timezone_offset": OFFSET,
-        "type": draw.pick(kind.types),
+        "type": rng.choice(kind.types),
         "unit": kind.unit,
         "value": value,
     }
     if kind.interval:
         found |= {"start": at, "end": at + timedelta(minutes=1)}
     for name, values in kind.extra:
-        found[name] = draw.pick(values)
+        found[name] = rng.choice(values)
     if resource == "blood_pressure":
         found.pop("value")
         found |= {"systolic": value, "diastolic": round(value * 0.64, 1)}
     elif resource == "note":
-        found |= {"value": f"Made-up note {draw.number(1, 99)}", "tags": ["exercise"]}
+        found |= {"value": f"Made-up note {rng.integer(1, 99)}", "tags": ["exercise"]}
     return found
 
 
-def stream(user_id: str, origin: Record, draw: Draw) -> Record:
+def stream(user_id: str, origin: Record, rng: KeyedRandom) -> Record:
     """`data` of a workout stream event: shallow."""
-    number, name, slug = draw.pick(SPORTS)
+    number, name, slug = rng.choice(SPORTS)
     return {
         "user_id": user_id,
         "source": origin,
-        "workout_id": draw.uuid(),
-        "provider_id": f"w-{draw.digits(8)}",
+        "workout_id": rng.uuid(),
+        "provider_id": f"w-{rng.digits(8)}",
         "message": "The stream is ready to be read.",
-        "sport": {"id": number, "name": name, "slug": slug} if draw.chance(0.8) else "",
+        "sport": {"id": number, "name": name, "slug": slug} if rng.chance(0.8) else "",
     }
 
 
 def summary(
-    resource: str, user_id: str, origin: Record, draw: Draw, day: datetime, version: int
+    resource: str, user_id: str, origin: Record, rng: KeyedRandom, day: datetime, version: int
 ) -> Record:
     """A summary of `day` (midnight). Its id follows from what it is of, not from its version."""
     midnight = day.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -88,53 +88,53 @@ def summary(
         "created_at": midnight + timedelta(hours=20),
         "updated_at": midnight + timedelta(hours=20 + version),
     }
-    return {**common, **_fields(resource, draw, midnight, origin["provider"])}
+    return {**common, **_fields(resource, rng, midnight, origin["provider"])}
 
 
-def _fields(resource: str, draw: Draw, day: datetime, provider: str) -> Record:
+def _fields(resource: str, rng: KeyedRandom, day: datetime, provider: str) -> Record:
     dated = {"date": day, "calendar_date": day.date()}
     night = day - timedelta(hours=1)
     match resource:
         case "activity":
-            return {**dated, **_activity(draw)}
+            return {**dated, **_activity(rng)}
         case "body":
             return {
                 **dated,
-                "weight": round(draw.between(50, 110), 1),
-                "fat": round(draw.between(12, 38), 1),
+                "weight": round(rng.uniform(50, 110), 1),
+                "fat": round(rng.uniform(12, 38), 1),
                 "water_percentage": None,
-                "muscle_mass_percentage": round(draw.between(30, 50), 1),
+                "muscle_mass_percentage": round(rng.uniform(30, 50), 1),
                 "visceral_fat_index": None,
                 "bone_mass_percentage": None,
-                "body_mass_index": round(draw.between(19, 34), 1),
+                "body_mass_index": round(rng.uniform(19, 34), 1),
                 "lean_body_mass_kilogram": None,
                 "waist_circumference_centimeter": None,
             }
         case "sleep":
-            return {**dated, **_sleep(draw, night)}
+            return {**dated, **_sleep(rng, night)}
         case "sleep_cycle":
-            edges = [0, *sorted(draw.number(60, 25_000) for _ in range(5)), 27_000]
+            edges = [0, *sorted(rng.integer(60, 25_000) for _ in range(5)), 27_000]
             return {
-                "sleep_id": draw.uuid(),
+                "sleep_id": rng.uuid(),
                 "session_start": night,
                 "session_end": night + timedelta(seconds=27_000),
                 "stage_start_offset_second": edges[:-1],
                 "stage_end_offset_second": edges[1:],
-                "stage_type": [draw.pick((1, 2, 3, 4)) for _ in edges[1:]],
+                "stage_type": [rng.choice((1, 2, 3, 4)) for _ in edges[1:]],
                 "time_zone": "America/New_York",
                 **_sourced(provider),
             }
         case "workouts":
-            return _workout(draw, day)
+            return _workout(rng, day)
         case "meal":
             return {
                 "priority_id": 0,
                 "source_id": 1,
-                "provider_id": f"m-{draw.digits(8)}",
+                "provider_id": f"m-{rng.digits(8)}",
                 "timestamp": day + timedelta(hours=12),
                 "calendar_date": day.date(),
                 "name": "Made-up lunch",
-                "energy": {"unit": "kcal", "value": draw.number(200, 900)},
+                "energy": {"unit": "kcal", "value": rng.integer(200, 900)},
                 "macros": {"carbs": 60.5, "protein": 24.0, "fats": {"total": 18.2}},
                 "micros": None,
                 "data": {},
@@ -143,7 +143,7 @@ def _fields(resource: str, draw: Draw, day: datetime, provider: str) -> Record:
             }
         case "profile":
             return {
-                "height": draw.number(150, 200),
+                "height": rng.integer(150, 200),
                 "birth_date": None,
                 "wheelchair_use": None,
                 "gender": "unknown",
@@ -154,7 +154,7 @@ def _fields(resource: str, draw: Draw, day: datetime, provider: str) -> Record:
                 "period_start": day.date(),
                 "period_end": (day + timedelta(days=4)).date(),
                 "cycle_end": None,
-                "is_predicted": draw.chance(0.3),
+                "is_predicted": rng.chance(0.3),
                 "menstrual_flow": [{"date": day.date(), "flow": "medium"}],
                 "basal_body_temperature": [{"date": day.date(), "value": 36.6}],
                 **_sourced(provider),
@@ -164,9 +164,9 @@ def _fields(resource: str, draw: Draw, day: datetime, provider: str) -> Record:
                 "session_start": day + timedelta(hours=9),
                 "session_end": day + timedelta(hours=9, seconds=30),
                 "voltage_sample_count": 7500,
-                "heart_rate_mean": draw.number(50, 95),
+                "heart_rate_mean": rng.integer(50, 95),
                 "sampling_frequency_hz": 250.0,
-                "classification": draw.pick(("sinus_rhythm", "atrial_fibrillation")),
+                "classification": rng.choice(("sinus_rhythm", "atrial_fibrillation")),
                 "inconclusive_cause": None,
                 "algorithm_version": "1",
                 "time_zone": "America/New_York",
@@ -186,25 +186,25 @@ def _sourced(provider: str) -> Record:
     }
 
 
-def _activity(draw: Draw) -> Record:
-    active = round(draw.between(80, 900), 1)
+def _activity(rng: KeyedRandom) -> Record:
+    active = round(rng.uniform(80, 900), 1)
     return {
-        "calories_total": round(active + draw.between(1300, 1900), 1),
+        "calories_total": round(active + rng.uniform(1300, 1900), 1),
         "calories_active": active,
-        "steps": draw.number(900, 19_000),
+        "steps": rng.integer(900, 19_000),
         "daily_movement": None,
-        "distance": round(draw.between(500, 14_000), 1),
-        "low": draw.number(30, 300),
-        "medium": draw.number(5, 90),
-        "high": draw.number(0, 60),
-        "floors_climbed": draw.number(0, 25),
+        "distance": round(rng.uniform(500, 14_000), 1),
+        "low": rng.integer(30, 300),
+        "medium": rng.integer(5, 90),
+        "high": rng.integer(0, 60),
+        "floors_climbed": rng.integer(0, 25),
         "time_zone": "America/New_York",
         "timezone_offset": OFFSET,
         "heart_rate": {
-            "avg_bpm": draw.number(60, 90),
-            "min_bpm": draw.number(42, 58),
-            "max_bpm": draw.number(110, 178),
-            "resting_bpm": draw.number(48, 70),
+            "avg_bpm": rng.integer(60, 90),
+            "min_bpm": rng.integer(42, 58),
+            "max_bpm": rng.integer(110, 178),
+            "resting_bpm": rng.integer(48, 70),
             "avg_walking_bpm": None,
         },
         "wheelchair_use": None,
@@ -212,8 +212,8 @@ def _activity(draw: Draw) -> Record:
     }
 
 
-def _sleep(draw: Draw, start: datetime) -> Record:
-    light, rem, deep, awake = (draw.number(low, low + 4000) for low in (9000, 3000, 2500, 600))
+def _sleep(rng: KeyedRandom, start: datetime) -> Record:
+    light, rem, deep, awake = (rng.integer(low, low + 4000) for low in (9000, 3000, 2500, 600))
     duration = light + rem + deep + awake
     return {
         "bedtime_start": start,
@@ -226,44 +226,44 @@ def _sleep(draw: Draw, start: datetime) -> Record:
         "light": light,
         "rem": rem,
         "deep": deep,
-        "score": draw.number(40, 98),
+        "score": rng.integer(40, 98),
         "recovery_readiness_score": None,
-        "hr_lowest": draw.number(40, 55),
-        "hr_average": draw.number(50, 68),
+        "hr_lowest": rng.integer(40, 55),
+        "hr_average": rng.integer(50, 68),
         "hr_resting": None,
         "efficiency": round(100 * (duration - awake) / duration, 1),
-        "latency": draw.number(60, 1800),
-        "temperature_delta": round(draw.between(-0.6, 0.6), 2),
+        "latency": rng.integer(60, 1800),
+        "temperature_delta": round(rng.uniform(-0.6, 0.6), 2),
         "skin_temperature": None,
         "hr_dip": None,
-        "state": draw.pick(("tentative", "confirmed", None)),
-        "average_hrv": round(draw.between(20, 110), 1),
-        "respiratory_rate": round(draw.between(11, 19), 1),
+        "state": rng.choice(("tentative", "confirmed", None)),
+        "average_hrv": round(rng.uniform(20, 110), 1),
+        "respiratory_rate": round(rng.uniform(11, 19), 1),
         "sleep_stream": None,
     }
 
 
-def _workout(draw: Draw, day: datetime) -> Record:
-    number, name, slug = draw.pick(SPORTS)
-    start = day + timedelta(hours=draw.number(6, 19))
-    seconds = draw.number(900, 7200)
+def _workout(rng: KeyedRandom, day: datetime) -> Record:
+    number, name, slug = rng.choice(SPORTS)
+    start = day + timedelta(hours=rng.integer(6, 19))
+    seconds = rng.integer(900, 7200)
     return {
         "title": "Made-up workout",
         "timezone_offset": OFFSET,
-        "average_hr": draw.number(100, 150),
-        "max_hr": draw.number(150, 185),
-        "distance": round(draw.between(1000, 20_000), 1),
+        "average_hr": rng.integer(100, 150),
+        "max_hr": rng.integer(150, 185),
+        "distance": round(rng.uniform(1000, 20_000), 1),
         "calendar_date": day.date(),
         "time_start": start,
         "time_end": start + timedelta(seconds=seconds),
-        "calories": round(draw.between(100, 900), 1),
+        "calories": round(rng.uniform(100, 900), 1),
         "sport": {"id": number, "name": name, "slug": slug},
         "hr_zones": [seconds // 6] * 6,
         "moving_time": seconds - 60,
         "total_elevation_gain": None,
         "elev_high": None,
         "elev_low": None,
-        "average_speed": round(draw.between(1.5, 9), 2),
+        "average_speed": round(rng.uniform(1.5, 9), 2),
         "max_speed": None,
         "average_watts": None,
         "device_watts": None,
@@ -271,5 +271,5 @@ def _workout(draw: Draw, day: datetime) -> Record:
         "weighted_average_watts": None,
         "steps": None,
         "map": None,
-        "provider_id": f"w-{draw.digits(8)}",
+        "provider_id": f"w-{rng.digits(8)}",
     }

@@ -42,7 +42,7 @@ class Unreadable(Exception):
     """The bytes are not what they begin as."""
 
 
-def judge(uploads: Sequence[Upload]) -> Report:
+def check_uploads(uploads: Sequence[Upload]) -> Report:
     """What was sent, or the refusal: 413 for its size, 400 for anything else."""
     if len(uploads) > MOST_FILES:
         raise Refusal(400, f"At most {MOST_FILES} files can be uploaded")

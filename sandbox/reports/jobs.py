@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from sandbox import event_queue
 from sandbox.event_queue import Event
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.models import ReportJob, ReportSettings, User, World
 from sandbox.reports import parsed_data
 from sandbox.reports.files import Report, Upload
@@ -94,7 +94,7 @@ def tick(at: datetime, speed: float) -> None:
         with transaction.atomic():
             ready = [job for job in _open() if job.since + (job.dwell or timedelta()) / speed <= at]
             for job in ready[:STEPS_PER_TICK]:
-                move(job, at)
+                advance_job(job, at)
 
 
 def advance(keys: Sequence[str] | None, steps: int, at: datetime) -> list[ReportJob]:
@@ -104,7 +104,7 @@ def advance(keys: Sequence[str] | None, steps: int, at: datetime) -> list[Report
         for job in jobs:
             for _ in range(steps):
                 if job.dwell is not None:
-                    move(job, at)
+                    advance_job(job, at)
     return jobs
 
 
@@ -114,7 +114,7 @@ def _open() -> QuerySet[ReportJob]:
     return found.filter(dwell__isnull=False).select_related("user").order_by("since")
 
 
-def move(job: ReportJob, at: datetime) -> None:
+def advance_job(job: ReportJob, at: datetime) -> None:
     """The next step of a job, told as it is stored; needs a transaction."""
     verb = "updated"
     if job.status == "upload_pending":
@@ -122,12 +122,12 @@ def move(job: ReportJob, at: datetime) -> None:
     elif job.status == "started" and job.outcome == "completed":
         seed = World.objects.values_list("seed", flat=True).get(id=1)
         job.status = "completed"
-        job.data = parsed_data.parsed(seed, job.digest, job.user, job.created_at)
+        job.data = parsed_data.parse_report(seed, job.digest, job.user, job.created_at)
     elif job.status == "started":
         job.status = "failed"
         job.failure_reason = None if job.outcome == "failed" else job.outcome
     else:
-        job.is_reviewed, job.data = True, parsed_data.reviewed(job.data or {})
+        job.is_reviewed, job.data = True, parsed_data.review(job.data or {})
     job.updated_at = at
     _wait(job, at)
     job.save()
@@ -142,5 +142,5 @@ def _wait(job: ReportJob, at: datetime) -> None:
         job.status == "completed" and (job.is_reviewed or not job.needs_human_review)
     )
     if not ended:
-        seconds = Draw("report wait", job.id, job.status).between(*WAITS[job.status])
+        seconds = KeyedRandom("report wait", job.id, job.status).uniform(*WAITS[job.status])
         job.dwell = timedelta(seconds=seconds)

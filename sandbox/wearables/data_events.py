@@ -13,8 +13,8 @@ from sandbox.event_queue import Event
 from sandbox.wearables import devices, streams
 from sandbox.wearables.links import Link
 from sandbox.wearables.measurements import Measure
-from sandbox.wearables.resources import BY_EVENT, OFFERS, RESOURCES, STREAM, SUMMARIES
-from sandbox.wearables.samples import changed, grouped, held
+from sandbox.wearables.resources import BY_EVENT, DATA_SOURCES, RESOURCES, STREAM, SUMMARIES
+from sandbox.wearables.samples import by_source, changed_measures, held_measures
 from sandbox.wearables.summaries import CYCLE_DAYS, FURTHEST_DAYS, summaries
 from sandbox.wearables.wearers import moment
 
@@ -24,10 +24,10 @@ Wanted = frozenset[str]
 ALL: Wanted = frozenset((*SUMMARIES, STREAM, *BY_EVENT))
 
 
-def between(link: Link, after: int, upto: int) -> list[Event]:
+def events_between(link: Link, after: int, upto: int) -> list[Event]:
     """Everything new or corrected after one moment, until another."""
     found = list(_devices(link, after, upto))
-    for place, offer in enumerate(OFFERS):
+    for place, offer in enumerate(DATA_SOURCES):
         if offer.provider != link.provider:
             continue
         for kind in offer.summaries:
@@ -36,19 +36,19 @@ def between(link: Link, after: int, upto: int) -> list[Event]:
             name = RESOURCES[resource].event
             if name is None:
                 continue
-            new, corrected = changed(link, place, resource, after, upto)
+            new, corrected = changed_measures(link, place, resource, after, upto)
             for verb, part in (("created", new), ("updated", corrected)):
                 kind = f"daily.data.{name}.{verb}"
                 found += _batches(link, place, resource, kind, part, upto)
     return found
 
 
-def of_days(link: Link, days: int, wanted: Wanted, as_of: int) -> list[Event]:
+def events_of_days(link: Link, days: int, wanted: Wanted, as_of: int) -> list[Event]:
     """Everything of the last days as it reads now, history included, as if it were new."""
     day = link.who.day_of(as_of)
     start = link.who.starts(day - days + 1)
     found: list[Event] = []
-    for place, offer in enumerate(OFFERS):
+    for place, offer in enumerate(DATA_SOURCES):
         if offer.provider != link.provider:
             continue
         for kind in offer.summaries:
@@ -62,7 +62,7 @@ def of_days(link: Link, days: int, wanted: Wanted, as_of: int) -> list[Event]:
         for resource in offer.timeseries:
             name = RESOURCES[resource].event
             if name in wanted:
-                part = list(held(link, place, resource, start, as_of, as_of))
+                part = list(held_measures(link, place, resource, start, as_of, as_of))
                 kind = f"daily.data.{name}.created"
                 found += _batches(link, place, resource, kind, part, as_of)
     return found
@@ -81,7 +81,7 @@ def _batches(
     at: int,
 ) -> Iterator[Event]:
     """Samples by source, at most 300 in an event."""
-    for group in grouped(link, place, resource, part, at):
+    for group in by_source(link, place, resource, part, at):
         for first in range(0, len(group.data), MOST_SAMPLES):
             data = {
                 "user_id": link.who.user_id,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.wearables.links import Link
-from sandbox.wearables.resources import OFFERS
+from sandbox.wearables.resources import DATA_SOURCES
 from sandbox.wearables.wearers import DAY, moment
 
 Record = dict[str, Any]
@@ -17,7 +17,7 @@ RENEWAL = 60 * DAY  # between two versions of a device's software
 def placed(link: Link, as_of: int) -> list[tuple[int, Record]]:
     """The devices of a connection with the place in OFFERS of the source each one is."""
     found: dict[str, tuple[int, Record]] = {}
-    for place, offer in enumerate(OFFERS):
+    for place, offer in enumerate(DATA_SOURCES):
         key = link.device_id(offer) if offer.provider == link.provider else None
         if key is None or key in found:
             continue
@@ -32,7 +32,7 @@ def placed(link: Link, as_of: int) -> list[tuple[int, Record]]:
                 "device_manufacturer": "Made-up Devices",
                 "device_model": offer.device,
                 "device_version": f"{1 + _renewals(link, as_of)}.0",
-                "device_id": Draw("device", key).digits(8),
+                "device_id": KeyedRandom("device", key).digits(8),
             },
         )
     return list(found.values())

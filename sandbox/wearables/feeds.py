@@ -17,7 +17,7 @@ from django.db.models import F, Q, QuerySet
 from sandbox import event_queue
 from sandbox.deliveries import connection_changes, sample_events
 from sandbox.event_queue import Event
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.models import Connection, Feed, HistoricalPull, PullStep, User
 from sandbox.wearables import data_events, historical_pulls
 from sandbox.wearables.links import links
@@ -51,21 +51,21 @@ RATE = Rate()
 
 def tick(at: datetime, speed: float) -> None:
     """One second of every wearer's life."""
-    if not speed or not event_queue.anyone_listens() or not RATE.tick():
+    if not speed or not event_queue.has_endpoints() or not RATE.tick():
         return
     with transaction.atomic():
         _enroll(at, speed)
-        for step in historical_pulls.due(at, speed):
-            historical_pulls.move(step, at)
+        for step in historical_pulls.due_steps(at, speed):
+            historical_pulls.advance(step, at)
             RATE.owed += 1
-    _turn(at, speed)
+    _change_connections(at, speed)
     with transaction.atomic():
         untold = Q(connection__status="connected") | Q(told_until__lt=F("connection__errored_at"))
         due = Feed.objects.select_for_update(skip_locked=True, of=("self",)).filter(
             untold, next_at__lte=at
         )
         for feed in due.order_by("next_at")[:FEEDS_PER_TICK]:
-            RATE.owed += _tell(feed, at, speed)
+            RATE.owed += _announce_feed(feed, at, speed)
             if RATE.owed > EVENTS_PER_TICK:
                 break
 
@@ -83,7 +83,7 @@ def _enroll(at: datetime, speed: float) -> None:
     if Feed.objects.count() < MOST_FEEDS:
         newest = newest.filter(feed__isnull=True)
     found = [each for each in newest[:ENROLLED_AT_ONCE] if not hasattr(each, "feed")]
-    historical_pulls.take_up(found, at)
+    historical_pulls.resume(found, at)
     for link in found:
         fresh = link.created_on > at - LONGEST
         told = link.created_on - timedelta(milliseconds=1) if fresh else at
@@ -93,17 +93,19 @@ def _enroll(at: datetime, speed: float) -> None:
 
 def _gap(key: int, speed: float, at: datetime) -> timedelta:
     """Until the next look, up to half as much again or half as long."""
-    share = Draw("feed", key, at.isoformat()).between(0.5, 1.5)
+    share = KeyedRandom("feed", key, at.isoformat()).uniform(0.5, 1.5)
     return max(SHORTEST, PERIOD / max(1.0, speed)) * share
 
 
-def _tell(feed: Feed, at: datetime, speed: float) -> int:
+def _announce_feed(feed: Feed, at: datetime, speed: float) -> int:
     """Tells what is new of a connection; answers the number of events."""
     found = links(Connection.objects.filter(pk=feed.connection_id))
     after = max(feed.told_until, at - 2 * LONGEST)
     upto = min(at, after + LONGEST)
     events = [
-        event for link in found for event in data_events.between(link, millis(after), millis(upto))
+        event
+        for link in found
+        for event in data_events.events_between(link, millis(after), millis(upto))
     ]
     event_queue.announce_all(events)
     feed.told_until = upto
@@ -112,29 +114,29 @@ def _tell(feed: Feed, at: datetime, speed: float) -> int:
     return len(events)
 
 
-def _turn(at: datetime, speed: float) -> None:
+def _change_connections(at: datetime, speed: float) -> None:
     """Now and then a connection is made, breaks or is mended."""
-    draw = Draw("turn", at.isoformat())
-    if not draw.chance(speed / NEW_CONNECTION.total_seconds()):
+    rng = KeyedRandom("turn", at.isoformat())
+    if not rng.chance(speed / NEW_CONNECTION.total_seconds()):
         return
-    match draw.weigh(((45, "connect"), (25, "fail"), (30, "mend"))):
+    match rng.weighted_choice(((45, "connect"), (25, "fail"), (30, "mend"))):
         case "connect":
             connection_changes.connect(1, at.isoformat(), at)
         case "fail":
             connection_changes.fail(1, at.isoformat(), at)
         case _:
-            mend(1, at.isoformat(), at)
+            reconnect(1, at.isoformat(), at)
     RATE.owed += 1
 
 
-def mend(count: int, seed: object, at: datetime) -> list[str]:
+def reconnect(count: int, seed: object, at: datetime) -> list[str]:
     """Connects broken connections anew; answers the ids of their users."""
     broken = Connection.objects.filter(status="error", user__team_id=settings.TEAM_ID)
     events = []
     with transaction.atomic():
         rows = broken.select_for_update(of=("self",)).select_related("provider").order_by("-id")
         found = list(rows[: connection_changes.POOL])
-        for link in Draw("mend", seed).some(found, min(count, len(found))):
+        for link in KeyedRandom("mend", seed).sample(found, min(count, len(found))):
             if link.errored_at is not None:  # what came meanwhile is told
                 behind = Feed.objects.filter(connection=link, told_until__gt=link.errored_at)
                 behind.update(told_until=link.errored_at)
@@ -161,7 +163,7 @@ def announce_days(
     count = sent = 0
     with transaction.atomic():
         for link in links(connections):
-            events = data_events.of_days(link, days, wanted, millis(at))
+            events = data_events.events_of_days(link, days, wanted, millis(at))
             sent += len(event_queue.announce_all(events))
             for event in events:
                 told[event.event_type] = told.get(event.event_type, 0) + 1
@@ -180,7 +182,7 @@ def _connected(users: Iterable[str] | int) -> QuerySet[Connection]:
     return Connection.objects.filter(user__in=everyone.filter(id__in=list(users)))
 
 
-def tell_now(users: Iterable[str] | int, at: datetime) -> int:
+def announce_news(users: Iterable[str] | int, at: datetime) -> int:
     """Tells what is new of these users' connections since it was last told, whatever the speed."""
     told = 0
     with transaction.atomic():
@@ -189,7 +191,7 @@ def tell_now(users: Iterable[str] | int, at: datetime) -> int:
             feeds = Feed.objects.select_for_update()
             feed, is_new = feeds.get_or_create(connection=link, defaults=beginning)
             if not is_new:
-                told += _tell(feed, at, 1)
+                told += _announce_feed(feed, at, 1)
     return told
 
 

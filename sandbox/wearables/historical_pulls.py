@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from sandbox import event_queue, specification_forms
 from sandbox.event_queue import Event
-from sandbox.keyed_random import Draw
+from sandbox.keyed_random import KeyedRandom
 from sandbox.models import Connection, HistoricalPull, PullStep
 from sandbox.people import PULL_ERRORS
 
@@ -26,7 +26,7 @@ COVERED = 0.97  # of the days have data
 SUCCESS, FAILURE = "success", "failure"
 
 
-def take_up(connections: Iterable[Connection], at: datetime) -> None:
+def resume(connections: Iterable[Connection], at: datetime) -> None:
     """Lets the unfinished pulls of these connections go on."""
     for link in connections:
         pulls = HistoricalPull.objects.filter(user_id=link.user_id, provider_id=link.provider_id)
@@ -46,7 +46,7 @@ def schedule(pulls: QuerySet[HistoricalPull], at: datetime, outcome: str | None)
             pull.range_start = start
         pull.range_end = at
         pull.release = pull.release or f"{at:%Y-%m}.1"
-        pull.trace_id = pull.trace_id or f"trace-{Draw('trace', pull.pk).whole():016x}"
+        pull.trace_id = pull.trace_id or f"trace-{KeyedRandom('trace', pull.pk).integer64():016x}"
         pull.save()
         PullStep.objects.filter(pull=pull).delete()
         _wait(PullStep(pull=pull, outcome=outcome), at)
@@ -54,7 +54,7 @@ def schedule(pulls: QuerySet[HistoricalPull], at: datetime, outcome: str | None)
     return count
 
 
-def due(at: datetime, pace: float) -> list[PullStep]:
+def due_steps(at: datetime, pace: float) -> list[PullStep]:
     """A few steps whose time has come, locked; needs a transaction."""
     found = PullStep.objects.select_for_update(skip_locked=True, of=("self",))
     ready = found.select_related("pull").order_by("since")[: 50 * STEPS_PER_TICK]
@@ -68,16 +68,16 @@ def finish(steps: Iterable[PullStep], at: datetime) -> list[str]:
     for step in steps:
         pull, wanted = step.pull, step.outcome
         while pull.status in OPEN and pull.status != wanted:
-            move(step, at)
+            advance(step, at)
         if pull.status == SUCCESS:
             ended.append(pull.resource)
     return ended
 
 
-def move(step: PullStep, at: datetime) -> None:
+def advance(step: PullStep, at: datetime) -> None:
     """One step of a pull; needs a transaction."""
     pull = step.pull
-    draw = Draw("pull", pull.pk, step.attempts, pull.status)
+    rng = KeyedRandom("pull", pull.pk, step.attempts, pull.status)
     if pull.status != "in_progress":
         pull.status, pull.started_at, pull.error_details = "in_progress", at, None
         pull.range_end = pull.range_end or pull.scheduled_at or at
@@ -87,9 +87,9 @@ def move(step: PullStep, at: datetime) -> None:
         pull.save()
         _wait(step, at)
         return
-    outcome = step.outcome or draw.weigh(((78, SUCCESS), (4, FAILURE), (18, "retrying")))
+    outcome = step.outcome or rng.weighted_choice(((78, SUCCESS), (4, FAILURE), (18, "retrying")))
     if outcome == "retrying" and step.attempts < MOST_ATTEMPTS:
-        pull.status, pull.error_details = "retrying", draw.pick(PULL_ERRORS["retrying"])
+        pull.status, pull.error_details = "retrying", rng.choice(PULL_ERRORS["retrying"])
         pull.save()
         step.outcome = None if step.outcome is None else SUCCESS  # asked for once is enough
         _wait(step, at)
@@ -100,7 +100,7 @@ def move(step: PullStep, at: datetime) -> None:
     else:
         pull.status = FAILURE
         spent = outcome == "retrying"
-        pull.error_details = "retry_quota_exhausted" if spent else draw.pick(PULL_ERRORS[FAILURE])
+        pull.error_details = "retry_quota_exhausted" if spent else rng.choice(PULL_ERRORS[FAILURE])
     pull.save()
     step.delete()
 
@@ -131,6 +131,8 @@ def _succeed(pull: HistoricalPull, at: datetime) -> None:
 
 def _wait(step: PullStep, at: datetime) -> None:
     low, high = WAITS[step.pull.status or "scheduled"]
-    seconds = Draw("pull wait", step.pull_id, step.attempts, step.pull.status).between(low, high)
+    seconds = KeyedRandom("pull wait", step.pull_id, step.attempts, step.pull.status).uniform(
+        low, high
+    )
     step.since, step.dwell = at, timedelta(seconds=seconds)
     step.save()

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from sandbox import specification_forms
 from sandbox.keyed_random import keyed_uuid
 from sandbox.models import Connection, HistoricalPull, World
-from sandbox.wearables.resources import OFFERS, RESOURCES, Offer
+from sandbox.wearables.resources import DATA_SOURCES, RESOURCES, DataSource
 from sandbox.wearables.wearers import DAY, Wearer, make_wearer, millis
 
 UNPULLED_DAYS = 30  # of history, for resources nobody counts the pull of
@@ -48,23 +48,23 @@ class Link:
         """The moment whose data is held: nothing comes or changes after the connection's end."""
         return as_of if self.until is None else min(as_of, self.until)
 
-    def offers(self, resource: str) -> list[tuple[int, Offer]]:
+    def offers(self, resource: str) -> list[tuple[int, DataSource]]:
         """The sources of a timeseries resource or a summary, with their places in OFFERS."""
         return [
             (place, offer)
-            for place, offer in enumerate(OFFERS)
+            for place, offer in enumerate(DATA_SOURCES)
             if offer.provider == self.provider
             and (resource in offer.timeseries or resource in offer.summaries)
         ]
 
-    def device_id(self, offer: Offer) -> str | None:
+    def device_id(self, offer: DataSource) -> str | None:
         """The id of the thing this source is."""
         if offer.device is None:
             return None
         key = (self.who.seed, "device", self.who.user_id, self.provider, offer.device)
         return keyed_uuid(*key)
 
-    def source(self, offer: Offer) -> Record:
+    def source(self, offer: DataSource) -> Record:
         """Source (wearables.md 3); half of the providers still send the deprecated trio."""
         found: Record = {
             "provider": self.provider,

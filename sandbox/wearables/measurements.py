@@ -12,8 +12,8 @@ from math import cos, pi, sin
 from random import Random
 from typing import Any, NamedTuple
 
-from sandbox.wearables.resources import OFFERS, RESOURCES
-from sandbox.wearables.wearers import HOUR, MINUTE, Wearer, chance
+from sandbox.wearables.resources import DATA_SOURCES, RESOURCES
+from sandbox.wearables.wearers import HOUR, MINUTE, Wearer, keyed_python_random
 
 Extra = dict[str, Any]
 Found = tuple[int, int, Any, str | None, Extra | None]  # at, end, value, type, further fields
@@ -43,10 +43,10 @@ class Measure(NamedTuple):
 @lru_cache(maxsize=64)
 def measures(who: Wearer, place: int, resource: str, day: int) -> tuple[Measure, ...]:
     """What the source `OFFERS[place]` measures of a resource on a local day, by time."""
-    offer = OFFERS[place]
+    offer = DATA_SOURCES[place]
     key = (who.seed, who.user_id, offer.provider, offer.source_type, day)
-    dice = chance(*key, resource)
-    routine = chance(*key)  # when it is worn is the same for all it measures
+    dice = keyed_python_random(*key, resource)
+    routine = keyed_python_random(*key)  # when it is worn is the same for all it measures
     if routine.random() < QUIET_DAY:
         return ()
     fate = [routine.random() for _ in range(26)]
@@ -313,7 +313,7 @@ ECG_SECONDS = 30
 
 def ecg_start(who: Wearer, day: int) -> int | None:
     """When this day's electrocardiogram was taken, about once a week."""
-    dice = chance(who.seed, "ecg", who.user_id, day)
+    dice = keyed_python_random(who.seed, "ecg", who.user_id, day)
     if dice.random() > 0.14:
         return None
     return who.starts(day) + int(dice.uniform(8, 21) * 60) * MINUTE

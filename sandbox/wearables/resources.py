@@ -85,7 +85,7 @@ STREAM = "workout_stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class DataSource:
     """What one kind of source of a provider measures.
 
     `device` is the model where the source is a thing one holds; `app_id` names the app that feeds
@@ -101,8 +101,8 @@ class Offer:
     offset: bool = True
 
 
-OFFERS: tuple[Offer, ...] = (
-    Offer(
+DATA_SOURCES: tuple[DataSource, ...] = (
+    DataSource(
         "band-one",
         "watch",
         (
@@ -112,7 +112,7 @@ OFFERS: tuple[Offer, ...] = (
         ("activity", "sleep", "body", "workouts", "profile"),
         device="Band 3",
     ),
-    Offer(
+    DataSource(
         "ring-two",
         "ring",
         (
@@ -122,7 +122,7 @@ OFFERS: tuple[Offer, ...] = (
         ("activity", "sleep", "sleep_cycle", "profile"),
         device="Ring 2",
     ),
-    Offer(
+    DataSource(
         "scale-three",
         "scale",
         ("body_weight", "body_fat", "body_mass_index", "lean_body_mass"),
@@ -130,8 +130,8 @@ OFFERS: tuple[Offer, ...] = (
         device="Scale 9",
         offset=False,
     ),
-    Offer("scale-three", "cuff", ("blood_pressure",), device="Cuff 1", offset=False),
-    Offer(
+    DataSource("scale-three", "cuff", ("blood_pressure",), device="Cuff 1", offset=False),
+    DataSource(
         "phone-four",
         "phone",
         (
@@ -141,7 +141,7 @@ OFFERS: tuple[Offer, ...] = (
         ("activity",),
         app_id="madeup.phone.health",
     ),
-    Offer(
+    DataSource(
         "phone-four",
         "watch",
         (
@@ -154,7 +154,7 @@ OFFERS: tuple[Offer, ...] = (
         device="Watch 7",
         app_id="madeup.watch.health",
     ),
-    Offer(
+    DataSource(
         "phone-four",
         "app",
         (
@@ -165,33 +165,35 @@ OFFERS: tuple[Offer, ...] = (
         ("meal", "menstrual_cycle"),
         app_id="madeup.diary",
     ),
-    Offer("phone-four", "insulin_pump", ("insulin_injection",), device="Pump 4"),
-    Offer("phone-four", "fingerprick", ("glucose",), app_id="madeup.glucose.book"),
-    Offer("phone-four", "lab", ("cholesterol", "ige", "igg"), app_id="madeup.lab.book"),
-    Offer("sensor-five", "automatic", ("glucose",), ("profile",), device="Sensor 5", offset=False),
-    Offer("sensor-five", "manual_scan", ("glucose",), device="Sensor 5", offset=False),
+    DataSource("phone-four", "insulin_pump", ("insulin_injection",), device="Pump 4"),
+    DataSource("phone-four", "fingerprick", ("glucose",), app_id="madeup.glucose.book"),
+    DataSource("phone-four", "lab", ("cholesterol", "ige", "igg"), app_id="madeup.lab.book"),
+    DataSource(
+        "sensor-five", "automatic", ("glucose",), ("profile",), device="Sensor 5", offset=False,
+    ),
+    DataSource("sensor-five", "manual_scan", ("glucose",), device="Sensor 5", offset=False),
 )  # fmt: skip
-PROVIDERS = tuple(dict.fromkeys(offer.provider for offer in OFFERS))
-STREAMED = ("band-one",)
+PROVIDERS = tuple(dict.fromkeys(offer.provider for offer in DATA_SOURCES))
+PROVIDERS_WITH_STREAMS = ("band-one",)
 """Providers whose workouts have a stream."""
 
 
-def offers_of(provider: str) -> list[Offer]:
-    return [offer for offer in OFFERS if offer.provider == provider]
+def sources_of(provider: str) -> list[DataSource]:
+    return [offer for offer in DATA_SOURCES if offer.provider == provider]
 
 
-def measured(resource: str) -> list[Offer]:
+def sources_measuring(resource: str) -> list[DataSource]:
     """Who measures a timeseries resource or makes a summary."""
-    return [o for o in OFFERS if resource in o.timeseries or resource in o.summaries]
+    return [o for o in DATA_SOURCES if resource in o.timeseries or resource in o.summaries]
 
 
 def event_names(provider: str) -> list[str]:
     """Resource names, as events spell them, of everything the provider sends."""
     found: dict[str, None] = {}
-    for offer in offers_of(provider):
+    for offer in sources_of(provider):
         found |= dict.fromkeys(offer.summaries)
         events = (RESOURCES[name].event for name in offer.timeseries)
         found |= dict.fromkeys(event for event in events if event)
-    if provider in STREAMED:
+    if provider in PROVIDERS_WITH_STREAMS:
         found[STREAM] = None
     return list(found)

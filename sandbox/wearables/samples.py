@@ -11,14 +11,14 @@ from typing import Any
 from sandbox.wearables import summary_ids
 from sandbox.wearables.links import Link, event_name
 from sandbox.wearables.measurements import FURTHEST, Measure, measures
-from sandbox.wearables.resources import OFFERS, RESOURCES
+from sandbox.wearables.resources import DATA_SOURCES, RESOURCES
 from sandbox.wearables.wearers import SPORTS, Wearer, moment
 
 Record = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Group:
+class SourceSamples:
     """Samples of one source (wearables.md 4)."""
 
     link: Link
@@ -26,7 +26,7 @@ class Group:
     data: list[Record] = field(default_factory=list)
 
 
-def held(
+def held_measures(
     link: Link, place: int, resource: str, start: int, end: int, as_of: int
 ) -> Iterator[tuple[int, Measure]]:
     """What one source has of a range, both ends included, by time, with the local day."""
@@ -42,7 +42,7 @@ def held(
                 yield day, each
 
 
-def changed(
+def changed_measures(
     link: Link, place: int, resource: str, after: int, upto: int
 ) -> tuple[list[tuple[int, Measure]], list[tuple[int, Measure]]]:
     """What arrived after one moment and until another, and what was corrected in between.
@@ -51,7 +51,9 @@ def changed(
     """
     new: list[tuple[int, Measure]] = []
     corrected: list[tuple[int, Measure]] = []
-    for day, each in held(link, place, resource, max(link.created, after - FURTHEST), upto, upto):
+    for day, each in held_measures(
+        link, place, resource, max(link.created, after - FURTHEST), upto, upto
+    ):
         if each.arrives > after:
             new.append((day, each))
         elif each.fixed is not None and after < each.fixed <= link.seen(upto):
@@ -67,7 +69,7 @@ def sample(who: Wearer, place: int, resource: str, day: int, each: Measure, as_o
     found: Record = {
         "id": None,
         "timestamp": at,
-        "timezone_offset": who.offset(day, each.at) if OFFERS[place].offset else None,
+        "timezone_offset": who.offset(day, each.at) if DATA_SOURCES[place].offset else None,
         "type": each.type,
         "unit": kind.unit,
     }
@@ -83,7 +85,7 @@ def sample(who: Wearer, place: int, resource: str, day: int, each: Measure, as_o
 
 def source(link: Link, place: int, each: Measure, day: int) -> Record:
     """The source of a sample; samples of workouts name theirs."""
-    found = link.source(OFFERS[place])
+    found = link.source(DATA_SOURCES[place])
     if each.workout:
         workout = link.who.workout(day)
         sport = SPORTS[workout.sport][2] if workout else None
@@ -93,7 +95,7 @@ def source(link: Link, place: int, each: Measure, day: int) -> Record:
 
 @lru_cache(maxsize=1024)
 def _workout_id(seed: int, user: int, place: int, day: int) -> str:
-    return summary_ids.make(seed, summary_ids.Key("workouts", user, place, day, 0))
+    return summary_ids.make(seed, summary_ids.SummaryKey("workouts", user, place, day, 0))
 
 
 def workout_id(link: Link, place: int, day: int) -> str:
@@ -101,16 +103,16 @@ def workout_id(link: Link, place: int, day: int) -> str:
     return _workout_id(link.who.seed, link.who.number, place, day)
 
 
-def grouped(
+def by_source(
     link: Link, place: int, resource: str, found: list[tuple[int, Measure]], as_of: int
-) -> list[Group]:
+) -> list[SourceSamples]:
     """The samples by source, in their order."""
-    groups: dict[int | None, Group] = {}
+    groups: dict[int | None, SourceSamples] = {}
     as_of = link.seen(as_of)
     for day, each in found:
         key = day if each.workout else None
         if key not in groups:
-            groups[key] = Group(link, source(link, place, each, day))
+            groups[key] = SourceSamples(link, source(link, place, each, day))
         groups[key].data.append(sample(link.who, place, resource, day, each, as_of))
     return list(groups.values())
 
@@ -127,12 +129,12 @@ def page(
     as_of: int,
     size: int,
     after: Position | None,
-) -> tuple[list[Group], Position | None]:
+) -> tuple[list[SourceSamples], Position | None]:
     """Up to `size` samples behind `after`, and where they end; None when nothing is left.
 
     Samples of one moment stay together, so a page can be a few longer.
     """
-    groups: list[Group] = []
+    groups: list[SourceSamples] = []
     left = size
     sources = [(link, place) for link in found for place, _ in link.offers(resource)]
     if after is not None:
@@ -143,13 +145,13 @@ def page(
         if after is not None and (link.key, place) == after[:2]:
             begin = after[2] + 1
         taken: list[tuple[int, Measure]] = []
-        for day, each in held(link, place, resource, begin, end, as_of):
+        for day, each in held_measures(link, place, resource, begin, end, as_of):
             if left <= 0 and not (taken and taken[-1][1].at == each.at):
-                groups += grouped(link, place, resource, taken, as_of)
+                groups += by_source(link, place, resource, taken, as_of)
                 if taken:
                     return groups, (link.key, place, taken[-1][1].at)
                 return groups, (link.key, place, begin - 1)
             taken.append((day, each))
             left -= 1
-        groups += grouped(link, place, resource, taken, as_of)
+        groups += by_source(link, place, resource, taken, as_of)
     return groups, None

@@ -6,10 +6,10 @@ from math import cos, sin
 from typing import Any
 
 from sandbox.wearables.links import Link
-from sandbox.wearables.resources import OFFERS, STREAMED
-from sandbox.wearables.samples import held, sample
-from sandbox.wearables.summaries import one
-from sandbox.wearables.wearers import SPORTS, chance
+from sandbox.wearables.resources import DATA_SOURCES, PROVIDERS_WITH_STREAMS
+from sandbox.wearables.samples import held_measures, sample
+from sandbox.wearables.summaries import summary_at
+from sandbox.wearables.wearers import SPORTS, keyed_python_random
 
 Record = dict[str, Any]
 STEP = 5  # seconds between the points of a stream
@@ -19,12 +19,15 @@ HOME = (40.0, -100.0)  # a field where nobody lives
 def workout_stream(link: Link, place: int, day: int, as_of: int) -> Record | None:
     """WorkoutStream of a day's workout; None while there is no such workout or no stream."""
     workout = link.who.workout(day)
-    if link.provider not in STREAMED or one(link, place, "workouts", day, 0, as_of) is None:
+    if (
+        link.provider not in PROVIDERS_WITH_STREAMS
+        or summary_at(link, place, "workouts", day, 0, as_of) is None
+    ):
         return None
     if workout is None:
         return None
     slug = SPORTS[workout.sport][2]
-    dice = chance(link.who.seed, "stream", link.who.user_id, day)
+    dice = keyed_python_random(link.who.seed, "stream", link.who.user_id, day)
     speed = (2.9, 6.8, 0.9)[workout.sport]
     times = range(workout.start // 1000, workout.end // 1000, STEP)
     pace = [round(speed * dice.uniform(0.85, 1.15), 2) for _ in times]
@@ -52,8 +55,8 @@ def workout_stream(link: Link, place: int, day: int, as_of: int) -> Record | Non
 
 def stream_event(link: Link, place: int, day: int, as_of: int) -> Record | None:
     """`data` of a workout stream event (webhooks.md 4.6); None without a stream."""
-    workout = one(link, place, "workouts", day, 0, as_of)
-    if workout is None or link.provider not in STREAMED:
+    workout = summary_at(link, place, "workouts", day, 0, as_of)
+    if workout is None or link.provider not in PROVIDERS_WITH_STREAMS:
         return None
     return {
         "user_id": link.who.user_id,
@@ -67,7 +70,7 @@ def stream_event(link: Link, place: int, day: int, as_of: int) -> Record | None:
 
 def sleep_stream(link: Link, place: int, day: int, number: int, as_of: int) -> Record | None:
     """Sleep stream: what the same source measured during the night."""
-    sleep = one(link, place, "sleep", day, number, as_of)
+    sleep = summary_at(link, place, "sleep", day, number, as_of)
     if sleep is None:
         return None
     night = link.who.night(day)
@@ -75,9 +78,9 @@ def sleep_stream(link: Link, place: int, day: int, number: int, as_of: int) -> R
     seen = link.seen(as_of)
     for name in ("hrv", "heartrate", "hypnogram", "respiratory_rate"):
         found[name] = []
-        if name in OFFERS[place].timeseries and not number:
+        if name in DATA_SOURCES[place].timeseries and not number:
             found[name] = [
                 sample(link.who, place, name, at_day, each, seen)
-                for at_day, each in held(link, place, name, night.start, night.end, as_of)
+                for at_day, each in held_measures(link, place, name, night.start, night.end, as_of)
             ]
     return found

@@ -13,8 +13,8 @@ from typing import Any
 from sandbox.wearables import summary_ids
 from sandbox.wearables.links import Link
 from sandbox.wearables.measurements import ECG_HZ, ECG_SECONDS, ecg_start, measures
-from sandbox.wearables.resources import OFFERS
-from sandbox.wearables.wearers import HOUR, MINUTE, SPORTS, Wearer, chance, moment
+from sandbox.wearables.resources import DATA_SOURCES
+from sandbox.wearables.wearers import HOUR, MINUTE, SPORTS, Wearer, keyed_python_random, moment
 
 Record = dict[str, Any]
 CYCLE_DAYS = 28
@@ -36,12 +36,14 @@ def summaries(
     high = link.who.day_of(as_of)
     for day in range(max(first, low), min(last, high + 7) + 1):
         for number in range(NUMBERS.get(kind, 1)):
-            record = one(link, place, kind, day, number, as_of)
+            record = summary_at(link, place, kind, day, number, as_of)
             if record is not None:
                 yield record
 
 
-def one(link: Link, place: int, kind: str, day: int, number: int, as_of: int) -> Record | None:
+def summary_at(
+    link: Link, place: int, kind: str, day: int, number: int, as_of: int
+) -> Record | None:
     """One summary at a moment, if it is there."""
     if kind == "profile":
         return profile(link, place, as_of)
@@ -49,7 +51,7 @@ def one(link: Link, place: int, kind: str, day: int, number: int, as_of: int) ->
     if who.starts(day) < link.since(kind, as_of):
         return None
     as_of = link.seen(as_of)
-    dice = chance(who.seed, who.user_id, link.provider, kind, day, number)
+    dice = keyed_python_random(who.seed, who.user_id, link.provider, kind, day, number)
     if kind != "menstrual_cycle" and dice.random() < 0.05:
         return None  # it was not worn
     found = BUILDERS[kind](link, place, day, number, as_of, dice)
@@ -68,7 +70,7 @@ def _common(
     return {
         "id": summary_id(link, place, kind, day, number),
         "user_id": link.who.user_id,
-        "source": link.source(OFFERS[place]),
+        "source": link.source(DATA_SOURCES[place]),
         "created_at": moment(created),
         "updated_at": moment(updated),
     }
@@ -76,7 +78,7 @@ def _common(
 
 def summary_id(link: Link, place: int, kind: str, day: int, number: int = 0) -> str:
     return summary_ids.make(
-        link.who.seed, summary_ids.Key(kind, link.who.number, place, day, number)
+        link.who.seed, summary_ids.SummaryKey(kind, link.who.number, place, day, number)
     )
 
 
@@ -86,11 +88,11 @@ def _dated(day: int) -> Record:
 
 
 def _offset(link: Link, place: int, day: int, at: int) -> int | None:
-    return link.who.offset(day, at) if OFFERS[place].offset else None
+    return link.who.offset(day, at) if DATA_SOURCES[place].offset else None
 
 
 def _zone(link: Link, place: int) -> str | None:
-    return link.who.zone if OFFERS[place].offset else None
+    return link.who.zone if DATA_SOURCES[place].offset else None
 
 
 def _last_step(first: int, last: int, step: int, as_of: int) -> int:
@@ -145,7 +147,7 @@ def _walked(
     link: Link, place: int, day: int, updated: int, who: Wearer, dice: Any, done: float
 ) -> tuple[int, float]:
     """Steps and metres of the day so far: what the same source's samples add up to."""
-    if "steps" not in OFFERS[place].timeseries:
+    if "steps" not in DATA_SOURCES[place].timeseries:
         steps = round(who.level * dice.randint(9000, 14000) * done)
         return steps, round(steps * 0.74, 1)
     steps = sum(
@@ -230,7 +232,7 @@ def _sleep(link: Link, place: int, day: int, number: int, as_of: int, dice: Any)
 
 
 def _sourced(link: Link, place: int) -> Record:
-    offer = OFFERS[place]
+    offer = DATA_SOURCES[place]
     return {
         "source_provider": link.provider,
         "source_type": offer.source_type,
@@ -242,7 +244,7 @@ def _sourced(link: Link, place: int) -> Record:
 def _sleep_cycle(link: Link, place: int, day: int, number: int, as_of: int, dice: Any) -> Built:
     """The stages of the night whose sleep summary it names."""
     start, end, stages = link.who.night(day)
-    sleep = one(link, place, "sleep", day, 0, as_of)
+    sleep = summary_at(link, place, "sleep", day, 0, as_of)
     if sleep is None:
         return None
     created = end + 45 * MINUTE
@@ -330,7 +332,7 @@ def _meal(link: Link, place: int, day: int, number: int, as_of: int, dice: Any) 
         "vitamins": {"vitamin_c": round(dice.uniform(1, 60), 1)},
     }
     dish = _DISHES[number]
-    offer = OFFERS[place]
+    offer = DATA_SOURCES[place]
     return created, created, {
         "priority_id": 0,
         "source_id": link.key,
@@ -394,7 +396,7 @@ def _electrocardiogram(
         return None
     created = start + 5 * MINUTE
     clear = dice.random() < 0.9
-    offer = OFFERS[place]
+    offer = DATA_SOURCES[place]
     return created, created, {
         "session_start": moment(start),
         "session_end": moment(start + ECG_SECONDS * 1000),

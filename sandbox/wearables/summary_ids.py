@@ -17,7 +17,7 @@ _KINDS = (
 )  # fmt: skip
 
 
-class Key(NamedTuple):
+class SummaryKey(NamedTuple):
     """What an id stands for; `day` is the ordinal of a date."""
 
     kind: str
@@ -27,7 +27,7 @@ class Key(NamedTuple):
     number: int
 
 
-def make(seed: int, key: Key) -> str:
+def make(seed: int, key: SummaryKey) -> str:
     """The id of `key` in the world of this seed."""
     place = _KINDS.index(key.kind) << 60
     place |= key.user << 32 | key.offer << 28 | key.day << 4 | key.number
@@ -38,7 +38,7 @@ def make(seed: int, key: Key) -> str:
     return str(UUID(int=head << 80 | 4 << 76 | middle << 64 | 2 << 62 | tail))
 
 
-def read(seed: int, value: UUID) -> Key | None:
+def read(seed: int, value: UUID) -> SummaryKey | None:
     """What this id stands for; None when it was not made here."""
     bits = (value.int >> 80) << 74 | (value.int >> 64 & 0xFFF) << 62 | value.int & ((1 << 62) - 1)
     proof = bits & _PROOF
@@ -46,7 +46,7 @@ def read(seed: int, value: UUID) -> Key | None:
     if _hash(seed, "proof", place) & _PROOF != proof or place >> 60 >= len(_KINDS):
         return None
     user, offer = place >> 32 & (1 << 28) - 1, place >> 28 & 15
-    return Key(_KINDS[place >> 60], user, offer, place >> 4 & (1 << 24) - 1, place & 15)
+    return SummaryKey(_KINDS[place >> 60], user, offer, place >> 4 & (1 << 24) - 1, place & 15)
 
 
 def _hash(seed: int, purpose: str, value: int) -> int:

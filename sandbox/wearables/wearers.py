@@ -18,7 +18,7 @@ SPORTS = ((1, "Running", "running"), (2, "Cycling", "cycling"), (3, "Swimming", 
 ZONES = ("America/New_York", "America/Chicago", "America/Los_Angeles", "Europe/London")
 
 
-def chance(*key: object) -> Random:
+def keyed_python_random(*key: object) -> Random:
     """Random numbers that follow from the key; cheaper than `Draw` where there are thousands."""
     return Random(int.from_bytes(blake2b(repr(key).encode(), digest_size=8).digest()))
 
@@ -92,7 +92,7 @@ def make_wearer(
     seed: int, user_id: str, number: int, zone: str | None, gender: str | None
 ) -> Wearer:
     """The wearer behind a user."""
-    dice = chance(seed, "wearer", user_id)
+    dice = keyed_python_random(seed, "wearer", user_id)
     return Wearer(
         seed,
         user_id,
@@ -129,7 +129,7 @@ def _offsets(zone: str, day: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=4096)
 def _night(who: Wearer, day: int) -> Night:
-    dice = chance(who.seed, "night", who.user_id, day)
+    dice = keyed_python_random(who.seed, "night", who.user_id, day)
     start = who.starts(day) + int((who.bed + dice.uniform(-0.7, 0.9)) * 60) * MINUTE
     length = int((who.asleep + dice.uniform(-1.2, 1.0)) * 60) * MINUTE
     stages = []
@@ -148,7 +148,7 @@ def _night(who: Wearer, day: int) -> Night:
 
 @lru_cache(maxsize=4096)
 def _workout(who: Wearer, day: int) -> Workout | None:
-    dice = chance(who.seed, "workout", who.user_id, day)
+    dice = keyed_python_random(who.seed, "workout", who.user_id, day)
     if dice.random() > 0.42:
         return None
     hour = dice.choice((9.5, 12, 17, 17.5, 18))
