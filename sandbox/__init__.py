@@ -1,1 +1,1 @@
-"""A stand-in of the Health Data and Lab Testing Service: own project, process and database."""
+"""A stand-in for the Health Data and Lab Testing Service: its own project, process and database."""

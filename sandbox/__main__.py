@@ -1,4 +1,4 @@
-"""`python -m sandbox`: migrate, seed when empty, live, serve."""
+"""`python -m sandbox`: migrate, seed an empty database, run the world, serve requests."""
 
 import argparse
 import multiprocessing
@@ -15,7 +15,7 @@ from sandbox import settings
 
 
 def main() -> None:
-    """Runs the sandbox until SIGTERM or SIGINT."""
+    """Run the sandbox until SIGTERM or SIGINT."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sandbox.settings")
     arguments = _arguments()
     if arguments.as_specified:
@@ -80,14 +80,14 @@ def _moment(text: str) -> datetime:
 
 
 def _serve(port: int) -> None:
-    """Life runs here, requests are answered by the one worker process granian starts."""
+    """Run the world in this process; the one worker process of granian answers requests."""
     from granian.constants import Interfaces
     from granian.server import Server
 
     from sandbox.deliveries.deliverer import Deliverer
     from sandbox.world_loop import WorldLoop
 
-    multiprocessing.set_start_method("spawn")  # the life thread must not be forked
+    multiprocessing.set_start_method("spawn")  # the threads of this process must not be forked
     loop = WorldLoop()
     loop.start()
     deliverer = Deliverer()
@@ -109,7 +109,7 @@ def _serve(port: int) -> None:
 
 
 def _announce(port: int) -> None:
-    """Says so when the first request is answered."""
+    """Print the address once a first request is answered."""
     address = f"http://127.0.0.1:{port}"
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Appointments as the life cycle makes and moves them (appointments.md 5-7)."""
+"""Simulated appointments: how they are made, confirmed, moved and ended (appointments.md 5-7)."""
 
 import zlib
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ CANCEL_REASONS = (
     "Weather",
     "Other",
 )
-# Whose appointments only they themselves can move: they give no slots away.
+# Providers whose appointments cannot be rescheduled by the API: they offer no slots.
 UNMOVABLE = frozenset({"visit-nurse", ONE_STATE_LAB})
 PROVIDER_STATUS = {
     "pending": "pending",
@@ -34,7 +34,7 @@ PROVIDER_STATUS = {
 def set_status(
     visit: AppointmentState, event_status: str, at: datetime, data: dict[str, Any] | None = None
 ) -> None:
-    """Adds an appointment event and the state that goes with it."""
+    """Add an appointment event and the state that goes with it."""
     if visit.events and at <= visit.events[-1].created_at:
         at = visit.events[-1].created_at + timedelta(milliseconds=1)
     visit.events.append(AppointmentEventState(at, event_status, data))
@@ -48,12 +48,12 @@ def set_status(
 
 
 def provider_reference(site_code: str) -> str:
-    """A center's own string for a visit: nothing says that it is the site's code."""
+    """Return a center's own reference of a visit; the API does not say that it means the site."""
     return f"loc/{zlib.crc32(site_code.encode()):08x}"
 
 
 def can_book(context: Context, order: OrderState) -> bool:
-    """Whether life may make an appointment for this order."""
+    """Return whether the simulation can make an appointment for this order."""
     area = AREA_OF_ZIP.get(order.zip_code)
     if area is None:
         return False
@@ -63,7 +63,7 @@ def can_book(context: Context, order: OrderState) -> bool:
 
 
 def book(context: Context, order: OrderState, rng: KeyedRandom, at: datetime, pace: float) -> None:
-    """Makes the order's next appointment, pending; the former one, if any, is superseded."""
+    """Make the order's next appointment, pending; the former one, if any, is superseded."""
     end_current(order, at, "superseded")
     area = AREA_OF_ZIP[order.zip_code]
     zone = AREAS[area][5]
@@ -115,7 +115,7 @@ def book(context: Context, order: OrderState, rng: KeyedRandom, at: datetime, pa
 
 
 def confirm(order: OrderState, rng: KeyedRandom, at: datetime, pace: float) -> None:
-    """The provider agrees; an appointment on request gets its time now."""
+    """Confirm the appointment; one that was requested without a time gets its time now."""
     visit = order.appointment
     assert visit is not None
     if visit.start_at is None:
@@ -126,7 +126,7 @@ def confirm(order: OrderState, rng: KeyedRandom, at: datetime, pace: float) -> N
 
 
 def rebook(order: OrderState, rng: KeyedRandom, at: datetime, pace: float) -> None:
-    """The same appointment at another time."""
+    """Move the appointment to another time."""
     visit = order.appointment
     assert visit is not None
     set_slot(visit, rng, at, pace, visit.iana_timezone or "UTC")
@@ -135,12 +135,12 @@ def rebook(order: OrderState, rng: KeyedRandom, at: datetime, pace: float) -> No
 
 
 def cancel(order: OrderState, rng: KeyedRandom, at: datetime) -> None:
-    """Cancels the current appointment; the order has none then."""
+    """Cancel the current appointment; the order has none then."""
     end_current(order, at, rng.choice(CANCEL_REASONS))
 
 
 def end_current(order: OrderState, at: datetime, reason: str, **more: Any) -> None:
-    """Ends the current appointment, if there is one that has not ended."""
+    """End the current appointment, if there is one that has not ended."""
     visit = order.appointment
     if visit is None:
         return
@@ -155,9 +155,9 @@ def end_current(order: OrderState, at: datetime, reason: str, **more: Any) -> No
 def set_slot(
     visit: AppointmentState, rng: KeyedRandom, at: datetime, pace: float, zone: str
 ) -> None:
-    """A slot one to nine days ahead in the morning of its zone; a fast world books sooner.
+    """Set a slot one to nine days ahead in the morning of its zone; a fast world books sooner.
 
-    `pace` is the world's speed; above 4 the 20-minute grid is left for honest, near times.
+    `pace` is the speed of the world; above 4, times are near and not on the 20-minute grid.
     """
     days = rng.integer(1, 9)
     minute = 20 * rng.integer(0, 17)

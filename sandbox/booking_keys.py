@@ -1,4 +1,4 @@
-"""Booking keys: sealed notes of a slot that are good for a few minutes (appointments.md 2)."""
+"""Booking keys: signed references to a slot, valid for a few minutes (appointments.md 2)."""
 
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -20,7 +20,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BookingKey:
-    """`address`: the USAddress that was searched for; None for service centres."""
+    """`address`: the USAddress that was searched for; None for service centers."""
 
     kind: str
     provider: str

@@ -1,4 +1,4 @@
-"""What booking, moving and cancelling an appointment does to it and to its order
+"""Effects of booking, rescheduling and cancelling an appointment, on it and on its order
 (appointments.md 6)."""
 
 from datetime import datetime, timedelta
@@ -19,7 +19,8 @@ WITH_APPOINTMENT = ("appointment_pending", "appointment_scheduled")
 def home_appointment(
     order: OrderState, rng: KeyedRandom, area: ServiceArea, provider: str, address: dict[str, Any]
 ) -> AppointmentState:
-    """A visit at a USAddress, without a time; the order's own access notes go along."""
+    """Return an appointment at a USAddress, without a time. Access notes of the order are used if
+    the address has none."""
     patient_address = orjson.loads("{" + order.fixed_part + "}")["patient_address"] or {}
     return AppointmentState(
         rng.uuid(),
@@ -40,7 +41,7 @@ def home_appointment(
 
 
 def site_appointment(order: OrderState, rng: KeyedRandom, site: PscSite) -> AppointmentState:
-    """A visit to a service centre, without a time."""
+    """Return an appointment at a service center, without a time."""
     return AppointmentState(
         rng.uuid(),
         order.user_id,
@@ -67,18 +68,18 @@ LOCATION_FIELDS = (
 
 
 def relocate(visit: AppointmentState, there: AppointmentState) -> None:
-    """The visit is where the other one would be."""
+    """Set the location of the appointment to that of another one."""
     for name in LOCATION_FIELDS:
         setattr(visit, name, getattr(there, name))
 
 
 def assign_slot(visit: AppointmentState, slot: Slot) -> None:
-    """The visit has this slot."""
+    """Set the time of the appointment to that of the slot."""
     visit.start_at, visit.end_at = slot.start, slot.end
 
 
 def request_confirmation(order: OrderState, visit: AppointmentState) -> None:
-    """The order waits for the provider's word on this visit."""
+    """Let the order wait until the provider confirms the appointment."""
     at = order_editing.next_moment(order)
     _add_request(order, visit, at)
     order_editing.end_step(order, at)
@@ -93,7 +94,7 @@ def _add_request(order: OrderState, visit: AppointmentState, at: datetime) -> No
 
 
 def reserve(order: OrderState, visit: AppointmentState) -> None:
-    """The lab holds the slot and will confirm it by itself; the order shows nothing yet."""
+    """Reserve a slot that the lab will confirm by itself; the order does not show it yet."""
     at = order_editing.next_moment(order)
     appointment_lifecycle.set_status(visit, "reserved", at)
     order.appointment = visit
@@ -110,7 +111,7 @@ def request_with_timeout(order: OrderState, visit: AppointmentState, patience: t
 
 
 def book(order: OrderState, visit: AppointmentState) -> None:
-    """The visit is booked and confirmed at once: an order event for either."""
+    """Book and confirm the appointment at once, with one order event for each."""
     at = order_editing.next_moment(order)
     rng = order_editing.rng_for(order)
     _add_request(order, visit, at)
@@ -119,7 +120,7 @@ def book(order: OrderState, visit: AppointmentState) -> None:
 
 
 def confirm(order: OrderState) -> None:
-    """The provider agrees to the visit the order waits for, or that the lab has reserved."""
+    """Confirm the appointment that the order waits for, or that the lab has reserved."""
     at = order_editing.next_moment(order)
     if order.low_level_status in BOOKABLE:
         order_lifecycle.add_event(order, "appointment_pending", at)
@@ -134,7 +135,7 @@ def _confirm(order: OrderState, rng: KeyedRandom, at: datetime) -> None:
 
 
 def reschedule(order: OrderState, visit: AppointmentState, slot: Slot, origin: str) -> None:
-    """The same visit at another time; whoever wants may have the old one."""
+    """Move the appointment to another slot; the old slot is free again."""
     at = order_editing.next_moment(order)
     assign_slot(visit, slot)
     appointment_lifecycle.set_status(
@@ -146,7 +147,7 @@ def reschedule(order: OrderState, visit: AppointmentState, slot: Slot, origin: s
 
 
 def cancel(order: OrderState, reason: str, **more: Any) -> None:
-    """The order has no visit any more; without a requisition nothing else changes."""
+    """Cancel the appointment. The order changes too if it has a requisition."""
     at = order_editing.next_moment(order)
     appointment_lifecycle.end_current(order, at, reason, **more)
     if order.low_level_status in WITH_APPOINTMENT:

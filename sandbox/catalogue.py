@@ -182,7 +182,7 @@ def _slug(name: str) -> str:
 
 
 def make_catalogue(epoch: datetime) -> None:
-    """Fills everything that does not depend on how many people there are."""
+    """Fill everything that does not depend on how many people there are."""
     Team.objects.bulk_create(
         Team(
             id=team_id,

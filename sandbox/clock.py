@@ -1,4 +1,4 @@
-"""The world's clock: real UTC plus a stored offset."""
+"""The clock of the simulated world: real UTC plus a stored offset."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,17 +10,17 @@ def real_now() -> datetime:
 
 
 def now() -> datetime:
-    """The time in the world."""
+    """Return the current time of the world."""
     return real_now() + offset()
 
 
 def offset() -> timedelta:
-    """How far the world is ahead of real time (negative: behind)."""
+    """Return how far the world is ahead of real time; negative if it is behind."""
     return World.objects.values_list("clock_offset", flat=True).get(id=1)
 
 
 def advance(seconds: float) -> datetime:
-    """Moves the world's clock; returns the new time there."""
+    """Move the clock of the world forward; return its new time."""
     moved: timedelta = offset() + timedelta(seconds=seconds)
     World.objects.filter(id=1).update(clock_offset=moved)
     return real_now() + moved

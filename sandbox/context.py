@@ -1,4 +1,4 @@
-"""What placing and moving orders need to know of the catalogue, loaded once per run or batch."""
+"""The part of the catalogue that simulated orders need, loaded once per run or batch."""
 
 from dataclasses import dataclass
 
@@ -46,7 +46,7 @@ class SiteInfo:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """`sites` by (lab id, area index) are those whose slots the service books."""
+    """The catalogue in memory. `sites` by (lab id, area index) are those that the service books."""
 
     seed: int
     tests: dict[str, TestInfo]
@@ -57,7 +57,7 @@ class Context:
 
 
 def load_context() -> Context:
-    """Reads the catalogue (a dozen tests, six accounts, some dozens of sites)."""
+    """Read the catalogue (a dozen tests, six accounts, some dozens of sites)."""
     tests = {
         str(test.id): TestInfo(
             str(test.id),
@@ -72,7 +72,7 @@ def load_context() -> Context:
         )
         for test in LabTest.objects.select_related("lab").order_by("slug")
     }
-    # Life leaves the lab of one state to the team's own orders.
+    # Simulated orders never use the lab of one state: it is left to orders of the team.
     offered = LabTest.objects.filter(status="active").exclude(lab__slug=ONE_STATE_LAB)
     active = {str(key) for key in offered.values_list("id", flat=True)}
     accounts = tuple(

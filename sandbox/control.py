@@ -1,4 +1,4 @@
-"""The control path: whatever tests and demos need to do to the world (loopback only, JSON)."""
+"""The control path: what tests and demos can do to the world (JSON, from the loopback only)."""
 
 import json
 from collections.abc import Callable
@@ -36,11 +36,14 @@ ANNOUNCED_AT_ONCE = 1_000
 
 
 class Refused(Exception):
-    """The body asks for something that makes no sense; answered as 400."""
+    """The request is invalid; it is answered with 400."""
 
 
 def controlled(*methods: str) -> Callable[[Control], Callable[[HttpRequest], JsonResponse]]:
-    """Makes a view of an action on a JSON body with the query's values; `_method` is in it too."""
+    """Decorate an action so that it becomes a view.
+
+    The action gets the JSON body with the query's values, and the HTTP method as `_method`.
+    """
 
     def decorate(action: Control) -> Callable[[HttpRequest], JsonResponse]:
         @require_http_methods(list(methods))
@@ -64,7 +67,7 @@ def controlled(*methods: str) -> Callable[[Control], Callable[[HttpRequest], Jso
 
 @controlled("GET")
 def status(body: dict[str, Any]) -> dict[str, Any]:
-    """Clock, speed, seed and rows per table (estimated where there are many)."""
+    """Return clock, speed, seed and rows per table (estimated for large tables)."""
     world = World.objects.get(id=1)
     return {
         "now": (clock.real_now() + world.clock_offset).isoformat(),
@@ -98,7 +101,7 @@ def _counts() -> dict[str, int]:
 
 @controlled("POST")
 def set_clock(body: dict[str, Any]) -> dict[str, Any]:
-    """`speed` and `advance_seconds`, both optional."""
+    """Set the `speed`, and move the clock by `advance_seconds`; both are optional."""
     if "speed" in body:
         speed = float(body["speed"])
         if speed < 0:
@@ -112,8 +115,8 @@ def set_clock(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("POST", "DELETE")
 def faults(body: dict[str, Any]) -> dict[str, Any]:
-    """POST: the faults of `faults.Faults`, from now on; DELETE: none. `path` is another name of
-    `paths`; with `times` all matching requests go wrong unless `rate` says otherwise."""
+    """POST sets the faults of `faults.Faults`, DELETE removes them. `path` is another name of
+    `paths`; with `times`, all matching requests fail unless `rate` is given."""
     method = body.pop("_method")
     if method == "DELETE":
         SWITCH.set(Faults())
@@ -136,7 +139,7 @@ def faults(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("GET", "POST", "DELETE")
 def answers(body: dict[str, Any]) -> dict[str, Any]:
-    """POST: one more `prepared_answers.PreparedAnswer`; DELETE: none. Answers how often each was
+    """POST adds a `prepared_answers.PreparedAnswer`, DELETE removes all. Return how often each was
     served."""
     method = body.pop("_method")
     if method == "DELETE":
@@ -148,15 +151,15 @@ def answers(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("GET")
 def writes(body: dict[str, Any]) -> dict[str, Any]:
-    """The calls other than GET that came after number `since`, and the number of the last one."""
+    """Return the calls other than GET after number `since`, and the number of the last one."""
     found = WRITE_LOG.since(int(body.get("since", 0)))
     return {"last": WRITE_LOG.count, "writes": found}
 
 
 @controlled("POST")
 def change(body: dict[str, Any]) -> dict[str, Any]:
-    """Moves `orders` orders once, now: open ones, and with `corrected` that many completed ones
-    are corrected instead. The choice is a function of `seed` and the orders there are."""
+    """Move `orders` open orders one step; with `corrected`, correct as many completed orders
+    instead. The choice depends on `seed` and on the existing orders."""
     count, seed = int(body.get("orders", 1)), int(body.get("seed", 1))
     if body.get("corrected"):
         pool = Order.objects.filter(team_id=settings.TEAM_ID, low_level_status="completed")
@@ -185,7 +188,7 @@ def _move(numbers: list[int], target: str | None) -> list[str]:
 
 @controlled("POST")
 def place(body: dict[str, Any]) -> dict[str, Any]:
-    """Places `orders` new orders; some come with a new user."""
+    """Place `orders` new orders; some come with a new user."""
     count = int(body.get("orders", 1))
     before = World.objects.get(id=1).user_count
     ids = world_loop.place_orders(load_context(), count, World.objects.get(id=1).speed)
@@ -195,7 +198,7 @@ def place(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("POST")
 def delete_users(body: dict[str, Any]) -> dict[str, Any]:
-    """Deletes `user_ids`, or `count` users chosen by `seed`."""
+    """Delete `user_ids`, or `count` users chosen by `seed`."""
     if "user_ids" in body:
         keys = [str(key) for key in body["user_ids"]]
     else:
@@ -211,8 +214,8 @@ def delete_users(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("GET", "POST", "DELETE")
 def delivery_faults(body: dict[str, Any]) -> dict[str, Any]:
-    """POST: the faults of `deliveries.faults.Faults`, from now on; DELETE: none. Answers them with
-    what has been sent so far."""
+    """POST sets the faults of `deliveries.faults.Faults`, DELETE removes them. Return them with
+    figures about what has been sent so far."""
     method = body.pop("_method")
     if method != "GET":
         delivery_fault_settings.save_faults(
@@ -225,7 +228,7 @@ def delivery_faults(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("POST")
 def webhooks(body: dict[str, Any]) -> dict[str, Any]:
-    """Sends webhooks to `url` from now on, signed with `secret`; `url` null: to nobody."""
+    """Send webhooks to `url`, signed with `secret`; null stops them."""
     secret = str(body.get("secret", settings.WEBHOOK_SECRET))
     endpoint = endpoints.configure(body["url"], secret)
     return {"id": endpoint and endpoint.id, "url": endpoint and endpoint.url}
@@ -233,8 +236,8 @@ def webhooks(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("POST")
 def announce(body: dict[str, Any]) -> dict[str, Any]:
-    """Announces `count` synthetic events: of `event_type`, of the `event_types`, or of `all` types
-    in turn (then one of each unless said otherwise); timeseries with `samples` samples."""
+    """Announce `count` synthetic events: of `event_type`, of the `event_types`, or of `all` types
+    in turn (one of each by default); timeseries events have `samples` samples."""
     kinds = list(EVENT_TYPES) if body.get("all") else body.get("event_types")
     kinds = kinds or [str(body["event_type"])]
     seed, count = int(body.get("seed", 1)), int(body.get("count", len(kinds)))
@@ -253,7 +256,7 @@ def announce(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("POST")
 def connections(body: dict[str, Any]) -> dict[str, Any]:
-    """Makes `connect` connections, then breaks `fail` of those that work, chosen by `seed`."""
+    """Make `connect` connections, then break `fail` working ones, chosen by `seed`."""
     seed = int(body.get("seed", 1))
     made = connection_changes.connect(int(body.get("connect", 0)), seed, clock.now())
     broken = connection_changes.fail(int(body.get("fail", 0)), seed, clock.now())
@@ -261,14 +264,14 @@ def connections(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _users(body: dict[str, Any]) -> list[str] | int:
-    """`user_ids`, or the first `users` connected ones."""
+    """Return `user_ids`, or the number `users` of the first connected ones."""
     return [str(key) for key in body["user_ids"]] if "user_ids" in body else int(body["users"])
 
 
 @controlled("POST")
 def wearables(body: dict[str, Any]) -> dict[str, Any]:
-    """Tells the last `days` days of `user_ids` or of `users` users, of all or some `resources` (as
-    events spell them). With `news` only what is new since it was last told, or from now on."""
+    """Announce the last `days` days of `user_ids` or of `users` users, of all or some `resources`
+    (by their names in events). With `news`, only data that was not announced yet."""
     if body.get("news"):
         return {"events": feeds.announce_news(_users(body), clock.now())}
     resources = body.get("resources")
@@ -277,8 +280,8 @@ def wearables(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("POST")
 def backfill(body: dict[str, Any]) -> dict[str, Any]:
-    """Pulls the history of `user_ids` or of `users` users anew, of all or some `resources`, bound
-    to end with `outcome`; with `finished` at once."""
+    """Pull the history of `user_ids` or of `users` users again, of all or some `resources`. The
+    pulls will end with `outcome`, or end at once with `finished`."""
     outcome = body.get("outcome")
     if outcome not in (None, "success", "failure", "in_progress", "retrying"):
         raise Refused("outcome is success, failure, in_progress or retrying")
@@ -288,14 +291,14 @@ def backfill(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("POST")
 def mend(body: dict[str, Any]) -> dict[str, Any]:
-    """Connects `count` broken connections anew."""
+    """Connect `count` broken connections again."""
     seed = int(body.get("seed", 1))
     return {"user_ids": feeds.reconnect(int(body.get("count", 1)), seed, clock.now())}
 
 
 @controlled("POST")
 def lab_tests(body: dict[str, Any]) -> dict[str, Any]:
-    """Approves the lab tests `lab_test_ids` that wait for it, or all of them."""
+    """Approve the pending lab tests `lab_test_ids`, or all pending ones."""
     waiting = LabTest.objects.filter(status="pending_approval").select_related("lab")
     if "lab_test_ids" in body:
         waiting = waiting.filter(id__in=body["lab_test_ids"])
@@ -309,15 +312,15 @@ def lab_tests(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("POST")
 def match_review(body: dict[str, Any]) -> dict[str, Any]:
-    """Whether the team's queue of unmatched results is `enabled`."""
+    """Set whether the team's queue of unmatched results is `enabled`."""
     unmatched.MATCH_REVIEW.enabled = bool(body["enabled"])
     return {"enabled": unmatched.MATCH_REVIEW.enabled}
 
 
 @controlled("POST")
 def reports(body: dict[str, Any]) -> dict[str, Any]:
-    """Moves the jobs `job_ids`, or all open ones, by `steps` now; sets whether human review is
-    enabled (`review_enabled`), and how the next jobs end (`next_outcomes`)."""
+    """Move the jobs `job_ids`, or all open ones, by `steps`; set whether human review is enabled
+    (`review_enabled`), and how the next jobs end (`next_outcomes`)."""
     with transaction.atomic():
         chosen = jobs.settings()
         chosen.review_enabled = bool(body.get("review_enabled", chosen.review_enabled))

@@ -1,7 +1,7 @@
-"""Events on their way out: one row per message, in the caller's transaction (webhooks.md 2).
+"""The queue of webhook events: one row per message, in the caller's transaction (webhooks.md 2).
 
-Whoever changes the world calls `announce`; `sandbox.deliveries` does the rest. Where no endpoint
-wants an event nothing is queued, and nothing is worked out: `anyone_listens` says so first.
+Code that changes the world calls `announce`; `sandbox.deliveries` sends the messages. Without an
+enabled endpoint (`has_endpoints`) callers need not even compute events.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ INSERT_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened at `at` (the world's time). `data` is JSON-able, or JSON text in an
-    `orjson.Fragment`. `user_id` None: an event that names no user."""
+    """An event at the world's time `at`. `data` is JSON-able, or JSON text in an
+    `orjson.Fragment`. `user_id` None: an event without a user."""
 
     event_type: str
     user_id: str | UUID | None
@@ -43,17 +43,17 @@ def announce(
     at: datetime,
     team: str = settings.TEAM_ID,
 ) -> None:
-    """Queues one event for every endpoint of the team that wants it."""
+    """Queue one event for every endpoint of the team that is subscribed to it."""
     announce_all([Event(event_type, user_id, data, at, team)])
 
 
 def has_endpoints() -> bool:
-    """Whether any event would reach anybody."""
+    """Return whether there is an enabled endpoint."""
     return WebhookEndpoint.objects.filter(disabled=False).exists()
 
 
 def announce_all(events: Sequence[Event]) -> list[str]:
-    """Queues events in their order; answers the message ids."""
+    """Queue events in their order; return the message ids."""
     endpoints = list(WebhookEndpoint.objects.filter(disabled=False).order_by("created_at", "id"))
     if not endpoints or not events:
         return []
@@ -78,7 +78,7 @@ def is_subscribed(endpoint: WebhookEndpoint, event_type: str) -> bool:
 
 
 def message(endpoint: WebhookEndpoint, event: Event, body: str, queued_at: datetime) -> Message:
-    """A message that is due at once; not stored yet."""
+    """Return an unsaved message that is due at once."""
     return Message(
         message_id=new_message_id(),
         endpoint=endpoint,
@@ -92,12 +92,12 @@ def message(endpoint: WebhookEndpoint, event: Event, body: str, queued_at: datet
 
 
 def new_message_id() -> str:
-    """Unique, and without the dot that separates the parts of what is signed."""
+    """Return a unique id without a dot: dots separate the parts of the signed text."""
     return "msg_" + "".join(secrets.choice(ALPHABET) for _ in range(27))
 
 
 def envelope(event: Event, client_user_id: str | None) -> str:
-    """The body as sent. Events without a user leave its fields out (webhooks.md 2)."""
+    """Return the body as sent. Events without a user have no user fields (webhooks.md 2)."""
     body: dict[str, Any] = {
         "event_type": event.event_type,
         "data": event.data,

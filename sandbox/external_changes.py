@@ -1,5 +1,5 @@
-"""What happens behind the client's back, by the control path: patients who move or cancel their
-appointments, slots that go to others, allowlists that somebody else has edited."""
+"""Changes that a client does not make itself, by the control path: patients who reschedule or
+cancel their appointments, slots taken by others, allowlists edited by somebody else."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,9 +17,8 @@ from sandbox.states import AppointmentState
 
 @controlled("POST")
 def appointments(body: dict[str, Any]) -> dict[str, Any]:
-    """Does something to the appointment of `order_id`: `confirm`, `reschedule` (to a free slot at
-    least `days` days later) or `cancel`, by the `origin` patient, or lock it against a reschedule
-    (`fix`)."""
+    """Change the appointment of `order_id` as `do` says: `confirm`, `reschedule` (to a free slot
+    at least `days` days later, by `origin`), `cancel`, or forbid a reschedule (`fix`)."""
     what, origin = body["do"], str(body.get("origin", "patient"))
     now = clock.now()
     with order_editing.edit_order(str(body["order_id"])) as order:
@@ -69,7 +68,7 @@ def _later(visit: AppointmentState, now: datetime, days: int) -> Slot:
 
 @controlled("POST", "DELETE")
 def taken_slots(body: dict[str, Any]) -> dict[str, Any]:
-    """POST: others take what is left of the slots of `booking_keys`; DELETE: nothing is taken."""
+    """POST takes away what is left of the slots of `booking_keys`; DELETE gives all back."""
     if body["_method"] == "DELETE":
         slots.OVERRIDES.taken.clear()
         return {"taken": 0}
@@ -85,8 +84,11 @@ def taken_slots(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("GET", "POST")
 def desk(body: dict[str, Any]) -> dict[str, Any]:
-    """`conflict_status` (400 or 404) tells of a slot lost at a service centre; the next
-    `unanswered` bookings there that wait for the lab get 500, made all the same with `made`."""
+    """Set how bookings at service centers fail.
+
+    `conflict_status` (400 or 404) is the status for a slot that is gone. The next `unanswered`
+    bookings that wait for the lab get 500; with `made` they are made all the same.
+    """
     chosen = slots.OVERRIDES
     status = int(body.get("conflict_status", chosen.conflict_status))
     if status not in (400, 404):
@@ -103,7 +105,7 @@ def desk(body: dict[str, Any]) -> dict[str, Any]:
 
 @controlled("POST")
 def allowlist(body: dict[str, Any]) -> dict[str, Any]:
-    """Lets the teams `add` into the allowlist of `account_id` and puts the teams `remove` out."""
+    """Add the teams `add` to the allowlist of `account_id`, and remove the teams `remove`."""
     with transaction.atomic():
         account = LabAccount.objects.select_for_update().get(id=str(body["account_id"]))
         out = set(body.get("remove", ()))

@@ -1,4 +1,4 @@
-"""Faults on demand: a share of the answers goes wrong, decided by seed and request count.
+"""Faults on demand: a share of the answers fails, chosen by seed and request count.
 
 status       answered at once with one of `statuses`; nothing is carried out
 status_after carried out, then answered with one of `statuses`
@@ -40,10 +40,10 @@ HTML = "<!doctype html><html><body><h1>502 Bad Gateway</h1></body></html>"
 
 
 def dropped_response() -> StreamingHttpResponse:
-    """An answer that never comes: the connection is closed.
+    """Return a response that makes the server close the connection.
 
-    The server has no call for that; a body that breaks its promised length on a connection that
-    is to be closed makes it give up, mostly before it has sent anything.
+    The server has no call for that. A body that is shorter than its `Content-Length` makes it give
+    up, in most cases before it has sent anything.
     """
     answer = StreamingHttpResponse(iter(()))
     answer["Content-Length"] = "100"
@@ -53,11 +53,11 @@ def dropped_response() -> StreamingHttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What goes wrong, for requests of `methods` (empty: all) whose path `paths` finds.
+    """Faults of requests of `methods` (empty: all) with a path that matches `paths`.
 
-    `rate` of them get one of `kinds`; `drop_rate` of them are dropped besides. With `times` only
-    the first so many of them go wrong. `latency_ms` is the delay of every slow one; `retry_after`
-    seconds are sent with a 429 or 503.
+    A share `rate` of them gets one of `kinds`, and a share `drop_rate` is dropped. With `times`,
+    only that many requests fail. `latency_ms` is the delay of slow ones; `retry_after` seconds are
+    sent with a 429 or 503.
     """
 
     rate: float = 0.0
@@ -79,7 +79,7 @@ class Faults:
         )
 
     def choose(self, count: int) -> tuple[str, int]:
-        """The fault of the `count`-th matching request (empty: none) and its status."""
+        """Return the fault of the `count`-th matching request (empty: none) and its status."""
         rng = KeyedRandom("fault", self.seed, count)
         status = rng.choice(self.statuses)
         if rng.chance(self.drop_rate):
@@ -89,7 +89,7 @@ class Faults:
 
 @dataclass(slots=True)
 class FaultSwitch:
-    """The faults in force and how many requests they have seen."""
+    """The active faults, and how many requests matched and failed."""
 
     faults: Faults = field(default_factory=Faults)
     seen: int = 0
@@ -122,8 +122,8 @@ SWITCH = FaultSwitch()
 
 
 class FaultMiddleware:
-    """Replaces answers as `ANSWERS` says, spoils them as `SWITCH` says, and keeps the log of
-    writes; the control path is spared."""
+    """Middleware that replaces answers by `ANSWERS`, applies the faults of `SWITCH`, and logs
+    writes. It ignores the control path."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

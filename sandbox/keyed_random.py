@@ -1,4 +1,4 @@
-"""Random draws keyed by what they decide, never by time or by the order of execution."""
+"""Random numbers from a key, so that they depend neither on time nor on the order of execution."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -11,13 +11,13 @@ _WORDS = Struct("<8Q").unpack  # of a 64-byte digest
 
 
 def keyed_uuid(*key: object) -> str:
-    """A version-4 shaped uuid that is a function of the key."""
+    """Return a UUID in the form of version 4 that is a function of the key."""
     h = blake2b(repr(key).encode(), digest_size=16).hexdigest()
     return f"{h[:8]}-{h[8:12]}-4{h[13:16]}-a{h[17:20]}-{h[20:]}"
 
 
 class KeyedRandom:
-    """A stream of draws for one key, such as (seed, order number, step)."""
+    """A stream of random numbers for one key, such as (seed, order number, step)."""
 
     __slots__ = ("_at", "_block", "_key", "_left")
 

@@ -1,4 +1,4 @@
-"""Changing one order on somebody's command: locked, settled, stored and told in one transaction."""
+"""Change one order for a request: lock, change, store and announce it in one transaction."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +17,9 @@ from sandbox.states import OrderState
 
 @contextmanager
 def edit_order(order_id: UUID | str) -> Iterator[OrderState]:
-    """The order, nobody else's until the block ends; what the block changed is stored and told.
+    """Yield the locked order. When the block ends, its changes are stored and announced.
 
-    An exception inside changes nothing.
+    An exception in the block discards them.
     """
     with transaction.atomic():
         world_loop.lock_moves("pg_advisory_xact_lock_shared")
@@ -36,22 +36,22 @@ def edit_order(order_id: UUID | str) -> Iterator[OrderState]:
 
 
 def next_moment(order: OrderState) -> datetime:
-    """Now, but after everything that has happened to the order."""
+    """Return the current time, but later than everything that has happened to the order."""
     return max(clock.now(), order.updated_at + order_lifecycle.INSTANT)
 
 
 def rng_for(order: OrderState) -> KeyedRandom:
-    """Draws for the order's next step."""
+    """Return the random numbers for the order's next step."""
     return KeyedRandom(World.objects.get(id=1).seed, "command", order.number, order.step)
 
 
 def end_step(order: OrderState, at: datetime) -> None:
-    """The order has been changed at `at`; life goes on from where it stands now."""
+    """Finish a change made at `at`: schedule the order's next simulated step."""
     order.step += 1
     order.updated_at = max(order.updated_at + order_lifecycle.INSTANT, order.last_event_at, at)
     order_lifecycle.schedule(load_context(), order, order.updated_at, current_pace())
 
 
 def current_pace() -> float:
-    """What dwell times are divided by."""
+    """Return the divisor of the times that orders stay in a status."""
     return world_loop.pace_for_speed(World.objects.get(id=1).speed)

@@ -1,8 +1,8 @@
-"""The life of one order: what it does next, when, and what that changes (orders.md 4, 8).
+"""The life cycle of one order: its next step, when that is due, and its effects (orders.md 4, 8).
 
-Pure functions on `OrderState`: seeding runs them over simulated time, `life` in real time. The
-draws of a move are keyed by (seed, order number, step), so the outcome does not depend on when or
-by whom the order is moved.
+Pure functions on `OrderState`: seeding runs them over simulated time, `world_loop` in real time.
+The random numbers of a step are keyed by (seed, order number, step), so the outcome does not depend
+on when or by whom the order is moved.
 """
 
 from collections.abc import Callable
@@ -40,9 +40,9 @@ from sandbox.transitions import (
 
 INSTANT = timedelta(milliseconds=1)
 LONGEST_WAIT = timedelta(days=10)  # for an appointment
-# Where a walk-in order stands when the patient has been there.
+# Statuses of a walk-in order in which the sample may have been collected.
 WALKED_IN = ("requisition_created", "requisition_bypassed", "appointment_scheduled")
-# Statuses that make a held slot firm.
+# Statuses that confirm a reserved slot.
 FIRM = ("requisition_created", "appointment_pending")
 OUTBOUND = ("courier-east", "courier-west")
 COURIER_FAILURES = ("lost", "failure_to_deliver_to_customer", "failure_to_deliver_to_lab")
@@ -87,7 +87,7 @@ def _branches(context: Context, order: OrderState) -> Branches:
 
 
 def _target(context: Context, order: OrderState, rng: KeyedRandom) -> str:
-    """The next move; empty when there is none."""
+    """Return the next step; empty if there is none."""
     branches = _branches(context, order)
     if not branches:
         return ""
@@ -122,14 +122,14 @@ def _step_rng(context: Context, order: OrderState) -> KeyedRandom:
 
 
 def next_move(context: Context, order: OrderState) -> str:
-    """What `step` will do; empty when the order stays where it is."""
+    """Return what `step` will do; empty if the order stays as it is."""
     if order.planned is None:
         order.planned = _target(context, order, _step_rng(context, order))
     return order.planned
 
 
 def schedule(context: Context, order: OrderState, at: datetime, pace: float = 1) -> None:
-    """Sets `next_at` for an order that has just arrived where it is."""
+    """Set `next_at` of an order that has just changed."""
     rng = _step_rng(context, order)
     target = order.planned = _target(context, order, rng)
     low = order.low_level_status
@@ -167,10 +167,10 @@ def step(
     pace: float = 1,
     target: str | None = None,
 ) -> str:
-    """Moves the order once (to `target` if given) and schedules the next move.
+    """Move the order one step (to `target` if given) and schedule the next one.
 
-    Returns what was done; `redraw_available` obliges the caller to place the redraw order. Empty:
-    the order had nowhere to go and only `next_at` changed.
+    Return the step. After `redraw_available` the caller must place the redraw order. An empty
+    result means that there was no next step, and only `next_at` changed.
     """
     done = next_move(context, order) if target is None else target
     if not done:
@@ -238,7 +238,7 @@ def _enter_status(
         case "appointment_cancelled":
             appointment_lifecycle.cancel(order, rng, at)
         case "cancelled":
-            # The lab's own appointment is left standing (orders.md 4.2).
+            # The lab's own appointment is not cancelled (orders.md 4.2).
             if (
                 visit is not None
                 and visit.type == "phlebotomy"
@@ -263,7 +263,7 @@ def _enter_status(
         _update_shipment(context, order, low, at, rng)
     add_event(order, low, at, detail)
     if visit is not None and visit.status == "reserved" and low in FIRM:
-        # The held slot becomes firm: order events in quick succession (appointments.md 7).
+        # The reserved slot is confirmed: order events in quick succession (appointments.md 7).
         if low == "requisition_created":
             add_event(order, "appointment_pending", at + INSTANT)
         appointment_lifecycle.confirm(order, rng, at + 2 * INSTANT, pace)
@@ -273,7 +273,7 @@ def _enter_status(
 
 
 def add_event(order: OrderState, low: str, at: datetime, detail: str | None = None) -> None:
-    """The order enters a status."""
+    """Add an event: the order enters a status."""
     at = max(at, order.last_event_at + INSTANT)
     order.low_level_status = low
     order.status = dotted(order.method, low)
@@ -283,7 +283,7 @@ def add_event(order: OrderState, low: str, at: datetime, detail: str | None = No
 
 
 def touch_details(order: OrderState, at: datetime) -> None:
-    """What the order's `details` show has changed."""
+    """Update the time at which the order's `details` changed."""
     order.details_updated_at = max(at, order.details_updated_at + INSTANT)
 
 
@@ -342,7 +342,7 @@ def _add_result(context: Context, order: OrderState, low: str) -> None:
 
 
 def transaction_status(orders: list[OrderState]) -> str:
-    """The status of a group (orders.md 4.1)."""
+    """Return the transaction status of a group (orders.md 4.1)."""
     lows = {order.low_level_status for order in orders}
     if lows <= CANCELLED:
         return "cancelled"

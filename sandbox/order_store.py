@@ -1,4 +1,4 @@
-"""Moves order states to and from the database, in batches."""
+"""Read and write order states in the database, in batches."""
 
 import json
 import uuid
@@ -80,10 +80,10 @@ def copy_rows(
 def lock_groups(
     condition: str, parameters: Sequence[Any], limit: int, *, wait: bool = False
 ) -> list[list[OrderState]]:
-    """Locks whole transactions by the orders that fulfil the condition; yields their orders.
+    """Lock the transactions that have an order matching the condition; return their orders.
 
-    The transaction row is the only lock: whoever changes an order holds it. Busy ones are skipped
-    unless `wait`. Needs an open database transaction.
+    The row of the transaction is the only lock on its orders. Locked ones are skipped unless
+    `wait`. Needs an open database transaction.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -97,7 +97,7 @@ def lock_groups(
 
 
 def load_groups(transaction_ids: Sequence[str]) -> list[list[OrderState]]:
-    """The orders of the transactions with all their parts, by group, oldest first."""
+    """Return the orders of the transactions with all their parts, by group, oldest first."""
     if not transaction_ids:
         return []
     groups: dict[str, list[OrderState]] = {}
@@ -166,7 +166,7 @@ def _uuid_as_text(value: Any) -> Any:
 
 
 def link_siblings(group: list[OrderState]) -> None:
-    """Tells every order of a group what it shows of the others."""
+    """Set `siblings` of every order of a group."""
     if len(group) == 1:
         return
     shown = {order.id: order.as_sibling() for order in group}
@@ -175,10 +175,10 @@ def link_siblings(group: list[OrderState]) -> None:
 
 
 def save_groups(groups: Sequence[list[OrderState]], new: Sequence[OrderState] = ()) -> None:
-    """Writes groups whose orders have moved; `new` are those of them not stored yet.
+    """Write groups with changed orders; `new` are the orders that are not stored yet.
 
-    The whole group is rewritten: its orders show each other. Needs an open database transaction
-    that holds the groups' locks.
+    The whole group is written, because its orders show each other. Needs the open database
+    transaction that locked the groups.
     """
     orders = [order for group in groups for order in group]
     fresh = {order.number for order in new}
@@ -284,7 +284,7 @@ def _save_parts(cursor: Any, orders: Sequence[OrderState]) -> None:
 
 
 def reset_sequence(table: str) -> None:
-    """Sets a table's id sequence behind its highest id (after COPY with ids)."""
+    """Set a table's id sequence behind its highest id (after COPY with ids)."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), "

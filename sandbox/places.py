@@ -1,4 +1,4 @@
-"""Where the made-up people live: zip codes, service areas and patient service centres."""
+"""Where the made-up people live: zip codes, service areas and patient service centers."""
 
 from sandbox.models import Lab, PscSite, ServiceArea
 
@@ -60,7 +60,7 @@ REMOTE = {"96813", "99501", "59715", "54650"}  # no site anywhere near
 
 
 def make_places() -> None:
-    """Fills service areas and the sites of every lab whose patients walk in."""
+    """Fill service areas and the sites of every lab whose patients walk in."""
     ServiceArea.objects.bulk_create(
         ServiceArea(
             zip_code=zip_code,

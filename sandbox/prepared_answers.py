@@ -50,7 +50,7 @@ class PreparedAnswer:
         return self.times is not None and self.served >= self.times
 
     def matches(self, request: HttpRequest) -> bool:
-        """Whether `path` finds something in the request's path, with or without its query."""
+        """Return whether `path` matches the request's path, with or without its query."""
         paths = (request.path, request.get_full_path())
         return any(re.search(self.path, path) for path in paths)
 

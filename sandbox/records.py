@@ -262,7 +262,7 @@ def lab_test_record(test: LabTest) -> dict[str, Any]:
 
 
 def refresh_lab_test(test: LabTest) -> None:
-    """Rewrites the test's `document` from its rows."""
+    """Rewrite the test's `document` from its rows."""
     test.document = to_json(lab_test_record(test))
     test.save(update_fields=["document"])
 

@@ -30,7 +30,7 @@ ZONE_OFFSET = -18_000  # seconds; labs report in one zone
 
 
 def has_result(order: Order) -> bool:
-    """Whether there is anything to read yet."""
+    """Return whether there is anything to read yet."""
     return order.result_version > 0
 
 

@@ -1,8 +1,8 @@
-"""Fills an empty world: catalogue, people, and orders that have already lived a while.
+"""Fill an empty world: catalogue, people, and orders with a history.
 
-Everything is a function of (seed, epoch, sizes): orders are made in slots whose moments ascend,
-each is moved through its life up to the epoch in memory, and rows leave in chunks by COPY. A redraw
-takes the first free slot after its parent's `redraw_available`.
+Everything is a function of (seed, epoch, sizes). Orders are made in numbered slots with ascending
+times; each is simulated up to the epoch in memory, and rows are written in chunks by COPY. A redraw
+takes the first free slot after `redraw_available` of its parent.
 """
 
 import gc
@@ -48,7 +48,7 @@ TABLES_IN_BULK = (
 
 @dataclass(frozen=True, slots=True)
 class WorldPlan:
-    """Sizes and moments of a world. Users and orders are spread evenly over their spans."""
+    """Sizes and times of a world. Users and orders are spread evenly over their time spans."""
 
     seed: int
     users: int
@@ -61,48 +61,48 @@ class WorldPlan:
         return max(self.orders, 1) / (self.history / timedelta(days=1))
 
     def slot_at(self, number: int) -> datetime:
-        """The moment of order slot `number`, 1..orders; ascending in the number."""
+        """Return the time of order slot `number`, 1..orders; it grows with the number."""
         shift = KeyedRandom(self.seed, "slot", number).fraction() * 0.9
         return self.epoch - self.history + self.history * ((number - 1 + shift) / self.orders)
 
     def slot_after(self, at: datetime) -> int:
-        """The first slot certainly later than the moment (may exceed `orders`)."""
+        """Return the first slot that is certainly later than a time; it may exceed `orders`."""
         return int((at - self.epoch + self.history) / self.history * self.orders) + 2
 
     def user_at(self, number: int) -> datetime:
-        """When user `number` was made."""
+        """Return when user `number` was created."""
         start, span = people.created_span(self.epoch, self.history)
         shift = KeyedRandom(self.seed, "user slot", number).fraction()
         return start + span * ((number - 1 + shift) / self.users)
 
     def users_before(self, at: datetime) -> int:
-        """How many users were made at least a day before the moment."""
+        """Return how many users were created at least a day before a time."""
         start, span = people.created_span(self.epoch, self.history)
         known = int((at - start - timedelta(days=1)) / span * self.users)
         return max(people.STOCK_USERS + 1, min(known, self.users))
 
 
 def make_plan(seed: int, users: int, orders: int, epoch: datetime | None) -> WorldPlan:
-    """Sizes with a history of 45 to 540 days, about 60 orders a day where that fits."""
+    """Return a plan with a history of 45 to 540 days, about 60 orders a day within these limits."""
     days = min(540.0, max(45.0, orders / 60))
     at = (epoch or clock.real_now()).astimezone(UTC)
     return WorldPlan(seed, max(users, people.STOCK_USERS + 1), orders, at, timedelta(days=days))
 
 
 def is_empty() -> bool:
-    """Whether the world has not been made yet."""
+    """Return whether the world has not been seeded yet."""
     return not World.objects.exists()
 
 
 def wipe() -> None:
-    """Empties every table."""
+    """Empty every table."""
     with connection.cursor() as cursor:
         tables = [t for t in connection.introspection.table_names(cursor) if t.startswith("sand")]
         cursor.execute(f"TRUNCATE {', '.join(tables)} RESTART IDENTITY CASCADE")
 
 
 def seed_world(what: WorldPlan, progress: Callable[[int], None] = lambda count: None) -> None:
-    """Makes the world in one database transaction; `progress` hears the orders made so far."""
+    """Seed the world in one database transaction; call `progress` with the orders made so far."""
     with transaction.atomic(), _gc_disabled():
         wipe()
         World.objects.create(
@@ -131,7 +131,7 @@ def seed_world(what: WorldPlan, progress: Callable[[int], None] = lambda count: 
 
 @contextmanager
 def _gc_disabled() -> Iterator[None]:
-    """No search for cycles while millions of small records, which form none, come and go."""
+    """Disable the garbage collector: millions of small records, without cycles, come and go."""
     gc.disable()
     try:
         yield
@@ -140,7 +140,8 @@ def _gc_disabled() -> Iterator[None]:
 
 
 def _drop_indexes() -> list[str]:
-    """Drops foreign keys and plain indexes of the big tables; returns how to get them back."""
+    """Drop foreign keys and plain indexes of the large tables; return statements that restore
+    them."""
     rebuild: list[str] = []
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # nothing may be pending on the tables
@@ -216,7 +217,7 @@ def _make_orders(what: WorldPlan, context: Context, progress: Callable[[int], No
     next_event = 1
     made = 0
     orders = _all_orders(what, context)
-    # One chunk travels to the database while the next is made.
+    # One chunk is written while the next one is made.
     with ThreadPoolExecutor(max_workers=1) as writer:
         sent: Future[None] | None = None
         while chunk := list(islice(orders, CHUNK)):
@@ -276,7 +277,7 @@ def _simulate(
     register: order_lifecycle.ChooseRegistrant,
     taken: dict[int, OrderState],
 ) -> OrderState | None:
-    """Moves the order up to the epoch; returns its redraw, which has then reserved its slot."""
+    """Simulate the order up to the epoch; return its redraw, which takes a slot in `taken`."""
     while order.next_at is not None and order.next_at <= what.epoch:
         at = order.next_at
         if order.planned == "redraw_available":
@@ -284,7 +285,7 @@ def _simulate(
             while slot in taken:
                 slot += 1
             if slot > what.orders:
-                order.next_at = what.epoch  # life does it, first thing
+                order.next_at = what.epoch  # The world loop does it at its first tick.
                 break
             order_lifecycle.step(context, order, at, register)
             made = new_redraw_order(context, order, slot, slot, what.slot_at(slot))
@@ -297,7 +298,7 @@ def _simulate(
 
 
 def _other_team_orders(what: WorldPlan, context: Context) -> Iterator[OrderState]:
-    """A few orders of another team, newly placed; nobody may see them with our key."""
+    """Yield a few new orders of another team; the key of the own team must not show them."""
     for seq in range(1, FOREIGN_ORDERS + 1):
         number = what.orders + seq
         user = what.users + 1 + seq % FOREIGN_USERS
@@ -310,7 +311,7 @@ def _other_team_orders(what: WorldPlan, context: Context) -> Iterator[OrderState
 def registrant_chooser(
     seed: int, users: Callable[[OrderState], int]
 ) -> order_lifecycle.ChooseRegistrant:
-    """Chooses who registers a kit, among as many users as `users` says."""
+    """Return a function that chooses who registers a kit, among the first `users(order)`."""
 
     def choose(order: OrderState) -> Person:
         rng = KeyedRandom(seed, "register", order.number)

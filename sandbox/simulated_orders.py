@@ -1,4 +1,4 @@
-"""New orders as pure functions of the seed, the order's number and its moment."""
+"""New simulated orders, as pure functions of the seed, the order's number and its time."""
 
 import json
 from datetime import date, datetime, timedelta
@@ -26,7 +26,7 @@ MINOR_AGE = timedelta(days=6575)
 
 
 def transaction_id_for(seed: int, number: int) -> str:
-    """The transaction an initial order opens."""
+    """Return the id of the transaction that an initial order opens."""
     return keyed_uuid(seed, "transaction", number)
 
 
@@ -39,7 +39,7 @@ def new_order(
     user_number: int,
     stock_user_id: str | None,
 ) -> OrderState:
-    """A new order of the given user; with a stock user it may be a registrable kit's."""
+    """Return a new order of the given user; with a stock user it may be a registrable kit."""
     rng = KeyedRandom(context.seed, "order", number)
     who = person(context.seed, user_number)
     test = _choose_test(context, rng, who, team_id, at)
@@ -70,7 +70,7 @@ def new_order(
 def new_redraw_order(
     context: Context, parent: OrderState, number: int, seq: int, at: datetime
 ) -> OrderState:
-    """The redraw of a walk-in order; it joins the parent's transaction."""
+    """Return the redraw of a walk-in order; it joins the transaction of its parent."""
     rng = KeyedRandom(context.seed, "order", number)
     order = OrderState(
         number=number,
@@ -120,7 +120,7 @@ def new_redraw_order(
 
 
 def add_first_event(order: OrderState, low_level: str, at: datetime) -> None:
-    """Writes the first event."""
+    """Write the first event."""
     order.low_level_status = low_level
     order.status = dotted(order.method, low_level)
     order.last_event_at = at
@@ -139,7 +139,7 @@ def _choose_test(
 def _weighted_choices(
     context: Context, team_id: str, at_home: bool
 ) -> tuple[list[tuple[float, str]], dict[str, list[tuple[float, TestInfo]]]]:
-    """Weighted methods, and weighted tests of each, that the team may order."""
+    """Return the weighted methods, and the weighted tests of each, that the team may order."""
     tests: dict[str, list[tuple[float, TestInfo]]] = {}
     for test in context.orderable:
         if test.team_id in (None, team_id) and (at_home or test.method != "at_home_phlebotomy"):
@@ -241,5 +241,5 @@ def _shipping(address: str) -> str:
 
 
 def activation_delay(day: date) -> timedelta:
-    """How long after its midnight a scheduled order is dispatched."""
+    """Return how long after midnight of its day a scheduled order is sent."""
     return timedelta(hours=5, minutes=day.day)

@@ -1,4 +1,4 @@
-"""Driving one order through its life on demand (orders.md 10)."""
+"""Move one order to a wanted status on demand (orders.md 10)."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -22,19 +22,19 @@ RESULTS = ("partial_results", "completed", "corrected", "redraw_available")
 
 
 class Unreachable(Exception):
-    """The order cannot come to the wanted status from where it stands."""
+    """The order cannot reach the wanted status from its present one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultFlags:
-    """What results shall look like; `has_missing` None: as it happens."""
+    """How results shall look; `has_missing` None: by chance."""
 
     interpretation: str = "normal"
     has_missing: bool | None = None
 
 
 def route(order: OrderState, wanted: str) -> list[str]:
-    """The fewest moves that bring the order to a low-level status, the present one excluded."""
+    """Return the shortest list of steps to a low-level status, without the present one."""
     start = order.low_level_status
     paths: deque[tuple[str, list[str]]] = deque([(start, [])])
     seen: set[str] = set()
@@ -51,7 +51,7 @@ def route(order: OrderState, wanted: str) -> list[str]:
 
 
 def _next_routes(order: OrderState, low: str) -> list[list[str]]:
-    """The moves out of a status: each a list that ends with the next status."""
+    """Return the ways out of a status: each is a list of steps that ends with the next status."""
     if low == "completed":
         return [["corrected"]]
     if low in TERMINAL:
@@ -79,7 +79,7 @@ def run(
     path: list[str],
     flags: ResultFlags,
 ) -> list[OrderState]:
-    """Moves the order of a held group along the path; answers the redraw orders this obliged."""
+    """Move the order of a locked group along the path; return the redraw orders it caused."""
     pace = world_loop.pace_for_speed(World.objects.get(id=1).speed)
     new: list[OrderState] = []
     for target in path:

@@ -1,7 +1,7 @@
-"""Slots for blood draws, on the wall clock of the place they are at (appointments.md 2 and 9).
+"""Slots for blood draws, on the local clock of their venue (appointments.md 2 and 9).
 
-What a place offers is a function of the seed, the place and the hour; what is left of it depends on
-the appointments there are.
+The slots of a venue are a function of the seed, the venue and the hour; what is left of them
+depends on the existing appointments.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ ENDED_STATUSES = ("cancelled", "completed")
 
 @dataclass(frozen=True, slots=True)
 class Venue:
-    """Where slots are: a provider's round in a zip code, or a service centre by its code."""
+    """A place with slots: visits of a provider in a zip code, or a service center."""
 
     kind: str
     provider: str
@@ -46,7 +46,7 @@ class Venue:
         return VISIT if self.kind == PHLEBOTOMY else DRAW
 
     def opening(self, day: date, now: datetime) -> tuple[str, str] | None:
-        """First start and last end of the day, local time; None on closed days."""
+        """Return the first start and the last end of a day in local time; None if it is closed."""
         if self.kind == PHLEBOTOMY:
             return VISIT_HOURS
         weekday = WEEKDAYS[day.weekday()]
@@ -73,9 +73,9 @@ class Slot:
 
 @dataclass(slots=True)
 class SlotOverrides:
-    """What the control path has set, for as long as the sandbox runs: the status that tells of a
-    slot lost at a service centre; slots taken away; how many bookings at centres get no answer in
-    time, and whether they are made all the same."""
+    """Settings of the control path, until the sandbox stops: the status for a slot that is gone at
+    a service center; slots taken away; how many bookings at centers get no answer in time, and
+    whether those are made all the same."""
 
     conflict_status: int = 400
     unanswered: int = 0
@@ -87,7 +87,7 @@ OVERRIDES = SlotOverrides()
 
 
 def phlebotomy_venue(area: ServiceArea) -> Venue | None:
-    """The round of the provider that takes bookings in the area; None where there is none."""
+    """Return the venue of the provider that takes bookings in the area; None if there is none."""
     ready = sorted(name for name, tiers in area.phlebotomy.items() if "appointment-ready" in tiers)
     return Venue(PHLEBOTOMY, ready[0], area.zip_code, area.iana_timezone) if ready else None
 
@@ -97,7 +97,7 @@ def site_venue(site: PscSite) -> Venue:
 
 
 def offered_slots(seed: int, venue: Venue, day: date, now: datetime) -> list[Slot]:
-    """What the venue offers on a day of its zone, from the next full hour on."""
+    """Return the slots of a venue on a local day, from the next full hour on."""
     opening = venue.opening(day, now)
     if opening is None:
         return []
@@ -105,7 +105,7 @@ def offered_slots(seed: int, venue: Venue, day: date, now: datetime) -> list[Slo
     first, last = (datetime.combine(day, time.fromisoformat(text)) for text in opening)
     soonest = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     found = []
-    # The steps are those of the clock on the wall: its hours, not UTC's, are even.
+    # Slots follow the local clock, not UTC.
     while first + venue.length <= last:
         start = first.replace(tzinfo=zone).astimezone(UTC)
         if start >= soonest:
@@ -123,7 +123,8 @@ def _slot(seed: int, venue: Venue, start: datetime) -> Slot:
 
 
 def remaining_slots(slots: Iterable[Slot], except_id: str | None = None) -> list[tuple[Slot, int]]:
-    """The slots that can still be had and how often; `except_id` gives its own slot up."""
+    """Return the slots that are free, and how often each is. The appointment `except_id` does not
+    count."""
     slots = list(slots)
     if not slots:
         return []
@@ -149,7 +150,7 @@ def remaining_slots(slots: Iterable[Slot], except_id: str | None = None) -> list
 def claim_slot(
     seed: int, venue: Venue, start: datetime, now: datetime, except_id: str | None = None
 ) -> Slot | None:
-    """The slot, if it can still be had; nobody else gets it before the transaction ends."""
+    """Return the slot if it is free, and lock it until the transaction ends."""
     lock_name(venue.kind, venue.provider, venue.code, start.isoformat())
     if start <= now:
         return None
@@ -158,7 +159,7 @@ def claim_slot(
 
 
 def lock_name(*name: str) -> None:
-    """Holds a name until the transaction ends."""
+    """Lock a name until the transaction ends."""
     number = int(keyed_uuid(*name)[:8] + keyed_uuid(*name)[-7:], 16)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [number])

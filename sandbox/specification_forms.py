@@ -1,12 +1,11 @@
-"""The two forms of the sandbox, and every difference between them.
+"""The two forms of records that the sandbox can serve, and every difference between them.
 
-By default it answers as the supplement has it, which reads more loosely than the specification.
-With `--as-specified` it answers and accepts exactly the forms of the specification where the two
-differ: no null where the specification has none, dates without a time, no field that the
-specification calls removed. Requests with `zip_code` or without `country` are accepted in both.
+By default it follows the supplement, which is less strict than the specification. With
+`--as-specified` it serves and accepts exactly the forms of the specification where the two differ:
+no null where the specification has none, dates without a time, no field that the specification
+calls removed. Requests with `zip_code` or without `country` are accepted in both.
 
-Each function takes a record in the default form, which it may change, and returns it in the form
-that is served.
+Each function takes a record in the default form, may change it, and returns it as it is served.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _REMOVED_FROM_SOURCE = ("name", "slug", "logo")  # on or after 31 July 2024
 
 
 def _as_specified(change: Callable[[Record], None]) -> Callable[[Record], Record]:
-    """A function that makes the change in the specification's form only."""
+    """Return a function that makes the change only with `--as-specified`."""
 
     @wraps(change)
     def form(record: Record) -> Record:
@@ -39,7 +38,7 @@ def _as_specified(change: Callable[[Record], None]) -> Callable[[Record], Record
 
 
 def _leave_out_nulls(record: Record, *names: str) -> None:
-    """Remove these fields where they are null: they are optional, but never null."""
+    """Remove these fields if they are null: they are optional, but never null."""
     for name in names:
         if name in record and record[name] is None:
             del record[name]
@@ -55,7 +54,7 @@ def _empty_for_null(record: Record, *names: str) -> None:
 
 
 def takes_fractions() -> bool:
-    """Whether a household's income is any number, and not only an integer."""
+    """Return whether a household's income is any number, and not only an integer."""
     return bool(settings.AS_SPECIFIED)
 
 
@@ -166,13 +165,13 @@ def history_pulled(record: Record) -> None:
 
 @cache
 def _description(lab_test_id: str) -> str:
-    """What the lab test is, never empty; it does not change."""
+    """Return the description of a lab test, never empty. It does not change."""
     test = LabTest.objects.only("description", "name").get(pk=lab_test_id)
     return test.description or f"Made-up test: {test.name}"
 
 
 def order(text: str) -> str:
-    """JSON text of an Order: one without `last_event`, with the description of its lab test."""
+    """Return the JSON text of an Order without `last_event`, with its lab test's description."""
     if not settings.AS_SPECIFIED:
         return text
     record = orjson.loads(text)

@@ -1,6 +1,6 @@
-"""What the life cycle moves: plain records, filled from rows or made by seeding.
+"""States of orders and their parts: plain records, filled from rows or made by seeding.
 
-Attribute names are the column names of `sandbox.models`, so that `store` copies them blindly.
+Attribute names are the column names of `sandbox.models`: `order_store` copies them one by one.
 """
 
 from dataclasses import dataclass, field
@@ -73,7 +73,7 @@ class ShipmentState:
 
 @dataclass(slots=True)
 class SiblingState:
-    """What an order shows of an order of its transaction (orders.md 3, order_transaction)."""
+    """Another order of the same transaction (orders.md 3, `order_transaction`)."""
 
     id: str
     low_level_status: str
@@ -137,7 +137,7 @@ class OrderState:
     past_appointments: list[AppointmentState] = field(default_factory=list)
     shipment: ShipmentState | None = None
     planned: str | None = None
-    """The next move, where it has just been drawn; None: draw it again, with the same outcome."""
+    """The next step, if it was just chosen; None: choose it again, with the same outcome."""
 
     def as_sibling(self) -> SiblingState:
         return SiblingState(

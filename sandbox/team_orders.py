@@ -1,4 +1,4 @@
-"""Orders that a team places by hand, as the records everything else works with."""
+"""Orders that a team places by the API, and lab tests generated for them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ SAMPLES = {"testkit": "dried_blood_spot"}  # of generated tests; the others draw
 
 @dataclass(frozen=True, slots=True)
 class OrderSpec:
-    """What is to be placed; JSON-able parts as the order record shows them."""
+    """An order to be placed; its parts are JSON-able, as the order record has them."""
 
     team_id: UUID
     user_id: UUID
@@ -57,7 +57,8 @@ def generated_test(
     markers: Sequence[Marker],
     at: datetime,
 ) -> LabTest:
-    """The test the service makes of a set of markers; the same set is the same test."""
+    """Return the lab test that the service generates for a set of markers; the same set gives the
+    same test."""
     numbers = sorted(marker.pk for marker in markers)
     mark = hashlib.sha256(to_json([str(team), method, numbers]).encode()).hexdigest()[:8]
     key = keyed_uuid("generated test", str(team), method, *numbers)
@@ -93,7 +94,7 @@ def generated_test(
 
 
 def place_order(wanted: OrderSpec) -> OrderState:
-    """Places the order and tells of it. Needs an open transaction.
+    """Place the order and announce it. Needs an open transaction.
 
     Without a parent it opens an order transaction of its own; with one it joins the parent's.
     """
@@ -134,7 +135,7 @@ def _text_or_none(key: UUID | None) -> str | None:
 
 
 def displayed_details(details: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Patient details as records show them: the birth date is a moment (orders.md 3)."""
+    """Return patient details as records have them: the birth date has a time (orders.md 3)."""
     if details is None:
         return None
     return {**details, "dob": f"{details['dob'].isoformat()}T00:00:00+00:00"}

@@ -1,4 +1,4 @@
-"""The life cycles as tables (orders.md 4): where an order may go, how often, and after how long."""
+"""The life cycles as tables (orders.md 4): next steps with their weights, and times in a status."""
 
 # Bucket letters of orders.md 4; the on-site draw differs from the at-home one.
 BUCKETS = {
@@ -181,11 +181,11 @@ BRANCHES: dict[str, dict[str, Branches]] = {
     "on_site_collection": _ON_SITE,
 }
 
-# The slot held before the requisition: usually the requisition arrives in time.
+# A slot reserved before the requisition: usually the requisition arrives in time.
 RESERVED: Branches = ((85, "requisition_created"), (12, LAPSE), (3, "cancelled"))
-# The slot the lab of one state holds until it confirms by itself.
+# A slot that the lab of one state reserves until it confirms by itself.
 HELD_BY_LAB: Branches = ((92, "appointment_pending"), (8, LAPSE))
-# The walk-in patient was there; the lab works.
+# The sample of a walk-in patient was collected; the lab works on it.
 WALK_IN_COLLECTED: Branches = (
     (27, "partial_results"),
     (65, "completed"),

@@ -1,4 +1,4 @@
-"""Results that nobody could match, and what becomes of them (orders.md 9)."""
+"""Unmatched results, and what happens to them (orders.md 9)."""
 
 import uuid
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ REVIEWABLE = "pending_customer_review"
 
 @dataclass(slots=True)
 class MatchReviewSettings:
-    """Whether the team's queue is enabled; set by the control path."""
+    """Settings of the control path: whether the team's queue is enabled."""
 
     enabled: bool = True
 
@@ -42,7 +42,8 @@ MATCH_REVIEW = MatchReviewSettings()
 
 @dataclass(frozen=True, slots=True)
 class MatchCase:
-    """What the test harness makes: orders by role, brought to a status, and how they fit."""
+    """A case of the test harness: orders by role, the status to bring them to, and how they
+    match."""
 
     roles: tuple[str, ...]
     final: str
@@ -135,7 +136,7 @@ def make_result(
     result_status: str,
     interpretation: str,
 ) -> UnmatchedResult:
-    """A result that the team may look at from now on. Needs an open transaction."""
+    """Create a result for the team's queue. Needs an open transaction."""
     case, now = CASES[name], clock.now()
     result = UnmatchedResult.objects.create(
         id=uuid.uuid4(),
@@ -200,7 +201,7 @@ def _groups(case: MatchCase, orders: Sequence[Order]) -> list[Record]:
 
 
 def candidates(result: UnmatchedResult) -> dict[str, str | None]:
-    """Orders that may be accepted, with their users."""
+    """Return the orders that may be accepted, with their users."""
     return {
         each["order_id"]: group["user_id"]
         for group in result.candidate_groups
@@ -210,7 +211,7 @@ def candidates(result: UnmatchedResult) -> dict[str, str | None]:
 
 
 def attach(result: UnmatchedResult, order: Order | None, user: User) -> str:
-    """Gives the result to the order, or to a new one where that cannot take it; answers the id."""
+    """Give the result to the order, or to a new one if the order cannot take it; return its id."""
     flags = ResultFlags(result.interpretation, result.result_status == "partial")
     wanted = "partial_results" if result.result_status == "partial" else "completed"
     context = load_context()
@@ -225,7 +226,7 @@ def attach(result: UnmatchedResult, order: Order | None, user: User) -> str:
     [group] = order_store.lock_groups("id = %s", [state.id], 1, wait=True)
     [state] = [each for each in group if each.id == state.id]
     if state.method == "testkit":
-        wanted = "completed"  # kits know no partial results
+        wanted = "completed"  # Kits have no partial results.
     if result.sample_id and state.sample_id is None:
         state.sample_id = result.sample_id
     path = _route_or_completed(state, wanted)
@@ -245,7 +246,7 @@ def _route_or_completed(state: OrderState, wanted: str) -> list[str]:
 
 
 def _new_order(result: UnmatchedResult, user: User, parent: OrderState | None) -> OrderState:
-    """A recreation: of the former order's patient, at the lab that sent the result."""
+    """Place a recreation for the former order's patient, at the lab that sent the result."""
     fixed = orjson.loads("{" + parent.fixed_part + "}") if parent else _user_parts(user)
     details = dict(fixed["patient_details"])
     details["dob"] = datetime.fromisoformat(details["dob"]).date()
@@ -297,7 +298,7 @@ def _user_parts(user: User) -> Record:
 
 
 def place_for_test(team: uuid.UUID, lab_test: LabTest, case: MatchCase) -> list[Order]:
-    """The orders a case needs, made and brought to where it needs them."""
+    """Place the orders that a case needs, and bring them to its status."""
     user = (
         User.objects.filter(team_id=team, deleted_at__isnull=True, info__isnull=False)
         .order_by("seq")

@@ -1,4 +1,4 @@
-"""Results that nobody could match, made of the orders a world has: one of a case."""
+"""Seed unmatched results from the orders of a world: one for each case."""
 
 import uuid
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ STATUSES_BY_CASE = {
     "match_demo": AT_THE_LAB,
     "no_match": (),
 }
-"""Case -> where the orders stand that it is about."""
+"""Statuses of the orders that a case needs, by case."""
 
 
 @transaction.atomic
 def seed_unmatched_results(most: int) -> int:
-    """Makes up to `most`, fewer where the world has no orders that fit; answers how many."""
+    """Make up to `most` results, fewer if the world has no suitable orders; return how many."""
     made = 0
     taken: list[uuid.UUID] = []
     for name, statuses in STATUSES_BY_CASE.items():
@@ -45,7 +45,7 @@ def seed_unmatched_results(most: int) -> int:
 def _orders(
     count: int, statuses: Sequence[str], taken: Sequence[uuid.UUID]
 ) -> Sequence[Order] | None:
-    """The newest orders of one patient at one lab; None where there are too few."""
+    """Return the newest orders of one patient at one lab; None if there are too few."""
     if not count:
         return []
     found = Order.objects.filter(
@@ -68,7 +68,7 @@ def _orders(
 
 
 def _lab_test(name: str, orders: Sequence[Order]) -> LabTest:
-    """What the result is of: the test of the order, unless that went to another lab."""
+    """Return the test of the result: that of the order, unless the order went to another lab."""
     if orders and name != "wrong_lab":
         return orders[0].lab_test
     tests = LabTest.objects.filter(team__isnull=True, status="active", auto_generated=False)

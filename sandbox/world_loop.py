@@ -1,4 +1,4 @@
-"""The living world: a thread that moves due orders and places new ones."""
+"""The simulated world: a thread that moves due orders and places new ones."""
 
 import json
 import logging
@@ -32,12 +32,12 @@ log = logging.getLogger(__name__)
 
 
 def pace_for_speed(speed: float) -> float:
-    """What dwell times are divided by; a world that stands still keeps real ones."""
+    """Return the divisor of the times in a status; 1 for a world that stands still."""
     return speed or 1.0
 
 
 def set_speed(speed: float) -> None:
-    """Changes the speed; what is already waiting waits in proportion."""
+    """Change the speed, and scale the remaining waits of all orders."""
     with transaction.atomic():
         lock_moves("pg_advisory_xact_lock")
         world = World.objects.select_for_update().get(id=1)
@@ -56,13 +56,17 @@ def set_speed(speed: float) -> None:
 
 
 def lock_moves(function: str) -> None:
-    """Movers share this lock; whoever rewrites the due times of all orders takes it alone."""
+    """Take the lock of order moves by an advisory lock `function`.
+
+    Code that moves orders takes it shared; code that changes the due times of all orders takes it
+    exclusively.
+    """
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {function}(%s)", [MOVES_LOCK])
 
 
 def move_due(context: Context, at: datetime, speed: float, limit: int = BATCH) -> list[str]:
-    """Moves up to `limit` due orders once; answers the ids of the orders that changed."""
+    """Move up to `limit` due orders one step; return the ids of the changed orders."""
     with transaction.atomic():
         lock_moves("pg_advisory_xact_lock_shared")
         groups = order_store.lock_groups("next_at <= %s ORDER BY next_at", [at], limit)
@@ -76,7 +80,7 @@ def _is_due(order: OrderState, at: datetime) -> bool:
 def move_chosen(
     context: Context, numbers: list[int], speed: float, target: str | None = None
 ) -> list[str]:
-    """Moves these orders once, whether due or not; answers the ids of those that changed."""
+    """Move these orders one step, due or not; return the ids of the changed orders."""
     part = set(numbers)
     with transaction.atomic():
         lock_moves("pg_advisory_xact_lock_shared")
@@ -94,7 +98,7 @@ def move_groups(
     chosen: Callable[[OrderState], bool],
     target: str | None = None,
 ) -> list[str]:
-    """Moves the chosen orders of locked groups once and stores what changed, new redraws included.
+    """Move the chosen orders of locked groups once and stores what changed, new redraws included.
 
     `target` forces the move (one the order's state must allow). Needs an open transaction.
     """
@@ -128,7 +132,7 @@ def move_groups(
 
 
 def update_transaction(group: list[OrderState]) -> None:
-    """Brings the group's transaction in line; every order of it shows the change, so all are
+    """Update the transaction status of a group; all its orders show it, so all are
     updated at the newest moment among them."""
     status = order_lifecycle.transaction_status(group)
     newest = max(order.updated_at for order in group)
@@ -145,10 +149,10 @@ def new_redraw(context: Context, parent: OrderState, pace: float) -> OrderState:
 
 
 def allocate_order_number(team_id: str) -> tuple[int, int, datetime]:
-    """The next order number, the team's next seq, and a moment not before its last order.
+    """Return the next order number, the team's next seq, and a time not before its last order.
 
-    Locks the world's and the team's row until the transaction ends: seq and created_at stay
-    aligned.
+    Locks the rows of the world and the team until the transaction ends, so that `seq` and
+    `created_at` grow together.
     """
     world = World.objects.select_for_update().get(id=1)
     team = Team.objects.select_for_update().get(id=team_id)
@@ -164,7 +168,7 @@ def allocate_order_number(team_id: str) -> tuple[int, int, datetime]:
 
 
 def registrant_chooser(context: Context) -> order_lifecycle.ChooseRegistrant:
-    """Chooses who registers a kit: a person of the seed, never a user the team itself has made."""
+    """Return a function that chooses who registers a kit: never a user that the team created."""
 
     def choose(order: OrderState) -> people.Person:
         rng = KeyedRandom(context.seed, "register", order.number)
@@ -178,13 +182,13 @@ def registrant_chooser(context: Context) -> order_lifecycle.ChooseRegistrant:
 
 
 def _seeded_users() -> int:
-    """The highest user number of our team."""
+    """Return the highest user number of the own team."""
     number = User.objects.filter(team_id=TEAM_IDS[0]).order_by("-seq").values_list("seq", flat=True)
     return number[0]
 
 
 def place_orders(context: Context, count: int, speed: float) -> list[str]:
-    """Places `count` new orders of our team, now and then of a new user; answers their ids."""
+    """Place `count` new orders of our team, now and then of a new user; return their ids."""
     ids = []
     with transaction.atomic():
         for _ in range(count):
@@ -218,7 +222,7 @@ def _choose_user(context: Context, rng: KeyedRandom, at: datetime) -> int:
 
 
 def make_user(context: Context, at: datetime) -> int:
-    """A new user with demographics as the seed has them; answers its number."""
+    """Create a user with seeded demographics; return its number."""
     world = World.objects.select_for_update().get(id=1)
     number = world.user_count + 1
     world.user_count = number
@@ -237,7 +241,7 @@ def make_user(context: Context, at: datetime) -> int:
 
 
 def delete_users(user_ids: Iterable[uuid.UUID | str], at: datetime) -> int:
-    """Deletes users: their connections and pulls go, their orders stay (users.md 2)."""
+    """Delete users: their connections and pulls go, their orders stay (users.md 2)."""
     with transaction.atomic():
         users = User.objects.select_for_update().filter(id__in=user_ids, deleted_at__isnull=True)
         keys = [user.id for user in users]
@@ -259,13 +263,13 @@ class WorldLoop(threading.Thread):
             try:
                 tick()
             except Exception:
-                # The world goes on at the next tick; nothing of a failed batch was stored.
-                log.exception("a tick of life failed")
+                # A failed batch is rolled back; the next tick goes on.
+                log.exception("a tick of the simulation failed")
                 connection.close()
 
 
 def tick() -> None:
-    """One second of the world: due orders in batches, then perhaps a new order."""
+    """Simulate one second: move due orders in batches, then perhaps place a new order."""
     world = World.objects.get(id=1)
     if not world.speed:
         return

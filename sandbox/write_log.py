@@ -1,5 +1,4 @@
-"""The log of calls that may change something: who waits for what is not in it, only that they
-came and how they ended. No bodies."""
+"""A log of calls other than GET, with their status but without their bodies."""
 
 import threading
 from collections import deque
@@ -14,8 +13,8 @@ MAX_WRITES = 20_000
 
 @dataclass(slots=True)
 class Write:
-    """A call. `status` is what carrying it out answered; None: not carried out, or not yet.
-    `fault`: what was told to go wrong with it."""
+    """A call. `status` is the status of its answer; None if it was not carried out, or not yet.
+    `fault` is the fault that was applied to it."""
 
     number: int
     at: datetime
@@ -28,7 +27,7 @@ class Write:
 
 @dataclass(slots=True)
 class WriteLog:
-    """The latest calls since the sandbox has started, oldest first."""
+    """The latest calls since the sandbox started, oldest first."""
 
     writes: deque[Write] = field(default_factory=lambda: deque(maxlen=MAX_WRITES))
     count: int = 0
@@ -49,7 +48,7 @@ class WriteLog:
             return write
 
     def since(self, number: int) -> list[dict[str, Any]]:
-        """The calls after this one."""
+        """Return the calls after this number."""
         with self.lock:
             return [asdict(write) for write in self.writes if write.number > number]
 

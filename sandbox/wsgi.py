@@ -11,7 +11,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sandbox.settings")
 
 
 def _end_with(parent: BaseProcess) -> None:
-    """A killed sandbox leaves no worker holding its port."""
+    """Exit with the parent process, so that a killed sandbox leaves no worker on its port."""
     parent.join()
     os._exit(1)
 

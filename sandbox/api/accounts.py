@@ -104,7 +104,7 @@ def list_team_accounts(api_request: ApiRequest) -> HttpResponse:
 
 
 def _org_accounts(api_request: ApiRequest) -> QuerySet[LabAccount]:
-    """Accounts of the organisation behind the management key, in this environment."""
+    """Accounts of the organization behind the management key, in this environment."""
     if api_request["org_id"] != api_request.caller.org_id:
         raise Refusal(403, "The management key belongs to another organisation")
     here = (api_request["env"], api_request["region"]) == (settings.ENVIRONMENT, settings.REGION)
@@ -113,7 +113,7 @@ def _org_accounts(api_request: ApiRequest) -> QuerySet[LabAccount]:
 
 
 def put_allowlist(api_request: ApiRequest) -> HttpResponse:
-    """The whole list anew; a team of another organisation cannot be let in."""
+    """The whole list again; a team of another organization cannot be let in."""
     wanted: list[uuid.UUID] = read_body(api_request.request, _ALLOWLIST)["team_id_allowlist"]
     known = set(Team.objects.filter(org_id=api_request["org_id"]).values_list("id", flat=True))
     problems = Problems()

@@ -18,7 +18,7 @@ from sandbox.api.errors import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the team of the key, or the organisation of a management key."""
+    """Who asks: the team of the key, or the organization of a management key."""
 
     team_id: uuid.UUID | None
     org_id: uuid.UUID | None

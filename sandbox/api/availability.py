@@ -1,4 +1,4 @@
-"""Slots that can be booked, for visits at home and at service centres (appointments.md 2)."""
+"""Slots that can be booked, for visits at home and at service centers (appointments.md 2)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def phlebotomy_availability(api_request: ApiRequest) -> HttpResponse:
 
 
 def find_bookable_lab(slug: str) -> Lab:
-    """The lab whose service centres are meant; 503 where it is not enabled for the team."""
+    """The lab whose service centers are meant; 503 where it is not enabled for the team."""
     lab = Lab.objects.filter(slug=slug, collection_methods__contains=["walk_in_test"]).first()
     if lab is None:
         given = Invalid("enum", "Input should be the slug of a lab with service centres")
@@ -114,7 +114,7 @@ def check_enabled(lab: Lab) -> None:
 
 
 def _sites(api_request: ApiRequest, lab: Lab) -> list[tuple[PscSite, float | None]]:
-    """The centres asked for that can be booked here, nearest first, with their distance in miles
+    """The centers asked for that can be booked here, nearest first, with their distance in miles
     from the zip code."""
     codes, zip_code, radius = (
         api_request["site_codes"],
@@ -142,7 +142,7 @@ def _sites(api_request: ApiRequest, lab: Lab) -> list[tuple[PscSite, float | Non
 
 
 def psc_availability(api_request: ApiRequest) -> HttpResponse:
-    """Fourteen days at each centre, with or without slots; 404 when there is no slot at all."""
+    """Fourteen days at each center, with or without slots; 404 when there is no slot at all."""
     lab = find_bookable_lab(api_request["lab"])
     now, seed = clock.now(), _seed()
     first = _first_day(api_request, now)

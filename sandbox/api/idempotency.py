@@ -90,7 +90,7 @@ def _headers(api_request: ApiRequest) -> tuple[str | None, bool]:
 
 
 def _reserve(name: str) -> bool:
-    """Takes the key until the transaction ends; False when somebody else has it."""
+    """Take the key until the transaction ends; False when somebody else has it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [name])
         return bool(cursor.fetchone()[0])

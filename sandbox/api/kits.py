@@ -63,7 +63,7 @@ class Registrant:
 
 
 def register_kit(api_request: ApiRequest) -> HttpResponse:
-    """Binds the kit with this sample id to a patient."""
+    """Bind the kit with this sample id to a patient."""
     body = read_body(api_request.request, order_bodies.REGISTER)
     today = clock.now().date()
     order_bodies.check_birth(body, today)

@@ -180,7 +180,7 @@ def import_order(api_request: ApiRequest) -> HttpResponse:
 
 
 def move(order: OrderState, target: str) -> None:
-    """Moves a held order once, now."""
+    """Move a held order once, now."""
     context = load_context()
     order_lifecycle.step(
         context,
@@ -211,7 +211,7 @@ def cancel_order(api_request: ApiRequest) -> HttpResponse:
 
 
 def change_order(api_request: ApiRequest) -> HttpResponse:
-    """Moves or clears the date a scheduled order waits for (orders.md 2.10)."""
+    """Move or clears the date a scheduled order waits for (orders.md 2.10)."""
     body = read_body(api_request.request, order_bodies.ACTIVATE_BY)
     order = find_order(api_request)
     wanted = body["activate_by"]

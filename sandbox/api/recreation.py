@@ -19,7 +19,7 @@ from sandbox.transitions import CANCELLED
 
 
 def is_wanted(body: dict[str, Any]) -> bool:
-    """Whether a new order gives the update reason."""
+    """Return whether a new order gives the update reason."""
     return body.get(settings.ORDER_REASON_FIELD) == INCORRECT_LAB
 
 

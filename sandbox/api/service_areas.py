@@ -1,4 +1,4 @@
-"""What is possible near a zip code: visits at home and service centres (appointments.md 4)."""
+"""What is possible near a zip code: visits at home and service centers (appointments.md 4)."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _site_record(near: NearbySite, bill_types: Sequence[str]) -> dict[str, Any]:
 def _centres(
     lab: Lab, zip_code: str, account: LabAccount | None, api_request: ApiRequest
 ) -> HttpResponse:
-    """PscInfo: at most thirty centres, nearest first."""
+    """PscInfo: at most thirty centers, nearest first."""
     area = ServiceArea.objects.filter(pk=zip_code).first()
     sites = PscSite.objects.filter(lab=lab, is_active=True)
     if api_request["capabilities"]:
@@ -173,7 +173,7 @@ def psc_info(api_request: ApiRequest) -> HttpResponse:
 
 
 def order_psc_info(api_request: ApiRequest) -> HttpResponse:
-    """Centres of the order's lab around its patient; walk-in orders only."""
+    """Centers of the order's lab around its patient; walk-in orders only."""
     order = find_order(api_request, "lab_test__lab", "lab_account")
     if order.method != "walk_in_test":
         raise Refusal(400, "Service centres serve walk-in orders only")

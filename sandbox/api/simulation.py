@@ -35,7 +35,7 @@ FLAGS = (
 
 
 def simulate(api_request: ApiRequest) -> HttpResponse:
-    """Runs the order to `final_status`, or to its completion, with every event on the way.
+    """Run the order to `final_status`, or to its completion, with every event on the way.
 
     `delay` and `result_types` are read and have no effect: results have the types of their
     markers.

@@ -189,7 +189,7 @@ def list_cases(api_request: ApiRequest) -> HttpResponse:
 
 
 def start_run(api_request: ApiRequest) -> HttpResponse:
-    """Makes the result; the same key with the same body answers the same run."""
+    """Make the result; the same key with the same body answers the same run."""
     _harness()
     key = key_of(api_request)
     if key is None:

@@ -98,7 +98,7 @@ _ROTATION = (Field("key", _secret, nullable=True),)
 
 
 def _team(api_request: ApiRequest) -> Team:
-    """The team in the path; 403 when it is not of the key's organisation."""
+    """The team in the path; 403 when it is not of the key's organization."""
     if api_request["org_id"] != api_request.caller.org_id:
         raise Refusal(403, "The management key belongs to another organisation")
     team = Team.objects.filter(id=api_request["team_id"]).first()
@@ -108,7 +108,7 @@ def _team(api_request: ApiRequest) -> Team:
 
 
 def _is_here(api_request: ApiRequest) -> bool:
-    """Whether the path's environment is the one served; the other one has no endpoints."""
+    """Return whether the path's environment is the one served; the other one has no endpoints."""
     return bool(api_request["environment"] == settings.ENVIRONMENT)
 
 

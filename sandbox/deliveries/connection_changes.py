@@ -20,7 +20,7 @@ HISTORY = timedelta(days=30)
 
 
 def connect(count: int, seed: object, at: datetime) -> list[str]:
-    """Connects up to `count` users to a provider new to them; answers their ids.
+    """Connect up to `count` users to a provider new to them; return their ids.
 
     The history of each resource is scheduled to be pulled.
     """
@@ -87,7 +87,7 @@ def _connect(user: User, provider: Provider, rng: KeyedRandom, at: datetime) -> 
 
 
 def fail(count: int, seed: object, at: datetime) -> list[str]:
-    """Breaks up to `count` working connections; answers the ids of their users."""
+    """Break up to `count` working connections; return the ids of their users."""
     rng = KeyedRandom("fail", seed)
     working = Connection.objects.filter(status="connected", user__team_id=settings.TEAM_ID)
     events: list[Event] = []

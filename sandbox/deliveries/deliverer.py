@@ -104,7 +104,7 @@ class Deliverer(threading.Thread):
         self._end()
 
     def _end(self) -> None:
-        """Waits a little for what is being sent; what is left is taken back at the next start."""
+        """Wait a little for what is being sent; what is left is taken back at the next start."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._jobs.get_nowait()
@@ -114,7 +114,7 @@ class Deliverer(threading.Thread):
             self._record(self._finished(0.2), faults.current_faults())
 
     def _forget_old(self) -> None:
-        """Drops the oldest messages that ended long ago, some thousands a minute."""
+        """Drop the oldest messages that ended long ago, some thousands a minute."""
         if time.monotonic() < self._next_look_back:
             return
         self._next_look_back = time.monotonic() + LOOK_BACK_SECONDS
@@ -238,7 +238,7 @@ class Deliverer(threading.Thread):
 
 
 def _lease_due(endpoint: WebhookEndpoint, limit: int, now: datetime) -> list[tuple[Any, ...]]:
-    """Leases up to `limit` due messages; oldest first."""
+    """Lease up to `limit` due messages; oldest first."""
     with connection.cursor() as cursor:
         cursor.execute(
             LEASE_SQL,

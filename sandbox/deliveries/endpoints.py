@@ -21,7 +21,7 @@ DISABLE_AFTER = timedelta(days=5)
 
 
 def configure(url: str | None, secret: str = settings.WEBHOOK_SECRET) -> WebhookEndpoint | None:
-    """Makes the endpoint of the settings what they say; None: there is none, nor its messages.
+    """Make the endpoint of the settings what they say; None: there is none, nor its messages.
 
     ValueError when nothing can be signed with the secret.
     """
@@ -75,7 +75,7 @@ def signing_keys(endpoint: WebhookEndpoint, now: datetime) -> list[bytes]:
 def record_outcomes(
     endpoint: WebhookEndpoint, succeeded: bool, failed: bool, now: datetime, retry_speed: float
 ) -> None:
-    """Keeps the run of failures, and disables the endpoint when it has lasted too long.
+    """Keep the run of failures, and disables the endpoint when it has lasted too long.
 
     The clock towards disabling starts when failures at least 12 h apart have come within 24 h
     (webhooks.md 1).

@@ -51,7 +51,7 @@ def collect_entries(groups: Iterable[Sequence[OrderState]]) -> list[HistoryEntry
 
 
 def announce_entries(found: Sequence[HistoryEntry]) -> None:
-    """Announces what `gather` found; needs the transaction that saved it."""
+    """Announce what `gather` found; needs the transaction that saved it."""
     if not found:
         return
     documents = records.lab_documents()

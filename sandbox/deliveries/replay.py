@@ -32,7 +32,7 @@ def by_id(team: uuid.UUID, keys: Iterable[uuid.UUID]) -> list[int]:
 
 
 def replay(team: uuid.UUID, numbers: Sequence[int]) -> list[str]:
-    """Announces the latest event of each order; answers the ids of those it did it for."""
+    """Announce the latest event of each order; return the ids of those it did it for."""
     if not event_queue.has_endpoints():
         return []
     partials = Team.objects.get(id=team).partial_webhooks_enabled

@@ -156,7 +156,7 @@ class LabAccount(models.Model):
 
 
 class PscSite(models.Model):
-    """A patient service centre. `hours` maps a weekday to text, or null."""
+    """A patient service center. `hours` maps a weekday to text, or null."""
 
     lab = models.ForeignKey(Lab, models.PROTECT, related_name="sites")
     site_code = models.CharField(max_length=16)

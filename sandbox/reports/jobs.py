@@ -89,7 +89,7 @@ def _outcome(uploads: Sequence[Upload], names: Sequence[str]) -> str:
 
 
 def tick(at: datetime, speed: float) -> None:
-    """Moves a few jobs whose time has come."""
+    """Move a few jobs whose time has come."""
     if speed:
         with transaction.atomic():
             ready = [job for job in _open() if job.since + (job.dwell or timedelta()) / speed <= at]
@@ -98,7 +98,7 @@ def tick(at: datetime, speed: float) -> None:
 
 
 def advance(keys: Sequence[str] | None, steps: int, at: datetime) -> list[ReportJob]:
-    """Moves open jobs, whether due or not; answers them."""
+    """Move open jobs, whether due or not; return them."""
     with transaction.atomic():
         jobs = list(_open() if keys is None else _open().filter(id__in=keys))
         for job in jobs:

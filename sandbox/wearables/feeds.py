@@ -41,7 +41,7 @@ class Rate:
     owed: float = 0
 
     def tick(self) -> bool:
-        """Whether this tick may tell anything."""
+        """Return whether this tick may tell anything."""
         self.owed = max(0.0, self.owed - EVENTS_PER_TICK)
         return self.owed == 0
 
@@ -77,7 +77,7 @@ def _team() -> QuerySet[Connection]:
 
 
 def _enroll(at: datetime, speed: float) -> None:
-    """Gives connections a feed, up to a number, and any that is made now: it tells all from its
+    """Give connections a feed, up to a number, and any that is made now: it tells all from its
     beginning."""
     newest = _team().select_related("feed").order_by("-id")
     if Feed.objects.count() < MOST_FEEDS:
@@ -98,7 +98,7 @@ def _gap(key: int, speed: float, at: datetime) -> timedelta:
 
 
 def _announce_feed(feed: Feed, at: datetime, speed: float) -> int:
-    """Tells what is new of a connection; answers the number of events."""
+    """Tell what is new of a connection; return the number of events."""
     found = links(Connection.objects.filter(pk=feed.connection_id))
     after = max(feed.told_until, at - 2 * LONGEST)
     upto = min(at, after + LONGEST)
@@ -130,7 +130,7 @@ def _change_connections(at: datetime, speed: float) -> None:
 
 
 def reconnect(count: int, seed: object, at: datetime) -> list[str]:
-    """Connects broken connections anew; answers the ids of their users."""
+    """Connect broken connections again; return the ids of their users."""
     broken = Connection.objects.filter(status="error", user__team_id=settings.TEAM_ID)
     events = []
     with transaction.atomic():
@@ -154,7 +154,7 @@ def reconnect(count: int, seed: object, at: datetime) -> list[str]:
 def announce_days(
     users: Iterable[str] | int, days: int, resources: Iterable[str] | None, at: datetime
 ) -> dict[str, Any]:
-    """Tells the last days of users, by id or so many that are connected; answers what was told."""
+    """Tell the last days of users, by id or so many that are connected; answers what was told."""
     wanted = data_events.ALL if resources is None else frozenset(resources)
     if wanted - data_events.ALL:
         raise ValueError(f"there is no resource {sorted(wanted - data_events.ALL)[0]!r}")
@@ -183,7 +183,7 @@ def _connected(users: Iterable[str] | int) -> QuerySet[Connection]:
 
 
 def announce_news(users: Iterable[str] | int, at: datetime) -> int:
-    """Tells what is new of these users' connections since it was last told, whatever the speed."""
+    """Tell what is new of these users' connections since it was last told, whatever the speed."""
     told = 0
     with transaction.atomic():
         for link in _connected(users).select_related("provider"):
@@ -202,7 +202,7 @@ def backfill(
     at: datetime,
     finished: bool,
 ) -> dict[str, Any]:
-    """Pulls the history of users anew; `finished`: to the end, now. Answers what was begun."""
+    """Pull the history of users again; `finished`: to the end, now. Answers what was begun."""
     with transaction.atomic():
         found = HistoricalPull.objects.none()
         for link in _connected(users):

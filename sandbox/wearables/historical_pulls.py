@@ -27,7 +27,7 @@ SUCCESS, FAILURE = "success", "failure"
 
 
 def resume(connections: Iterable[Connection], at: datetime) -> None:
-    """Lets the unfinished pulls of these connections go on."""
+    """Let the unfinished pulls of these connections go on."""
     for link in connections:
         pulls = HistoricalPull.objects.filter(user_id=link.user_id, provider_id=link.provider_id)
         for pull in pulls.filter(status__in=OPEN, step__isnull=True):
@@ -35,7 +35,7 @@ def resume(connections: Iterable[Connection], at: datetime) -> None:
 
 
 def schedule(pulls: QuerySet[HistoricalPull], at: datetime, outcome: str | None) -> int:
-    """Schedules pulls anew, bound to end so; answers how many."""
+    """Schedule pulls again, bound to end so; return how many."""
     count = 0
     for pull in pulls.select_for_update():
         days = HISTORY_DAYS.get(pull.provider_id, SHORTEST_DAYS)
@@ -62,7 +62,7 @@ def due_steps(at: datetime, pace: float) -> list[PullStep]:
 
 
 def finish(steps: Iterable[PullStep], at: datetime) -> list[str]:
-    """Moves each pull to its end at once, or to the open state that is asked for as its outcome;
+    """Move each pull to its end at once, or to the open state that is asked for as its outcome;
     answers the resources that ended well."""
     ended = []
     for step in steps:

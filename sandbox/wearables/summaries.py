@@ -146,7 +146,7 @@ def _activity(link: Link, place: int, day: int, number: int, as_of: int, dice: A
 def _walked(
     link: Link, place: int, day: int, updated: int, who: Wearer, dice: Any, done: float
 ) -> tuple[int, float]:
-    """Steps and metres of the day so far: what the same source's samples add up to."""
+    """Steps and meters of the day so far: what the same source's samples add up to."""
     if "steps" not in DATA_SOURCES[place].timeseries:
         steps = round(who.level * dice.randint(9000, 14000) * done)
         return steps, round(steps * 0.74, 1)

@@ -251,7 +251,7 @@ def values_of(http: httpx.Client) -> Values:
 
 
 def _asks_questions(lab_test: Json) -> bool:
-    """Whether an order of it needs answers, which the specification does not show."""
+    """Return whether an order of it needs answers, which the specification does not show."""
     return any(marker["aoe"] for marker in lab_test["markers"])
 
 

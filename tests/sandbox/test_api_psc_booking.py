@@ -1,4 +1,4 @@
-"""Visits at service centres: confirmed at once or later, once per key, and what may go wrong."""
+"""Visits at service centers: confirmed at once or later, once per key, and what may go wrong."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def booked(world: World, **more: Any) -> tuple[str, dict[str, Any], list[dict[st
 
 
 def place_of(record: dict[str, Any]) -> tuple[str, str]:
-    """Where a visit or a centre is, whoever writes it."""
+    """Where a visit or a center is, whoever writes it."""
     address = record["address"]
     return address["first_line"].casefold(), address.get("zip_code") or address["zip"]
 

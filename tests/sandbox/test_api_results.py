@@ -1,4 +1,4 @@
-"""One order's things: result, transaction, appointment, documents; areas and centres."""
+"""One order's things: result, transaction, appointment, documents; areas and centers."""
 
 from __future__ import annotations
 

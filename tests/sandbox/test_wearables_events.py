@@ -24,7 +24,7 @@ Record = dict[str, Any]
 
 
 def _listen(sandbox: Sandbox) -> None:
-    """Queues events for a port nobody listens at: they stay in the sandbox's database."""
+    """Queue events for a port nobody listens at: they stay in the sandbox's database."""
     sandbox.control("webhooks", {"url": f"http://127.0.0.1:{free_port()}/"})
 
 

@@ -82,7 +82,7 @@ class World:
         return [slot for day in answer.json()["slots"] for slot in day["slots"]]
 
     def centres(self, order_id: str, **params: Any) -> list[dict[str, Any]]:
-        """Free days at the centres near the order's patient; none where there are no centres."""
+        """Free days at the centers near the order's patient; none where there are no centers."""
         record = self.record(order_id)
         asked = {
             "lab": record["lab_test"]["lab"]["slug"],
