@@ -4,8 +4,8 @@ calls.py       a call: method, path, parameters, view; dispatch, headers, closed
 params.py      parameter kinds: how text becomes a value, what the refusal says
 auth.py        team key, management key
 errors.py      refusals and their bodies
-answers.py     JSON and PDF answers
+responses.py   JSON and PDF responses
 paging.py      page numbers and opaque cursors
-schema.py      the OpenAPI document, drawn from the same calls
+schema.py      the OpenAPI document, made from the same calls
 urls.py        every call, most literal path first
 """

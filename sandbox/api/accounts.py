@@ -113,7 +113,7 @@ def _org_accounts(api_request: ApiRequest) -> QuerySet[LabAccount]:
 
 
 def put_allowlist(api_request: ApiRequest) -> HttpResponse:
-    """The whole list again; a team of another organization cannot be let in."""
+    """Replace the whole allowlist; a team of another organization cannot be in it."""
     wanted: list[uuid.UUID] = read_body(api_request.request, _ALLOWLIST)["team_id_allowlist"]
     known = set(Team.objects.filter(org_id=api_request["org_id"]).values_list("id", flat=True))
     problems = Problems()

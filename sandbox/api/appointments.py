@@ -47,8 +47,8 @@ PSC_REASONS = _reasons("psc", ("Other", False))
 
 
 def address_record(appointment: Appointment) -> dict[str, Any]:
-    """USAddress of an appointment: `unit` is deprecated beside `second_line`. It is written as the
-    provider writes it, which need not be as it was sent."""
+    """Return the USAddress of an appointment, as the provider writes it, which may differ from
+    what was sent. `unit` is deprecated beside `second_line`."""
     return {
         "first_line": appointment.first_line.upper(),
         "second_line": appointment.second_line,
@@ -61,7 +61,7 @@ def address_record(appointment: Appointment) -> dict[str, Any]:
 
 
 def appointment_record(appointment: Appointment) -> dict[str, Any]:
-    """Appointment with its events, oldest first; needs `order` and `events` at hand."""
+    """Return an Appointment with its events, oldest first. Select `order` and `events` before."""
     return specification_forms.appointment(
         {
             "id": appointment.pk,

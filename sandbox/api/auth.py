@@ -18,14 +18,14 @@ from sandbox.api.errors import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the team of the key, or the organization of a management key."""
+    """The caller: the team of a team key, or the organization of a management key."""
 
     team_id: uuid.UUID | None
     org_id: uuid.UUID | None
 
     @property
     def team(self) -> uuid.UUID:
-        """The team; only calls with the team key may ask."""
+        """The team; refused with 403 for a management key."""
         if self.team_id is None:
             raise Refusal(403, "A team key is required")
         return self.team_id
@@ -39,7 +39,7 @@ def _equal(given: str | None, expected: str) -> bool:
 
 
 def check(request: HttpRequest, key: Literal["team", "management", "none"]) -> Caller:
-    """The caller behind the request's key; 401 when it is missing, wrong or of the other kind."""
+    """Return the caller of a request; 401 if its key is missing, wrong or of the other kind."""
     if key == "none":
         return _NOBODY
     if key == "team":

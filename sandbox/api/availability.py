@@ -35,7 +35,7 @@ _START = Param("start_date", Day(), note="today by default; fourteen days from t
 
 
 def check_address(address: dict[str, Any]) -> None:
-    """A visit needs a house number to go to."""
+    """Refuse an address without a house number."""
     if not any(letter.isdigit() for letter in address["first_line"]):
         raise Refusal(400, "The address cannot be reached: a street with number is needed")
 
@@ -77,7 +77,7 @@ def _seed() -> int:
 
 
 def phlebotomy_availability(api_request: ApiRequest) -> HttpResponse:
-    """Fourteen days, without slots where nobody comes by appointment."""
+    """Return fourteen days; without slots where no provider takes bookings."""
     address = read_body(api_request.request, US_ADDRESS)
     now = clock.now()
     first = _first_day(api_request, now)
@@ -99,7 +99,7 @@ def phlebotomy_availability(api_request: ApiRequest) -> HttpResponse:
 
 
 def find_bookable_lab(slug: str) -> Lab:
-    """The lab whose service centers are meant; 503 where it is not enabled for the team."""
+    """Return the lab of the service centers; 503 if it is not enabled for the team."""
     lab = Lab.objects.filter(slug=slug, collection_methods__contains=["walk_in_test"]).first()
     if lab is None:
         given = Invalid("enum", "Input should be the slug of a lab with service centres")
@@ -114,7 +114,7 @@ def check_enabled(lab: Lab) -> None:
 
 
 def _sites(api_request: ApiRequest, lab: Lab) -> list[tuple[PscSite, float | None]]:
-    """The centers asked for that can be booked here, nearest first, with their distance in miles
+    """Return the requested centers that can be booked, nearest first, with their distance in miles
     from the zip code."""
     codes, zip_code, radius = (
         api_request["site_codes"],
@@ -142,7 +142,7 @@ def _sites(api_request: ApiRequest, lab: Lab) -> list[tuple[PscSite, float | Non
 
 
 def psc_availability(api_request: ApiRequest) -> HttpResponse:
-    """Fourteen days at each center, with or without slots; 404 when there is no slot at all."""
+    """Return fourteen days for each center; 404 if there is no slot at all."""
     lab = find_bookable_lab(api_request["lab"])
     now, seed = clock.now(), _seed()
     first = _first_day(api_request, now)

@@ -1,4 +1,4 @@
-"""Booking, moving and cancelling appointments (appointments.md 3, 4, 6 and 8)."""
+"""Booking, rescheduling and cancelling appointments (appointments.md 3, 4, 6 and 8)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _answer(visit_id: str) -> HttpResponse:
 
 
 def _find_order(api_request: ApiRequest, kind: str) -> Order:
-    """The order of the path, if it is collected in this way."""
+    """Return the order of the path; refuse one that is collected in another way."""
     order = find_order(api_request, "lab_test__lab")
     if order.method != METHODS[kind]:
         raise Refusal(400, f"The order is not of collection method {METHODS[kind]}")
@@ -125,7 +125,7 @@ def _area(zip_code: str) -> ServiceArea:
 
 
 def _claim(key: BookingKey, now: datetime, visit_id: str | None = None) -> Slot:
-    """The slot of the key, ours from now on."""
+    """Return the slot of the key and lock it."""
     if key.kind == PSC:
         venue = slots.site_venue(_site(key))
     else:
@@ -141,7 +141,7 @@ def _claim(key: BookingKey, now: datetime, visit_id: str | None = None) -> Slot:
 
 
 def _visit(order: OrderState, key: BookingKey) -> AppointmentState:
-    """A visit where the key says, without a time."""
+    """Return an appointment at the place of the key, without a time."""
     rng = order_editing.rng_for(order)
     if key.address is None:
         return bookings.site_appointment(order, rng, _site(key))
@@ -170,7 +170,7 @@ def _check_adult(order: OrderState, today: date) -> None:
 
 
 def _check_only(order: OrderState, provider: str) -> None:
-    """One active appointment per patient and phlebotomy provider."""
+    """Refuse a second active appointment per patient and phlebotomy provider."""
     slots.lock_name("patient", order.user_id, provider)
     others = Appointment.objects.filter(
         user_id=order.user_id, type=PHLEBOTOMY, provider=provider, is_current=True
@@ -233,7 +233,7 @@ def _no_word() -> HttpResponse:
 
 
 def request_visit(api_request: ApiRequest) -> HttpResponse:
-    """The phlebotomist agrees a time with the patient later."""
+    """Request a visit; the phlebotomist agrees on a time with the patient later."""
     body = read_body(api_request.request, REQUEST)
     order = _find_order(api_request, PHLEBOTOMY)
     address, provider = body["address"], body["provider"]
@@ -254,7 +254,7 @@ def request_visit(api_request: ApiRequest) -> HttpResponse:
 
 
 def _standing(order: OrderState, kind: str) -> AppointmentState:
-    """The appointment that can still be changed; otherwise a word on what became of it."""
+    """Return the appointment if it can still be changed; else refuse with the reason."""
     visit = order.appointment
     if visit is None or visit.type != kind:
         if not Appointment.objects.filter(order_id=order.number, type=kind).exists():

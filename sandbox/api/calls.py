@@ -33,7 +33,7 @@ _PART = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """What a view gets: the caller, the checked values by parameter name, the request."""
+    """The argument of a view: the caller, the checked parameters by name, the request."""
 
     caller: auth.Caller
     values: Mapping[str, Any]
@@ -73,7 +73,7 @@ class Call:
         )
 
     def read(self, request: HttpRequest, given: Mapping[str, str]) -> dict[str, Any]:
-        """The values of all parameters, or one refusal naming every misfit."""
+        """Return the values of all parameters, or raise one refusal that names every problem."""
         problems = Problems()
         values: dict[str, Any] = {}
         for part in self.parts:
@@ -113,11 +113,11 @@ def endpoint(calls: Mapping[str, Call]) -> Callable[..., HttpResponseBase]:
 
 
 def stamped(answer: HttpResponseBase) -> HttpResponseBase:
-    """The headers every answer carries."""
+    """Return the answer with the headers that every answer has."""
     try:
         now = clock.now()
     except (DatabaseError, ObjectDoesNotExist):
-        now = clock.real_now()  # no world to ask: the answer is an error about to be told
+        now = clock.real_now()  # There is no world: the answer reports that error.
     answer["Date"] = format_datetime(now, usegmt=True)
     answer["x-request-id"] = uuid.uuid4().hex
     answer["Cache-Control"] = "no-store"

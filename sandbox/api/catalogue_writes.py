@@ -49,7 +49,7 @@ CHANGE = (
 
 
 def create_lab_test(api_request: ApiRequest) -> HttpResponse:
-    """A test of the team; people at the service approve it before it can be ordered."""
+    """Create a test of the team; the service approves it before it can be ordered."""
     body = read_body(api_request.request, CREATION)
     team = api_request.caller.team
     account = _account(team, body["lab_account_id"])
@@ -100,7 +100,7 @@ def _account(team: uuid.UUID, key: uuid.UUID | None) -> LabAccount | None:
 
 
 def _markers(body: Body, account: LabAccount | None) -> list[Marker]:
-    """The markers asked for, each once, all of one lab."""
+    """Return the requested markers, each once; all must be of one lab."""
     ids, codes = body["marker_ids"], body["provider_ids"]
     if bool(ids) == bool(codes):
         raise Refusal(400, "A lab test needs either marker_ids or provider_ids")
@@ -119,7 +119,7 @@ def _markers(body: Body, account: LabAccount | None) -> list[Marker]:
 
 
 def change_lab_test(api_request: ApiRequest) -> HttpResponse:
-    """A new name, or archived (`active` false) and brought back."""
+    """Rename a test, archive it (`active` false) or restore it."""
     body = read_body(api_request.request, CHANGE)
     with transaction.atomic():
         tests = LabTest.objects.select_for_update(of=("self",)).select_related("lab")
@@ -141,7 +141,7 @@ def change_lab_test(api_request: ApiRequest) -> HttpResponse:
 
 
 def list_order_set_markers(api_request: ApiRequest) -> HttpResponse:
-    """What an order of this set would measure: for its questions and prices."""
+    """Return the markers that an order of this set would measure, for questions and prices."""
     order_set = read_body(api_request.request, ORDER_SET)
     team = api_request.caller.team
     tests, added = order_rules.members(team, order_set)

@@ -2,7 +2,7 @@
 
 Refusal                any status, any `detail`
 |- missing()           404 {"detail": "<text>"}
-|- foreign()           403 {"detail": "<text>"}
+|- forbidden()         403 {"detail": "<text>"}
 |- malformed()         422 {"detail": [{"loc", "msg", "type", "input", "ctx"?}]}
 """
 
@@ -36,7 +36,7 @@ class Invalid(Exception):
 
 @dataclass(slots=True)
 class Problems:
-    """Every misfit of one request, so that all are told at once."""
+    """Every invalid value of one request, so that one answer reports all of them."""
 
     items: list[dict[str, object]] = field(default_factory=list)
 
@@ -52,23 +52,23 @@ class Problems:
         self.items.append(item)
 
     def settle(self) -> None:
-        """Refuse with 422 when anything was found."""
+        """Raise a refusal with 422 if there is any problem."""
         if self.items:
             raise Refusal(422, self.items)
 
 
 def malformed(loc: Sequence[str | int], invalid: Invalid, given: object) -> Refusal:
-    """422 for a single value."""
+    """Return 422 for a single value."""
     problems = Problems()
     problems.add(loc, invalid, given)
     return Refusal(422, problems.items)
 
 
 def missing(what: str) -> Refusal:
-    """404 for an unknown record, or one whose existence is not this team's business."""
+    """Return 404 for an unknown record, or for one that this team must not know of."""
     return Refusal(404, f"{what} not found")
 
 
 def forbidden(what: str) -> Refusal:
-    """403 for an order (or what hangs on it) of another team."""
+    """Return 403 for an order (or a part of it) of another team."""
     return Refusal(403, f"{what} belongs to another team")

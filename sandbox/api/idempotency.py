@@ -1,4 +1,4 @@
-"""Answers kept under a key, so that a request sent again is not carried out again
+"""Idempotency keys: a repeated request gets the stored answer and is not carried out again
 (orders.md 2.1)."""
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ _ERRORS_KIND = OneOf(("no-cache",))
 def run_once(
     api_request: ApiRequest, call: str, work: Callable[[], HttpResponse], kept: timedelta = KEPT
 ) -> HttpResponse:
-    """The answer of `work`, or the one that an earlier request under the same key got.
+    """Return the answer of `work`, or that of an earlier request with the same key.
 
-    Call it with parameters checked: what is refused before is not stored. `work` runs in a
-    transaction; a refusal rolls it back and is stored too, unless the caller says `no-cache` or
-    it is a 422.
-    While the key's first request is being carried out others are refused with 409.
+    Call it after checking the parameters: earlier refusals are not stored. `work` runs in a
+    transaction; a refusal rolls it back and is stored too, unless the caller says `no-cache` or it
+    is a 422. Requests that come during the first one with their key are refused with 409.
     """
     key, keeps_failures = _headers(api_request)
     if key is None:
@@ -68,7 +67,7 @@ def run_once(
 
 
 def key_of(api_request: ApiRequest) -> str | None:
-    """The key the caller sent; 422 for one that cannot be."""
+    """Return the key of the request; refuse an invalid one with 422."""
     given = api_request.request.headers.get(KEY)
     if given is not None:
         try:
@@ -90,7 +89,7 @@ def _headers(api_request: ApiRequest) -> tuple[str | None, bool]:
 
 
 def _reserve(name: str) -> bool:
-    """Take the key until the transaction ends; False when somebody else has it."""
+    """Lock the key until the transaction ends; return False if another request has it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", [name])
         return bool(cursor.fetchone()[0])

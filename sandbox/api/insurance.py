@@ -135,7 +135,7 @@ def _find_payor(api_request: ApiRequest, code: str, state: str) -> Payor:
 
 
 def create_insurance(api_request: ApiRequest) -> HttpResponse:
-    """One more record; those there are stay as they are."""
+    """Create a record; existing ones do not change."""
     values = read_body(api_request.request, _INSURANCE)
     user = find_user(api_request)
     info = UserInfo.objects.filter(user=user).first()
@@ -154,7 +154,7 @@ def create_insurance(api_request: ApiRequest) -> HttpResponse:
 
 
 def create_payor(api_request: ApiRequest) -> HttpResponse:
-    """A payor only this team sees."""
+    """Create a payor that only this team sees."""
     values = read_body(api_request.request, _PAYOR)
     code = values["provider_payor_id"]
     payor = Payor.objects.create(

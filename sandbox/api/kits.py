@@ -1,4 +1,4 @@
-"""Kits that are shipped first and bound to a patient later (orders.md 7)."""
+"""Kits that are shipped first and registered to a patient later (orders.md 7)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REGISTRABLE_FROM = ("with_customer", "awaiting_registration")
 
 
 def order_kit(api_request: ApiRequest) -> HttpResponse:
-    """A kit for nobody yet: the user is the patient, or stands for the clinic's stock."""
+    """Order a kit without a patient; the user may stand for the clinic's stock."""
     body = read_body(api_request.request, order_bodies.TESTKIT)
     team = api_request.caller.team
     with transaction.atomic():
@@ -53,7 +53,7 @@ def order_kit(api_request: ApiRequest) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class Registrant:
-    """The patient a kit is bound to."""
+    """The patient that a kit is registered to."""
 
     user_id: str
     name: str
@@ -63,7 +63,7 @@ class Registrant:
 
 
 def register_kit(api_request: ApiRequest) -> HttpResponse:
-    """Bind the kit with this sample id to a patient."""
+    """Register the kit with this sample id to a patient."""
     body = read_body(api_request.request, order_bodies.REGISTER)
     today = clock.now().date()
     order_bodies.check_birth(body, today)

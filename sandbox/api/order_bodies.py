@@ -186,7 +186,7 @@ SMS = (Field("sms_enabled", flag, required=True, shape=_BOOLEAN),)
 
 
 def check_birth(body: dict[str, Any], today: date) -> None:
-    """422 for somebody not yet born, or born before anybody alive."""
+    """Refuse a birth date in the future, or before that of anybody alive, with 422."""
     born = body["patient_details"]["dob"]
     if born <= today and today.year - born.year < 130:
         return

@@ -33,7 +33,7 @@ def labels(api_request: ApiRequest) -> StreamingHttpResponse:
 
 
 def requisition(api_request: ApiRequest) -> StreamingHttpResponse:
-    """The requisition; imported orders never get one, others not before it is created."""
+    """Return the requisition; imported orders never have one, others once it is created."""
     order = find_order(api_request, "lab_test__lab", "lab_account")
     if order.imported or not order.has_requisition:
         raise Refusal(404, "This order has no requisition")
@@ -57,14 +57,14 @@ def requisition(api_request: ApiRequest) -> StreamingHttpResponse:
 
 
 def _answers(order: Order) -> list[str]:
-    """What was answered at order entry."""
+    """Return the answers given at order entry."""
     placed = Placement.objects.filter(order_id=order.pk).first()
     given = placed.aoe_answers if placed else []
     return [f"Question {each['question_id']}: {each['answer']}" for each in given]
 
 
 def abn(api_request: ApiRequest) -> StreamingHttpResponse:
-    """The advance beneficiary notice, where the order has one."""
+    """Return the advance beneficiary notice, if the order has one."""
     order = find_order(api_request)
     if not order.has_abn:
         raise Refusal(404, "This order has no advance beneficiary notice")

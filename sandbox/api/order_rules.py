@@ -1,6 +1,6 @@
-"""What may be ordered, of whom, on whose account, and who pays (orders.md 2.3-2.9).
+"""Rules of orders: items, users, lab accounts and billing (orders.md 2.3-2.9).
 
-Every breach is a 400 that says which; unknown records are 404.
+A broken rule is a 400 that names it; unknown records are 404.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DELEGATED = ("order_delegated", "fully_delegated")
 
 @dataclass(frozen=True, slots=True)
 class OrderedItems:
-    """What is ordered: whole tests, markers beside them, of one lab, collected in one way."""
+    """The items of an order: tests and added markers of one lab, with one collection method."""
 
     lab: Lab
     method: str
@@ -44,7 +44,7 @@ class OrderedItems:
 
     @property
     def all_markers(self) -> list[Marker]:
-        """Of the tests and beside them, each once."""
+        """Return the markers of the tests and the added ones, each once."""
         of_tests = Marker.objects.filter(lab_tests__in=self.tests).distinct()
         found = {marker.pk: marker for marker in (*of_tests, *self.markers)}
         return [found[key] for key in sorted(found)]
@@ -58,7 +58,7 @@ def find_user(team: uuid.UUID, key: uuid.UUID) -> User:
 
 
 def choose(team: uuid.UUID, order_set: Body | None, old: Any, method: str | None) -> OrderedItems:
-    """The order set (or the deprecated single test `old`), complete and of one lab."""
+    """Return the items of an order set (or of the deprecated single test `old`), of one lab."""
     if order_set is None:
         order_set = {"lab_test_ids": [old] if old else None, "add_on": None}
     elif old is not None:
@@ -74,7 +74,7 @@ def choose(team: uuid.UUID, order_set: Body | None, old: Any, method: str | None
 
 
 def members(team: uuid.UUID, order_set: Body) -> tuple[tuple[LabTest, ...], tuple[Marker, ...]]:
-    """The tests of an order set and the markers beside them."""
+    """Return the tests and the added markers of an order set."""
     tests = _tests(team, order_set["lab_test_ids"] or ())
     markers = _add_on(order_set["add_on"], tests)
     if not tests and not markers:
@@ -160,7 +160,7 @@ def choose_account(
 
 
 def check_offered(team: uuid.UUID, account: LabAccount | None, choice: OrderedItems) -> None:
-    """The account must offer every test and every added marker."""
+    """Refuse a test or an added marker that the account does not offer."""
     tests = set(accounts.available_lab_tests(team, account).values_list("pk", flat=True))
     markers = set(accounts.available_markers(account).values_list("pk", flat=True))
     for test in choice.tests:
@@ -177,7 +177,7 @@ def check_physician(account: LabAccount | None, physician: Body | None) -> None:
 
 
 def check_age(team: uuid.UUID, user: User, details: Body, today: date) -> None:
-    """Minors need a team that may order for them, and a proxy."""
+    """Refuse an order for a minor unless the team may place it and there is a proxy."""
     born = details["dob"]
     age = today.year - born.year - ((today.month, today.day) < (born.month, born.day))
     if age >= ADULT:
@@ -190,7 +190,7 @@ def check_age(team: uuid.UUID, user: User, details: Body, today: date) -> None:
 
 
 def check_address(address: Body) -> None:
-    """The made-up post office knows no place whose code begins with three zeros."""
+    """Refuse a zip code that begins with three zeros: in this world there is none."""
     if address["zip"].startswith("000"):
         raise Refusal(400, "The patient address could not be validated")
 
@@ -203,8 +203,8 @@ def check_activation(activate_by: date | None, today: date) -> None:
 def insurer(
     account: LabAccount | None, user: User, billing: str, state: str, codes: list[str] | None
 ) -> uuid.UUID | None:
-    """The insurance record that is billed; refuses what the account or the patient's state does
-    not allow."""
+    """Return the insurance record to bill; refuse what the account or the patient's state does not
+    allow."""
     if codes:
         _check_codes(codes)
     if account is None:
@@ -236,7 +236,7 @@ def _check_codes(codes: list[str]) -> None:
 
 
 def check_answers(markers: Sequence[Marker], answers: Sequence[Body]) -> None:
-    """Every required question is answered, and every answer fits its question.
+    """Check that every required question is answered, and that every answer fits its question.
 
     Questions about fasting may stay open: the lab test says it. Those of markers that are run
     only when another one is out of range may be answered too.

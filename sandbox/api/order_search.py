@@ -59,7 +59,7 @@ _COLUMNS = "o.id, o.fixed_part, o.moving_part, o.has_requisition, o.lab_test_id"
 
 @dataclass(frozen=True, slots=True)
 class OrderRow:
-    """What a record is made of."""
+    """The columns from which an order record is made."""
 
     id: uuid.UUID
     fixed_part: str
@@ -77,7 +77,8 @@ class OrderPage:
 
 
 def search(team: uuid.UUID, api_request: Mapping[str, Any], today: dt.date) -> OrderPage:
-    """The page of the team's orders that `asked` describes; `today` is the world's UTC date."""
+    """Return the page of the team's orders that the parameters describe. `today` is the UTC date
+    of the world."""
     used = {
         name
         for name, value in api_request.items()
@@ -105,7 +106,8 @@ def _value(sql: str, values: list[Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _NumberRange:
-    """Orders `first` to `last` by number, both included; `changed_since` thins them out."""
+    """Orders `first` to `last` by number, both included; only those changed since
+    `changed_since`."""
 
     first: int
     last: int
@@ -140,7 +142,7 @@ def _bounds(
 
 
 def _number_ranges(team: uuid.UUID, api_request: Mapping[str, Any]) -> list[_NumberRange]:
-    """The one or two stretches that hold every match, newest orders first."""
+    """Return the one or two ranges that contain every match, newest orders first."""
     start, end, since = (
         api_request["start_date"],
         api_request["end_date"],

@@ -44,7 +44,7 @@ def order_record(order_id: UUID | str) -> str:
 
 
 def create_order(api_request: ApiRequest) -> HttpResponse:
-    """A body that does not fit is 422; what breaks a rule is 400."""
+    """Place an order; 422 for an invalid body, 400 for a broken rule."""
     body = read_body(api_request.request, order_bodies.CREATE)
     order_bodies.check_birth(body, clock.now().date())
     return idempotency.run_once(
@@ -53,7 +53,7 @@ def create_order(api_request: ApiRequest) -> HttpResponse:
 
 
 def place_order(api_request: ApiRequest) -> HttpResponse:
-    """The same by the specification's path."""
+    """Place an order, by the path of the specification."""
     return create_order(api_request)
 
 
@@ -121,7 +121,7 @@ def _account_key(body: Body) -> UUID | None:
 
 
 def _one_test(team: UUID, choice: OrderedItems) -> LabTest:
-    """The test the order shows: the only one asked for, or one generated for the whole set."""
+    """Return the test of the order: the only one ordered, or one generated for the whole set."""
     if len(choice.tests) == 1 and not choice.markers:
         return choice.tests[0]
     names = [test.name for test in choice.tests]
@@ -136,13 +136,13 @@ def physician_shown(given: Body | None) -> Body | None:
 
 
 def _notes(own: str | None, account: LabAccount | None) -> str | None:
-    """The order's note and the account's, as the requisition joins them."""
+    """Return the notes of the order and of the account, joined as on the requisition."""
     default = account.default_clinical_notes if account else None
     return "\n".join(filter(None, (own, default))) or None
 
 
 def import_order(api_request: ApiRequest) -> HttpResponse:
-    """An order placed elsewhere: no requisition, and an address nobody checks."""
+    """Import an order placed elsewhere: it has no requisition, and its address is not checked."""
     body = read_body(api_request.request, order_bodies.IMPORT)
     order_bodies.check_birth(body, clock.now().date())
     team = api_request.caller.team
@@ -180,7 +180,7 @@ def import_order(api_request: ApiRequest) -> HttpResponse:
 
 
 def move(order: OrderState, target: str) -> None:
-    """Move a held order once, now."""
+    """Move a locked order one step, now."""
     context = load_context()
     order_lifecycle.step(
         context,
@@ -211,7 +211,7 @@ def cancel_order(api_request: ApiRequest) -> HttpResponse:
 
 
 def change_order(api_request: ApiRequest) -> HttpResponse:
-    """Move or clears the date a scheduled order waits for (orders.md 2.10)."""
+    """Change or clear the date that a scheduled order waits for (orders.md 2.10)."""
     body = read_body(api_request.request, order_bodies.ACTIVATE_BY)
     order = find_order(api_request)
     wanted = body["activate_by"]
@@ -235,7 +235,7 @@ def change_order(api_request: ApiRequest) -> HttpResponse:
 
 
 def draw_completed(api_request: ApiRequest) -> HttpResponse:
-    """The sample of an on-site order has been drawn."""
+    """Report that the sample of an on-site order was collected."""
     order = find_order(api_request)
     with order_editing.edit_order(order.id) as state:
         if state.method != "on_site_collection":

@@ -39,7 +39,7 @@ class Field:
         return {"anyOf": [shape, {"type": "null"}]} if self.nullable else shape
 
     def read(self, body: dict[str, Any], problems: Problems, at: Loc = ("body",)) -> Any:
-        """The value of this field in the object that stands `at` this place."""
+        """Return the value of this field in the object at the place `at`."""
         loc = [*at, self.name]
         if self.name not in body and self.other_name in body:
             loc = [*at, self.other_name]
@@ -69,14 +69,14 @@ class Field:
 
 
 def typed_field(name: str, kind: Kind, **more: Any) -> Field:
-    """A field whose text a parameter kind understands and describes."""
+    """Return a field whose text is parsed and described by a parameter kind."""
     return Field(name, parsed_by(kind), shape=kind.schema(), **more)
 
 
 def read_object(
     loc: Loc, value: Any, fields: Sequence[Field], problems: Problems
 ) -> dict[str, Any]:
-    """The fields of the object that stands at `loc`, absent ones as their default."""
+    """Return the fields of the object at `loc`; absent ones have their default."""
     if not isinstance(value, dict):
         kind = Invalid("model_attributes_type", "Input should be a valid dictionary")
         problems.add(loc, kind, value)
@@ -85,9 +85,9 @@ def read_object(
 
 
 def read_body(request: HttpRequest, fields: Sequence[Field]) -> dict[str, Any]:
-    """The given fields by name, absent ones as their default; 422 naming every misfit.
+    """Return the fields by name, absent ones with their default; 422 with every problem.
 
-    Fields nobody asked for are ignored.
+    Unknown fields are ignored.
     """
     problems = Problems()
     try:

@@ -101,7 +101,7 @@ _LINK = (
 def _refuse_duplicate(
     api_request: ApiRequest, reference: str, but: uuid.UUID | None = None
 ) -> None:
-    """400 with the user who has this reference already."""
+    """Refuse a reference that another user has with 400 and that user."""
     other = team_users(api_request.caller.team).filter(client_user_id=reference).first()
     if other is not None and other.pk != but:
         raise Refusal(
@@ -126,7 +126,7 @@ def _fall_back(user: User, values: dict[str, Any]) -> None:
 def create_user(api_request: ApiRequest) -> HttpResponse:
     values = read_body(api_request.request, _CREATION)
     with transaction.atomic():
-        # The world's row is the lock: of two equal references the second one is told.
+        # The row of the world is the lock: the second of two equal references is refused.
         world = World.objects.select_for_update().get(id=1)
         _refuse_duplicate(api_request, values["client_user_id"])
         world.user_count += 1
@@ -143,7 +143,7 @@ def create_user(api_request: ApiRequest) -> HttpResponse:
 
 
 def change_user(api_request: ApiRequest) -> HttpResponse:
-    """Only what the body names changes; a reference cannot be taken away."""
+    """Change the fields in the body; a reference cannot be removed."""
     values = read_body(api_request.request, _CHANGES)
     named = request_bodies.given_names(api_request.request)
     with transaction.atomic():
@@ -159,7 +159,7 @@ def change_user(api_request: ApiRequest) -> HttpResponse:
 
 
 def put_info(api_request: ApiRequest) -> HttpResponse:
-    """Demographics as a whole: what is left out is gone."""
+    """Replace the demographics as a whole: fields that are left out are deleted."""
     values = read_body(api_request.request, _INFO)
     now = clock.now()
     if values["dob"] > now.date():
@@ -173,7 +173,7 @@ def put_info(api_request: ApiRequest) -> HttpResponse:
 
 
 def deregister(api_request: ApiRequest) -> HttpResponse:
-    """The connection ends; one that the mobile SDK keeps by itself goes on, though it says so."""
+    """End the connection. One of the mobile SDK goes on, although the answer says that it ended."""
     found = find_user(api_request).connections.filter(provider_id=api_request["provider"])
     connection = found.select_related("provider").first()
     if connection is None:
@@ -184,7 +184,7 @@ def deregister(api_request: ApiRequest) -> HttpResponse:
 
 
 def create_link(api_request: ApiRequest) -> HttpResponse:
-    """A link by which the patient connects a device; the sandbox answers at no such address."""
+    """Create a link by which the patient connects a device; the sandbox does not serve it."""
     values = read_body(api_request.request, _LINK)
     if values["filter_on_providers"] == []:
         given = Invalid("too_short", "List should have at least 1 item", {"min_length": 1})

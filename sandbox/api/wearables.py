@@ -220,7 +220,7 @@ def _named(view: View, name: str) -> View:
 def _summary_of(
     api_request: ApiRequest, value: uuid.UUID, kind: str
 ) -> tuple[Link, summary_ids.SummaryKey]:
-    """What a summary id stands for, if it is of this kind and of a user of the team; 404 else."""
+    """Return what a summary id refers to; 404 unless it is of this kind and of a team's user."""
     key = summary_ids.read(World.objects.values_list("seed", flat=True).get(id=1), value)
     if key is not None and key.kind == kind and key.offer < len(DATA_SOURCES):
         users = team_users(api_request.caller.team).filter(seq=key.user)

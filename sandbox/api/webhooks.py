@@ -177,7 +177,7 @@ def get_webhook(api_request: ApiRequest) -> HttpResponse:
 
 
 def change_webhook(api_request: ApiRequest) -> HttpResponse:
-    """Only what the body names changes; switched on again, an endpoint starts with a clean run."""
+    """Change the fields in the body; enabling an endpoint clears its run of failures."""
     endpoint = _find(api_request)
     values = read_body(api_request.request, _CHANGES)
     for name in request_bodies.given_names(api_request.request) & values.keys():
@@ -190,13 +190,13 @@ def change_webhook(api_request: ApiRequest) -> HttpResponse:
 
 
 def delete_webhook(api_request: ApiRequest) -> HttpResponse:
-    """Gone with every message that has not reached it."""
+    """Delete the endpoint with every undelivered message."""
     _find(api_request).delete()
     return HttpResponse(status=204)
 
 
 def get_headers(api_request: ApiRequest) -> HttpResponse:
-    """Values of telling headers stay hidden; their names are listed."""
+    """Return the headers; values of sensitive ones are hidden, their names are listed."""
     headers: dict[str, str] = _find(api_request).headers
     hidden = [name for name in headers if _is_sensitive(name)]
     shown = {name: value for name, value in headers.items() if name not in hidden}
@@ -220,7 +220,7 @@ def get_secret(api_request: ApiRequest) -> HttpResponse:
 
 
 def rotate_secret(api_request: ApiRequest) -> HttpResponse:
-    """The former secret signs beside the new one for a day."""
+    """Rotate the secret; the former one signs too for a day."""
     endpoint = _find(api_request)
     values = (
         read_body(api_request.request, _ROTATION) if api_request.request.body else {"key": None}

@@ -1,9 +1,15 @@
-"""Webhooks from the row that `sandbox.event_queue` queued to the receiver's answer.
+"""Webhook deliveries, from the row that `sandbox.event_queue` writes to the receiver's answer.
 
-news        what a move of orders tells        linking    connections that come and break
-replay      orders' latest event once more     samples    a valid event of every type
-catalogue   the 194 types                      readings   made-up wearable payloads
-deliverer   claims, retries, gives up          sender     one POST
-signing     the three headers                  endpoints  secrets, failures, switching off
-faults      what goes wrong on purpose         report     what has been sent
+order_events        events of changed orders and appointments
+connection_changes  connections that are made or break, and their events
+replay              the latest event of orders once more
+sample_events       a valid event of every type
+wearable_payloads   made-up wearable payloads
+catalogue           the 194 event types
+deliverer           leases, retries, gives up
+sender              one POST
+signing             the three headers
+endpoints           secrets, failures, disabling
+faults              intended failures
+report              figures about what has been sent
 """

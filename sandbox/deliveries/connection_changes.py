@@ -1,4 +1,4 @@
-"""Connections that come and break, and what is announced of it (users.md 7, webhooks.md 4)."""
+"""Connections that are made or break, and their events (users.md 7, webhooks.md 4)."""
 
 from __future__ import annotations
 

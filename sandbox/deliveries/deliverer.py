@@ -1,7 +1,7 @@
-"""Delivers what is due: claims rows, hands them to threads that send, writes down what came of it.
+"""Deliver due messages: lease rows, give them to sending threads, record the outcomes.
 
-A claim is a lease: `due_at` moves ahead, so a message whose process died is claimed again, with the
-same id. One thread speaks to the database; none does while no endpoint exists.
+A lease moves `due_at` ahead, so a message of a process that died is leased again, with the same id.
+One thread uses the database, and only while there is an endpoint.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ DELETE FROM sandbox_message WHERE number IN (
 
 
 class Deliverer(threading.Thread):
-    """Works until `stop` is set, then lets what is under way end."""
+    """Works until `stop` is set, then waits a little for messages that are being sent."""
 
     def __init__(self) -> None:
         super().__init__(name="deliveries", daemon=True)
@@ -95,8 +95,8 @@ class Deliverer(threading.Thread):
                 self._forget_old()
                 wait = self._turn()
             except Exception:
-                # What was claimed comes back when its lease ends.
-                log.exception("a turn of deliveries failed")
+                # Leased messages are due again when their lease ends.
+                log.exception("a run of deliveries failed")
                 connection.close()
                 wait = UNUSED_SECONDS
             if wait:
@@ -104,7 +104,7 @@ class Deliverer(threading.Thread):
         self._end()
 
     def _end(self) -> None:
-        """Wait a little for what is being sent; what is left is taken back at the next start."""
+        """Wait a little for messages being sent; the others are due again at the next start."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._jobs.get_nowait()
@@ -114,7 +114,7 @@ class Deliverer(threading.Thread):
             self._record(self._finished(0.2), faults.current_faults())
 
     def _forget_old(self) -> None:
-        """Drop the oldest messages that ended long ago, some thousands a minute."""
+        """Delete the oldest messages that ended long ago, some thousands a minute."""
         if time.monotonic() < self._next_look_back:
             return
         self._next_look_back = time.monotonic() + LOOK_BACK_SECONDS
@@ -122,7 +122,7 @@ class Deliverer(threading.Thread):
             cursor.execute(DELETE_OLD_SQL, [DELETED_AT_ONCE, clock.real_now() - RETENTION])
 
     def _turn(self) -> float:
-        """One look at the queue; answers for how long there is nothing to do."""
+        """Lease and record messages once; return the seconds until there may be more to do."""
         working = list(WebhookEndpoint.objects.filter(disabled=False))
         if not working and not self._in_flight:
             return UNUSED_SECONDS
@@ -144,7 +144,8 @@ class Deliverer(threading.Thread):
         return 0 if claimed or self._in_flight else IDLE_SECONDS
 
     def _allowance(self, endpoint: WebhookEndpoint) -> int:
-        """How many messages may go now: a second's worth, once a second, of a limited one."""
+        """Return how many messages may be sent now. An endpoint with a rate limit gets the
+        messages of one second once a second."""
         if not endpoint.rate_limit:
             return IN_FLIGHT
         now = time.monotonic()
@@ -167,11 +168,11 @@ class Deliverer(threading.Thread):
             try:
                 self._done.put(self._sender.send(job))
             except Exception:
-                log.exception("a delivery failed in an unforeseen way")
+                log.exception("a delivery failed unexpectedly")
                 self._done.put(Outcome(job, NO_ANSWER, clock.real_now()))
 
     def _finished(self, seconds: float) -> list[Outcome]:
-        """What has been sent since; waits for the first one."""
+        """Return the outcomes since the last call; wait up to `seconds` for the first one."""
         if not self._in_flight:
             return []
         found = []
@@ -250,7 +251,7 @@ def _lease_due(endpoint: WebhookEndpoint, limit: int, now: datetime) -> list[tup
 def _apply_faults(
     number: int, body: str, altered: bool, wanted: Faults, now: datetime
 ) -> tuple[str, bool]:
-    """The body to send, and whether it is to wait: what faults make of a message, once."""
+    """Apply faults to a message once. Return the body to send, and whether it must wait."""
     if unknown := wanted.unknown_type(number):
         original = Message.objects.select_related("endpoint").get(number=number)
         parsed = orjson.loads(body) | {"event_type": unknown}
@@ -281,7 +282,7 @@ def _apply_faults(
 
 
 def _row(outcome: Outcome, wanted: Faults) -> tuple[Any, ...]:
-    """Values for RECORD."""
+    """Return the values for RECORD_SQL."""
     job, at = outcome.job, outcome.at
     if outcome.status is None:
         state = "pending"
@@ -302,7 +303,7 @@ def _row(outcome: Outcome, wanted: Faults) -> tuple[Any, ...]:
 
 
 def _announce_exhausted(lost: Sequence[Outcome]) -> None:
-    """The notice of a message given up; its own shape, and never about another such notice."""
+    """Queue notices of messages that were given up, in their own form (webhooks.md 1)."""
     for outcome in lost:
         job = outcome.job
         body = {

@@ -1,4 +1,4 @@
-"""Endpoints: the one of the settings, their secrets, and when they are switched off."""
+"""Endpoints: the one of the settings, secrets, and disabling after failures."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ DISABLE_AFTER = timedelta(days=5)
 
 
 def configure(url: str | None, secret: str = settings.WEBHOOK_SECRET) -> WebhookEndpoint | None:
-    """Make the endpoint of the settings what they say; None: there is none, nor its messages.
+    """Create or change the endpoint of the settings; without `url`, delete it and its messages.
 
-    ValueError when nothing can be signed with the secret.
+    Raises ValueError for an invalid secret.
     """
     signing.key_of(secret)
     if not url:
@@ -57,7 +57,7 @@ def new_id() -> str:
 
 
 def rotate(endpoint: WebhookEndpoint, key: str | None) -> None:
-    """A new secret; the one before signs beside it for a while."""
+    """Set a new secret; the former one signs too for a while."""
     endpoint.former_secret = endpoint.secret
     endpoint.former_until = clock.real_now() + OVERLAP
     endpoint.secret = key or signing.new_secret()
@@ -65,7 +65,7 @@ def rotate(endpoint: WebhookEndpoint, key: str | None) -> None:
 
 
 def signing_keys(endpoint: WebhookEndpoint, now: datetime) -> list[bytes]:
-    """The keys that sign, the newest first."""
+    """Return the keys that sign, newest first."""
     found = [signing.key_of(endpoint.secret)]
     if endpoint.former_secret and endpoint.former_until and now < endpoint.former_until:
         found.append(signing.key_of(endpoint.former_secret))
@@ -75,7 +75,7 @@ def signing_keys(endpoint: WebhookEndpoint, now: datetime) -> list[bytes]:
 def record_outcomes(
     endpoint: WebhookEndpoint, succeeded: bool, failed: bool, now: datetime, retry_speed: float
 ) -> None:
-    """Keep the run of failures, and disables the endpoint when it has lasted too long.
+    """Update the run of failures, and disable the endpoint if it lasts too long.
 
     The clock towards disabling starts when failures at least 12 h apart have come within 24 h
     (webhooks.md 1).

@@ -1,7 +1,7 @@
-"""What goes wrong with deliveries on purpose; every decision follows from seed and message number.
+"""Intended failures of deliveries; every decision follows from seed and message number.
 
-Forged and stale posts are sent besides the true one, which follows: a receiver that refuses them
-misses nothing. A changed value or an unknown type is a true message, properly signed.
+Forged and stale requests are sent before the genuine one: a receiver that refuses them misses
+nothing. A changed value or an unknown type is a genuine message with a valid signature.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ FORGERIES = ("key", "body", "none", "version", "cut", "id")
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Rates from 0 to 1. `spread_seconds` is how far duplicates and held messages are apart from
-    their turn; `silence` sends nothing at all; `retry_speed` divides the waits between attempts.
-    """
+    """Faults of deliveries; rates are from 0 to 1. Duplicates and reordered messages are delayed by
+    up to `spread_seconds`; `silence` stops all sending; `retry_speed` divides the waits between
+    attempts."""
 
     duplicate_rate: float = 0.0
     disorder_rate: float = 0.0
@@ -46,12 +46,12 @@ class Faults:
         return KeyedRandom("delivery", self.seed, purpose, number)
 
     def copies(self, number: int) -> timedelta | None:
-        """When to send the message again, counted from its delivery; None: not again."""
+        """Return when to send the message again, counted from its delivery; None: not again."""
         rng = self.rng("copy", number)
         return self._later(rng) if rng.chance(self.duplicate_rate) else None
 
     def holds(self, number: int) -> timedelta | None:
-        """How long to hold the message back; None: not at all."""
+        """Return how long to delay the message; None: not at all."""
         rng = self.rng("hold", number)
         return self._later(rng) if rng.chance(self.disorder_rate) else None
 
@@ -59,23 +59,23 @@ class Faults:
         return timedelta(seconds=rng.uniform(0, self.spread_seconds))
 
     def forges(self, number: int) -> str:
-        """The kind of forgery that precedes the message; empty: none."""
+        """Return the kind of forgery that is sent before the message; empty: none."""
         rng = self.rng("forge", number)
         return rng.choice(FORGERIES) if rng.chance(self.bad_signature_rate) else ""
 
     def ages(self, number: int) -> int:
-        """By how many seconds a stale post that precedes the message is off; 0: none."""
+        """Return the age in seconds of a stale request that is sent before the message; 0: none."""
         rng = self.rng("age", number)
         return rng.choice(OLD_SECONDS) if rng.chance(self.old_timestamp_rate) else 0
 
     def unknown_type(self, number: int) -> str:
-        """A type nobody has heard of, to be announced besides; empty: none."""
+        """Return an unknown event type to send in addition; empty: none."""
         rng = self.rng("type", number)
         chosen = f"labtest.unheard_of.{rng.integer(1, 99)}"
         return chosen if rng.chance(self.unknown_type_rate) else ""
 
     def altered(self, number: int, body: str) -> str | None:
-        """The body with one word nobody has heard of; None: as it is."""
+        """Return the body with one unknown value; None: do not change it."""
         rng = self.rng("value", number)
         if not rng.chance(self.unknown_value_rate):
             return None
@@ -94,18 +94,18 @@ def _open_values(value: Any) -> list[tuple[dict[str, Any], str]]:
         return [place for each in value for place in _open_values(each)]
     if not isinstance(value, dict):
         return []
-    here = [(value, name) for name, said in value.items() if name in OPEN_VALUES and _is_text(said)]
+    here = [(value, name) for name, one in value.items() if name in OPEN_VALUES and _is_text(one)]
     return here + [place for each in value.values() for place in _open_values(each)]
 
 
-def _is_text(said: Any) -> bool:
-    return isinstance(said, str)
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def forge_request(
     kind: str, keys: list[bytes], message_id: str, timestamp: int, body: bytes, prefix: str
 ) -> tuple[dict[str, str], bytes]:
-    """Headers and body of a delivery that whoever has no key could send."""
+    """Return headers and body of a delivery that somebody without the key could send."""
     true = signing.headers(keys, message_id, timestamp, body, prefix)
     name = f"{prefix}-signature"
     match kind:
@@ -125,7 +125,7 @@ def forge_request(
 
 
 def current_faults() -> Faults:
-    """The faults in force, whatever process set them."""
+    """Return the active faults, whichever process set them."""
     row = DeliverySettings.objects.filter(id=1).first()
     return Faults(**row.values) if row else Faults()
 
@@ -135,7 +135,7 @@ def save_faults(faults: Faults) -> None:
 
 
 def parse_faults(given: dict[str, Any]) -> Faults:
-    """Faults from a body; ValueError or TypeError for what makes no sense."""
+    """Return faults from a request body. Raises ValueError or TypeError for invalid ones."""
     faults = Faults(**given)
     for each in fields(Faults):
         value = getattr(faults, each.name)

@@ -1,7 +1,7 @@
-"""What a move of orders tells: one event per new status, with the record as it is served now.
+"""Events of changed orders: one per new status, with the record as it is served now.
 
-`gather` looks before the move is stored, while its new entries still stand out; `tell` afterwards,
-in the same transaction (webhooks.md 3 and 5).
+`collect_entries` runs before a change is stored, while new entries are not marked as stored;
+`announce_entries` runs after it, in the same transaction (webhooks.md 3 and 5).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RESULTS = ("partial_results", "completed", "corrected", "redraw_available")
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """A new entry in the history of an order, or of the appointment `visit_id` of it."""
+    """A new entry in the history of an order, or of its appointment `visit_id`."""
 
     at: datetime
     order: OrderState
@@ -34,7 +34,8 @@ class HistoryEntry:
 
 
 def collect_entries(groups: Iterable[Sequence[OrderState]]) -> list[HistoryEntry]:
-    """New entries of orders about to be saved, in the order they happened; none for nobody."""
+    """Return the new entries of orders that are about to be saved, in order of time; none if there
+    is no endpoint."""
     if not event_queue.has_endpoints():
         return []
     found = []
@@ -51,7 +52,7 @@ def collect_entries(groups: Iterable[Sequence[OrderState]]) -> list[HistoryEntry
 
 
 def announce_entries(found: Sequence[HistoryEntry]) -> None:
-    """Announce what `gather` found; needs the transaction that saved it."""
+    """Announce collected entries, in the transaction that saved them."""
     if not found:
         return
     documents = records.lab_documents()
@@ -109,7 +110,7 @@ def _order(order: OrderState, documents: dict[str, str]) -> orjson.Fragment:
 
 
 def _teams_without_partials() -> set[str]:
-    """Teams that do not want to hear of partial results."""
+    """Return the teams that do not get events about partial results."""
     teams = Team.objects.filter(partial_webhooks_enabled=False).values_list("id", flat=True)
     return {str(key) for key in teams}
 

@@ -1,4 +1,4 @@
-"""The latest webhook of orders once more (orders.md 11)."""
+"""Send the latest event of orders again (orders.md 11)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def by_id(team: uuid.UUID, keys: Iterable[uuid.UUID]) -> list[int]:
 
 
 def replay(team: uuid.UUID, numbers: Sequence[int]) -> list[str]:
-    """Announce the latest event of each order; return the ids of those it did it for."""
+    """Announce the latest event of each order; return the ids of the announced orders."""
     if not event_queue.has_endpoints():
         return []
     partials = Team.objects.get(id=team).partial_webhooks_enabled
@@ -52,7 +52,7 @@ def replay(team: uuid.UUID, numbers: Sequence[int]) -> list[str]:
 
 
 def latest_event(order: Order, documents: dict[str, str]) -> tuple[str, Event]:
-    """The order's id and the event that told its present state."""
+    """Return the order's id and the event with its present state."""
     record = records.served_order(
         order.id,
         order.fixed_part,

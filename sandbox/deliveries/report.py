@@ -1,4 +1,4 @@
-"""What has been sent so far, in figures. `sandbox_message` has every message by itself."""
+"""Figures about what has been sent so far. `sandbox_message` has every single message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUMS = ("attempts", "copies", "forged", "stale", "swallowed")
 
 
 def report() -> dict[str, Any]:
-    """The faults in force; messages by state; posts by kind; endpoints and whether they work."""
+    """Return the active faults, messages by state, requests by kind, and the endpoints."""
     counts = Message.objects.aggregate(
         messages=Count("number"),
         **{state: Count("number", filter=Q(state=state)) for state in STATES},

@@ -1,4 +1,4 @@
-"""One message over HTTP, with whatever is to go wrong on the way."""
+"""Send one message by HTTP, with its intended failures."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Job:
     forgery: str
     age: int
     give_back_at: float
-    """Monotonic: unsent by then, it goes back to be claimed anew."""
+    """Monotonic time: if it is not sent by then, it is given back to be leased again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a job; `status` None: it was not tried."""
+    """The outcome of a job; `status` None: it was not tried."""
 
     job: Job
     status: int | None

@@ -1,6 +1,6 @@
-"""Webhooks on their way: where they go, and every message with what became of it (webhooks.md 1).
+"""Webhook endpoints, and every message with its state (webhooks.md 1).
 
-All moments here are real ones, except `Message.happened_at`: receivers live in real time.
+All times are real times, except `Message.happened_at`, which is a time of the world.
 """
 
 from django.contrib.postgres.fields import ArrayField
@@ -8,10 +8,10 @@ from django.db import models
 
 
 class WebhookEndpoint(models.Model):
-    """Where a team wants its events (webhooks.md 1.2). `filter_types` null or empty: all of them.
+    """A URL that gets the events of a team (webhooks.md 1.2). `filter_types` null or empty: all.
 
-    `former_secret` signs beside `secret` until `former_until`. `first_failure_at` opens a run of
-    failures, `failing_since` is when that run became one that counts towards disabling.
+    `former_secret` signs beside `secret` until `former_until`. `first_failure_at` is the start of a
+    run of failures; `failing_since` is when that run began to count towards disabling.
     """
 
     id = models.CharField(max_length=40, primary_key=True)
@@ -34,10 +34,10 @@ class WebhookEndpoint(models.Model):
 class Message(models.Model):
     """One event for one endpoint. `message_id` is the receiver's key: the same on every attempt.
 
-    While `claimed`, `due_at` is when the claim lapses. A delivered message that is `pending` waits
-    to be sent once more. `held`: faults have had their turn with it, or are to leave it alone.
-    `attempts` counts the real ones; `copies`, `forged`, `stale` what faults sent besides, and
-    `swallowed` how many forged and stale posts were answered 2xx. `last_status` 0: no answer.
+    While `claimed`, `due_at` is when the lease ends. A delivered message that is `pending` waits to
+    be sent once more. `held`: faults were applied to it, or must not be. `attempts` counts genuine
+    requests; `copies`, `forged` and `stale` count additional ones by faults, and `swallowed` the
+    forged and stale ones that were answered 2xx. `last_status` 0: no answer.
     """
 
     number = models.BigAutoField(primary_key=True)
@@ -78,7 +78,7 @@ class Message(models.Model):
 
 
 class DeliverySettings(models.Model):
-    """The single row (id 1) that says what goes wrong on purpose; values as in `Faults`."""
+    """The single row (id 1) with the intended failures of deliveries; values as in `Faults`."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     values = models.JSONField(default=dict)

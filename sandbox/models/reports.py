@@ -4,9 +4,9 @@ from django.db import models
 
 
 class ReportJob(models.Model):
-    """A parsing job. Its present step began at `since` and takes `dwell` at speed 1; no `dwell`,
-    no further step. `outcome` is how it is bound to end: `completed` or a failure's reason.
-    """
+    """A parsing job. Its present step began at `since` and takes `dwell` at speed 1; without
+    `dwell` there is no further step. `outcome` is how it will end: `completed` or the reason of a
+    failure."""
 
     id = models.UUIDField(primary_key=True)
     team = models.ForeignKey("Team", models.CASCADE)
@@ -48,8 +48,8 @@ class ReportJob(models.Model):
 
 
 class ReportSettings(models.Model):
-    """The single row (id 1) of what controls have set: whether teams may ask for human review, and
-    the outcomes of the next jobs in turn."""
+    """The single row (id 1) with settings of the control path: whether teams may ask for human
+    review, and the outcomes of the next jobs."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     review_enabled = models.BooleanField(default=True)

@@ -1,10 +1,10 @@
-"""How far wearable data has been told, and what the pulls of its history wait for."""
+"""How far wearable data has been announced, and the steps of historical pulls."""
 
 from django.db import models
 
 
 class Feed(models.Model):
-    """The news of one connection: told up to `told_until`, next told at `next_at`."""
+    """The data events of one connection: announced up to `told_until`, next at `next_at`."""
 
     connection = models.OneToOneField(
         "Connection", models.CASCADE, primary_key=True, related_name="feed"
@@ -17,9 +17,9 @@ class Feed(models.Model):
 
 
 class PullStep(models.Model):
-    """A pull that goes on: its present step began at `since` and takes `dwell` at speed 1.
+    """An unfinished pull: its present step began at `since` and takes `dwell` at speed 1.
 
-    `attempts` counts the tries so far; `outcome` is how it is bound to end, null: by chance.
+    `attempts` counts the attempts so far; `outcome` is how it will end, null: by chance.
     """
 
     pull = models.OneToOneField(

@@ -1,10 +1,10 @@
-"""The world's own row: clock, seed and the counters that make sequences dense."""
+"""The world: its clock, its seed, and counters of numbers without gaps."""
 
 from django.db import models
 
 
 class World(models.Model):
-    """The single row (id 1) that says what this world is and what time it is there."""
+    """The single row (id 1) with the seed and the clock of the world."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     seed = models.BigIntegerField(default=1)
@@ -24,7 +24,7 @@ class World(models.Model):
 
 
 class Team(models.Model):
-    """A customer account. `order_count` is the highest `Order.seq` of the team, hence its total."""
+    """A customer account. `order_count` is the team's highest `Order.seq`, and so its total."""
 
     id = models.UUIDField(primary_key=True)
     org_id = models.UUIDField()

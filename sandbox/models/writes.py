@@ -1,4 +1,4 @@
-"""What writes leave behind beside the records they change."""
+"""Records of API writes: idempotency outcomes, placed orders, unmatched results."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -21,7 +21,7 @@ class IdempotentOutcome(models.Model):
 
 
 class Placement(models.Model):
-    """What a team asked for when it placed an order; the order record shows a part of it."""
+    """The request by which a team placed an order; the order record shows a part of it."""
 
     order = models.OneToOneField("Order", models.CASCADE, primary_key=True)
     clinical_notes = models.TextField(null=True)
@@ -30,7 +30,7 @@ class Placement(models.Model):
 
 
 class UnmatchedResult(models.Model):
-    """A result that waits for somebody to say whose it is (orders.md 9)."""
+    """A result that waits to be matched with an order (orders.md 9)."""
 
     id = models.UUIDField(primary_key=True)
     team = models.ForeignKey("Team", models.CASCADE)

@@ -1,2 +1,2 @@
-"""Lab report parsing (errors-and-limits.md 7): `files` judges uploads, `findings` makes up what is
-read out of them, `jobs` moves the jobs along."""
+"""Lab report parsing (errors-and-limits.md 7): `files` checks uploads, `parsed_data` makes up their
+contents, `jobs` moves the parsing jobs."""

@@ -1,4 +1,4 @@
-"""What an upload is, by its bytes, and whether it is taken (errors-and-limits.md 7.1)."""
+"""The type of an upload by its bytes, and whether it is accepted (errors-and-limits.md 7.1)."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Report:
 
 
 class Unreadable(Exception):
-    """The bytes are not what they begin as."""
+    """The bytes do not have the format of their signature."""
 
 
 def check_uploads(uploads: Sequence[Upload]) -> Report:
-    """What was sent, or the refusal: 413 for its size, 400 for anything else."""
+    """Return the accepted report, or refuse it: 413 for its size, 400 for anything else."""
     if len(uploads) > MOST_FILES:
         raise Refusal(400, f"At most {MOST_FILES} files can be uploaded")
     for upload in uploads:
@@ -63,7 +63,7 @@ def check_uploads(uploads: Sequence[Upload]) -> Report:
 
 
 def signature(content: bytes) -> str | None:
-    """The content type that the first bytes stand for."""
+    """Return the content type by the first bytes."""
     if content.startswith(b"%PDF-"):
         return PDF
     if content.startswith(b"\xff\xd8\xff"):

@@ -1,4 +1,4 @@
-"""Parsing jobs: submitted, started, then completed or failed, and looked at by people if asked."""
+"""Parsing jobs: submitted, started, completed or failed, and reviewed by people if requested."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def submit(
     needs_human_review: bool,
     at: datetime,
 ) -> ReportJob:
-    """A new job; how it ends is set by a control, or by a mark in a file or its name."""
+    """Create a job. Its outcome is set by the control path, or by a mark in a file or its name."""
     digest = hashlib.blake2b(digest_size=32)
     for upload in uploads:
         digest.update(upload.content)
@@ -89,7 +89,7 @@ def _outcome(uploads: Sequence[Upload], names: Sequence[str]) -> str:
 
 
 def tick(at: datetime, speed: float) -> None:
-    """Move a few jobs whose time has come."""
+    """Move a few jobs that are due."""
     if speed:
         with transaction.atomic():
             ready = [job for job in _open() if job.since + (job.dwell or timedelta()) / speed <= at]
@@ -115,7 +115,7 @@ def _open() -> QuerySet[ReportJob]:
 
 
 def advance_job(job: ReportJob, at: datetime) -> None:
-    """The next step of a job, told as it is stored; needs a transaction."""
+    """Move a job to its next step and announce it; needs a transaction."""
     verb = "updated"
     if job.status == "upload_pending":
         job.status, verb = "started", "created"
@@ -136,7 +136,7 @@ def advance_job(job: ReportJob, at: datetime) -> None:
 
 
 def _wait(job: ReportJob, at: datetime) -> None:
-    """Until the next step; none after the end, which people make when they were asked for."""
+    """Set the time until the next step. There is none after the end, except a requested review."""
     job.since, job.dwell = at, None
     ended = job.status == "failed" or (
         job.status == "completed" and (job.is_reviewed or not job.needs_human_review)

@@ -1,4 +1,4 @@
-"""What a parser makes of a report: made up from the digest of the file, the same every time."""
+"""Made-up results of parsing a report: a function of the digest of the file."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def parse_report(seed: int, digest: str, user: User, at: datetime) -> Record:
 
 
 def review(data: Record) -> Record:
-    """The data after people looked: open matches are settled, one text put right."""
+    """Return the data after human review: open matches are decided, one text is corrected."""
     results = [
         each | {"loinc_match_status": "auto_match" if each["loinc_matches"] else "no_match"}
         if each["loinc_match_status"] == "needs_review"
@@ -157,7 +157,7 @@ def _result(rng: KeyedRandom, line: ReportLine) -> Record:
 
 
 def _value(rng: KeyedRandom, line: ReportLine) -> tuple[str, float | None, str]:
-    """The text as printed, its number where it is conclusive, and what it means without one."""
+    """Return the printed text, its number if there is one, and its meaning if there is none."""
     if line.texts:
         odd = rng.chance(0.2)
         return line.texts[odd], None, "abnormal" if odd else "normal"

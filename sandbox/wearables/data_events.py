@@ -1,7 +1,7 @@
-"""What became of a connection's data between two moments, as webhook events (webhooks.md 4.7).
+"""Changes of a connection's data between two moments, as webhook events (webhooks.md 4.7).
 
-Events are the difference between what the reads answered at the one moment and at the other, so
-whoever heard all of them holds what a read answers.
+Events are the difference between the answers of the reads at both moments, so a client that applies
+all of them has the same data as a read returns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALL: Wanted = frozenset((*SUMMARIES, STREAM, *BY_EVENT))
 
 
 def events_between(link: Link, after: int, upto: int) -> list[Event]:
-    """Everything new or corrected after one moment, until another."""
+    """Return events of everything new or corrected after one moment, until another."""
     found = list(_devices(link, after, upto))
     for place, offer in enumerate(DATA_SOURCES):
         if offer.provider != link.provider:
@@ -44,7 +44,7 @@ def events_between(link: Link, after: int, upto: int) -> list[Event]:
 
 
 def events_of_days(link: Link, days: int, wanted: Wanted, as_of: int) -> list[Event]:
-    """Everything of the last days as it reads now, history included, as if it were new."""
+    """Return events of everything of the last days as it reads now, as if it were new."""
     day = link.who.day_of(as_of)
     start = link.who.starts(day - days + 1)
     found: list[Event] = []

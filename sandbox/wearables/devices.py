@@ -1,4 +1,4 @@
-"""Devices behind the connections (users.md 7): one per model, renewed software now and then."""
+"""Devices of the connections (users.md 7): one per model, with a software update now and then."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RENEWAL = 60 * DAY  # between two versions of a device's software
 
 
 def placed(link: Link, as_of: int) -> list[tuple[int, Record]]:
-    """The devices of a connection with the place in OFFERS of the source each one is."""
+    """Return the devices of a connection, each with the index of its source in DATA_SOURCES."""
     found: dict[str, tuple[int, Record]] = {}
     for place, offer in enumerate(DATA_SOURCES):
         key = link.device_id(offer) if offer.provider == link.provider else None

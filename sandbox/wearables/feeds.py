@@ -1,6 +1,6 @@
-"""Connections that keep producing: a few are told of in turn at every tick of life.
+"""Feeds: at every tick, new data of a few connections is announced in turn.
 
-Nothing is told while nobody listens; a feed that was left behind goes on a day back.
+Nothing is announced while there is no endpoint; a feed that fell behind goes on a day back.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sandbox.wearables.wearers import millis
 
 PERIOD = timedelta(minutes=15)  # between two looks at a connection, at speed 1
 SHORTEST = timedelta(minutes=1)
-LONGEST = timedelta(days=1)  # told at once, and looked back at
+LONGEST = timedelta(days=1)  # announced at once, and looked back at
 MOST_FEEDS = 400
 ENROLLED_AT_ONCE = 20
 EVENTS_PER_TICK = 3.0
@@ -36,12 +36,12 @@ NEW_CONNECTION = timedelta(hours=20)  # between two that come, break or are mend
 
 @dataclass(slots=True)
 class Rate:
-    """How many events have been told beyond what ticks allow; only the life thread touches it."""
+    """How many events were announced beyond the rate; only the thread of the world uses it."""
 
     owed: float = 0
 
     def tick(self) -> bool:
-        """Return whether this tick may tell anything."""
+        """Return whether this tick may announce anything."""
         self.owed = max(0.0, self.owed - EVENTS_PER_TICK)
         return self.owed == 0
 
@@ -50,7 +50,7 @@ RATE = Rate()
 
 
 def tick(at: datetime, speed: float) -> None:
-    """One second of every wearer's life."""
+    """Simulate one second of all wearers."""
     if not speed or not event_queue.has_endpoints() or not RATE.tick():
         return
     with transaction.atomic():
@@ -77,7 +77,7 @@ def _team() -> QuerySet[Connection]:
 
 
 def _enroll(at: datetime, speed: float) -> None:
-    """Give connections a feed, up to a number, and any that is made now: it tells all from its
+    """Give connections a feed, up to a number of feeds. A new connection always gets one, from its
     beginning."""
     newest = _team().select_related("feed").order_by("-id")
     if Feed.objects.count() < MOST_FEEDS:
@@ -92,13 +92,13 @@ def _enroll(at: datetime, speed: float) -> None:
 
 
 def _gap(key: int, speed: float, at: datetime) -> timedelta:
-    """Until the next look, up to half as much again or half as long."""
+    """Return the time until the next announcement, varied by 50%."""
     share = KeyedRandom("feed", key, at.isoformat()).uniform(0.5, 1.5)
     return max(SHORTEST, PERIOD / max(1.0, speed)) * share
 
 
 def _announce_feed(feed: Feed, at: datetime, speed: float) -> int:
-    """Tell what is new of a connection; return the number of events."""
+    """Announce what is new of a connection; return the number of events."""
     found = links(Connection.objects.filter(pk=feed.connection_id))
     after = max(feed.told_until, at - 2 * LONGEST)
     upto = min(at, after + LONGEST)
@@ -115,7 +115,7 @@ def _announce_feed(feed: Feed, at: datetime, speed: float) -> int:
 
 
 def _change_connections(at: datetime, speed: float) -> None:
-    """Now and then a connection is made, breaks or is mended."""
+    """Now and then make, break or reconnect a connection."""
     rng = KeyedRandom("turn", at.isoformat())
     if not rng.chance(speed / NEW_CONNECTION.total_seconds()):
         return
@@ -137,7 +137,7 @@ def reconnect(count: int, seed: object, at: datetime) -> list[str]:
         rows = broken.select_for_update(of=("self",)).select_related("provider").order_by("-id")
         found = list(rows[: connection_changes.POOL])
         for link in KeyedRandom("mend", seed).sample(found, min(count, len(found))):
-            if link.errored_at is not None:  # what came meanwhile is told
+            if link.errored_at is not None:  # Data since then is announced.
                 behind = Feed.objects.filter(connection=link, told_until__gt=link.errored_at)
                 behind.update(told_until=link.errored_at)
             link.status, link.error_type, link.error_message = "connected", None, None
@@ -154,7 +154,8 @@ def reconnect(count: int, seed: object, at: datetime) -> list[str]:
 def announce_days(
     users: Iterable[str] | int, days: int, resources: Iterable[str] | None, at: datetime
 ) -> dict[str, Any]:
-    """Tell the last days of users, by id or so many that are connected; answers what was told."""
+    """Announce the last days of users, by id or of so many connected ones; return what was
+    announced."""
     wanted = data_events.ALL if resources is None else frozenset(resources)
     if wanted - data_events.ALL:
         raise ValueError(f"there is no resource {sorted(wanted - data_events.ALL)[0]!r}")
@@ -183,7 +184,8 @@ def _connected(users: Iterable[str] | int) -> QuerySet[Connection]:
 
 
 def announce_news(users: Iterable[str] | int, at: datetime) -> int:
-    """Tell what is new of these users' connections since it was last told, whatever the speed."""
+    """Announce what is new of these users' connections, whatever the speed; return the number of
+    events."""
     told = 0
     with transaction.atomic():
         for link in _connected(users).select_related("provider"):
@@ -202,7 +204,7 @@ def backfill(
     at: datetime,
     finished: bool,
 ) -> dict[str, Any]:
-    """Pull the history of users again; `finished`: to the end, now. Answers what was begun."""
+    """Pull the history of users again; `finished`: to the end at once. Return what was started."""
     with transaction.atomic():
         found = HistoricalPull.objects.none()
         for link in _connected(users):

@@ -1,6 +1,6 @@
-"""Pulls of history on their way: scheduled, in progress, perhaps retrying, done or failed.
+"""Historical pulls: scheduled, in progress, perhaps retrying, done or failed.
 
-Each end tells: a success by its event (webhooks.md 4.5), everything by introspection (users.md 7).
+A success is announced by an event (webhooks.md 4.5); introspection shows all (users.md 7).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SUCCESS, FAILURE = "success", "failure"
 
 
 def resume(connections: Iterable[Connection], at: datetime) -> None:
-    """Let the unfinished pulls of these connections go on."""
+    """Resume the unfinished pulls of these connections."""
     for link in connections:
         pulls = HistoricalPull.objects.filter(user_id=link.user_id, provider_id=link.provider_id)
         for pull in pulls.filter(status__in=OPEN, step__isnull=True):
@@ -35,7 +35,7 @@ def resume(connections: Iterable[Connection], at: datetime) -> None:
 
 
 def schedule(pulls: QuerySet[HistoricalPull], at: datetime, outcome: str | None) -> int:
-    """Schedule pulls again, bound to end so; return how many."""
+    """Schedule pulls again, with this outcome; return how many."""
     count = 0
     for pull in pulls.select_for_update():
         days = HISTORY_DAYS.get(pull.provider_id, SHORTEST_DAYS)
@@ -55,15 +55,15 @@ def schedule(pulls: QuerySet[HistoricalPull], at: datetime, outcome: str | None)
 
 
 def due_steps(at: datetime, pace: float) -> list[PullStep]:
-    """A few steps whose time has come, locked; needs a transaction."""
+    """Return a few due steps, locked; needs a transaction."""
     found = PullStep.objects.select_for_update(skip_locked=True, of=("self",))
     ready = found.select_related("pull").order_by("since")[: 50 * STEPS_PER_TICK]
     return [step for step in ready if step.since + step.dwell / pace <= at][:STEPS_PER_TICK]
 
 
 def finish(steps: Iterable[PullStep], at: datetime) -> list[str]:
-    """Move each pull to its end at once, or to the open state that is asked for as its outcome;
-    answers the resources that ended well."""
+    """Move each pull to its end at once, or to the open state that is its outcome; return the
+    resources that succeeded."""
     ended = []
     for step in steps:
         pull, wanted = step.pull, step.outcome
@@ -75,7 +75,7 @@ def finish(steps: Iterable[PullStep], at: datetime) -> list[str]:
 
 
 def advance(step: PullStep, at: datetime) -> None:
-    """One step of a pull; needs a transaction."""
+    """Move a pull one step; needs a transaction."""
     pull = step.pull
     rng = KeyedRandom("pull", pull.pk, step.attempts, pull.status)
     if pull.status != "in_progress":

@@ -1,4 +1,4 @@
-"""Whose data it is, and from when to when the service holds it: connections, read once."""
+"""Connections with their wearer, and the time span of the data that the service has of each."""
 
 from __future__ import annotations
 
@@ -38,18 +38,20 @@ class Link:
     pulled: dict[str, tuple[int, int] | None] = field(compare=False, hash=False)
 
     def since(self, event_resource: str, as_of: int) -> int:
-        """The earliest moment of a resource that is held."""
+        """Return the earliest moment with data of a resource."""
         if event_resource not in self.pulled:
             return self.created - UNPULLED_DAYS * DAY
         pull = self.pulled[event_resource]
         return self.created if pull is None or pull[0] > as_of else pull[1]
 
     def seen(self, as_of: int) -> int:
-        """The moment whose data is held: nothing comes or changes after the connection's end."""
+        """Return the latest moment with data: nothing arrives or changes after the connection's
+        end."""
         return as_of if self.until is None else min(as_of, self.until)
 
     def offers(self, resource: str) -> list[tuple[int, DataSource]]:
-        """The sources of a timeseries resource or a summary, with their places in OFFERS."""
+        """Return the sources of a timeseries resource or a summary, with their indexes in
+        DATA_SOURCES."""
         return [
             (place, offer)
             for place, offer in enumerate(DATA_SOURCES)
@@ -58,7 +60,7 @@ class Link:
         ]
 
     def device_id(self, offer: DataSource) -> str | None:
-        """The id of the thing this source is."""
+        """Return the device id of a source."""
         if offer.device is None:
             return None
         key = (self.who.seed, "device", self.who.user_id, self.provider, offer.device)
@@ -95,7 +97,7 @@ def _pulls(connections: Sequence[Connection]) -> dict[tuple[Any, str], dict[str,
     ).values_list("user_id", "provider_id", "resource", "ended_at", "range_start", "days_with_data")
     found: dict[tuple[Any, str], dict[str, Any]] = {}
     for user, provider, resource, ended, start, days in wanted:
-        # What an earlier pull brought stays while it is pulled anew.
+        # Data of an earlier pull stays while the history is pulled again.
         found.setdefault((user, provider), {})[resource] = (
             (millis(ended) if ended else 0, millis(start)) if days and start else None
         )

@@ -42,7 +42,8 @@ class Measure(NamedTuple):
 
 @lru_cache(maxsize=64)
 def measures(who: Wearer, place: int, resource: str, day: int) -> tuple[Measure, ...]:
-    """What the source `OFFERS[place]` measures of a resource on a local day, by time."""
+    """Return what the source `DATA_SOURCES[place]` measures of a resource on a local day, by
+    time."""
     offer = DATA_SOURCES[place]
     key = (who.seed, who.user_id, offer.provider, offer.source_type, day)
     dice = keyed_python_random(*key, resource)

@@ -29,7 +29,7 @@ class SourceSamples:
 def held_measures(
     link: Link, place: int, resource: str, start: int, end: int, as_of: int
 ) -> Iterator[tuple[int, Measure]]:
-    """What one source has of a range, both ends included, by time, with the local day."""
+    """Yield what one source has of a range, both ends included, by time, with the local day."""
     low = max(start, link.since(event_name(resource), as_of))
     as_of = link.seen(as_of)
     high = min(end, as_of)
@@ -130,7 +130,7 @@ def page(
     size: int,
     after: Position | None,
 ) -> tuple[list[SourceSamples], Position | None]:
-    """Up to `size` samples behind `after`, and where they end; None when nothing is left.
+    """Return up to `size` samples after `after`, and where they end; None if nothing is left.
 
     Samples of one moment stay together, so a page can be a few longer.
     """

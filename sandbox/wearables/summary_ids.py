@@ -1,7 +1,7 @@
-"""Ids that say what they stand for, so that a record is found by its id though none is stored.
+"""Ids of summaries that encode their key, so that a record is found by its id without a table.
 
-64 bits of place (kind, user, provider, day, number of the day), masked, and 58 bits that prove the
-sandbox made it: 122, what a version 4 uuid has room for.
+An id has 64 masked bits of the key (kind, user, provider, day, number of the day) and 58 bits that
+prove that the sandbox made it: 122 bits, as many as a version 4 UUID can have.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _KINDS = (
 
 
 class SummaryKey(NamedTuple):
-    """What an id stands for; `day` is the ordinal of a date."""
+    """The key that an id encodes; `day` is the ordinal of a date."""
 
     kind: str
     user: int
@@ -28,7 +28,7 @@ class SummaryKey(NamedTuple):
 
 
 def make(seed: int, key: SummaryKey) -> str:
-    """The id of `key` in the world of this seed."""
+    """Return the id of `key` in the world of this seed."""
     place = _KINDS.index(key.kind) << 60
     place |= key.user << 32 | key.offer << 28 | key.day << 4 | key.number
     proof = _hash(seed, "proof", place) & _PROOF
@@ -39,7 +39,7 @@ def make(seed: int, key: SummaryKey) -> str:
 
 
 def read(seed: int, value: UUID) -> SummaryKey | None:
-    """What this id stands for; None when it was not made here."""
+    """Return the key of an id; None if this sandbox did not make it."""
     bits = (value.int >> 80) << 74 | (value.int >> 64 & 0xFFF) << 62 | value.int & ((1 << 62) - 1)
     proof = bits & _PROOF
     place = (bits >> 58) ^ _hash(seed, "mask", proof)

@@ -1,4 +1,4 @@
-"""A wearer: where they live, when they sleep, when they move. All times are unix milliseconds."""
+"""A wearer: where they live, when they sleep, when they move. All times are Unix milliseconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ZONES = ("America/New_York", "America/Chicago", "America/Los_Angeles", "Europe/L
 
 
 def keyed_python_random(*key: object) -> Random:
-    """Random numbers that follow from the key; cheaper than `Draw` where there are thousands."""
+    """Return random numbers from a key; cheaper than `KeyedRandom` if there are thousands."""
     return Random(int.from_bytes(blake2b(repr(key).encode(), digest_size=8).digest()))
 
 
@@ -49,7 +49,7 @@ class Workout(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wearer:
-    """A user as far as their body goes; a function of the seed and the user."""
+    """The body and habits of a user; a function of the seed and the user."""
 
     seed: int
     user_id: str
@@ -91,7 +91,7 @@ class Wearer:
 def make_wearer(
     seed: int, user_id: str, number: int, zone: str | None, gender: str | None
 ) -> Wearer:
-    """The wearer behind a user."""
+    """Return the wearer of a user."""
     dice = keyed_python_random(seed, "wearer", user_id)
     return Wearer(
         seed,
