@@ -53,7 +53,7 @@ class ExistingEndpointCommand(EndpointCommand, kw_only=True):
     def subject(self) -> tuple[str, str]:
         return "webhook endpoint", self.endpoint_id
 
-    def done(self, remote_id: str) -> str:
+    def done_url(self, remote_id: str) -> str:
         return reverse("operations:service-check")
 
     def endpoint(self, service: Service) -> Record[Webhook]:
@@ -68,7 +68,7 @@ class CreateEndpoint(EndpointCommand, kw_only=True):
     """Create an endpoint, so that the service delivers all events of a team to one more URL."""
 
     kind: ClassVar[str] = "webhook.create"
-    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.NEVER
     fields: ClassVar[dict[str, str]] = {"url": "url"}
 
     url: str
@@ -79,10 +79,10 @@ class CreateEndpoint(EndpointCommand, kw_only=True):
     def subject(self) -> tuple[str, str]:
         return "webhook endpoint", self.url
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("operations:endpoint-new")
 
-    def done(self, remote_id: str) -> str:
+    def done_url(self, remote_id: str) -> str:
         return reverse("operations:endpoint-secret", args=[remote_id])
 
     def refresh(self, service: Service) -> None:
@@ -114,7 +114,7 @@ class RotateSecret(ExistingEndpointCommand, kw_only=True):
     that deliveries are accepted until the settings have both."""
 
     kind: ClassVar[str] = "webhook.rotate"
-    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.NEVER
 
     before: str = ""
     """Name of the secret before the command is first sent; it reveals nothing of the secret."""
@@ -122,10 +122,10 @@ class RotateSecret(ExistingEndpointCommand, kw_only=True):
     def title(self) -> str:
         return f"Rotate the secret of webhook endpoint {self.endpoint_id[:60]}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("operations:endpoint-rotate", args=[self.endpoint_id])
 
-    def done(self, remote_id: str) -> str:
+    def done_url(self, remote_id: str) -> str:
         return reverse("operations:endpoint-secret", args=[self.endpoint_id])
 
     def refresh(self, service: Service) -> None:
@@ -153,14 +153,14 @@ class SwitchEndpoint(ExistingEndpointCommand, kw_only=True):
     """Disable or enable an endpoint."""
 
     kind: ClassVar[str] = "webhook.switch"
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
 
     disabled: bool
 
     def title(self) -> str:
         return f"Turn {'off' if self.disabled else 'on'} webhook endpoint {self.endpoint_id[:60]}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("operations:endpoint-switch", args=[self.endpoint_id])
 
     def refresh(self, service: Service) -> None:
@@ -186,12 +186,12 @@ class DeleteEndpoint(ExistingEndpointCommand, kw_only=True):
     """Delete an endpoint, with the events not yet delivered to it."""
 
     kind: ClassVar[str] = "webhook.delete"
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
 
     def title(self) -> str:
         return f"Delete webhook endpoint {self.endpoint_id[:60]}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("operations:endpoint-delete", args=[self.endpoint_id])
 
     def refresh(self, service: Service) -> None:

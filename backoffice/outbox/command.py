@@ -96,7 +96,7 @@ class Command(msgspec.Struct, kw_only=True):
     """
 
     kind: ClassVar[str]
-    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.NEVER
     task: ClassVar[str]
     """The Celery task that delivers it, to be rung for."""
     fields: ClassVar[dict[str, str]] = {}
@@ -127,19 +127,19 @@ class Command(msgspec.Struct, kw_only=True):
         new, or the person did not see what was."""
         return {}, {}
 
-    def lock(self) -> str:
+    def lock_key(self) -> str:
         """Only one command with the same lock may be open at a time; empty for no lock."""
         return ":".join(self.subject())
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         """Address of the form it came from, where it can be corrected; empty for none."""
         return ""
 
-    def done(self, remote_id: str) -> str:
+    def done_url(self, remote_id: str) -> str:
         """Address of what came of it; empty for the subject's own page."""
         return ""
 
-    def then(self, remote_id: str) -> Command | None:
+    def next_command(self, remote_id: str) -> Command | None:
         """The step that is asked for next, in the same person's name, as soon as this is done."""
         return None
 

@@ -165,7 +165,7 @@ def _work(claim: Claim) -> None:
     if not row.is_open:
         _look_after_the_end(claim)
         return
-    keyed = claim.command.again is ResendPolicy.SAME_KEY
+    keyed = claim.command.resend_policy is ResendPolicy.SAME_KEY
     if row.state == State.WAITING and not (keyed and row.doubted and claim.key_is_old()):
         _send(claim)
     else:
@@ -202,7 +202,7 @@ def _send(claim: Claim) -> None:
     except PreconditionFailed as error:
         # "Cancelled already" may be just what was asked for, whoever did it.
         about = [{"field": error.field, "path": "", "words": error.message}] if error.field else []
-        look = row.doubted or command.again is ResendPolicy.SAME_EFFECT
+        look = row.doubted or command.resend_policy is ResendPolicy.SAME_EFFECT
         _refuse(claim, error.message, look=look, refusal_fields=about)
         return
     except errors.Missing:
@@ -271,7 +271,7 @@ def _unanswered(claim: Claim, error: errors.ServiceError) -> None:
         _doubt(claim, status=error.status)
     elif outcome == "refused":
         words, fields = refusal_words(error, claim.command)
-        look = claim.row.doubted or claim.command.again is ResendPolicy.SAME_EFFECT
+        look = claim.row.doubted or claim.command.resend_policy is ResendPolicy.SAME_EFFECT
         _refuse(claim, words, look=look, refusal_fields=fields, status=error.status)
     else:
         _put_back(claim, error)
@@ -350,9 +350,9 @@ def _look_up_failed(claim: Claim, error: errors.ServiceError) -> None:
 
 def _may_send_again(claim: Claim) -> bool:
     left = claim.row.history.filter(phase="send", outcome__in=("uncertain", "lost", "fault"))
-    if left.count() >= ROUNDS or claim.command.again is ResendPolicy.NEVER:
+    if left.count() >= ROUNDS or claim.command.resend_policy is ResendPolicy.NEVER:
         return False
-    return claim.command.again is ResendPolicy.SAME_EFFECT or not claim.key_is_old()
+    return claim.command.resend_policy is ResendPolicy.SAME_EFFECT or not claim.key_is_old()
 
 
 def _key(claim: Claim) -> dict[str, Any]:
@@ -360,7 +360,7 @@ def _key(claim: Claim) -> dict[str, Any]:
     no trace is found of what was asked."""
     row = claim.row
     stored = row.attempts > 1 and row.status is not None and row.status >= 500
-    if claim.command.again is ResendPolicy.SAME_KEY and row.keys == 1 and stored:
+    if claim.command.resend_policy is ResendPolicy.SAME_KEY and row.keys == 1 and stored:
         return {"idempotency_key": uuid.uuid4(), "keys": 2, "keyed_at": None}
     return {}
 
@@ -382,7 +382,7 @@ def _done(claim: Claim, answer: Any, confirmed_by: str) -> None:
             row.late_after = row.state
         row.state = State.DONE
         row.remote_id = remote_id
-        row.done_url = claim.command.done(remote_id)
+        row.done_url = claim.command.done_url(remote_id)
         row.confirmed_by = confirmed_by
         row.refusal, row.refusal_fields, row.found = "", [], []
         row.hindrance, row.status = "", None
@@ -391,7 +391,7 @@ def _done(claim: Claim, answer: Any, confirmed_by: str) -> None:
         row.save()
         if was_ended:
             late_outcomes.hold_repeats(row)
-        step = claim.command.then(remote_id)
+        step = claim.command.next_command(remote_id)
         if step is not None:
             enqueue_next(row, step)
 

@@ -187,9 +187,9 @@ def _row(command: Command, **more: Any) -> CommandRecord:
         subject_type=subject_type,
         subject_id=subject_id,
         patient_id=command.patient(),
-        lock=command.lock(),
+        lock=command.lock_key(),
         payload=command.payload(),
-        form_url=command.form(),
+        form_url=command.form_url(),
         idempotency_key=uuid.uuid4(),
         **more,
     )

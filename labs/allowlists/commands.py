@@ -52,7 +52,7 @@ class SetAllowlist(Command, kw_only=True):
     """Replace the list of teams that may use a lab account: `expected` is what the person saw."""
 
     kind: ClassVar[str] = "lab_account.allowlist"
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     task: ClassVar[str] = "labs.tasks.deliver"
     fields: ClassVar[dict[str, str]] = {"team_id_allowlist": "teams"}
 
@@ -73,7 +73,7 @@ class SetAllowlist(Command, kw_only=True):
     def difference(self) -> tuple[dict[str, Any], dict[str, Any]]:
         return {"teams": self.expected}, {"teams": self.target}
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("labs:account-teams", args=[self.account_id])
 
     def check(self) -> None:

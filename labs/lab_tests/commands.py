@@ -43,7 +43,7 @@ class CreateLabTest(Command, kw_only=True):
     """
 
     kind: ClassVar[str] = "lab_test.create"
-    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.NEVER
     task: ClassVar[str] = "labs.tasks.deliver"
     fields: ClassVar[dict[str, str]] = {
         "name": "name",
@@ -72,13 +72,13 @@ class CreateLabTest(Command, kw_only=True):
     def subject(self) -> tuple[str, str]:
         return "lab", str(self.lab_id)
 
-    def lock(self) -> str:
+    def lock_key(self) -> str:
         return f"lab_test.create:{self.name.casefold()}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("labs:test-new", args=[self.lab_id])
 
-    def done(self, remote_id: str) -> str:
+    def done_url(self, remote_id: str) -> str:
         return reverse("labs:test", args=[remote_id])
 
     def check(self) -> None:
@@ -149,7 +149,7 @@ class CreateLabTest(Command, kw_only=True):
 class _OfLabTest(Command, kw_only=True):
     """A change of one lab test."""
 
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     task: ClassVar[str] = "labs.tasks.deliver"
 
     lab_test_id: UUID
@@ -189,7 +189,7 @@ class RenameLabTest(_OfLabTest, kw_only=True):
     def title(self) -> str:
         return f"Name the lab test {self.new_name[:150]}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("labs:test-rename", args=[self.lab_test_id])
 
     def check(self) -> None:
@@ -227,7 +227,7 @@ class ArchiveLabTest(_OfLabTest, kw_only=True):
     def title(self) -> str:
         return f"Archive the lab test {self.name[:150]}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("labs:test-archive", args=[self.lab_test_id])
 
     def check(self) -> None:
@@ -253,7 +253,7 @@ class RestoreLabTest(_OfLabTest, kw_only=True):
     def title(self) -> str:
         return f"Restore the lab test {self.name[:150]}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("labs:test-restore", args=[self.lab_test_id])
 
     def check(self) -> None:

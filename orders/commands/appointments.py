@@ -64,7 +64,7 @@ class _VisitCommand(OrderCommand, kw_only=True):
     def type(self) -> str:
         raise NotImplementedError
 
-    def lock(self) -> str:
+    def lock_key(self) -> str:
         return visit_lock(self.order_id)
 
     def check(self) -> None:
@@ -146,7 +146,7 @@ class _BookingCommand(_VisitCommand, kw_only=True):
     notes: str = ""
     fields: ClassVar[dict[str, str]] = {"booking_key": "slot", "appointment_notes": "notes"}
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("orders:book", args=[self.order_id])
 
     def place(self) -> Place:
@@ -209,7 +209,7 @@ class BookCenter(_BookingCommand, kw_only=True):
     """Name of the center, for staff."""
 
     @property
-    def again(self) -> ResendPolicy:  # type: ignore[override]
+    def resend_policy(self) -> ResendPolicy:  # type: ignore[override]
         """Repeat with the same key only where the team has the service's beta that knows it."""
         return ResendPolicy.SAME_KEY if settings.PSC_IDEMPOTENCY else ResendPolicy.NEVER
 
@@ -263,7 +263,7 @@ class RequestVisit(_VisitCommand, kw_only=True):
     def title(self) -> str:
         return f"Ask {self.provider[:80]} for a visit at home"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("orders:book", args=[self.order_id])
 
     def check(self) -> None:
@@ -291,7 +291,7 @@ class RequestVisit(_VisitCommand, kw_only=True):
 class _ActiveVisitCommand(_VisitCommand, kw_only=True):
     """A change of an appointment that the requesting person saw."""
 
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
 
     visit_type: str
     appointment_id: UUID
@@ -350,7 +350,7 @@ class MoveVisit(_ActiveVisitCommand, kw_only=True):
     def title(self) -> str:
         return f"Move the {_VISIT_LABELS[self.type]} to {at(self.time.start, self.time.visit_zone)}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("orders:move", args=[self.order_id])
 
     def check(self) -> None:
@@ -455,10 +455,10 @@ class CancelVisit(_ActiveVisitCommand, kw_only=True):
     def title(self) -> str:
         return f"Cancel the {_VISIT_LABELS[self.type]}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("orders:cancel-visit", args=[self.order_id])
 
-    def done(self, remote_id: str) -> str:
+    def done_url(self, remote_id: str) -> str:
         return reverse("orders:book", args=[self.order_id]) if self.rebook else ""
 
     def check(self) -> None:

@@ -33,7 +33,7 @@ class ImportOrder(NewOrderCommand, kw_only=True):
     """
 
     kind: ClassVar[str] = "order.import"
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     account_statuses: ClassVar[Sequence[str]] = USABLE_STATUSES_TO_IMPORT
     fields: ClassVar[dict[str, str]] = {
         **ORDER_FIELDS,
@@ -48,10 +48,10 @@ class ImportOrder(NewOrderCommand, kw_only=True):
     def title(self) -> str:
         return f"Import the order: {self.words}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("orders:import", args=[self.body.user_id])
 
-    def lock(self) -> str:
+    def lock_key(self) -> str:
         return f"order.import:{key(self.body.sample_id)}"
 
     def send(self, service: Service, sending: SendContext) -> Answer:

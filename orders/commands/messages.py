@@ -20,7 +20,7 @@ class SwitchMessages(OrderCommand, kw_only=True):
     """
 
     kind: ClassVar[str] = "order.messages"
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     fields: ClassVar[dict[str, str]] = {"sms_enabled": "sms_enabled"}
 
     sms_enabled: bool
@@ -30,13 +30,13 @@ class SwitchMessages(OrderCommand, kw_only=True):
     def title(self) -> str:
         return f"Turn text messages {'on' if self.sms_enabled else 'off'}"
 
-    def lock(self) -> str:
+    def lock_key(self) -> str:
         return f"{self.kind}:{self.order_id}"
 
     def difference(self) -> tuple[dict[str, Any], dict[str, Any]]:
         return {"sms_enabled": self.seen}, {"sms_enabled": self.sms_enabled}
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("orders:messages", args=[self.order_id])
 
     def check(self) -> None:

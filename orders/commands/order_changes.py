@@ -84,7 +84,7 @@ Answer = Record[service_orders.Order]
 class _OrderChange(OrderCommand, kw_only=True):
     """A command that changes an order; the service answers with the order."""
 
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
 
     def refresh(self, service: Service) -> None:
         self.store(service.orders.get(self.order_id))
@@ -118,16 +118,16 @@ class CancelOrder(_OrderChange, kw_only=True):
     def title(self) -> str:
         return "Cancel the order"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("orders:cancel", args=[self.order_id])
 
-    def done(self, remote_id: str) -> str:
+    def done_url(self, remote_id: str) -> str:
         if not self.reorder or self.user_id is None:
             return ""
         begin = "replaces" if self.wrong_lab else "repeat"
         return f"{reverse('orders:new', args=[self.user_id])}?{begin}={self.order_id}"
 
-    def then(self, remote_id: str) -> Command | None:
+    def next_command(self, remote_id: str) -> Command | None:
         return self.visit
 
     def check(self) -> None:
@@ -182,7 +182,7 @@ class ChangeActivation(_OrderChange, kw_only=True):
             f"{self.activate_by:%b %Y}"
         )
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("orders:activation", args=[self.order_id])
 
     def check(self) -> None:
@@ -217,7 +217,7 @@ class CompleteDraw(_OrderChange, kw_only=True):
     def title(self) -> str:
         return "Mark the sample as drawn"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("orders:drawn", args=[self.order_id])
 
     def check(self) -> None:
@@ -246,7 +246,7 @@ class ResendEvents(_OrderChange, kw_only=True):
     def title(self) -> str:
         return "Deliver the order's latest event again"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("orders:resend", args=[self.order_id])
 
     def check(self) -> None:
@@ -270,7 +270,7 @@ class Simulate(_OrderChange, kw_only=True):
     """Have the service's sandbox move an order to another status (orders.md 10)."""
 
     kind: ClassVar[str] = "order.simulate"
-    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.NEVER
 
     final_status: str | None = None
     interpretation: str = "normal"

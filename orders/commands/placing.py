@@ -84,7 +84,7 @@ class NewOrderCommand(Command, kw_only=True):
     def patient(self) -> UUID | None:
         return self.order_body().user_id
 
-    def done(self, remote_id: str) -> str:
+    def done_url(self, remote_id: str) -> str:
         return reverse("orders:detail", args=[remote_id]) + "?placed=1"
 
     def check(self) -> None:
@@ -149,7 +149,7 @@ class CreateOrder(NewOrderCommand, kw_only=True):
     """Place an order. The command's id is sent as `passthrough` and comes back on the order."""
 
     kind: ClassVar[str] = "order.create"
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_KEY
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_KEY
     fields: ClassVar[dict[str, str]] = {
         **ORDER_FIELDS,
         "icd_codes": "icd_codes",
@@ -167,10 +167,10 @@ class CreateOrder(NewOrderCommand, kw_only=True):
     def title(self) -> str:
         return f"Place the order: {self.words}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("orders:new", args=[self.body.user_id])
 
-    def lock(self) -> str:
+    def lock_key(self) -> str:
         """Return the lock: the same tests for the same patient under the same account, whoever
         asks.
         """

@@ -62,7 +62,7 @@ def _action_of(item: Item) -> str | None:
 class _OfResult(Command, kw_only=True):
     """A decision about one unmatched result."""
 
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     task: ClassVar[str] = "orders.tasks.deliver"
     fields: ClassVar[dict[str, str]] = {
         "order_id": "choice",
@@ -77,7 +77,7 @@ class _OfResult(Command, kw_only=True):
     def subject(self) -> tuple[str, str]:
         return "unmatched result", str(self.result_id)
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("unmatched:detail", args=[self.result_id])
 
     def action_wanted(self) -> str:
@@ -135,7 +135,7 @@ class AcceptResult(_OfResult, kw_only=True):
     def action_wanted(self) -> str:
         return "accept"
 
-    def done(self, remote_id: str) -> str:
+    def done_url(self, remote_id: str) -> str:
         return reverse("orders:detail", args=[remote_id])
 
     def check(self) -> None:

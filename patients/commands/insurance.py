@@ -86,7 +86,7 @@ class AddInsurance(Command, kw_only=True):
     """Add an insurance record. None is ever changed: the newest of a kind is in force."""
 
     kind: ClassVar[str] = "insurance.create"
-    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.NEVER
     task: ClassVar[str] = TASK
     fields: ClassVar[dict[str, str]] = {
         "payor_code": "payor",
@@ -110,10 +110,10 @@ class AddInsurance(Command, kw_only=True):
     def patient(self) -> UUID:
         return self.user_id
 
-    def lock(self) -> str:
+    def lock_key(self) -> str:
         return f"{self.kind}:{self.user_id}:{self.insuring.is_primary}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("patients:insure", args=[self.user_id])
 
     def body(self) -> NewInsurance:
@@ -204,7 +204,7 @@ class CreatePayor(Command, kw_only=True):
     """
 
     kind: ClassVar[str] = "payor.create"
-    again: ClassVar[ResendPolicy] = ResendPolicy.NEVER
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.NEVER
     task: ClassVar[str] = TASK
     fields: ClassVar[dict[str, str]] = {
         "name": "payor_name",
@@ -230,10 +230,10 @@ class CreatePayor(Command, kw_only=True):
     def patient(self) -> UUID:
         return self.user_id
 
-    def lock(self) -> str:
+    def lock_key(self) -> str:
         return f"{self.kind}:{fold(self.payor.name)}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("patients:insure", args=[self.user_id])
 
     def check(self) -> None:
@@ -281,7 +281,7 @@ class CreatePayor(Command, kw_only=True):
         store_payors([answer])
         return answer.data.payor_code
 
-    def then(self, remote_id: str) -> AddInsurance:
+    def next_command(self, remote_id: str) -> AddInsurance:
         card = msgspec.structs.replace(self.insuring, payor_code=remote_id, new_payor=None)
         return AddInsurance(user_id=self.user_id, insuring=card, insured=self.insured)
 
@@ -305,7 +305,7 @@ def follow_resolved_payors() -> None:
     for row in rows.select_related("requested_by"):
         try:
             with transaction.atomic():
-                enqueue_next(row, CreatePayor.read(row.payload).then(row.remote_id))
+                enqueue_next(row, CreatePayor.read(row.payload).next_command(row.remote_id))
         except (msgspec.ValidationError, IntegrityError) as error:
             # Written by another release, or another worker is at it: no reason to stop the rest.
             logger.warning("a step could not be asked for: %s", type(error).__name__)

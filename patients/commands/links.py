@@ -43,7 +43,7 @@ class MakeConnectLink(Command, kw_only=True):
     command, and only the person who asked can have it shown, once."""
 
     kind: ClassVar[str] = "connection.link"
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     task: ClassVar[str] = "patients.tasks.deliver"
 
     user_id: UUID
@@ -61,13 +61,13 @@ class MakeConnectLink(Command, kw_only=True):
     def patient(self) -> UUID:
         return self.user_id
 
-    def lock(self) -> str:
+    def lock_key(self) -> str:
         return f"{self.kind}:{self.user_id}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("patients:connect", args=[self.user_id])
 
-    def done(self, remote_id: str) -> str:
+    def done_url(self, remote_id: str) -> str:
         return reverse("patients:connect-link", args=[self.user_id])
 
     def check(self) -> None:

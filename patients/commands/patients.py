@@ -79,7 +79,7 @@ class CreateUser(Command, kw_only=True):
     """
 
     kind: ClassVar[str] = "patient.create"
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_KEY
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_KEY
     task: ClassVar[str] = TASK
     fields: ClassVar[dict[str, str]] = {"client_user_id": "client_user_id"}
 
@@ -95,16 +95,16 @@ class CreateUser(Command, kw_only=True):
     def subject(self) -> tuple[str, str]:
         return "new patient", self.client_user_id
 
-    def lock(self) -> str:
+    def lock_key(self) -> str:
         """The person: two of the staff who register the same one at once are told."""
         names = sorted([fold(self.info.first_name), fold(self.info.last_name)])
         who = "\n".join([*names, self.info.dob.isoformat()])
         return f"patient.create:{hashlib.blake2b(who.encode(), digest_size=16).hexdigest()}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("patients:register")
 
-    def done(self, remote_id: str) -> str:
+    def done_url(self, remote_id: str) -> str:
         return reverse("patients:detail", args=[remote_id])
 
     def check(self) -> None:
@@ -154,7 +154,7 @@ class CreateUser(Command, kw_only=True):
         DifferentPeople.remember(answer.data.user_id, self.not_same)
         return str(answer.data.user_id)
 
-    def then(self, remote_id: str) -> Command:
+    def next_command(self, remote_id: str) -> Command:
         return SetUserInfo(
             user_id=UUID(remote_id),
             info=msgspec.to_builtins(self.info),
@@ -168,7 +168,7 @@ class SetUserInfo(Command, kw_only=True):
     """Save who a patient is, as a whole: what is left out is gone."""
 
     kind: ClassVar[str] = "patient.info"
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     task: ClassVar[str] = TASK
     fields: ClassVar[dict[str, str]] = PERSON_FIELDS
 
@@ -190,10 +190,10 @@ class SetUserInfo(Command, kw_only=True):
     def patient(self) -> UUID:
         return self.user_id
 
-    def lock(self) -> str:
+    def lock_key(self) -> str:
         return f"patient.info:{self.user_id}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         page = "patients:register-on" if self.registering else "patients:edit"
         return reverse(page, args=[self.user_id])
 
@@ -237,7 +237,7 @@ class SetUserInfo(Command, kw_only=True):
         DifferentPeople.remember(self.user_id, self.not_same)
         return str(self.user_id)
 
-    def then(self, remote_id: str) -> Command | None:
+    def next_command(self, remote_id: str) -> Command | None:
         if self.insuring is None:
             return None
         return self.insuring.step(self.user_id, insured_person(self.info))

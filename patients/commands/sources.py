@@ -30,7 +30,7 @@ class Deregister(Command, kw_only=True):
     service says yes and changes nothing: what it shows afterwards is what staff are told."""
 
     kind: ClassVar[str] = "connection.end"
-    again: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     task: ClassVar[str] = "patients.tasks.deliver"
 
     user_id: UUID
@@ -48,10 +48,10 @@ class Deregister(Command, kw_only=True):
     def patient(self) -> UUID:
         return self.user_id
 
-    def lock(self) -> str:
+    def lock_key(self) -> str:
         return f"{self.kind}:{self.user_id}:{self.slug}"
 
-    def form(self) -> str:
+    def form_url(self) -> str:
         return reverse("patients:disconnect", args=[self.user_id, self.slug])
 
     def check(self) -> None:

@@ -125,7 +125,7 @@ def _tried(proof: Proof, case: Case, fault: Fault) -> Iterator[str]:
     row.refresh_from_db()
     effects = case.effects(proof.scene, command, row.pk) - before
     asks = not fault.known and (
-        not case.finds if fault.happens else command.again is ResendPolicy.NEVER
+        not case.finds if fault.happens else command.resend_policy is ResendPolicy.NEVER
     )
     if fault.name == "killed after the commit":
         asks = False
