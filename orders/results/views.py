@@ -1,4 +1,4 @@
-"""The review queue with a report open, and what is done about it: sign, undo, acknowledge, call."""
+"""The review pages: the queue with an open report, its actions, quality, and trends."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ View = TypeVar("View", bound=Callable[..., HttpResponse])
 
 
 def beside_document(view: View) -> View:
-    """Pages that show the lab's document in a frame of theirs."""
+    """Allow the page to show the lab's document in a frame."""
     return cast(View, csp_update({"frame-src": [SELF]})(view))
 
 
@@ -54,7 +54,7 @@ def beside_document(view: View) -> View:
 @require_safe
 @beside_document
 def first_of_queue(request: HttpRequest) -> HttpResponse:
-    """The queue, with its first report open."""
+    """Show the queue with its first report open."""
     queue_data = queue_context(request, QueueFilters(request.GET))
     if queue_data["items"]:
         return _page(request, queue_data["items"][0].review, queue_data=queue_data)
@@ -67,14 +67,14 @@ def first_of_queue(request: HttpRequest) -> HttpResponse:
 @require_safe
 @beside_document
 def report(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """One report, the queue beside it."""
+    """Show one report with the queue beside it."""
     return _page(request, get_object_or_404(Review, pk=order_id))
 
 
 @requires("results.view")
 @require_POST
 def read_again(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Ask the service for a record that could not be read: a result, its order, or a patient."""
+    """Ask the service again for an unreadable record: a result, its order, or a patient."""
     what = request.POST.get("what", unreadable_versions.RESULT)
     if what not in unreadable_versions.LOOKUPS:
         raise BadRequest("There is no such record.")
@@ -124,7 +124,7 @@ def _page(
 def _neighbours(
     request: HttpRequest, queue_data: dict[str, Any], review: Review
 ) -> tuple[Review | None, Review | None]:
-    """What stands above this one in the queue, as far as it is shown, and what comes after it."""
+    """Return the review before this one, if it is shown, and the review after it."""
     assert isinstance(request.user, User)
     shown = [item.review for item in queue_data["items"]]
     place = next((n for n, one in enumerate(shown) if one.pk == review.pk), None)
@@ -139,7 +139,7 @@ def _neighbours(
 def _done(
     request: HttpRequest, review: Review, kind: str, act: Callable[[], Any], reason: str = ""
 ) -> Any:
-    """Do it and keep who did it, both or none."""
+    """Run `act` and record the change in the audit log, in one transaction."""
     with transaction.atomic(durable=True):
         before = _standing(review.pk)
         made = act()
@@ -156,7 +156,7 @@ def _done(
 
 
 def _standing(order_id: UUID) -> dict[str, Any]:
-    """Which versions were signed, acknowledged and called about; -1 for none."""
+    """Return the versions that were signed, acknowledged and called about; -1 for none."""
     columns = ("version", "signed", "seen", "acknowledged", "called")
     confirmed = Signature.objects.filter(order_id=order_id, is_identity_confirmed=True)
     found: dict[str, Any] = Review.objects.filter(pk=order_id).values(*columns).first() or {}
@@ -176,7 +176,7 @@ def _address(request: HttpRequest, order_id: UUID | None, **more: object) -> str
 @require_POST
 @beside_document
 def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Sign what was read, and open the next; a partial result is acknowledged."""
+    """Sign the shown version, or acknowledge a partial one, and open the next report."""
     review = get_object_or_404(Review, pk=order_id)
     user = request.user
     assert isinstance(user, User)
@@ -202,7 +202,7 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
         raise PermissionDenied from error
     except sign_off.CannotSign as error:
         review.refresh_from_db()
-        # What was typed stays; what is now shown is what would be signed.
+        # Keep the input, but sign the version that is now shown.
         left = SignForm({**request.POST.dict(), "version": review.version})
         return _page(request, review, 409, problem=error, sign_form=left)
     filters = QueueFilters(request.GET)
@@ -214,7 +214,7 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @require_POST
 @beside_document
 def undo(request: HttpRequest, signature_id: int) -> HttpResponse:
-    """Take back the signature just made; its report opens again."""
+    """Undo the signature just made and open its report again."""
     user = request.user
     assert isinstance(user, User)
     found = get_object_or_404(Signature, pk=signature_id)
@@ -231,7 +231,7 @@ def undo(request: HttpRequest, signature_id: int) -> HttpResponse:
 @require_POST
 @beside_document
 def acknowledge(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """I have seen these critical values."""
+    """Acknowledge the critical values of a result."""
     review = get_object_or_404(Review, pk=order_id)
     user = request.user
     assert isinstance(user, User)
@@ -282,7 +282,7 @@ def call(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @requires("results.view")
 @require_safe
 def version(request: HttpRequest, order_id: UUID, number: int) -> HttpResponse:
-    """An earlier version of a result, and how it differs from the newest."""
+    """Show an earlier version of a result, and how it differs from the newest."""
     review = get_object_or_404(Review, pk=order_id)
     shown_version = get_object_or_404(ResultVersion, order_id=order_id, number=number)
     audit.viewed(request, "result", [review.pk], [review.user_id])
@@ -300,7 +300,7 @@ def version(request: HttpRequest, order_id: UUID, number: int) -> HttpResponse:
 @require_POST
 @beside_document
 def delegate(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Let a colleague sign this result, or every normal one for some days."""
+    """Delegate to a colleague: this result, or every normal final one for some days."""
     review = get_object_or_404(Review, pk=order_id)
     user = request.user
     assert isinstance(user, User)
@@ -321,7 +321,7 @@ def delegate(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @requires("results.view", "results.sign")
 @require_POST
 def end_delegation(request: HttpRequest, delegation_id: int) -> HttpResponse:
-    """Take a delegation back; only who gave it."""
+    """End one of the user's own delegations."""
     row = get_object_or_404(Delegation, pk=delegation_id, by=request.user.pk)
     with transaction.atomic(durable=True):
         Delegation.objects.filter(pk=row.pk, ended_at=None).update(ended_at=timezone.now())
@@ -333,7 +333,7 @@ def end_delegation(request: HttpRequest, delegation_id: int) -> HttpResponse:
 @requires("results.view")
 @require_safe
 def quality(request: HttpRequest) -> HttpResponse:
-    """One month of orders; nobody is named."""
+    """Show the figures of the orders of one month, without names."""
     months = recent_months(timezone.localdate())
     wanted = request.GET.get("month", "")
     month = next((one for one in months if f"{one:%Y-%m}" == wanted), months[0])
@@ -356,7 +356,7 @@ def quality(request: HttpRequest) -> HttpResponse:
 @requires("results.view")
 @require_safe
 def trend(request: HttpRequest, patient_id: UUID, key: str) -> HttpResponse:
-    """Every value there is, drawn and as a table."""
+    """Show every value of a marker as a chart and as a table."""
     values = marker_values(patient_id, key)
     if not values:
         raise Http404

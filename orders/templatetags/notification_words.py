@@ -1,4 +1,4 @@
-"""What notifications are about, in words that the floor does not know: tests and people."""
+"""Labels of the records that notifications are about. The pages of `team` do not know orders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ ORDER_SUBJECTS: Final = ("order", "result")
 
 @register.simple_tag(takes_context=True)
 def record_labels(context: template.Context, groups: Iterable[Any]) -> dict[tuple[str, str], str]:
-    """Records in words: one query for each kind of them. Names only for who may see them."""
+    """Return the labels of the records by (type, id): one query for each type.
+
+    Names are included only for users who may see them.
+    """
     keys: dict[str, set[str]] = {}
     for group in groups:
         keys.setdefault(group.subject_type, set()).add(group.subject_id)

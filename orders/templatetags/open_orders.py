@@ -1,4 +1,4 @@
-"""Orders under way, for the pages of labs, which know nothing of orders."""
+"""Orders under way, for the pages of labs, which do not know orders."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ UNDER_WAY: Final = [bucket for bucket in vocabulary.BUCKETS if bucket not in END
 
 @register.simple_tag
 def open_orders(lab_slug: str) -> Count:
-    """Our orders under way at a lab. An order does not say under which account it was placed."""
+    """Return the number of orders under way at a lab. Orders do not name their lab account."""
     return capped_count(Order.objects.filter(bucket__in=UNDER_WAY, lab_slug=lab_slug))
 
 
 @register.simple_tag
 def pending_order_requests(account_id: UUID) -> int:
-    """Requests to place or import an order under a lab account that are not settled yet: open ones
-    are few."""
+    """Return the number of open commands that place or import an order under a lab account.
+
+    Open commands are few, so their payloads are read.
+    """
     kinds = (CreateOrder.kind, ImportOrder.kind)
     commands = CommandRecord.objects.open().filter(kind__in=kinds).only("payload")
     bodies = (row.payload.get("body", {}) for row in commands)  # Rows open what is sealed.

@@ -1,4 +1,4 @@
-"""Rows of the review queue: see `orders.results.rendering`."""
+"""Template tag for the rows of the review queue (`orders.results.rendering`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What-if of a lab account's allowlist, for its page, which knows nothing of orders."""
+"""Simulation of a lab account's allowlist, for its page, which does not know orders."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from orders.placing.account_replay import DAYS, MAX_ORDERS, replay
 register = template.Library()
 
 SHOWN: Final = 25
-"""Refused orders that are listed; all are counted, and downloaded."""
+"""Most refused orders listed. All are counted and can be downloaded."""
 
 
 @register.inclusion_tag("orders/_replayed.html", takes_context=True)
 def replayed_orders(context: Any, account: LabAccount, is_allowed: bool) -> dict[str, Any]:
-    """Our orders of late, placed again while our team is, or is not, on the list of `account`: how
-    many would be refused, and to those who may see orders, which."""
+    """Show how many recent orders would be refused if the team is, or is not, on the allowlist.
+
+    Users who may see orders also get the list of the refused orders.
+    """
     request = context["request"]
     found = replay(account, is_allowed, timezone.now())
     listed = found.refused[:SHOWN] if may(request.user, "orders.view") else []

@@ -1,4 +1,4 @@
-"""Results on pages: rings, small lines of earlier values, arrows, the chart of one marker.
+"""Results on pages: badges, completeness rings, sparklines, arrows, the chart of one marker.
 
 {% load results %}
 {% completeness_ring completeness %} a small ring and `7 of 9 back`; takes a `Completeness`
@@ -44,14 +44,14 @@ PLACE_BADGES: Final = {
 }
 ACKNOWLEDGED_BADGE: Final = ("Critical, acknowledged", "critical", "half-ring")
 CALLED_BADGE: Final = ("Critical, told", "closed", "tick")
-"""Critical results somebody is at, and those done with: the bare word is left for the others."""
+"""Badges of acknowledged critical results, before and after the call-back."""
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 64, 16
-"""Units of a small line."""
+"""Size of a sparkline in SVG units."""
 
 
 @register.simple_tag
 def place_badge(review: Review) -> SafeString:
-    """Why a result stands where it does in the queue."""
+    """Render the badge that says why a result has its place in the queue."""
     if review.is_critical and review.is_acknowledged:
         return _badge(*(CALLED_BADGE if review.is_called else ACKNOWLEDGED_BADGE))
     return _badge(*PLACE_BADGES[review.place])
@@ -59,15 +59,15 @@ def place_badge(review: Review) -> SafeString:
 
 @register.simple_tag
 def identity_badge(review: Review) -> SafeString:
-    """Says that a result names somebody else, beside `place_badge`; nothing otherwise."""
+    """Render the badge of a result that names somebody else, beside `place_badge`; else nothing."""
     if not review.names_somebody_else or review.place == SOMEBODY_ELSE:
-        return SafeString("")  # Else the badge of the place says it.
+        return SafeString("")  # `place_badge` already says so.
     return _badge(*PLACE_BADGES[SOMEBODY_ELSE])
 
 
 @register.simple_tag
 def kind_badge(review: Review) -> SafeString:
-    """Partial, final or corrected."""
+    """Render the badge of the kind: partial, final, corrected, unknown or announced."""
     words, family, glyph = {
         "partial": ("Partial", "at-lab", "square"),
         "final": ("Final", "result-in", "tick"),
@@ -84,7 +84,7 @@ def _badge(words: str, family: str, glyph: str) -> SafeString:
 
 @register.simple_tag
 def completeness_ring(found: Completeness | None, words: bool = True) -> SafeString | str:
-    """How much of a result is back. Asks the database nothing: see `completeness_by_order`."""
+    """Render how much of a result is back. Without queries: see `completeness_by_order`."""
     if found is None or not found.total:
         return ""
     state = "whole" if found.is_whole else "lost" if found.failed_count else "open"
@@ -112,8 +112,10 @@ def completeness_ring(found: Completeness | None, words: bool = True) -> SafeStr
 
 @register.simple_tag
 def sparkline(values: Sequence[MarkerValue]) -> SafeString | str:
-    """Earlier values and this one as a small line; hidden from screen readers, which have the
-    value before in words and the page of the marker."""
+    """Render earlier values and this one as a small line.
+
+    Hidden from screen readers, which get the previous value as text and the page of the marker.
+    """
     numbers = [value for value in values if value.number is not None]
     if len(numbers) < 2:
         return ""
@@ -161,7 +163,7 @@ ARROWS: Final = {
 
 @register.simple_tag
 def change_arrow(direction: str) -> SafeString | str:
-    """An arrow, and the word for those who do not see it."""
+    """Render an arrow, with a word for screen readers."""
     if direction not in ARROWS:
         return ""
     glyph, words = ARROWS[direction]
@@ -172,31 +174,31 @@ def change_arrow(direction: str) -> SafeString | str:
 
 @register.simple_tag(takes_context=True)
 def unsigned_results(context: Context) -> int:
-    """How many results wait for review, for those who may see them."""
+    """Return how many results wait for review; 0 for users who may not see results."""
     return result_badges(context["request"].user).unsigned
 
 
 @register.filter
 def outcome(value: str) -> str:
-    """How a call ended, in words."""
+    """Return the label of a call's outcome."""
     return CALL_OUTCOME_LABELS.get(value, value)
 
 
 @register.filter
 def teller_label(value: str) -> str:
-    """Who tells the patient, in words."""
+    """Return the label of the person who tells the patient."""
     return TELLER_LABELS.get(value, value)
 
 
 @register.filter
 def duration(length: timedelta | None) -> SafeString | str:
-    """`3 d`, `5 h`; a dash when there is none."""
+    """Return "3 d" or "5 h"; a dash for None."""
     return DASH if length is None else format_duration(length)
 
 
 @register.filter
 def ago_exactly(moment: datetime, now: datetime) -> str:
-    """`3 s ago` within the minute; otherwise the time itself, with its zone."""
+    """Return "3 s ago" within a minute, else the time with its zone."""
     seconds = int((now - moment).total_seconds())
     if 0 <= seconds < 60:
         return f"{seconds} s ago"
@@ -209,8 +211,11 @@ def ago_exactly(moment: datetime, now: datetime) -> str:
 
 @register.simple_tag
 def trend_plot(values: Sequence[MarkerValue]) -> SafeString | str:
-    """Values of the newest unit over time: a band of the reference range per point, since ranges
-    change between labs; a mark shaped by its flag; no line across a value of another unit."""
+    """Render the values in the newest unit over time.
+
+    Each point has its own band of the reference range, because ranges differ between labs, and a
+    mark shaped by its flag. No line crosses a value of another unit.
+    """
     shown = [v for v in values if v.number is not None]
     if not shown:
         return ""
@@ -276,8 +281,11 @@ def trend_plot(values: Sequence[MarkerValue]) -> SafeString | str:
 
 
 def _mark_path(value: MarkerValue) -> str:
-    """Octagon for critical, a triangle to the side it lies on for abnormal, a square for what is
-    not interpreted, else a disc."""
+    """Return the SVG path of a mark.
+
+    An octagon for critical, a triangle pointing to the side for abnormal, a square for values that
+    are not interpreted, else a disc.
+    """
     if value.flag == "critical":
         return "M-2.5-6h5L6-2.5v5L2.5 6h-5L-6 2.5v-5z"
     if value.flag == "unknown":

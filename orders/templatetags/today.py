@@ -1,4 +1,4 @@
-"""The bar of critical results above every page, and the page's icon."""
+"""The bar of critical results above every page, the page's icon, and the rows of the digest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ register = template.Library()
 
 @register.inclusion_tag("today/_critical.html", takes_context=True)
 def critical_results(context: Context) -> dict[str, Any]:
-    """How many critical results want somebody, and since when. Names stand on their page only."""
+    """Show how many critical results are open, and since when. Names are only on their page."""
     user = _user(context)
     if user is None:
         return {}
@@ -34,13 +34,13 @@ def critical_results(context: Context) -> dict[str, Any]:
 
 @register.simple_tag(takes_context=True)
 def critical_count(context: Context) -> int:
-    """Critical results that nobody has acknowledged, for the title of the page."""
+    """Return the number of unacknowledged critical results, for the title of the page."""
     return result_badges(context["request"].user).unacknowledged
 
 
 @register.simple_tag(takes_context=True)
 def digest_rows(context: Context, groups: list[PatientActivity]) -> SafeString:
-    """What is new, patient by patient."""
+    """Render the digest, patient by patient."""
     digest_context = DigestContext(
         user=context["request"].user,
         snapshot=context["snapshot"],
@@ -58,12 +58,12 @@ def critical_rows(rows: list[tuple[Review, Order | None]]) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def page_icon(context: Context) -> str:
-    """Another icon while a critical result is not acknowledged, and only then."""
+    """Return the URL of the icon: another one while a critical result is not acknowledged."""
     user = _user(context)
     alarm = user is not None and result_badges(user).unacknowledged
     return static("today/icon-critical.svg" if alarm else "backoffice/icon.svg")
 
 
 def _user(context: Context) -> Any:
-    """None on a page that is drawn before anybody is known."""
+    """Return the user, or None on a page that is rendered without a request."""
     return getattr(context.get("request"), "user", None)

@@ -16,7 +16,7 @@ register = template.Library()
 
 @register.inclusion_tag("reviewing/_unread.html", takes_context=True)
 def unreadable_result_notice(context: Context, order_id: UUID) -> dict[str, Any]:
-    """Whether a newer version of this order or its result could not be read, and what to do."""
+    """Show a notice if a newer version of this order or its result could not be read."""
     return _notice(context, unreadable_versions.for_order(order_id), is_single=True)
 
 
@@ -27,7 +27,7 @@ def unreadable_patient_notices(context: Context, patient_id: UUID) -> dict[str, 
 
 @register.inclusion_tag("reviewing/_unread.html", takes_context=True)
 def unreadable_result_notices(context: Context) -> dict[str, Any]:
-    """All of them, above the review queue: those without an older version are in no queue."""
+    """Show all notices above the queue, which omits results without an older version."""
     return _notice(context, unreadable_versions.first_results())
 
 

@@ -1,4 +1,4 @@
-"""Rows of visits: see `orders.appointments.rendering`."""
+"""Template tags for rows of visits (`orders.appointments.rendering`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A visit on the page of its order: what may be done about it, and the time it had before."""
+"""A visit on the page of its order: the possible actions, its time, and its previous time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ register = template.Library()
 
 @register.inclusion_tag("orders/scheduling/_actions.html")
 def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]:
-    """Buttons for a visit that stands, or the words on why there are none."""
+    """Show the buttons of an active visit, or the reason why there are none."""
     if (
         visit.superseded_at
         or visit.has_ended
@@ -44,7 +44,7 @@ register.filter(rules.without_time)
 
 @register.simple_tag
 def visit_moment(moment: datetime | None, zone: VisitZone | None) -> SafeString | str:
-    """A time of a visit in the visit's zone, and how that was chosen where it was not given."""
+    """Render a time in the visit's zone, with a note on how the zone was chosen if not given."""
     zone = zone or visit_zone(None, None)
     shown = when(moment, zone.name)
     if moment is None or not zone.note:
@@ -54,13 +54,13 @@ def visit_moment(moment: datetime | None, zone: VisitZone | None) -> SafeString 
 
 @register.simple_tag
 def visit_time(visit: Appointment) -> SafeString | str:
-    """The start of a visit."""
+    """Render the start of a visit."""
     return visit_moment(visit.start_at, visit.visit_zone)
 
 
 @register.simple_tag
 def previous_time(visit: Appointment) -> datetime | None:
-    """The start from which it was moved to where it is, where one of us asked for that."""
+    """Return the start before the visit was moved, if staff moved it; else None."""
     if visit.superseded_at or visit.start_at is None:
         return None
     moves = CommandRecord.objects.about("order", visit.order_id).filter(

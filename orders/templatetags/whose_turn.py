@@ -1,4 +1,4 @@
-"""Whose turn an order's next step is, in a list: from its own columns, without a query."""
+"""Whose turn the next step of an order is, for lists: from its columns, without a query."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ _NOBODY_HTML: Final = SafeString('<span class="muted" aria-label="not given">—
 
 @register.simple_tag
 def whose_turn(order: Order, now: datetime | None = None) -> SafeString:
-    """`Patient · 9 d`, and where it is over the usual time `⚠ 3 d over`. Whoever says many gives
-    the moment."""
+    """Render "Patient · 9 d" and, for an overdue order, "⚠ 3 d over".
+
+    Pages with many rows pass `now`.
+    """
     item = vocabulary.order_term(order.low_level_status, order.method, (), order.bucket)
     turn = item.turn.removeprefix("the ").capitalize()
     if not turn and item.family != vocabulary.UNKNOWN:
@@ -37,7 +39,7 @@ def whose_turn(order: Order, now: datetime | None = None) -> SafeString:
 
 @register.simple_tag
 def overdue(order: Order) -> SafeString:
-    """`⚠ 3 d over`, of what wants somebody at once, too; nothing while it is not."""
+    """Render "⚠ 3 d over", also for orders that need action at once; nothing if not overdue."""
     return overdue_badge(order.quiet_at, timezone.now())
 
 
@@ -46,7 +48,7 @@ def time_in_step_text(order: Order, now: datetime) -> str:
 
 
 def usual_time_text(order: Order) -> str:
-    """For a pointer: `Usual up to 6 d`. A moment that is not counted from the step says itself."""
+    """Return the tooltip: "Usual up to 6 d", or a text for orders without such a time."""
     if order.quiet_at is None or order.last_event_at is None:
         return "No usual time"
     if order.quiet_at <= order.last_event_at:
@@ -65,5 +67,5 @@ def overdue_badge(since: datetime | None, now: datetime) -> SafeString:
 
 @register.filter
 def outcome(value: str) -> str:
-    """How a call card ended, in words: `voicemail`."""
+    """Return the label of a call card's outcome in lower case, such as "voicemail"."""
     return OUTCOME_LABELS.get(value, value).lower()
