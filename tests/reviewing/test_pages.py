@@ -75,7 +75,7 @@ def test_a_long_queue_is_shown_further(client: Client, anna: User) -> None:
         assert f'<li id="{more.partition("#")[2]}"' in further.content.decode()
         assert len(further.context["items"]) == ROWS_STEP + 2 and not further.context["more"]
         assert f"shown={2 * ROWS_STEP}" in further.context["kept"], "the next one keeps it"
-        assert further.context["narrowed"] is bool(narrowed)
+        assert further.context["is_filtered"] is bool(narrowed)
     for nonsense in ("0", "9999", "x"):
         assert len(client.get(f"{QUEUE}?shown={nonsense}").context["items"]) == ROWS_STEP
     longest = client.get(f"{QUEUE}?shown={MAX_ROWS}")
@@ -236,7 +236,7 @@ def test_a_corrected_result_comes_back_with_the_difference(client: Client, anna:
     assert shown.context["review"].pk == row.pk, "for the clinician who signed"
     words = text_of(shown)
     assert "What the correction changed" in words
-    changes = {c.name: c.what for c in shown.context["difference"].changes}
+    changes = {c.name: c.changed_parts for c in shown.context["difference"].changes}
     assert changes == {"Sodium": ("value", "flag"), "Zinc": ("now missing",)}
     assert "1 other marker did not change" in words
     kept = client.get(reverse("reviewing:version", args=[row.pk, 1]))
