@@ -115,7 +115,7 @@ def test_filters(client: Client, clinician: User, now: datetime) -> None:
     assert _shown(client, start_date=day, end_date=day) == {2}
 
 
-def test_a_date_that_is_none_shows_nothing(client: Client, clinician: User, now: datetime) -> None:
+def test_invalid_date_shows_no_visits(client: Client, clinician: User, now: datetime) -> None:
     visit(1, now + timedelta(days=2))
     answer = client.get(ADDRESS, {"start_date": "soon"})
     assert answer.status_code == 400
@@ -134,7 +134,7 @@ def test_days_in_the_wrong_order_are_told_beside_the_last(
     assert "This is before the first day." in answer.content.decode()
 
 
-def test_pages_meet_every_visit_once(client: Client, clinician: User, now: datetime) -> None:
+def test_paging_shows_every_visit_once(client: Client, clinician: User, now: datetime) -> None:
     for n in range(120):
         visit(n, now + timedelta(days=1 + n // 7))
     seen: list[Any] = []
@@ -149,7 +149,7 @@ def test_pages_meet_every_visit_once(client: Client, clinician: User, now: datet
     assert set(seen) == {uid("appointment", n) for n in range(120)}
 
 
-def test_the_clock_of_the_draw_comes_first(client: Client, clinician: User, now: datetime) -> None:
+def test_time_of_the_draw_is_shown_first(client: Client, clinician: User, now: datetime) -> None:
     clinician.time_zone = "America/New_York"
     clinician.save()
     start = (now + timedelta(days=3)).replace(hour=15, minute=0, second=0, microsecond=0)
@@ -171,9 +171,7 @@ def test_a_request_without_a_time_is_never_shown_as_booked(client: Client, clini
     assert "Booked" not in page.partition("<tbody>")[2]
 
 
-def test_names_are_for_those_who_may_see_patients(
-    client: Client, clinician: User, now: datetime
-) -> None:
+def test_names_need_the_patients_permission(client: Client, clinician: User, now: datetime) -> None:
     visit(1, now + timedelta(days=2))
     visit(2, now + timedelta(days=2))
     patient(1).save()
@@ -189,7 +187,7 @@ def test_names_are_for_those_who_may_see_patients(
     assert "B. M." in page
 
 
-def test_where_a_patient_lives_is_for_those_who_may_see_patients(
+def test_place_of_home_visits_needs_the_patients_permission(
     client: Client, clinician: User, now: datetime
 ) -> None:
     visit(1, now + timedelta(days=2), city="Homeville", state="AK")
@@ -226,7 +224,7 @@ def test_an_auditor_is_refused(client: Client) -> None:
     assert client.get(ADDRESS).status_code == 403
 
 
-def test_a_stranger_is_sent_to_log_in(client: Client) -> None:
+def test_anonymous_user_is_redirected_to_log_in(client: Client) -> None:
     answer = client.get(ADDRESS)
     assert answer.status_code == 302
     assert "login" in answer["Location"]
@@ -279,7 +277,9 @@ def _unbooked(client: Client, **query: str) -> set[int]:
     return {n for n in range(200) if uid("order", n) in ids}
 
 
-def test_what_is_to_book(client: Client, clinician: User, now: datetime, settings: Any) -> None:
+def test_orders_to_book_are_listed(
+    client: Client, clinician: User, now: datetime, settings: Any
+) -> None:
     ready = {"low_level_status": "requisition_created", "bucket": "with-patient"}
     home, walk_in = {"method": "at_home_phlebotomy"}, {"method": "walk_in_test"}
     for n in range(1, 5):
@@ -304,7 +304,7 @@ def test_what_is_to_book(client: Client, clinician: User, now: datetime, setting
     assert "/visit/book/" not in page and "Home1" not in page
 
 
-def test_what_is_to_rebook(client: Client, clinician: User, now: datetime) -> None:
+def test_orders_to_rebook_are_listed(client: Client, clinician: User, now: datetime) -> None:
     called_off = {"low_level_status": "appointment_cancelled", "method": "walk_in_test"}
     for n in (1, 2):
         order(n, **called_off).save()
@@ -314,7 +314,7 @@ def test_what_is_to_rebook(client: Client, clinician: User, now: datetime) -> No
     assert "MST" in client.get(ADDRESS, {"show": "rebook"}).content.decode()
 
 
-def test_a_visit_can_be_moved_and_cancelled_from_its_row(
+def test_row_links_to_moving_and_canceling_the_visit(
     client: Client, clinician: User, now: datetime
 ) -> None:
     for n in (1, 2):

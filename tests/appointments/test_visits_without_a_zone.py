@@ -207,7 +207,7 @@ def test_times_to_choose_of_an_unknown_state_are_in_utc() -> None:
         assert offered.zone_words() == f"UTC, {IN_UTC}"
 
 
-def test_days_of_earlier_visits_without_a_zone_are_computed_again() -> None:
+def test_days_of_visits_without_a_zone_are_recomputed() -> None:
     start, utc_day = datetime.fromisoformat(CASE["start_at"]), date(2026, 12, 3)
     given = [(None, "TX"), ("Not/AZone", " tx "), ("America/Denver", "TX"), (None, "AE")]
     for n, (zone, state) in enumerate(given):

@@ -125,7 +125,7 @@ def test_every_zone_and_every_change_are_looked_at() -> None:
     assert len(changes(ZoneInfo("Australia/Lord_Howe"))) == 10
 
 
-def test_times_days_and_letters_are_those_of_the_wall() -> None:
+def test_times_days_and_abbreviations_are_local() -> None:
     here = ZoneInfo("America/New_York")
     wrong: list[tuple[Any, ...]] = []
     for name, cases in asked().items():
@@ -146,7 +146,7 @@ def test_times_days_and_letters_are_those_of_the_wall() -> None:
     assert wrong == []
 
 
-def test_the_staff_clock_is_that_of_the_wall() -> None:
+def test_staff_time_is_local_time() -> None:
     """Staff in every zone look at a draw in Phoenix."""
     wrong = []
     for name, cases in asked().items():
@@ -176,7 +176,7 @@ def test_the_staff_clock_is_that_of_the_wall() -> None:
         (None, "UTC", "03:30 UTC", "time zone not known, shown in UTC"),
     ],
 )
-def test_visit_without_a_usable_zone_never_has_the_viewers(
+def test_visit_without_zone_never_uses_the_readers_zone(
     name: str | None, state: str | None, zone: str, time_there: str, note: str
 ) -> None:
     moment = datetime(2026, 3, 8, 3, 30, tzinfo=UTC)
@@ -202,14 +202,14 @@ def test_invented_zones_are_never_an_exception(name: str | None, state: str | No
     assert found.is_given is not bool(found.note)
 
 
-def test_signs_and_abbreviations_that_mislead_are_read_as_the_names_say() -> None:
+def test_misleading_signs_and_abbreviations_are_read_by_name() -> None:
     moment = datetime(2026, 7, 1, 12, tzinfo=UTC)
     for name, time_there, letters in (("EST", "07:00", "EST"), ("Etc/GMT+5", "07:00", "UTC−05")):
         shown = visit_clocks(moment, visit_zone(name, None), ZoneInfo("UTC"))
         assert (shown.note, shown.time, shown.zone) == ("", time_there, letters)
 
 
-def test_a_filter_by_staff_days_holds_what_the_wall_says() -> None:
+def test_filter_by_day_uses_the_local_day() -> None:
     first, last, wrong = MomentField(), MomentField(end_of_day=True), []
     for name, cases in asked().items():
         with timezone.override(ZoneInfo(name)):
@@ -236,7 +236,7 @@ def test_a_filter_by_staff_days_holds_what_the_wall_says() -> None:
         "Antarctica/Troll",
     ],
 )
-def test_the_page_says_it_too(client: Client, name: str) -> None:
+def test_page_shows_the_local_times(client: Client, name: str) -> None:
     client.force_login(staff("front desk"))
     cases = asked()[name]
     cases = cases[:: max(1, len(cases) // 60)] + cases[-15:]

@@ -119,14 +119,14 @@ def of_patient(n: int) -> str:
         str(uid("patient", 1))[:8],
     ],
 )
-def test_enter_leads_to_the_one_open_order(client: Client, clinic: None, text: str) -> None:
+def test_enter_opens_the_only_open_order(client: Client, clinic: None, text: str) -> None:
     assert lead(client, text) == of_order(1)
 
 
 @pytest.mark.parametrize(
     "text", ["nunez", "Núñez josé", "jose.n@", "JOSE.N@example.invalid", "0199"]
 )
-def test_with_several_orders_and_none_open_it_leads_to_the_patient(
+def test_enter_opens_the_patient_without_an_open_order(
     client: Client, clinic: None, text: str
 ) -> None:
     assert lead(client, text) == of_patient(2)
@@ -136,7 +136,7 @@ def older(n: int, of: int, days: int, **values: Any) -> Order:
     return ordered(n, of, created_at=NOW - timedelta(days=days), **values)
 
 
-def test_of_several_people_each_is_told_by_what_they_lead_to(client: Client, desk: User) -> None:
+def test_each_of_several_matches_links_to_its_page(client: Client, desk: User) -> None:
     for of, last in ((1, "Gonzalez"), (2, "Gonzalo")):
         person(of, "Maria", last)
         for n in range(1, 8):
@@ -165,18 +165,14 @@ def test_open_orders_are_counted_however_many_are_newer(client: Client, desk: Us
     assert lead(client, "gonzalez") == of_patient(1)
 
 
-def test_enter_leads_to_the_one_open_order_though_newer_ones_are_closed(
-    client: Client, desk: User
-) -> None:
+def test_enter_opens_the_open_order_older_than_closed_ones(client: Client, desk: User) -> None:
     person(1, "Maria", "Gonzalez")
     for n in range(1, 8):
         older(n, 1, n, bucket="at-lab" if n == 7 else "closed")
     assert lead(client, "gonzalez") == of_order(7)
 
 
-def test_whoever_has_something_open_comes_first_however_old_it_is(
-    client: Client, desk: User
-) -> None:
+def test_patients_with_open_orders_are_first(client: Client, desk: User) -> None:
     for n, days in ((1, 1), (2, 40)):
         person(n, "Maria", f"Gonzalez{n}")
         for each in range(6):
@@ -199,7 +195,7 @@ def test_open_orders_are_read_by_the_index_of_the_patient(desk: User) -> None:
     assert "order_of_patient" in plan and "Seq Scan on orders_order" not in plan
 
 
-def test_with_several_open_orders_it_leads_to_the_patient(client: Client, clinic: None) -> None:
+def test_enter_opens_the_patient_with_several_open_orders(client: Client, clinic: None) -> None:
     ordered(4, 1)
     assert lead(client, "maria gonzalez") == of_patient(1)
 
@@ -208,7 +204,7 @@ def test_a_patient_without_orders(client: Client, clinic: None) -> None:
     assert lead(client, "gonzaga") == of_patient(3)
 
 
-def test_several_are_shown_on_a_page_that_can_be_come_back_to(client: Client, clinic: None) -> None:
+def test_several_matches_are_shown_on_a_page_with_a_url(client: Client, clinic: None) -> None:
     answer = client.post(ADDRESS, {"q": "mar gonz"})
     assert answer.status_code == 302
     address = answer["Location"]
@@ -226,7 +222,7 @@ def test_several_are_shown_on_a_page_that_can_be_come_back_to(client: Client, cl
     assert "This search is over" in other.get(address).content.decode()
 
 
-def test_whose_name_is_just_that_comes_before_beginnings(client: Client, desk: User) -> None:
+def test_exact_names_are_before_prefix_matches(client: Client, desk: User) -> None:
     Patient.objects.bulk_create(patient(n) for n in range(MAX_SHOWN + 20))
     Demographics.objects.bulk_create(
         demographics(n, first_name="Lisa", name_key="lisa testperson")
@@ -253,7 +249,7 @@ def test_orders_with_a_name_no_patient_has_are_found(client: Client, clinic: Non
     assert "Mario Gonzaga" in page and "Once Wilma Before" in page
 
 
-def test_a_parcel_out_of_the_stock_is_an_order_and_no_patient(client: Client, desk: User) -> None:
+def test_parcel_from_stock_is_an_order_without_a_patient(client: Client, desk: User) -> None:
     patient(6).save()
     ordered(12, 6, patient_name="", recipient_name="zora parcel")
     ordered(13, 6, patient_name="")
@@ -279,7 +275,7 @@ def test_orders_of_one_transaction_are_one_thing(client: Client, clinic: None) -
     assert lead(client, str(uid("group", 1))) == of_order(9)
 
 
-def test_the_one_patient_comes_with_orders_and_visits(client: Client, clinic: None) -> None:
+def test_single_patient_is_shown_with_orders_and_visits(client: Client, clinic: None) -> None:
     shown = found(client, "maria gonzalez")
     assert [row.pk for row in shown.orders] == [uid("order", 1)]
     assert [row.pk for row in shown.visits] == [uid("visit", 1)]
@@ -287,7 +283,7 @@ def test_the_one_patient_comes_with_orders_and_visits(client: Client, clinic: No
     assert 'role="option"' in page and "MST" in page
 
 
-def test_a_visit_found_by_its_number_says_whose_it_is(client: Client, clinic: None) -> None:
+def test_visit_found_by_number_shows_its_patient(client: Client, clinic: None) -> None:
     for name in ("Maria Gonzalez", "Mary Once"):
         page = client.post("/find/suggestions/", {"q": "A7654321"}).content.decode()
         assert f"<bdi>{name}</bdi> · " in page
@@ -300,13 +296,13 @@ def test_a_visit_found_by_its_number_says_whose_it_is(client: Client, clinic: No
     "text",
     ["a", "%", "_", "%%", "'; --", "😀😀", "\\", "* & !", "x" * 100, "zz zz", NOWHERE, "-----"],
 )
-def test_nothing_is_an_answer(client: Client, clinic: None, text: str) -> None:
+def test_search_without_matches_says_so(client: Client, clinic: None, text: str) -> None:
     assert lead(client, text) == ADDRESS
     assert found(client, text).count == 0
 
 
 @pytest.mark.parametrize("text", ["x" * 101, "m" * 10_000, "mar\x00ia"])
-def test_what_cannot_be_looked_up_is_said_and_kept(client: Client, clinic: None, text: str) -> None:
+def test_invalid_search_text_is_refused_and_kept(client: Client, clinic: None, text: str) -> None:
     answer = client.post(ADDRESS, {"q": text})
     assert answer.status_code == 400
     assert "Type " in answer.content.decode()
@@ -314,9 +310,7 @@ def test_what_cannot_be_looked_up_is_said_and_kept(client: Client, clinic: None,
     assert client.post("/find/suggestions/", {"q": text}).status_code == 200
 
 
-def test_without_the_right_to_names_only_ids_and_samples_are_found(
-    client: Client, clinic: None
-) -> None:
+def test_user_without_names_finds_only_ids_and_samples(client: Client, clinic: None) -> None:
     client.force_login(staff("viewer"))
     Order.objects.update(patient_first_name="Canaria", patient_name="canaria secret")
     for text in ("gonzalez", "canaria", "0100123", "1980-01-02", "jose.n@example.invalid"):
@@ -329,7 +323,7 @@ def test_without_the_right_to_names_only_ids_and_samples_are_found(
         assert "1980-01-02" not in page
 
 
-def test_it_is_recorded_as_a_search_with_what_was_shown(client: Client, clinic: None) -> None:
+def test_search_is_audited_with_the_shown_records(client: Client, clinic: None) -> None:
     lead(client, "maria gonzalez")
     found(client, "gonza")
     first, second = AuditEntry.objects.order_by("pk")
@@ -338,7 +332,7 @@ def test_it_is_recorded_as_a_search_with_what_was_shown(client: Client, clinic: 
     assert "gonz" not in f"{first.__dict__}{second.__dict__}".lower()
 
 
-def test_words_stand_in_no_address(client: Client, clinic: None) -> None:
+def test_search_text_is_in_no_url(client: Client, clinic: None) -> None:
     for address in (ADDRESS, "/find/suggestions/"):
         answer = Client().post(address, {"q": "Canary"})
         assert answer.status_code == 302
@@ -388,7 +382,7 @@ def test_readings_are_answered_by_an_index(make: Callable[[], Any], index: str) 
     assert "Seq Scan" not in plan
 
 
-def test_an_id_of_the_sample_is_no_name(client: Client, clinic: None) -> None:
+def test_sample_id_is_not_read_as_a_name(client: Client, clinic: None) -> None:
     """A word of hexadecimal letters may begin an id by chance: the person is meant."""
     person(5, "Ada", "Decade")
     low = order(50, id=UUID("decade00-0000-4000-8000-000000000001"))
@@ -398,7 +392,7 @@ def test_an_id_of_the_sample_is_no_name(client: Client, clinic: None) -> None:
     assert lead(client, "decade00") == reverse("orders:detail", args=[low.pk])
 
 
-def test_who_sees_no_people_is_told_so(client: Client, clinic: None) -> None:
+def test_user_without_names_sees_a_hint(client: Client, clinic: None) -> None:
     client.force_login(staff("viewer"))
     typed = {"q": "gonzalez"}
     told = client.post("/find/suggestions/", typed).content.decode()
@@ -409,14 +403,14 @@ def test_who_sees_no_people_is_told_so(client: Client, clinic: None) -> None:
     assert "Nothing matches" in told and "Your role" not in told
 
 
-def test_a_kit_of_nobody_is_told_by_a_dash_to_whom_names_are_not_shown(client: Client) -> None:
+def test_kit_without_patient_shows_a_dash_to_a_viewer(client: Client) -> None:
     order(1, user_id=None, patient_name="").save()
     client.force_login(staff("viewer"))
     page = client.post("/find/suggestions/", {"q": str(uid("order", 1))[:8]}).content.decode()
     assert '<strong><span class="muted"' in page and "&lt;" not in page
 
 
-def test_a_parcel_is_told_by_its_recipient(client: Client) -> None:
+def test_parcel_is_shown_with_its_recipient(client: Client) -> None:
     named = order(1, user_id=None, patient_name="", recipient_name="2nd floor & <co>")
     named.save()
     client.force_login(staff("clinician"))

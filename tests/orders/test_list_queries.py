@@ -18,7 +18,7 @@ BASELINE = {
     "/orders/?status=ordered&lab=lab-south&order_type=testkit": 9,
     "/orders/?assigned=me&lab=lab-south&quiet=true&order_key=quiet_at": 9,
     "/orders/?status=lost&ordered=this_week&search_input=ada": 9,
-    "/orders/detail/": 1,
+    "/orders/views/": 1,
     "/patients/": 7,
     "/patients/?q=ada&order_key=name": 10,
 }

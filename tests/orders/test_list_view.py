@@ -67,7 +67,7 @@ def shown(client: Client, *, code: int = 200, **query: Any) -> list[int]:
         (3, 20_000, "25+", 3),
     ],
 )
-def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
+def test_list_finds_a_page_for_few_or_many_names(
     client: Client,
     clinician: User,
     sort: str,
@@ -103,7 +103,7 @@ def test_of_many_orders_of_few_or_many_who_are_called_so_a_page_is_found(
     assert [row.pk for row in again.context["page"].rows] == rows[:25]
 
 
-def test_a_box_without_words_finds_nobody(client: Client, clinician: User) -> None:
+def test_empty_search_text_matches_nothing(client: Client, clinician: User) -> None:
     place(1, "Ada", "Sample")
     assert shown(client, shipping_recipient_name="ada") == [1]
     assert shown(client, shipping_recipient_name="ada", patient_name="--") == []
@@ -133,7 +133,7 @@ def test_what_was_shown_is_recorded(client: Client, clinician: User) -> None:
     assert (searched.action, searched.row_count) == ("search", 0)
 
 
-def test_an_empty_mirror_and_an_empty_answer_say_different_things(
+def test_empty_mirror_and_empty_result_have_different_texts(
     client: Client, clinician: User
 ) -> None:
     assert b"No orders yet" in client.get(ADDRESS).content
@@ -232,7 +232,7 @@ def test_filters_combine(
         {"end_date": "9999-12-31T23:59:59-05:00"},
     ],
 )
-def test_a_filter_that_cannot_be_read_is_refused_in_words(
+def test_invalid_filter_is_refused_with_a_message(
     client: Client, many: None, query: dict[str, str]
 ) -> None:
     assert shown(client, code=400, **query) == []
@@ -268,7 +268,7 @@ def test_it_sorts(
 
 @pytest.mark.parametrize("key", ["created_at", "updated_at", "patient_name", "last_status"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
-def test_paging_meets_every_order_once_and_finds_its_way_back(
+def test_paging_shows_every_order_once_in_both_directions(
     client: Client, clinician: User, key: str, direction: str
 ) -> None:
     """Ties in the sort column included: four names, two statuses, one update time."""
@@ -294,7 +294,7 @@ def test_paging_meets_every_order_once_and_finds_its_way_back(
     assert answer.context["page"].previous is None
 
 
-def test_no_name_stands_in_the_address_of_the_next_page(client: Client, clinician: User) -> None:
+def test_url_of_the_next_page_has_no_name(client: Client, clinician: User) -> None:
     for n in range(3):
         place(n, f"Canary{n}", "Sample")
     answer = client.get(ADDRESS, {"order_key": "patient_name", "size": "1"})
@@ -303,20 +303,18 @@ def test_no_name_stands_in_the_address_of_the_next_page(client: Client, clinicia
 
 
 @pytest.mark.parametrize("cursor", ["x", "W10", "bnVsbA", "WyJhIiwiYiJd", "A" * 600, "ÿ\x00"])
-def test_a_cursor_that_cannot_be_read_starts_over(client: Client, many: None, cursor: str) -> None:
+def test_unreadable_cursor_shows_the_first_page(client: Client, many: None, cursor: str) -> None:
     assert shown(client, after=cursor) == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("mark", ["\x00", "\ud800"])
-def test_a_cursor_no_column_can_hold_starts_over(client: Client, many: None, mark: str) -> None:
+def test_cursor_out_of_range_shows_the_first_page(client: Client, many: None, mark: str) -> None:
     edge = json.dumps([mark, NOW.isoformat(), str(uid("order", 1))])
     cursor = base64.urlsafe_b64encode(edge.encode()).decode().rstrip("=")
     assert shown(client, order_key="last_status", after=cursor) == [3, 1, 2, 4]
 
 
-def test_a_day_at_the_edge_of_time_is_refused_where_it_would_leave_it(
-    client: Client, clinician: User
-) -> None:
+def test_day_at_the_end_of_the_calendar_is_refused(client: Client, clinician: User) -> None:
     User.objects.filter(pk=clinician.pk).update(time_zone="Asia/Kolkata")
     assert shown(client, code=400, start_date="0001-01-01") == []
 
@@ -346,7 +344,7 @@ def test_tabs_count_the_buckets(client: Client, many: None) -> None:
     }  # fmt: skip
 
 
-def test_chips_say_what_is_in_force_and_how_to_drop_it(client: Client, many: None) -> None:
+def test_chips_show_active_filters_with_a_link_to_remove_them(client: Client, many: None) -> None:
     page = client.get(ADDRESS, {"status": ["lost", "ordered"], "order_type": "testkit"})
     assert [chip["label"] for chip in page.context["chips"]] == [
         "Status: Lost",
@@ -397,14 +395,14 @@ def test_a_viewer_sees_no_names_and_cannot_search_for_them(client: Client) -> No
         {"is_critical": "false"},
     ],
 )
-def test_a_viewer_may_not_ask_for_what_is_hidden(client: Client, query: dict[str, str]) -> None:
+def test_viewer_may_not_filter_by_hidden_fields(client: Client, query: dict[str, str]) -> None:
     client.force_login(staff("viewer"))
     place(1, "Canary", "Sample", interpretation="critical")
     assert shown(client, code=400, **query) == []
     assert b"Your role does not show" in client.get(ADDRESS, query).content
 
 
-def test_what_an_order_lacks_is_a_dash_to_everybody(client: Client) -> None:
+def test_missing_values_are_shown_as_a_dash(client: Client) -> None:
     order(1, patient_name="", patient_first_name="", patient_last_name="", method="").save()
     for role in ("viewer", "clinician"):
         client.force_login(staff(role))
@@ -413,7 +411,7 @@ def test_what_an_order_lacks_is_a_dash_to_everybody(client: Client) -> None:
 
 
 @pytest.mark.parametrize("role", ["viewer", "front desk"])
-def test_without_results_an_order_does_not_tell_how_they_are(client: Client, role: str) -> None:
+def test_user_without_results_sees_no_interpretation(client: Client, role: str) -> None:
     place(1, interpretation="critical")
     client.force_login(staff("clinician"))
     page = client.get(ADDRESS).content.decode()

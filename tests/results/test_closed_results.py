@@ -66,9 +66,7 @@ def test_signed_result_of_an_earlier_release_is_read_again(world: Sandbox, key: 
     assert not Notification.objects.exists()
 
 
-def test_closed_result_of_another_person_is_marked_when_it_is_read_again(
-    world: Sandbox, key: UUID
-) -> None:
+def test_reread_closed_result_of_another_person_is_marked(world: Sandbox, key: UUID) -> None:
     body = out_of_range()
     body["metadata"]["dob"] = "1901-02-03"
     stored_before(world, key, body)
@@ -80,9 +78,7 @@ def test_closed_result_of_another_person_is_marked_when_it_is_read_again(
     assert kinds(key) == ["final"], "the person was confirmed with the signature"
 
 
-def test_closed_result_read_again_stays_signed_when_it_comes_again(
-    world: Sandbox, key: UUID
-) -> None:
+def test_reread_closed_result_stays_signed_if_received_again(world: Sandbox, key: UUID) -> None:
     body = out_of_range(interpretation="critical_high")
     stored_before(world, key, body)
     assert sign(signed_in("clinician"), key) == 302
@@ -98,9 +94,7 @@ def test_closed_result_read_again_stays_signed_when_it_comes_again(
     assert kinds(key) == ["final", "corrected"], "the lab did change it"
 
 
-def test_signed_result_stays_signed_where_a_sync_is_first_to_read_it_again(
-    world: Sandbox, key: UUID
-) -> None:
+def test_signed_result_stays_signed_if_a_sync_rereads_it(world: Sandbox, key: UUID) -> None:
     stored_before(world, key, out_of_range())
     assert sign(signed_in("clinician"), key) == 302
     sent(world, key, out_of_range())
@@ -108,9 +102,7 @@ def test_signed_result_stays_signed_where_a_sync_is_first_to_read_it_again(
     assert kinds(key) == ["final"] and not Review.objects.get(pk=key).in_queue
 
 
-def test_open_result_that_a_sync_reads_again_gets_a_version_of_its_kind(
-    world: Sandbox, key: UUID
-) -> None:
+def test_open_result_reread_by_a_sync_keeps_its_kind(world: Sandbox, key: UUID) -> None:
     body = out_of_range(interpretation="critical_high")
     stored_before(world, key, body)
     sent(world, key, body)
@@ -118,9 +110,7 @@ def test_open_result_that_a_sync_reads_again_gets_a_version_of_its_kind(
     assert [review.pk for review in open_criticals()] == [key]
 
 
-def test_closed_result_that_cannot_be_read_again_is_left_as_it_is(
-    world: Sandbox, key: UUID
-) -> None:
+def test_closed_result_that_cannot_be_reread_is_unchanged(world: Sandbox, key: UUID) -> None:
     stored_before(world, key, out_of_range())
     assert sign(signed_in("clinician"), key) == 302
     Result.objects.filter(pk=key).update(record="[]")

@@ -127,7 +127,7 @@ def test_odd_body_is_stored_with_its_line(
 
 
 @pytest.mark.parametrize("body", LOST.values(), ids=LOST)
-def test_unreadable_body_is_retried_and_told_on_every_page(
+def test_unreadable_body_is_retried_and_shown_on_every_page(
     world: Sandbox, key: UUID, clinician: Client, body: str
 ) -> None:
     answer(world, key, line())

@@ -326,7 +326,7 @@ def decide(rank: str, **more: str) -> None:
     assert answer.status_code == 302
 
 
-def test_ranked_word_ranks_open_results_again_and_back(world: Sandbox, key: UUID) -> None:
+def test_decision_on_a_word_rereads_open_results_and_back(world: Sandbox, key: UUID) -> None:
     body = odd(interpretation="ominous")
     sent(world, key, body)
     word = UnknownValue.objects.get(value="ominous")
@@ -349,7 +349,7 @@ def test_ranked_word_ranks_open_results_again_and_back(world: Sandbox, key: UUID
     assert (Review.objects.get(pk=key).place, readings(key)) == ("normal", [("normal", "")])
 
 
-def test_ranked_word_holds_for_its_spellings_to_come(world: Sandbox, key: UUID) -> None:
+def test_decision_on_a_word_applies_to_later_spellings(world: Sandbox, key: UUID) -> None:
     sent(world, key, odd(interpretation="ominous"))
     decide("abnormal")
     sent(world, key, odd(interpretation="OMINOUS-"))
@@ -365,7 +365,7 @@ def test_word_ranked_normal_does_not_hide_a_value_out_of_range(world: Sandbox, k
     assert readings(key) == [("abnormal", "high")]
 
 
-def test_signed_results_are_left_alone_by_a_decision(world: Sandbox, key: UUID) -> None:
+def test_decision_on_a_word_leaves_signed_results(world: Sandbox, key: UUID) -> None:
     sent(world, key, odd(interpretation="ominous"))
     assert sign(signed_in("clinician"), key) == 302
     decide("critical")

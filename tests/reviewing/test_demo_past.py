@@ -44,7 +44,7 @@ def past(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Thread]:
     assert not thread.is_alive(), "it ends when the first sync is nearly over"
 
 
-def test_old_results_are_signed_and_old_critical_ones_told(past: threading.Thread) -> None:
+def test_demo_past_signs_and_calls_about_old_results(past: threading.Thread) -> None:
     now = timezone.now()
     old, new = now - timedelta(hours=13), now - timedelta(hours=11)
     came(ordered(1, last_event_at=old).pk, ("Sodium", "4.1", "normal"))

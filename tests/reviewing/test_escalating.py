@@ -59,7 +59,7 @@ def people() -> dict[str, User]:
     return {name: staff(role, name) for name, role in roles.items()}
 
 
-def test_everybody_who_may_acknowledge_it_is_told_once() -> None:
+def test_escalation_notifies_everybody_who_may_acknowledge_once() -> None:
     review = result()
     assert escalate_criticals() == 2
     assert told() == {"anna", "bruno"}
@@ -72,13 +72,13 @@ def test_everybody_who_may_acknowledge_it_is_told_once() -> None:
     assert Notification.objects.count() == 2
 
 
-def test_not_before_half_an_hour() -> None:
+def test_escalation_waits_half_an_hour() -> None:
     result(minutes=29)
     assert escalate_criticals() == 0
 
 
 @pytest.mark.parametrize("flag", ["normal", "critical"])
-def test_no_later_version_begins_the_half_hour_anew(flag: str) -> None:
+def test_later_version_does_not_restart_the_delay(flag: str) -> None:
     """H10: a panel comes in parts, each a version; the first critical value has waited."""
     review = result()
     parts: list[Line] = [CRITICAL, ("Sodium", "4.1", flag), ("Chloride", "4.2", "normal")]
@@ -91,24 +91,24 @@ def test_no_later_version_begins_the_half_hour_anew(flag: str) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "people_told"), [(29, 0), (31, 2)])
-def test_an_announcement_begins_it(minutes: int, people_told: int) -> None:
+def test_announcement_starts_the_delay(minutes: int, people_told: int) -> None:
     announced(minutes=minutes)
     assert escalate_criticals() == people_told
 
 
-def test_the_result_that_was_announced_does_not_begin_it_anew() -> None:
+def test_announced_result_does_not_restart_the_delay() -> None:
     announced(minutes=31)
     assert result(minutes=5).critical_since == 1
     assert escalate_criticals() == 2
 
 
-def test_not_what_somebody_has_acknowledged(people: dict[str, User]) -> None:
+def test_acknowledged_result_is_not_escalated(people: dict[str, User]) -> None:
     review = result()
     acknowledge(review, review.version, people["anna"])
     assert escalate_criticals() == 0
 
 
-def test_a_result_that_is_critical_again_is_told_again(
+def test_result_critical_again_is_escalated_again(
     people: dict[str, User], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     review = result()
@@ -120,19 +120,19 @@ def test_a_result_that_is_critical_again_is_told_again(
     assert escalate_criticals() == 2
 
 
-def test_the_first_sync_of_years_mails_nobody() -> None:
+def test_first_sync_escalates_no_old_results() -> None:
     result(days=400)
     assert escalate_criticals() == 0
 
 
-def test_an_announcement_whose_order_is_not_read_yet_is_told() -> None:
+def test_announcement_without_its_order_is_escalated() -> None:
     review = result()
     Order.objects.filter(pk=uid("order", 1)).delete()
     assert Review.objects.filter(pk=review.pk).exists()
     assert escalate_criticals() == 2
 
 
-def test_who_was_told_is_found_by_an_index(people: dict[str, User]) -> None:
+def test_earlier_notifications_are_found_by_an_index(people: dict[str, User]) -> None:
     """Asked every few seconds: it must not read all that was ever told."""
     result()
     with connection.cursor() as cursor:
@@ -150,9 +150,7 @@ def test_who_was_told_is_found_by_an_index(people: dict[str, User]) -> None:
     assert "notification_critical" in plan, plan
 
 
-def test_by_e_mail_too_without_a_word_about_anybody(
-    settings: Settings, people: dict[str, User]
-) -> None:
+def test_escalation_e_mail_names_nobody(settings: Settings, people: dict[str, User]) -> None:
     people["anna"].email = "anna@clinic.invalid"
     people["anna"].save()
     with posting() as post:

@@ -88,7 +88,7 @@ def delegated(order_id: UUID | None) -> User:
     return desk
 
 
-def test_result_of_another_person_is_loud_and_not_delegated(
+def test_result_of_another_person_warns_and_cannot_be_delegated(
     world: Sandbox, order_id: UUID, client: Client
 ) -> None:
     read_patient(order_id)
@@ -107,7 +107,7 @@ def test_result_of_another_person_is_loud_and_not_delegated(
     assert LOUD in order_page and "Otto Other" in order_page
 
 
-def test_result_of_the_patient_is_silent_and_delegated(
+def test_result_of_the_patient_can_be_delegated(
     world: Sandbox, order_id: UUID, client: Client
 ) -> None:
     read_patient(order_id)
@@ -146,9 +146,7 @@ def test_age_counts_where_the_result_has_no_birth_date(world: Sandbox, order_id:
     ]
 
 
-def test_comparison_follows_demographics_that_come_or_change_later(
-    world: Sandbox, order_id: UUID
-) -> None:
+def test_identity_follows_later_changes_of_demographics(world: Sandbox, order_id: UUID) -> None:
     Order.objects.update(
         patient_first_name="", patient_last_name="", patient_name="", patient_dob=None
     )
@@ -175,7 +173,7 @@ def sign(client: Client, order_id: UUID, **given: str) -> int:
     return client.post(address, {"version": version, **given}).status_code
 
 
-def test_signature_of_another_person_needs_a_tick(
+def test_signing_result_of_another_person_needs_confirmation(
     world: Sandbox, order_id: UUID, client: Client
 ) -> None:
     read_patient(order_id)
@@ -194,7 +192,7 @@ def test_signature_of_another_person_needs_a_tick(
     assert "confirmed that it is this patient’s" in page(client, order_id)
 
 
-def test_signature_of_the_patient_needs_no_tick(
+def test_signing_result_of_the_patient_needs_no_confirmation(
     world: Sandbox, order_id: UUID, client: Client
 ) -> None:
     read_patient(order_id)
@@ -224,9 +222,7 @@ def test_place_follows_the_identity_and_is_filtered(
     assert (review.identity, review.place) == ("same", "normal")
 
 
-def test_results_reviewed_elsewhere_leave_out_another_person(
-    world: Sandbox, order_id: UUID
-) -> None:
+def test_reviewed_elsewhere_skips_results_of_another_person(world: Sandbox, order_id: UUID) -> None:
     read_patient(order_id)
     read_result(world, order_id, body=B19)
     anna = staff("clinician", "anna")
@@ -255,7 +251,7 @@ def test_another_person_is_marked_wherever_values_are_shown(
     assert marked not in tab and "Names somebody else" not in tab
 
 
-def test_signed_result_that_comes_to_name_somebody_else_waits_again(
+def test_signed_result_naming_another_person_returns_to_queue(
     world: Sandbox, order_id: UUID, client: Client
 ) -> None:
     patient = read_patient(order_id)
@@ -275,7 +271,7 @@ def test_signed_result_that_comes_to_name_somebody_else_waits_again(
     assert not Review.objects.get(pk=order_id).in_queue
 
 
-def test_signed_result_is_not_corrected_by_our_demographics(
+def test_new_demographics_do_not_make_a_result_corrected(
     world: Sandbox, order_id: UUID, client: Client
 ) -> None:
     """The laboratory corrected nothing: what was confirmed and signed stays signed."""
@@ -296,7 +292,7 @@ def test_signed_result_is_not_corrected_by_our_demographics(
     assert (other.version, other.kind) == (2, "corrected"), "the lab took the person off it"
 
 
-def test_result_that_contradicts_new_demographics_waits_again_and_is_not_corrected(
+def test_result_contradicting_new_demographics_returns_to_queue(
     world: Sandbox, order_id: UUID, client: Client
 ) -> None:
     patient = read_patient(order_id)
@@ -324,7 +320,7 @@ WHERE r.order_id = %s
 """
 
 
-def test_signed_result_of_an_earlier_release_is_no_other_version(
+def test_signed_result_of_an_earlier_release_keeps_its_version(
     world: Sandbox, order_id: UUID
 ) -> None:
     """Read again unchanged, it does not come back as corrected."""

@@ -50,7 +50,7 @@ def do(client: Client, n: int, action: str, **given: Any) -> Any:
     return client.post(address, {"version": version, **given})
 
 
-def test_the_first_of_the_queue_is_open(client: Client, anna: User) -> None:
+def test_queue_opens_its_first_report(client: Client, anna: User) -> None:
     came(ordered(1).pk, NORMAL)
     came(ordered(2, lab_test_name="Made-up abnormal").pk, NORMAL, HIGH)
     shown = client.get(QUEUE)
@@ -62,7 +62,7 @@ def test_the_first_of_the_queue_is_open(client: Client, anna: User) -> None:
         assert wanted in words, wanted
 
 
-def test_a_long_queue_is_shown_further(client: Client, anna: User) -> None:
+def test_long_queue_has_a_show_more_link(client: Client, anna: User) -> None:
     for n in range(1, ROWS_STEP + 3):
         came(ordered(n).pk, NORMAL)
     for narrowed in ("", "&place=normal"):
@@ -82,11 +82,11 @@ def test_a_long_queue_is_shown_further(client: Client, anna: User) -> None:
     assert longest.context["longer"] == ""
 
 
-def test_an_empty_queue_says_so(client: Client, anna: User) -> None:
+def test_empty_queue_says_so(client: Client, anna: User) -> None:
     assert "Every result is signed" in text_of(client.get(QUEUE))
 
 
-def test_signing_opens_the_next_and_can_be_undone(client: Client, anna: User) -> None:
+def test_signing_opens_the_next_report_and_can_be_undone(client: Client, anna: User) -> None:
     for n in (1, 2, 3):
         came(ordered(n).pk, NORMAL)
     first = client.get(QUEUE).context["review"]
@@ -107,7 +107,7 @@ def test_signing_opens_the_next_and_can_be_undone(client: Client, anna: User) ->
     assert "Took the signature of version 1 back" in text_of(answer)
 
 
-def test_the_one_after_the_one_signed_comes_next(client: Client, anna: User) -> None:
+def test_next_report_follows_the_signed_one(client: Client, anna: User) -> None:
     keys = []
     for n in range(1, 5):
         row = ordered(n)
@@ -119,7 +119,7 @@ def test_the_one_after_the_one_signed_comes_next(client: Client, anna: User) -> 
     assert answer.context["review"].pk == keys[0], "after the last one, what was passed over"
 
 
-def test_the_second_of_two_signers_is_told_who_and_when(client: Client, anna: User) -> None:
+def test_second_signer_sees_who_signed_and_when(client: Client, anna: User) -> None:
     came(ordered(1).pk, NORMAL)
     other = Client()
     other.force_login(staff("clinician", "bruno"))
@@ -131,7 +131,7 @@ def test_the_second_of_two_signers_is_told_who_and_when(client: Client, anna: Us
     assert Signature.objects.count() == 1
 
 
-def test_nothing_typed_is_lost_when_another_version_came(client: Client, anna: User) -> None:
+def test_new_version_keeps_the_typed_note(client: Client, anna: User) -> None:
     row = ordered(1)
     came(row.pk, NORMAL)
     client.get(page(1))
@@ -145,7 +145,7 @@ def test_nothing_typed_is_lost_when_another_version_came(client: Client, anna: U
     assert 'name="version" value="2"' in answer.content.decode()
 
 
-def test_a_critical_result_from_the_banner_to_the_call(client: Client, anna: User) -> None:
+def test_critical_result_from_banner_to_call_back(client: Client, anna: User) -> None:
     came(ordered(1).pk, NORMAL, CRITICAL)
     shown = client.get(QUEUE)
     assert "Nobody has acknowledged this yet" in text_of(shown)
@@ -171,9 +171,7 @@ def test_a_critical_result_from_the_banner_to_the_call(client: Client, anna: Use
     assert do(client, 1, "sign").status_code == 302
 
 
-def test_who_is_called_about_a_critical_value_is_told_with_their_number_and_clock(
-    client: Client, anna: User
-) -> None:
+def test_critical_report_shows_phone_number_and_local_time(client: Client, anna: User) -> None:
     record = {
         "patient_details": {"phone_number": "+15550100123"},
         "patient_address": {"state": "AZ"},
@@ -186,9 +184,7 @@ def test_who_is_called_about_a_critical_value_is_told_with_their_number_and_cloc
     assert "tel:" not in client.get(page(2)).content.decode()
 
 
-def test_the_queue_tells_open_criticals_from_those_somebody_saw_to(
-    client: Client, anna: User
-) -> None:
+def test_queue_distinguishes_open_and_handled_criticals(client: Client, anna: User) -> None:
     for n in (1, 2, 3):
         came(ordered(n).pk, CRITICAL)
     for n in (2, 3):
@@ -212,7 +208,7 @@ def test_the_queue_tells_open_criticals_from_those_somebody_saw_to(
     assert badge(3)[0] == "Critical", "nobody has seen the new value"
 
 
-def test_a_call_the_service_made_names_its_source(client: Client, anna: User) -> None:
+def test_call_by_the_service_needs_a_source(client: Client, anna: User) -> None:
     came(ordered(1).pk, CRITICAL)
     do(client, 1, "acknowledge")
     given = {
@@ -226,7 +222,7 @@ def test_a_call_the_service_made_names_its_source(client: Client, anna: User) ->
     assert "Known from: Fax of the service" in text_of(client.get(page(1)))
 
 
-def test_a_corrected_result_comes_back_with_the_difference(client: Client, anna: User) -> None:
+def test_corrected_result_returns_with_its_differences(client: Client, anna: User) -> None:
     row = ordered(1)
     came(row.pk, NORMAL, ("Iron", "4", "normal"), ("Zinc", "4", "normal"))
     do(client, 1, "sign")
@@ -243,7 +239,7 @@ def test_a_corrected_result_comes_back_with_the_difference(client: Client, anna:
     assert "4.1" in text_of(kept) and "not the newest version" in text_of(kept)
 
 
-def test_a_partial_result_says_what_is_back(client: Client, anna: User) -> None:
+def test_partial_result_shows_its_completeness(client: Client, anna: User) -> None:
     came(ordered(1).pk, NORMAL, HIGH, status="partial", missing=("Iron",))
     shown = client.get(QUEUE)
     assert "2 of 3 back · 1 failed: not enough sample" in text_of(shown)
@@ -253,7 +249,7 @@ def test_a_partial_result_says_what_is_back(client: Client, anna: User) -> None:
     assert "1 partial seen" in text_of(client.get(QUEUE))
 
 
-def test_values_before_stand_beside_and_lead_to_all_of_them(client: Client, anna: User) -> None:
+def test_report_shows_previous_values_and_links_to_trends(client: Client, anna: User) -> None:
     patient(3).save()
     for n, value in ((1, "4.0"), (2, "4.4"), (3, "4.2")):
         day = NOW - timedelta(days=100 * (4 - n))
@@ -276,7 +272,7 @@ def test_values_before_stand_beside_and_lead_to_all_of_them(client: Client, anna
 
 
 @pytest.mark.parametrize("role", ["front desk", "viewer", "auditor"])
-def test_who_sees_no_values_cannot_open_a_report(client: Client, role: str) -> None:
+def test_user_without_results_cannot_open_a_report(client: Client, role: str) -> None:
     came(ordered(1).pk, CRITICAL)
     client.force_login(staff(role))
     for address in (
@@ -293,7 +289,7 @@ def test_who_sees_no_values_cannot_open_a_report(client: Client, role: str) -> N
     assert not Signature.objects.exists() and not CriticalAcknowledgement.objects.exists()
 
 
-def test_a_delegate_signs_only_what_was_delegated(client: Client, anna: User) -> None:
+def test_delegate_signs_only_delegated_results(client: Client, anna: User) -> None:
     for n in (1, 2):
         came(ordered(n).pk, NORMAL)
     came(ordered(3).pk, HIGH)
@@ -314,7 +310,7 @@ def test_a_delegate_signs_only_what_was_delegated(client: Client, anna: User) ->
     assert do(theirs, 2, "sign").status_code == 403
 
 
-def test_the_queue_is_narrowed_by_lab_and_patient(client: Client, anna: User) -> None:
+def test_queue_filters_by_lab_and_patient(client: Client, anna: User) -> None:
     came(ordered(1).pk, NORMAL)
     came(ordered(2, lab_slug="other-lab").pk, NORMAL)
     shown = client.get(f"{QUEUE}?patient={uid('patient', 2)}")
@@ -323,7 +319,7 @@ def test_the_queue_is_narrowed_by_lab_and_patient(client: Client, anna: User) ->
     assert client.get(f"{QUEUE}?lab=nowhere&patient=x").status_code == 200
 
 
-def test_only_the_report_that_is_open_counts_as_looked_at(client: Client, anna: User) -> None:
+def test_only_the_open_report_is_audited_as_viewed(client: Client, anna: User) -> None:
     for n in (1, 2):
         came(ordered(n).pk, NORMAL)
     client.get(page(1))
@@ -362,7 +358,7 @@ def test_causes_are_counted_by_month_method_and_lab(client: Client, anna: User) 
     assert shown.context["failed"] == 3 and "Not enough sample" in text_of(shown)
 
 
-def test_the_forms_that_stand_on_a_report_share_no_id() -> None:
+def test_forms_of_a_report_have_distinct_ids() -> None:
     call, sign = ({bound.id_for_label for bound in form()} for form in (CallForm, SignForm))
     assert not call & sign
     assert 'id="sign_note"' in str(SignForm()["note"])

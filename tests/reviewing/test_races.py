@@ -19,7 +19,7 @@ ROUNDS = 5
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_signers_one_wins() -> None:
+def test_two_signers_at_once_make_one_signature() -> None:
     clients = []
     for name in ("anna", "bruno"):
         client = Client()

@@ -45,6 +45,6 @@ def test_signed_results_are_not_read_to_find_open_ones() -> None:
     assert "Seq Scan" not in plan and "orders_review_pkey" not in plan, plan
 
 
-def test_closed_results_of_an_earlier_release_are_found_by_an_index() -> None:
+def test_outdated_closed_results_are_found_by_an_index() -> None:
     plan = plan_of(ranking.reread_closed_results, "substring")
     assert "result_revision" in plan and "Sort" not in plan and "Seq Scan" not in plan, plan

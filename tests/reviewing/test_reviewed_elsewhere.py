@@ -21,7 +21,7 @@ DAY = f"{NOW - timedelta(days=10):%Y-%m-%d}"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_old_normal_ones_are_signed_and_nothing_else() -> None:
+def test_reviewed_elsewhere_signs_only_old_normal_results() -> None:
     came(ordered(1, **OLD).pk, ("Sodium", "4.1", "normal"))
     came(ordered(2, last_event_at=NOW).pk, ("Sodium", "4.1", "normal"))
     came(ordered(3, **OLD).pk, ("Potassium", "6.9", "critical"))
@@ -36,7 +36,7 @@ def test_old_normal_ones_are_signed_and_nothing_else() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_old_critical_ones_only_where_it_is_said_that_people_were_told() -> None:
+def test_reviewed_elsewhere_signs_criticals_only_if_called_about() -> None:
     came(ordered(1, **OLD).pk, ("Potassium", "6.9", "critical"))
     came(ordered(2, last_event_at=NOW).pk, ("Potassium", "7.2", "critical"))
     staff("clinician", "anna")
@@ -51,7 +51,7 @@ def test_old_critical_ones_only_where_it_is_said_that_people_were_told() -> None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_results_left_for_review_are_counted_with_the_reason() -> None:
+def test_reviewed_elsewhere_counts_skipped_results_by_reason() -> None:
     came(ordered(1, **OLD).pk, ("Sodium", "4.1", "normal"))
     came(ordered(2, **OLD).pk, ("Sodium", "4.1", "normal"), ("Color", "ominous", "unknown"))
     came(ordered(3, **OLD).pk, ("Color", "odd", "unknown"), interpretation="unknown")
@@ -77,7 +77,7 @@ def test_results_left_for_review_are_counted_with_the_reason() -> None:
 
 
 @pytest.mark.django_db
-def test_only_in_the_name_of_somebody_who_may_sign() -> None:
+def test_reviewed_elsewhere_needs_a_user_who_may_sign() -> None:
     staff("front desk", "desk")
     for given in ({"by": "desk"}, {"by": "nobody"}, {"before": "soon"}):
         with pytest.raises(CommandError):

@@ -65,7 +65,7 @@ def announced(order_id: UUID) -> None:
     ).save(force_insert=True)
 
 
-def test_it_waits_until_it_is_signed(anna: User) -> None:
+def test_result_stays_in_queue_until_signed(anna: User) -> None:
     row = ordered(1)
     came(row.pk, NORMAL)
     assert review().in_queue and unsigned_count() == 1 and review().place == "normal"
@@ -74,7 +74,7 @@ def test_it_waits_until_it_is_signed(anna: User) -> None:
     assert review().signer == anna
 
 
-def test_the_same_again_is_no_other_version(anna: User) -> None:
+def test_same_result_again_makes_no_version(anna: User) -> None:
     row = ordered(1)
     came(row.pk, NORMAL)
     sign(row.pk, 1, anna)
@@ -82,7 +82,7 @@ def test_the_same_again_is_no_other_version(anna: User) -> None:
     assert ResultVersion.objects.count() == 1 and not review().in_queue
 
 
-def test_another_value_reopens_it_as_corrected(anna: User) -> None:
+def test_changed_value_reopens_a_signed_result_as_corrected(anna: User) -> None:
     row = ordered(1)
     came(row.pk, NORMAL)
     sign(row.pk, 1, anna)
@@ -91,7 +91,7 @@ def test_another_value_reopens_it_as_corrected(anna: User) -> None:
     assert list(review_queue({"mine": True}, anna)) == [review()]
 
 
-def test_a_correction_that_changes_no_value_reopens_it_too(anna: User) -> None:
+def test_correction_without_changed_value_reopens_a_result(anna: User) -> None:
     row = ordered(1)
     came(row.pk, NORMAL)
     sign(row.pk, 1, anna)
@@ -99,7 +99,7 @@ def test_a_correction_that_changes_no_value_reopens_it_too(anna: User) -> None:
     assert review().in_queue and review().kind == "corrected"
 
 
-def test_a_partial_one_is_acknowledged_and_waits_for_the_rest(anna: User, bruno: User) -> None:
+def test_partial_result_is_acknowledged_and_waits_for_the_rest(anna: User, bruno: User) -> None:
     row = ordered(1)
     came(row.pk, NORMAL, status="partial", missing=("Iron",))
     assert review().place == "partial"
@@ -113,7 +113,7 @@ def test_a_partial_one_is_acknowledged_and_waits_for_the_rest(anna: User, bruno:
     assert queue_counts() == (1, 0)
 
 
-def test_a_critical_one_is_acknowledged_first_and_open_until_somebody_was_told(anna: User) -> None:
+def test_critical_result_is_open_until_called_about(anna: User) -> None:
     row = ordered(1)
     came(row.pk, NORMAL, CRITICAL)
     assert review().place == "critical" and list(open_criticals()) == [review()]
@@ -131,14 +131,14 @@ def test_a_critical_one_is_acknowledged_first_and_open_until_somebody_was_told(a
     assert not open_criticals().exists() and review().next_call_at is None
 
 
-def test_nobody_was_told_of_a_version_that_is_still_to_come(anna: User) -> None:
+def test_call_about_a_future_version_is_refused(anna: User) -> None:
     came(ordered(1).pk, CRITICAL)
     with pytest.raises(ResultChanged):
         record_call(review(), 2, anna, recipient="Dr. Madeup", outcome=READ_BACK)
     assert review().called == -1 and open_criticals().exists()
 
 
-def test_another_critical_value_wants_another_acknowledgement(anna: User) -> None:
+def test_new_critical_value_needs_another_acknowledgement(anna: User) -> None:
     row = ordered(1)
     came(row.pk, CRITICAL, status="partial")
     acknowledge(review(), 1, anna)
@@ -150,7 +150,7 @@ def test_another_critical_value_wants_another_acknowledgement(anna: User) -> Non
         sign(row.pk, 3, anna)
 
 
-def test_an_announced_critical_result_is_on_top_before_it_is_read(anna: User) -> None:
+def test_announced_critical_result_is_first_in_queue(anna: User) -> None:
     row = ordered(1)
     announced(row.pk)
     assert review().place == "critical" and review().in_queue and unsigned_count() == 1
@@ -164,12 +164,12 @@ def test_an_announced_critical_result_is_on_top_before_it_is_read(anna: User) ->
     assert not review().in_queue
 
 
-def test_an_order_we_do_not_know_yet_is_not_lost() -> None:
+def test_result_of_an_unknown_order_is_in_queue() -> None:
     announced(uid("order", 99))
     assert unsigned_count() == 1 and review(99).in_queue
 
 
-def test_what_came_meanwhile_is_not_signed(anna: User) -> None:
+def test_signing_an_outdated_version_is_refused(anna: User) -> None:
     row = ordered(1)
     came(row.pk, NORMAL)
     came(row.pk, HIGH)
@@ -178,7 +178,7 @@ def test_what_came_meanwhile_is_not_signed(anna: User) -> None:
     assert not Signature.objects.exists()
 
 
-def test_only_the_signer_takes_it_back_and_only_at_once(anna: User, bruno: User) -> None:
+def test_only_the_signer_can_undo_and_only_once(anna: User, bruno: User) -> None:
     row = ordered(1)
     came(row.pk, NORMAL)
     signature = sign(row.pk, 1, anna)
@@ -191,7 +191,7 @@ def test_only_the_signer_takes_it_back_and_only_at_once(anna: User, bruno: User)
     assert sign(row.pk, 1, bruno) and not review().in_queue
 
 
-def test_it_is_too_late_after_ten_seconds(anna: User) -> None:
+def test_undo_expires_after_ten_seconds(anna: User) -> None:
     row = ordered(1)
     came(row.pk, NORMAL)
     signature = sign(row.pk, 1, anna)
@@ -204,7 +204,7 @@ def test_it_is_too_late_after_ten_seconds(anna: User) -> None:
     assert not review().in_queue
 
 
-def test_the_most_urgent_come_first(anna: User) -> None:
+def test_queue_sorts_by_urgency(anna: User) -> None:
     came(ordered(1).pk, NORMAL)
     came(ordered(2).pk, NORMAL, status="partial")
     came(ordered(3).pk, HIGH)
@@ -222,7 +222,7 @@ def test_the_most_urgent_come_first(anna: User) -> None:
     ]
 
 
-def test_the_server_stamps_the_time(anna: User) -> None:
+def test_signature_time_is_set_by_the_server(anna: User) -> None:
     row = ordered(1)
     came(row.pk, CRITICAL)
     acknowledge(review(), 1, anna)
@@ -238,9 +238,7 @@ def test_the_server_stamps_the_time(anna: User) -> None:
     ["resultversion", "signature", "criticalacknowledgement", "criticalcall"],
 )
 @pytest.mark.parametrize("change", ["DELETE FROM {}", "UPDATE {} SET version = version"])
-def test_the_database_refuses_to_change_what_was_recorded(
-    anna: User, table: str, change: str
-) -> None:
+def test_recorded_rows_cannot_be_changed(anna: User, table: str, change: str) -> None:
     row = ordered(1)
     came(row.pk, CRITICAL)
     acknowledge(review(), 1, anna)
@@ -257,7 +255,7 @@ def test_the_database_refuses_to_change_what_was_recorded(
         cursor.execute(words)
 
 
-def test_a_call_that_reached_nobody_names_the_next_attempt(anna: User) -> None:
+def test_unanswered_call_needs_a_next_attempt(anna: User) -> None:
     row = ordered(1)
     came(row.pk, CRITICAL)
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -336,7 +334,9 @@ def expected(order_id: UUID) -> tuple[bool, bool]:
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(STEP, max_size=12))
-def test_no_sequence_loses_an_item(anna: User, bruno: User, steps: list[tuple[Any, ...]]) -> None:
+def test_no_sequence_of_actions_loses_a_result(
+    anna: User, bruno: User, steps: list[tuple[Any, ...]]
+) -> None:
     with transaction.atomic():
         row = ordered(1)
         for step in steps:

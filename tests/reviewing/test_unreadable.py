@@ -186,7 +186,7 @@ def test_normal_line_with_a_lost_field_is_no_longer_normal(
     assert Result.objects.get().interpretation == "unknown"
 
 
-def test_unreadable_newer_version_is_told_until_it_can_be_read(
+def test_unreadable_version_shows_a_notice_until_it_is_read(
     world: Sandbox, order_id: UUID, client: Client, reader: User
 ) -> None:
     body = first_version(world, order_id)
@@ -212,7 +212,7 @@ def test_unreadable_newer_version_is_told_until_it_can_be_read(
     assert not UnreadRecord.objects.exists()
 
 
-def test_unreadable_order_or_patient_is_told_on_its_pages(
+def test_unreadable_order_or_patient_shows_a_notice(
     world: Sandbox, order_id: UUID, client: Client, reader: User
 ) -> None:
     first_version(world, order_id)
@@ -252,7 +252,7 @@ def test_unreadable_order_or_patient_is_told_on_its_pages(
         ({"status": 403}, True),
     ],
 )
-def test_outage_is_not_told_as_a_result_that_cannot_be_read(
+def test_outage_shows_no_notice_of_unreadable_results(
     given: dict[str, Any], is_called: bool, world: Sandbox, order_id: UUID, reader: User
 ) -> None:
     sync.schedule_lookups("results", [order_id])
@@ -266,7 +266,7 @@ def test_outage_is_not_told_as_a_result_that_cannot_be_read(
     assert unreadable_versions.unreadable_among([order_id]) == ({order_id} if is_called else set())
 
 
-def test_result_never_read_is_told_where_it_would_stand(
+def test_result_never_read_shows_a_notice_on_its_pages(
     world: Sandbox, order_id: UUID, client: Client, reader: User
 ) -> None:
     answer(world, order_id, {"metadata": {}, "results": 7})
@@ -281,7 +281,7 @@ def test_result_never_read_is_told_where_it_would_stand(
         assert told in text_of(client.get(address)), address
 
 
-def test_order_that_a_list_cannot_bring_is_looked_up_again(world: Sandbox, order_id: UUID) -> None:
+def test_order_unreadable_in_a_list_is_looked_up(world: Sandbox, order_id: UUID) -> None:
     synced_list = CHANGES
     Lookup.objects.all().delete()
     merge = {"orders": {"0": {"user_id": "nobody"}}}
@@ -297,7 +297,7 @@ def test_order_that_a_list_cannot_bring_is_looked_up_again(world: Sandbox, order
 
 
 @pytest.mark.parametrize("key", ["-" * 36, f"{'a' * 34}-0", "00000000-0000-4000-8000-00000000000Z"])
-def test_unread_record_with_an_odd_id_breaks_no_page(
+def test_unreadable_record_with_an_odd_id_breaks_no_page(
     key: str, world: Sandbox, order_id: UUID
 ) -> None:
     """The id of an order or a user that cannot be read is whatever was sent."""

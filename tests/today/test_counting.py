@@ -53,7 +53,7 @@ def scatter() -> int:
     return OrderCount.objects.count()
 
 
-def test_every_kind_of_statement_is_counted() -> None:
+def test_counts_follow_every_kind_of_statement() -> None:
     place(range(20))
     place(range(20, 25), 1)
     assert counts.order_counts().by_bucket() == {"preparing": 20, "needs-action": 5}
@@ -72,7 +72,7 @@ def test_every_kind_of_statement_is_counted() -> None:
     assert counts.order_counts().by_state == {}
 
 
-def test_what_moves_no_order_writes_nothing() -> None:
+def test_counts_are_not_written_without_a_change() -> None:
     place(range(5))
     before = OrderCount.objects.count(), Happening.objects.count()
     Order.objects.update(lab_test_name="Another made-up panel")
@@ -80,7 +80,7 @@ def test_what_moves_no_order_writes_nothing() -> None:
     assert (OrderCount.objects.count(), Happening.objects.count()) == before
 
 
-def test_a_rollback_takes_its_counts_with_it() -> None:
+def test_rollback_removes_its_counts() -> None:
     place(range(3))
     with suppress(RuntimeError), transaction.atomic():
         place(range(3, 9), 1)
@@ -90,7 +90,7 @@ def test_a_rollback_takes_its_counts_with_it() -> None:
     assert counts.order_counts().by_bucket() == {"preparing": 3} and exact()
 
 
-def test_folding_keeps_the_sums_and_leaves_a_row_per_state() -> None:
+def test_fold_keeps_the_sums_and_one_row_per_state() -> None:
     rows = scatter()
     before = counts.order_counts().by_state
     assert counts.fold() == rows == 250
@@ -99,7 +99,7 @@ def test_folding_keeps_the_sums_and_leaves_a_row_per_state() -> None:
     assert counts.fold() == 0, "nothing to add up is left alone"
 
 
-def test_a_wrong_count_is_mended_and_noted() -> None:
+def test_repair_corrects_a_wrong_count_and_records_drift() -> None:
     place(range(7))
     assert counts.repair() == 0 and not Drift.objects.exists()
     OrderCount.objects.create(
@@ -223,7 +223,7 @@ def test_counts_are_exact_beside_writers_rollbacks_and_kills(address: str) -> No
     assert exact() and not Drift.objects.filter(kind=Drift.Kind.STALE).exists()
 
 
-def test_two_that_add_up_at_once_lose_nothing(address: str) -> None:
+def test_two_folds_at_once_lose_nothing(address: str) -> None:
     scatter()
     before = counts.order_counts().by_state
     with psycopg.connect(address) as other:

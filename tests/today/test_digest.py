@@ -84,7 +84,7 @@ STATES = [
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_everybody_is_told_what_happened_since_they_looked(seed: int) -> None:
+def test_digest_shows_each_user_what_they_have_not_seen(seed: int) -> None:
     """A random day: orders move, visits are made and moved, results are corrected; two people look
     at a patient or at everything, sometimes on a page that was made a while ago."""
     chance, oracle = random.Random(seed), Oracle()
@@ -154,7 +154,7 @@ def other_connection() -> psycopg.Connection[object]:
     )  # fmt: skip
 
 
-def test_what_is_committed_late_is_told_however_early_it_happened() -> None:
+def test_digest_shows_entries_that_are_committed_late() -> None:
     """A worker had begun before somebody looked at everything, and committed after."""
     one = staff("clinician")
     place(1)
@@ -171,7 +171,7 @@ def test_what_is_committed_late_is_told_however_early_it_happened() -> None:
     assert facts(one) == []
 
 
-def test_an_older_page_does_not_bring_back_what_was_seen_since() -> None:
+def test_older_page_does_not_bring_back_seen_entries() -> None:
     one = staff("clinician")
     place(1)
     early = now_of(one)
@@ -185,7 +185,7 @@ def test_an_older_page_does_not_bring_back_what_was_seen_since() -> None:
     assert not Seen.objects.exists(), "what the whole look covers is not kept twice"
 
 
-def test_who_looks_for_the_first_time_is_told_of_a_day() -> None:
+def test_first_digest_shows_the_last_day() -> None:
     place(1)
     place(2)
     Happening.objects.filter(order_id=uid("order", 2)).update(
@@ -195,7 +195,7 @@ def test_who_looks_for_the_first_time_is_told_of_a_day() -> None:
     assert found.first and [group.about for group in found.groups] == [uid("patient", 1)]
 
 
-def test_a_look_of_another_cluster_goes_by_its_time() -> None:
+def test_snapshot_of_another_cluster_is_replaced_by_its_time() -> None:
     one = staff("clinician")
     place(1)
     Happening.objects.update(at=timezone.now() - timedelta(hours=3))
@@ -215,7 +215,7 @@ def test_a_look_of_another_cluster_goes_by_its_time() -> None:
 @pytest.mark.parametrize(
     "snapshot", ["", "nonsense", "1:2", "5:3:", "1:99999999999999999999:", "1:9000000000:"]
 )
-def test_nobody_can_have_seen_what_is_still_to_come(snapshot: str) -> None:
+def test_snapshot_of_the_future_is_refused(snapshot: str) -> None:
     client, user = enter()
     place(1)
     for address in ("/today/seen/", "/today/seen/all/"):
@@ -225,7 +225,7 @@ def test_nobody_can_have_seen_what_is_still_to_come(snapshot: str) -> None:
     assert facts(user)
 
 
-def test_words_of_problems_results_and_visits() -> None:
+def test_digest_words_for_problems_results_and_visits() -> None:
     one = staff("clinician")
     place(1, low_level_status="transit_customer", bucket="on-the-way")
     start = timezone.now() + timedelta(days=2)
@@ -269,7 +269,7 @@ def test_words_of_problems_results_and_visits() -> None:
     assert words(one) == ["Lost no longer"]
 
 
-def test_the_most_urgent_patient_comes_first() -> None:
+def test_digest_shows_the_most_urgent_patient_first() -> None:
     one = staff("clinician")
     for n in (1, 2, 3, 4):
         place(n, low_level_status="ordered", bucket="preparing")
@@ -282,7 +282,7 @@ def test_the_most_urgent_patient_comes_first() -> None:
     assert [group.about for group in found.groups] == [uid("patient", n) for n in (2, 3, 4, 1)]
 
 
-def test_a_replaced_visit_is_told_as_moved() -> None:
+def test_replaced_visit_is_shown_as_moved() -> None:
     """The service gives a moved visit another id: the earlier one still counts when it comes."""
     one = staff("clinician")
     place(1)
@@ -295,7 +295,7 @@ def test_a_replaced_visit_is_told_as_moved() -> None:
     assert (line.words, line.start_before) == ("Visit moved", first)
 
 
-def test_more_than_fits_is_said() -> None:
+def test_digest_says_if_there_is_more() -> None:
     one = staff("clinician")
     place(1)
     digest.mark_all_seen(one, now_of(one))
@@ -310,7 +310,7 @@ def test_more_than_fits_is_said() -> None:
     assert found.capped and len(found.groups) <= digest.MAX_GROUPS
 
 
-def test_seen_on_the_page_is_mine_alone_and_can_be_taken_back() -> None:
+def test_marking_as_seen_is_per_user_and_can_be_undone() -> None:
     place(1)
     place(2)
     (client, user), (_, other) = enter(), enter("front desk")
@@ -327,7 +327,7 @@ def test_seen_on_the_page_is_mine_alone_and_can_be_taken_back() -> None:
     assert facts(user) == [(uid("order", 1), "order", "delivered_to_lab", "lost")]
 
 
-def test_critical_results_are_told_by_event_too() -> None:
+def test_critical_event_is_in_the_digest() -> None:
     one = staff("clinician")
     row = place(1)
     digest.mark_all_seen(one, now_of(one))
@@ -336,14 +336,12 @@ def test_critical_results_are_told_by_event_too() -> None:
 
 
 @pytest.mark.parametrize("address", ["/today/seen/", "/today/seen/all/"])
-def test_looking_at_an_address_that_writes_does_nothing(address: str) -> None:
+def test_get_of_a_writing_url_changes_nothing(address: str) -> None:
     assert enter()[0].get(address).status_code == 405
 
 
 @pytest.mark.parametrize("sees", [True, False])
-def test_the_most_urgent_are_those_that_the_words_say(
-    monkeypatch: pytest.MonkeyPatch, sees: bool
-) -> None:
+def test_ranks_in_sql_agree_with_the_words(monkeypatch: pytest.MonkeyPatch, sees: bool) -> None:
     """The database ranks all that is new, to read little of it: by the words it is ranked alike."""
     chance, user = random.Random(9), staff("clinician")
     begun = timezone.now() - timedelta(hours=20)
@@ -370,7 +368,7 @@ def test_the_most_urgent_are_those_that_the_words_say(
     assert [one.about for one in few.groups] == [one.about for one in everything.groups[:25]]
 
 
-def test_what_happened_before_a_move_is_told_of_the_new_patient() -> None:
+def test_entries_before_a_move_are_shown_for_the_new_patient() -> None:
     """Under the new name, linked to the new record, and known together with it."""
     user = staff("clinician")
     place(1)

@@ -43,7 +43,7 @@ def state() -> dict[object, tuple[str, str]]:
     return {key: (bucket, status) for key, bucket, status in rows}
 
 
-def test_counts_and_news_follow_five_hundred_changes(desk: Desk) -> None:
+def test_counts_and_digest_follow_five_hundred_changes(desk: Desk) -> None:
     sync.tick(orders_sync.SWEEP, seconds=60)
     assert sum(counts.order_counts().by_state.values()) == 600 and exact()
     rows, news = OrderCount.objects.count(), Happening.objects.count()

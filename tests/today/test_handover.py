@@ -43,7 +43,7 @@ def asked(user: User, n: int, **values: Any) -> CommandRecord:
     )  # fmt: skip
 
 
-def test_what_is_open_stands_with_its_last_word_and_when_it_is_due(
+def test_sheet_lists_open_work_with_last_note_and_due_time(
     shift: tuple[Client, User, Any],
 ) -> None:
     client, user, request = shift
@@ -71,7 +71,7 @@ def test_what_is_open_stands_with_its_last_word_and_when_it_is_due(
     }  # fmt: skip
 
 
-def test_the_period_and_whose_work_are_chosen(shift: tuple[Client, User, Any]) -> None:
+def test_sheet_can_be_filtered_by_period_and_staff(shift: tuple[Client, User, Any]) -> None:
     client, _, request = shift
     team.note(request, "order", uid("order", 1), "Mine and early", uid("patient", 1))
     with owner():
@@ -103,7 +103,7 @@ def test_the_period_and_whose_work_are_chosen(shift: tuple[Client, User, Any]) -
         {"end": "\x00"},
     ],
 )
-def test_a_period_that_cannot_be_is_refused_and_kept(
+def test_invalid_period_is_refused_and_kept_in_the_form(
     shift: tuple[Client, User, Any], query: dict[str, str]
 ) -> None:
     client, _, _ = shift
@@ -127,7 +127,7 @@ def lost(n: int, days: int) -> Any:
     return place(n, low_level_status="lost", bucket="needs-action", quiet_at=quiet).pk
 
 
-def test_exceptions_that_wait_are_counted_by_group_with_the_oldest(
+def test_sheet_counts_exceptions_and_lists_the_oldest(
     shift: tuple[Client, User, Any],
 ) -> None:
     client, _, _ = shift
@@ -144,7 +144,7 @@ def test_exceptions_that_wait_are_counted_by_group_with_the_oldest(
     assert str(keys[4]) in entry.object_ids and uid("patient", 15) in entry.patient_ids
 
 
-def test_of_my_work_it_tells_how_many_exceptions_i_took_and_which(
+def test_own_sheet_lists_assigned_exceptions(
     shift: tuple[Client, User, Any],
 ) -> None:
     client, user, request = shift
@@ -155,7 +155,7 @@ def test_of_my_work_it_tells_how_many_exceptions_i_took_and_which(
     assert "1 of them yours" in client.get(ADDRESS).content.decode()
 
 
-def test_a_request_is_about_somebody_though_the_service_gives_no_details(
+def test_request_names_a_patient_without_demographics(
     shift: tuple[Client, User, Any],
 ) -> None:
     """Of some patients only orders know the name; a person who is registered is none yet."""
@@ -187,7 +187,7 @@ def test_a_request_is_about_somebody_though_the_service_gives_no_details(
         ("something new", "1 change: something new", "2 changes: something new"),
     ],
 )
-def test_one_is_said_as_one_and_two_as_two(
+def test_entry_counts_use_singular_and_plural(
     shift: tuple[Client, User, Any], kind: str, one: str, many: str
 ) -> None:
     client, _, request = shift
@@ -196,7 +196,9 @@ def test_one_is_said_as_one_and_two_as_two(
         assert client.get(ADDRESS).context["sheet"].counts == [said]
 
 
-def test_criticals_are_named_to_those_who_see_results(shift: tuple[Client, User, Any]) -> None:
+def test_sheet_lists_criticals_only_with_the_results_permission(
+    shift: tuple[Client, User, Any],
+) -> None:
     client, _, _ = shift
     critical(place(9, user_id=uid("patient", 3)))
     assert "not yet acknowledged, since" in client.get(ADDRESS).content.decode()
@@ -205,7 +207,7 @@ def test_criticals_are_named_to_those_who_see_results(shift: tuple[Client, User,
     assert enter("viewer")[0].get(ADDRESS).status_code == 403
 
 
-def test_the_sheet_is_recorded_as_a_print(shift: tuple[Client, User, Any]) -> None:
+def test_sheet_is_audited_as_a_print(shift: tuple[Client, User, Any]) -> None:
     client, user, request = shift
     team.assign(request, "order", uid("order", 1), user, uid("patient", 1))
     client.get(ADDRESS)
@@ -215,7 +217,7 @@ def test_the_sheet_is_recorded_as_a_print(shift: tuple[Client, User, Any]) -> No
     assert uid("patient", 1) in entry.patient_ids
 
 
-def test_a_sheet_has_a_limit_and_says_so(shift: tuple[Client, User, Any]) -> None:
+def test_sheet_has_a_limit_and_says_so(shift: tuple[Client, User, Any]) -> None:
     client, user, _ = shift
     AuditEntry.objects.bulk_create(
         AuditEntry(actor=user, action="change", object_type="sign result", object_ids=["x"])
@@ -226,13 +228,13 @@ def test_a_sheet_has_a_limit_and_says_so(shift: tuple[Client, User, Any]) -> Non
     assert b"more than fits on one sheet" in answer.content
 
 
-def test_nothing_is_said_as_nothing() -> None:
+def test_empty_sheet_says_so() -> None:
     client, _ = enter()
     page = client.get(ADDRESS).content
     assert b"Nothing is open." in page and b"Nothing was recorded in this time." in page
 
 
-def test_what_was_said_of_results_is_for_those_who_see_them(
+def test_notes_on_results_need_the_results_permission(
     shift: tuple[Client, User, Any],
 ) -> None:
     clinician, user, request = shift
@@ -244,7 +246,7 @@ def test_what_was_said_of_results_is_for_those_who_see_them(
         assert ("Potassium 6.9" in page) is told
 
 
-def test_an_entry_of_any_kind_about_anything_breaks_no_sheet(
+def test_audit_entry_of_any_kind_breaks_no_sheet(
     shift: tuple[Client, User, Any],
 ) -> None:
     client, _, request = shift
@@ -264,9 +266,7 @@ def test_an_entry_of_any_kind_about_anything_breaks_no_sheet(
         ("2026-06-01T14:30Z", "2026-06-01T01:31", "2026-06-01T09:31"),
     ],
 )
-def test_a_shift_may_begin_or_end_in_the_hour_of_a_change_of_clocks(
-    now: str, begin: str, end: str
-) -> None:
+def test_shift_may_begin_or_end_at_a_change_of_clocks(now: str, begin: str, end: str) -> None:
     with timezone.override("America/Chicago"):
         form = HandoverForm({}, datetime.fromisoformat(now))
         assert form.is_valid(), form.errors

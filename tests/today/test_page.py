@@ -90,7 +90,7 @@ def busy() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_everybody_who_sees_orders_begins_here(role: str, busy: None) -> None:
+def test_users_who_see_orders_start_at_today(role: str, busy: None) -> None:
     client, _ = enter(role)
     assert client.get("/").headers["Location"] == "/today/"
     answer = client.get("/today/")
@@ -98,7 +98,7 @@ def test_everybody_who_sees_orders_begins_here(role: str, busy: None) -> None:
     assert b"Since you last looked" in answer.content
 
 
-def test_an_auditor_does_not_begin_here() -> None:
+def test_auditor_does_not_start_at_today() -> None:
     client, _ = enter("auditor")
     assert client.get("/today/").status_code == 403
     assert client.get("/today/counts/").status_code == 403
@@ -132,7 +132,7 @@ def shown(client: Client, url: str) -> int:
     return len(answer.context["page"].rows)
 
 
-def test_a_viewer_sees_no_names_and_the_front_desk_no_results(busy: None) -> None:
+def test_today_hides_names_and_results_by_permission(busy: None) -> None:
     page = enter("viewer")[0].get("/today/").content.decode()
     assert "Testperson" not in page and "A. T." in page
     page = enter("front desk")[0].get("/today/").content.decode()
@@ -144,7 +144,7 @@ def test_a_viewer_sees_no_names_and_the_front_desk_no_results(busy: None) -> Non
     assert "Critical" in page[page.index("Since you last looked") :]
 
 
-def test_the_bar_of_critical_results_stands_on_every_page(busy: None) -> None:
+def test_critical_bar_is_on_every_page(busy: None) -> None:
     client, _ = enter()
     for address in ("/today/", "/orders/", f"/orders/{uid('order', 1)}/", "/patients/"):
         page = client.get(address).content.decode()
@@ -154,14 +154,14 @@ def test_the_bar_of_critical_results_stands_on_every_page(busy: None) -> None:
     CriticalResult.objects.all().delete()
 
 
-def test_without_criticals_there_is_no_bar() -> None:
+def test_critical_bar_is_absent_without_criticals() -> None:
     client, _ = enter()
     page = client.get("/today/").content.decode()
     assert "critical-bar" not in page and "icon-critical.svg" not in page
     assert "<title>Today" in page
 
 
-def test_mine_is_what_i_took_wrote_and_asked(busy: None) -> None:
+def test_mine_lists_assignments_drafts_and_requests(busy: None) -> None:
     client, user = enter()
     answer = client.get("/today/")
     assert b"Nothing is yours" in answer.content
@@ -188,7 +188,7 @@ def test_what_was_shown_is_recorded(busy: None) -> None:
     assert {uid("patient", 1), uid("patient", 2)} <= set(entry.patient_ids)
 
 
-def test_the_number_of_questions_does_not_grow_with_the_work(busy: None) -> None:
+def test_number_of_queries_does_not_grow_with_the_work(busy: None) -> None:
     client, user = enter("administrator")
     request = client.get("/today/").wsgi_request
 
@@ -208,7 +208,7 @@ def test_the_number_of_questions_does_not_grow_with_the_work(busy: None) -> None
     assert questions() == few <= 34
 
 
-def test_the_tiles_alone_are_for_a_page_that_stands_open(busy: None) -> None:
+def test_tiles_can_be_polled_alone(busy: None) -> None:
     client, _ = enter()
     page = client.get("/today/counts/").content.decode()
     assert page.startswith('<div id="tiles"') and "</html>" not in page
