@@ -28,7 +28,7 @@ class BackofficeConfig(AppConfig):
         app.set_default()
         checks.register(postgres.keeps_quiet, checks.Tags.database)
         check_roles()
-        connection_created.connect(connection_settings.apply)
+        connection_created.connect(connection_settings.apply_session_settings)
         post_migrate.connect(make_roles, sender=self)
         post_migrate.connect(know_whose_database, sender=self)
         # What is loaded stays: a collection need not look through it. Nor need one begin at every

@@ -19,36 +19,36 @@ import environ
 from csp.constants import NONE, SELF
 
 from backoffice.core.environment import (
-    address,
-    appended_file,
-    begin,
+    add_error,
     choice,
+    clear_errors,
     field_keys,
     flag,
-    header,
-    listed,
-    listed_hashes,
+    hash_list_file,
+    header_name,
     number,
+    production_signs,
+    raise_errors,
     rate,
-    refuse,
-    signs_of_production,
+    split_list,
     text,
-    words,
-    wrong,
+    url,
+    word_list,
+    writable_file,
 )
 from backoffice.core.key_strength import PUBLISHED, weakness, weakness_of_bytes
 from backoffice.devtools import embedded
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
-begin()
+clear_errors()
 
 
 def configured(name: str, development: str, hint: str = "") -> str:
     """A value without which nothing works; the published one stands in only while all is local."""
     said = text(name, development if LOCAL else "")
     if not said:
-        wrong(
+        add_error(
             f"{name} is not set. Development values hold only while everything is local: set "
             f"{name}{hint}, or LOCAL=1 on a development machine."
         )
@@ -60,31 +60,31 @@ def configured(name: str, development: str, hint: str = "") -> str:
 DEBUG = flag("DEBUG", False)
 LOCAL = flag("LOCAL", not text("DATABASE_URL") and text("MANAGEMENT_ENV") != "production")
 if DEBUG and not LOCAL:
-    wrong("DEBUG shows settings and rows on error pages: it needs LOCAL=1.")
+    add_error("DEBUG shows settings and rows on error pages: it needs LOCAL=1.")
 HTTPS_ONLY = flag("HTTPS_ONLY", not LOCAL)
 PORT = number("PORT", 8000, 1, 65535)
 SANDBOX_PORT = number("SANDBOX_PORT", 8100, 1, 65535)
 
 SECRET_KEY = configured("SECRET_KEY", "development-only-" * 4, " to 50 random characters or more")
 if SECRET_KEY and len(SECRET_KEY) < 50:
-    wrong("SECRET_KEY is too short: it must have 50 characters or more.")
-SECRET_KEY_FALLBACKS = words("SECRET_KEY_FALLBACKS")
+    add_error("SECRET_KEY is too short: it must have 50 characters or more.")
+SECRET_KEY_FALLBACKS = word_list("SECRET_KEY_FALLBACKS")
 # Keys of sealed columns and files (`encryption.py`): the first one seals, all of them open.
 FIELD_KEYS = field_keys(configured("FIELD_KEYS", "1:ZGV2ZWxvcG1lbnQtb25seS1kZXZlbG9wbWVudC1vbmw="))
-AUDIT_KEYS = words("AUDIT_KEY")
+AUDIT_KEYS = word_list("AUDIT_KEY")
 if any(len(key) < 32 for key in AUDIT_KEYS):
-    wrong("AUDIT_KEY is too short: each key must have 32 characters or more.")
+    add_error("AUDIT_KEY is too short: each key must have 32 characters or more.")
 AUDIT_KEEP_YEARS = number("AUDIT_KEEP_YEARS", 6, 0, 100)
 AUDIT_HOLD = flag("AUDIT_HOLD", False)
 # Appended to after each sealing, best where files can only be added to (`audit/heads.py`).
-AUDIT_HEAD_FILE = appended_file("AUDIT_HEAD_FILE")
-ALLOWED_HOSTS = words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL else "")
+AUDIT_HEAD_FILE = writable_file("AUDIT_HEAD_FILE")
+ALLOWED_HOSTS = word_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL else "")
 if not ALLOWED_HOSTS:
-    wrong(
+    add_error(
         "ALLOWED_HOSTS is not set. Name the hosts this back office is reached by, comma separated."
     )
 if "*" in ALLOWED_HOSTS:
-    wrong("ALLOWED_HOSTS must name hosts: * accepts every host.")
+    add_error("ALLOWED_HOSTS must name hosts: * accepts every host.")
 
 # Operations
 
@@ -94,24 +94,22 @@ HEALTH_TOKEN = text("HEALTH_TOKEN")
 METRICS_TOKEN = text("METRICS_TOKEN")
 for _name, _token in (("HEALTH_TOKEN", HEALTH_TOKEN), ("METRICS_TOKEN", METRICS_TOKEN)):
     if _token and (len(_token) < 20 or not _token.isascii()):
-        wrong(f"{_name} must have 20 letters and digits or more, or none.")
+        add_error(f"{_name} must have 20 letters and digits or more, or none.")
 # While this file is there, `/health/ready` answers 503, so that balancers send nobody here.
 DRAIN_FILE = Path(text("DRAIN_FILE", str(BASE_DIR / "var" / "draining")))
 
 # The service
 
-SERVICE_BASE_URL = address(
-    "SERVICE_BASE_URL", f"http://127.0.0.1:{SANDBOX_PORT}", ("https", "http")
-)
+SERVICE_BASE_URL = url("SERVICE_BASE_URL", f"http://127.0.0.1:{SANDBOX_PORT}", ("https", "http"))
 SERVICE_API_KEY = configured("SERVICE_API_KEY", "sk_us_local_sandbox", " to your team key")
-SERVICE_API_KEY_HEADER = header("SERVICE_API_KEY_HEADER", "x-service-api-key")
+SERVICE_API_KEY_HEADER = header_name("SERVICE_API_KEY_HEADER", "x-service-api-key")
 SERVICE_ORDER_CREATE_PATH = text("SERVICE_ORDER_CREATE_PATH", "/v3/order/create")
 if not SERVICE_ORDER_CREATE_PATH.startswith("/"):
-    wrong("SERVICE_ORDER_CREATE_PATH must start with /.")
+    add_error("SERVICE_ORDER_CREATE_PATH must start with /.")
 # Labs whose bookings at service centers only the patient can change (appointments.md 7).
-SELF_SERVICE_LABS = frozenset(words("SELF_SERVICE_LABS", "lab-coast" if LOCAL else ""))
+SELF_SERVICE_LABS = frozenset(word_list("SELF_SERVICE_LABS", "lab-coast" if LOCAL else ""))
 # Methods of orders whose draws staff book; patients of others are expected to walk in.
-BOOKED_METHODS = words("BOOKED_METHODS", "at_home_phlebotomy")
+BOOKED_METHODS = word_list("BOOKED_METHODS", "at_home_phlebotomy")
 # Whether bookings at service centers know an idempotency key: a closed beta of the service.
 PSC_IDEMPOTENCY = flag("PSC_IDEMPOTENCY", LOCAL)
 # Field of the cancelling call in which a wrong lab is named as INCORRECT_LAB; none is documented.
@@ -122,14 +120,14 @@ SERVICE_ORDER_REASON_FIELD = ""
 if os.environ.get("SERVICE_ORDER_REASON_FIELD") != "":
     SERVICE_ORDER_REASON_FIELD = text("SERVICE_ORDER_REASON_FIELD", "update_reason")
     if not SERVICE_ORDER_REASON_FIELD.isascii() or not SERVICE_ORDER_REASON_FIELD.isidentifier():
-        wrong("SERVICE_ORDER_REASON_FIELD must be the name of a field, such as update_reason.")
-MANAGEMENT_BASE_URL = address("MANAGEMENT_BASE_URL", SERVICE_BASE_URL, ("https", "http"))
+        add_error("SERVICE_ORDER_REASON_FIELD must be the name of a field, such as update_reason.")
+MANAGEMENT_BASE_URL = url("MANAGEMENT_BASE_URL", SERVICE_BASE_URL, ("https", "http"))
 MANAGEMENT_KEY = ""
 if os.environ.get("MANAGEMENT_KEY") != "":  # set to nothing: we have no management interface
     MANAGEMENT_KEY = configured(
         "MANAGEMENT_KEY", "mg_local_sandbox", ", to nothing if you have none"
     )
-MANAGEMENT_KEY_HEADER = header("MANAGEMENT_KEY_HEADER", "X-Management-Key")
+MANAGEMENT_KEY_HEADER = header_name("MANAGEMENT_KEY_HEADER", "X-Management-Key")
 MANAGEMENT_ORG_ID = ""
 if MANAGEMENT_KEY:
     MANAGEMENT_ORG_ID = configured("MANAGEMENT_ORG_ID", "0d4f7c1e-0000-4000-8000-00000000c11c")
@@ -137,53 +135,53 @@ MANAGEMENT_ENV = choice("MANAGEMENT_ENV", "sandbox", ("sandbox", "production"))
 MANAGEMENT_REGION = choice("MANAGEMENT_REGION", "us", ("us", "eu"))
 _key_fits = "pk_" if MANAGEMENT_ENV == "production" else "sk_"
 if SERVICE_API_KEY and not SERVICE_API_KEY.startswith(("pk_", "sk_")):
-    wrong("SERVICE_API_KEY must start with pk_ (production) or sk_ (sandbox).")
+    add_error("SERVICE_API_KEY must start with pk_ (production) or sk_ (sandbox).")
 elif SERVICE_API_KEY and not SERVICE_API_KEY.startswith(_key_fits):
-    wrong(
+    add_error(
         f"SERVICE_API_KEY and MANAGEMENT_ENV disagree: a key of {MANAGEMENT_ENV} starts with "
         f"{_key_fits}."
     )
 if SERVICE_API_KEY[3:5] in ("us", "eu") and SERVICE_API_KEY[3:5] != MANAGEMENT_REGION:
-    wrong("SERVICE_API_KEY and MANAGEMENT_REGION disagree: the key names another region.")
+    add_error("SERVICE_API_KEY and MANAGEMENT_REGION disagree: the key names another region.")
 for _name, _url in (
     ("SERVICE_BASE_URL", SERVICE_BASE_URL),
     ("MANAGEMENT_BASE_URL", MANAGEMENT_BASE_URL),
 ):
     if MANAGEMENT_ENV == "production" and not _url.startswith("https://"):
-        wrong(f"{_name} must start with https:// in production.")
+        add_error(f"{_name} must start with https:// in production.")
 
 _secrets = configured("WEBHOOK_SECRETS", "whsec_bG9jYWwtc2FuZGJveC13ZWJob29rLXNlY3JldA==")
-WEBHOOK_SECRETS = listed(_secrets)
+WEBHOOK_SECRETS = split_list(_secrets)
 for _secret in WEBHOOK_SECRETS or ([""] if _secrets else []):
     try:
         _key = b64decode(_secret.removeprefix("whsec_"), validate=True)
     except ValueError:
         _key = b""
     if not _secret.startswith("whsec_") or len(_key) < 16:
-        wrong(
+        add_error(
             "WEBHOOK_SECRETS must be secrets starting with whsec_, then 16 bytes or more in base64."
         )
-WEBHOOK_HEADER_PREFIXES = words("WEBHOOK_HEADER_PREFIXES", "webhook,svix")
+WEBHOOK_HEADER_PREFIXES = word_list("WEBHOOK_HEADER_PREFIXES", "webhook,svix")
 # What an event said, once it is done with; that it came is kept for good. 0 keeps all for ever.
 EVENT_BODY_DAYS = number("EVENT_BODY_DAYS", 90, 0, 36_500)
 WEBHOOK_MAX_BYTES = number("WEBHOOK_MAX_BYTES", 5 * 1024 * 1024, 1, 64 * 1024 * 1024)
 REPORT_MAX_BYTES = number("REPORT_MAX_BYTES", 10 * 1024 * 1024, 1, 1024 * 1024 * 1024)
 REPORT_FOLDER = Path(text("REPORT_FOLDER", str(BASE_DIR / "var" / "reports")))
 if MANAGEMENT_ENV == "production" and not text("SERVICE_BASE_URL"):
-    wrong("SERVICE_BASE_URL is not set: production has no default for it.")
+    add_error("SERVICE_BASE_URL is not set: production has no default for it.")
 
 # Servers
 
-DATABASE_URL = address(
+DATABASE_URL = url(
     "DATABASE_URL", embedded.default_database_url(), ("postgres", "postgresql", "psql")
 )
-REDIS_URL = address("REDIS_URL", embedded.default_redis_url(), ("redis", "rediss", "unix"))
+REDIS_URL = url("REDIS_URL", embedded.default_redis_url(), ("redis", "rediss", "unix"))
 
 
 def _database(url: str) -> dict[str, Any]:
     database: dict[str, Any] = dict(env.db_url_config(url))
     if not database.get("NAME"):
-        wrong("DATABASE_URL must name a database.")
+        add_error("DATABASE_URL must name a database.")
     options: dict[str, Any] = database.setdefault("OPTIONS", {})
     # `?host=/folder` names a socket; Django's own tools read it from HOST.
     database["HOST"] = options.pop("host", database.get("HOST", ""))
@@ -245,7 +243,7 @@ if REDIS_URL.startswith("unix://"):
 
 EMAIL_URL = ""
 if text("EMAIL_URL"):
-    EMAIL_URL = address("EMAIL_URL", "", ("smtp", "smtp+tls", "smtps"))
+    EMAIL_URL = url("EMAIL_URL", "", ("smtp", "smtp+tls", "smtps"))
 if EMAIL_URL:
     _mail = env.email_url_config(EMAIL_URL)
     _ports = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
@@ -257,9 +255,9 @@ if EMAIL_URL:
     EMAIL_USE_SSL = urlsplit(EMAIL_URL).scheme == "smtps"
 EMAIL_TIMEOUT = 10  # seconds
 EMAIL_FROM = text("EMAIL_FROM", "backoffice@localhost" if LOCAL else "")
-SITE_URL = address("SITE_URL", f"http://127.0.0.1:{PORT}", ("https", "http")).rstrip("/")
+SITE_URL = url("SITE_URL", f"http://127.0.0.1:{PORT}", ("https", "http")).rstrip("/")
 if EMAIL_URL and not (LOCAL or (EMAIL_FROM and text("SITE_URL"))):
-    wrong("EMAIL_URL needs EMAIL_FROM and SITE_URL: links lead there.")
+    add_error("EMAIL_URL needs EMAIL_FROM and SITE_URL: links lead there.")
 
 # How often the mirror asks (see `celery.py`)
 
@@ -282,11 +280,11 @@ SYNC_OVERLAP_SECONDS = number("SYNC_OVERLAP_SECONDS", 900, 0, 86_400)
 # Whole months of samples before the current one; 0 keeps them for ever.
 SAMPLES_KEEP_MONTHS = number("SAMPLES_KEEP_MONTHS", 0, 0, 1_200)
 # Providers that send local time marked as UTC (wearables.md 4): it is shown as sent.
-FLOATING_TIME_PROVIDERS = frozenset(words("FLOATING_TIME_PROVIDERS"))
+FLOATING_TIME_PROVIDERS = frozenset(word_list("FLOATING_TIME_PROVIDERS"))
 # Resources whose `type` is part of a sample's key (differences.md 52): without it a reading would
 # replace one of another kind taken at the same moment.
 SAMPLES_KEYED_BY_TYPE = frozenset(
-    words(
+    word_list(
         "SAMPLES_KEYED_BY_TYPE",
         "cholesterol,electrocardiogram_voltage,heart_rate_alert,ige,igg,insulin_injection,"
         "sleep_breathing_disturbance,stand_hour",
@@ -296,10 +294,10 @@ SAMPLES_KEYED_BY_TYPE = frozenset(
 # Development and production exclude each other
 
 if LOCAL:
-    for _sign in signs_of_production(
+    for _sign in production_signs(
         MANAGEMENT_ENV, SERVICE_API_KEY, DATABASE_URL, REDIS_URL, ALLOWED_HOSTS
     ):
-        wrong(
+        add_error(
             f"LOCAL is 1 (a development machine, with published secrets), but {_sign}. Set LOCAL=0,"
             " DATABASE_URL and keys of your own, or take that away."
         )
@@ -313,16 +311,16 @@ else:
     ):
         # Shorter ones are refused above.
         for _why in {weakness(_key) for _key in _keys if len(_key) >= _shortest} - {None}:
-            wrong(f"{_name} is too weak: it {_why}. Make it with a random generator.")
+            add_error(f"{_name} is too weak: it {_why}. Make it with a random generator.")
     for _name, _keys in (
         ("SERVICE_API_KEY", [SERVICE_API_KEY]),
         ("MANAGEMENT_KEY", [MANAGEMENT_KEY]),
         ("WEBHOOK_SECRETS", WEBHOOK_SECRETS),
     ):
         if PUBLISHED.intersection(_keys):
-            wrong(f"{_name} is a published development value: set your own.")
+            add_error(f"{_name} is a published development value: set your own.")
     for _why in filter(None, map(weakness_of_bytes, FIELD_KEYS.values())):
-        wrong(f"FIELD_KEYS are too weak: a key {_why}. Make it with a random generator.")
+        add_error(f"FIELD_KEYS are too weak: a key {_why}. Make it with a random generator.")
 
 # Django
 
@@ -352,11 +350,11 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "backoffice.pages.headers.strict",
-    "backoffice.core.request_ids.identified",
-    "backoffice.core.duration_metrics.measured",
-    "backoffice.core.request_ids.of_known_method",
-    "backoffice.core.request_ids.monitored_by_any_name",
-    "backoffice.core.request_ids.programs_by_https",
+    "backoffice.core.request_ids.assign_request_id",
+    "backoffice.core.duration_metrics.measure_requests",
+    "backoffice.core.request_ids.reject_unknown_methods",
+    "backoffice.core.request_ids.accept_any_host_for_monitoring",
+    "backoffice.core.request_ids.require_https_for_api",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "backoffice.pages.headers.Policy",
@@ -399,7 +397,7 @@ FORM_RENDERER = "backoffice.pages.form_controls.Controls"
 USE_TZ = True
 TIME_ZONE = text("TIME_ZONE", "UTC")
 if TIME_ZONE not in available_timezones():
-    wrong("TIME_ZONE must be the name of a time zone, such as UTC.")
+    add_error("TIME_ZONE must be the name of a time zone, such as UTC.")
 LANGUAGE_CODE = "en-us"
 USE_I18N = False
 
@@ -455,12 +453,14 @@ AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
     {"NAME": "backoffice.accounts.password_rules.NotBreached"},
 ]
 # Words that no password may hold, besides the product's name and its hosts'.
-PASSWORD_WORDS = words("PASSWORD_WORDS")
+PASSWORD_WORDS = word_list("PASSWORD_WORDS")
 # Sorted lines that begin with the SHA-1 of a published password, as such lists are published.
-PASSWORD_BREACHED_FILE = listed_hashes("PASSWORD_BREACHED_FILE")
+PASSWORD_BREACHED_FILE = hash_list_file("PASSWORD_BREACHED_FILE")
 PASSWORD_RESET_TIMEOUT = 1800
 # Roles whose people must have a second factor: their names, `all` or `none`.
-SECOND_FACTOR_ROLES = frozenset(words("SECOND_FACTOR_ROLES", "none" if LOCAL else "all")) - {"none"}
+SECOND_FACTOR_ROLES = frozenset(word_list("SECOND_FACTOR_ROLES", "none" if LOCAL else "all")) - {
+    "none"
+}
 SESSION_ENGINE = "backoffice.accounts.session_store"
 SESSION_COOKIE_NAME = "__Host-bo" if HTTPS_ONLY else "bo"
 SESSION_COOKIE_SECURE = HTTPS_ONLY
@@ -478,7 +478,7 @@ MESSAGE_STORAGE = "backoffice.pages.messages.Storage"
 CSRF_USE_SESSIONS = True
 CSRF_FAILURE_VIEW = "backoffice.accounts.views.sign_in.form_expired"
 CSRF_COOKIE_SECURE = HTTPS_ONLY
-CSRF_TRUSTED_ORIGINS = words("CSRF_TRUSTED_ORIGINS")
+CSRF_TRUSTED_ORIGINS = word_list("CSRF_TRUSTED_ORIGINS")
 SECURE_SSL_REDIRECT = HTTPS_ONLY
 # The sender of webhooks counts a redirect as a failure; health and metrics are asked on the inside.
 SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics$", r"^webhooks/"]
@@ -530,9 +530,9 @@ MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = LOCAL
 
 OIDC_SERVER_URL = ""
 if text("OIDC_SERVER_URL"):
-    OIDC_SERVER_URL = address("OIDC_SERVER_URL", "", ("https", "http")).rstrip("/")
+    OIDC_SERVER_URL = url("OIDC_SERVER_URL", "", ("https", "http")).rstrip("/")
     if OIDC_SERVER_URL and not LOCAL and not OIDC_SERVER_URL.startswith("https://"):
-        wrong("OIDC_SERVER_URL must start with https://")
+        add_error("OIDC_SERVER_URL must start with https://")
 OIDC_CLIENT_ID = text("OIDC_CLIENT_ID")
 OIDC_CLIENT_SECRET = text("OIDC_CLIENT_SECRET")
 OIDC_NAME = text("OIDC_NAME", "single sign-on")
@@ -541,7 +541,7 @@ OIDC_CREATE = flag("OIDC_CREATE", False)
 # Whether the provider asks for a second factor itself.
 OIDC_SECOND_FACTOR = flag("OIDC_SECOND_FACTOR", False)
 if OIDC_SERVER_URL and not (OIDC_CLIENT_ID and OIDC_CLIENT_SECRET):
-    wrong("OIDC_SERVER_URL needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.")
+    add_error("OIDC_SERVER_URL needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.")
 SOCIALACCOUNT_ADAPTER = "backoffice.accounts.single_sign_on.Adapter"
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
@@ -579,4 +579,4 @@ LOGGING = {
 }
 choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 
-refuse()
+raise_errors()

@@ -9,7 +9,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from backoffice.core import prepared_queries, vocabulary
-from backoffice.core.encryption.url_tokens import Words
+from backoffice.core.encryption.url_tokens import PersonalParameters
 from backoffice.pages.lists.fields import (
     DaysField,
     LateChoices,
@@ -129,7 +129,9 @@ class OrderFilters(FilterForm):
     SORTS = SORTS
     FALLING = FALLING
     PRIVATE = frozenset({"patient_name"})
-    WORDS = Words("orders", frozenset({"search_input", "patient_name", "shipping_recipient_name"}))
+    WORDS = PersonalParameters(
+        "orders", frozenset({"search_input", "patient_name", "shipping_recipient_name"})
+    )
     TABBED = frozenset({"bucket"})
     FILTERS: ClassVar = (
         Filter("Status", ("status",), first=True),

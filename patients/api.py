@@ -11,7 +11,7 @@ from rest_framework.request import Request
 
 from backoffice.api.resources import Child, Filter, Resource, Search, any_spelling, exactly
 from backoffice.core.access import requires
-from backoffice.core.encryption.encrypted_fields import CANNOT_READ, opened_rows
+from backoffice.core.encryption.encrypted_fields import UNREADABLE, decrypt_rows
 from patients.models import Connection, Demographics, Insurance, Patient, Payor
 
 USER_FILTER = exactly("user_id", UUID, "Only what belongs to this user of the service")
@@ -148,9 +148,11 @@ class Insurances(Resource):
 
     def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         names = self.sources()
-        opened = [dict(zip(names, row, strict=True)) for row in opened_rows(Insurance, names, rows)]
+        opened = [
+            dict(zip(names, row, strict=True)) for row in decrypt_rows(Insurance, names, rows)
+        ]
         for row in opened:
-            if row["record"] == CANNOT_READ:
+            if row["record"] == UNREADABLE:
                 row["record"] = "null"
         return super()._items(request, [tuple(row.values()) for row in opened])
 

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.http import QueryDict
 
 from backoffice import outbox
-from backoffice.core.urls import query_of, uuid_in
+from backoffice.core.urls import build_query, parse_uuid
 from backoffice.models import CommandRecord, User
 from backoffice.pages.drafts import WRITTEN
 from patients.commands import CreateUser
@@ -29,7 +29,7 @@ def of(user: Any) -> tuple[RegistrationDraft, QueryDict] | None:
     draft = RegistrationDraft.objects.filter(user=user).first()
     if draft is None:
         return None
-    typed = query_of(draft.typed)
+    typed = build_query(draft.typed)
     if sent_with(user, typed.get("form_id", "")) is not None:
         draft.delete()
         return None
@@ -64,7 +64,7 @@ def begin_anew(user: Any) -> None:
 
 def sent_with(user: Any, form_id: str) -> CommandRecord | None:
     """The registration that this person asked for with this very form."""
-    key = uuid_in(form_id)
+    key = parse_uuid(form_id)
     if key is None:
         return None
     rows = CommandRecord.objects.filter(kind=CreateUser.kind, requested_by=user.pk)

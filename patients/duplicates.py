@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from typing import Final
 from uuid import UUID
 
-from backoffice.core.phone_numbers import e164_or_as_is
+from backoffice.core.phone_numbers import e164_or_unchanged
 from backoffice.core.prepared_queries import array
 from patients.identity import Agreement, compare_name_parts
 from patients.models import Patient
@@ -49,7 +49,7 @@ def find_duplicate_candidates(
     typed: TypedPerson, but: Iterable[UUID] = ()
 ) -> list[DuplicateCandidate]:
     """Those who may be the same person, most reasons first; `but` are known not to be."""
-    phone = phone_key(e164_or_as_is(typed.phone_number))[:PHONE_DIGITS]
+    phone = phone_key(e164_or_unchanged(typed.phone_number))[:PHONE_DIGITS]
     email = typed.email.replace("\0", "").strip().lower()
     ways = []
     if typed.dob and (typed.first_name or typed.last_name):

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from django import forms
 
-from backoffice.core.encryption.url_tokens import Words
+from backoffice.core.encryption.url_tokens import PersonalParameters
 from backoffice.pages.lists.forms import FilterForm
 
 
@@ -20,7 +20,7 @@ class PatientFilters(FilterForm):
     }
     FALLING = frozenset({"created_on"})
     PRIVATE = frozenset({"name", "born"})
-    WORDS = Words("patients", frozenset({"q"}))
+    WORDS = PersonalParameters("patients", frozenset({"q"}))
 
     @property
     def text(self) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
 
-from backoffice.core.phone_numbers import e164_or_as_is
+from backoffice.core.phone_numbers import e164_or_unchanged
 
 _LETTERS: Final = str.maketrans(
     {
@@ -207,7 +207,7 @@ def phone_tail(text: str) -> str:
     of a whole number. As the beginning of a key it finds the number however it was stored."""
     digits = "".join(mark for mark in text if mark in "0123456789")
     if len(digits) >= _LONG_NUMBER:
-        number = e164_or_as_is(text)
+        number = e164_or_unchanged(text)
         digits = "".join(mark for mark in number if mark in "0123456789")
         digits = digits.lstrip("0")
         digits = digits[1:] if len(digits) == 11 and digits[0] == "1" else digits

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 from backoffice import audit
 from backoffice.core import vocabulary
 from backoffice.core.access import requires
-from backoffice.core.encryption.url_tokens import seal_address, to_address
+from backoffice.core.encryption.url_tokens import encrypt_address, redirect_to_list
 from backoffice.core.prepared_queries import array, cursor
 from backoffice.pages.lists.context import Screen
 from backoffice.pages.lists.definition import Cell, Column, Listing
@@ -168,8 +168,8 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     """Patients, newest first or by name; one box finds them by whatever the caller gives."""
     words = PATIENTS.words_of(request.user)
     if request.method == "POST":
-        return to_address(request, PATIENTS.address(), words)
-    seal_address(request, words)
+        return redirect_to_list(request, PATIENTS.address(), words)
+    encrypt_address(request, words)
     filters = PATIENTS.form(request.GET, request.user)
     valid = filters.is_valid()
     screen = Screen.of(request, PATIENTS, filters)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from backoffice.core.encryption.encrypted_fields import CANNOT_READ
+from backoffice.core.encryption.encrypted_fields import UNREADABLE
 from backoffice.service.insurance import Insurance as InsuranceRecord
 from backoffice.service.insurance import NewInsurance, NewInsured
 from backoffice.service.payload import Reader
@@ -34,7 +34,7 @@ def typed_info(info: Mapping[str, Any]) -> InfoRecord:
 
 
 def insurance_now(insurance: Insurance | None) -> InsuranceRecord | None:
-    if insurance is None or insurance.record == CANNOT_READ:
+    if insurance is None or insurance.record == UNREADABLE:
         return None
     return _INSURANCE.value(insurance.record.encode())
 

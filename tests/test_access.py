@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
 from backoffice.core import access
-from backoffice.core.access import declaration, may, public, requires, roles_with
+from backoffice.core.access import declared_permissions, may, public, requires, roles_with
 from backoffice.models import AuditEntry, User
 from backoffice.templatetags.frame import entries
 from tests.api.rows import staff, uid
@@ -41,12 +41,12 @@ def routes(
 def test_every_route_declares_what_it_needs() -> None:
     found = dict(routes())
     assert {"orders/", "patients/<uuid:patient_id>/", "health/live"} <= set(found)
-    silent = [address for address, view in found.items() if declaration(view) is None]
+    silent = [address for address, view in found.items() if declared_permissions(view) is None]
     assert silent == []
 
 
 def test_only_these_routes_are_open_to_strangers() -> None:
-    open_to_all = {address for address, view in routes() if declaration(view) == ()}
+    open_to_all = {address for address, view in routes() if declared_permissions(view) == ()}
     assert open_to_all <= {
         "",
         "health/live",
@@ -75,8 +75,8 @@ def test_a_route_without_declaration_is_noticed() -> None:
     def bare(request: HttpRequest) -> HttpResponse:
         return HttpResponse()
 
-    assert declaration(bare) is None
-    assert declaration(public(bare)) == ()
+    assert declared_permissions(bare) is None
+    assert declared_permissions(public(bare)) == ()
 
 
 def test_a_permission_that_does_not_exist_is_refused_at_import() -> None:

@@ -12,7 +12,7 @@ import pytest
 from django.apps import apps
 from django.db import connection, models
 
-from backoffice.core.encryption.encrypted_fields import SealedField
+from backoffice.core.encryption.encrypted_fields import EncryptedField
 from tests.evidence import missing
 from tests.test_sources import sources
 
@@ -77,7 +77,7 @@ def test_what_is_sealed_or_leads_to_a_patient_is_classed_as_that() -> None:
         f"{label}.{field.name}"
         for label, model in kept().items()
         for field in model._meta.local_fields
-        if (isinstance(field, SealedField) or _leads_to_a_patient(field, of_table))
+        if (isinstance(field, EncryptedField) or _leads_to_a_patient(field, of_table))
         and of_column.get((label, field.name), of_table[label]) not in ("health", "secret")
     ]
     assert wrong == []

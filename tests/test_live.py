@@ -51,7 +51,7 @@ def test_what_commits_late_is_not_missed(other: psycopg.Connection[Any]) -> None
     write(other, "orders_order")
     first = cursor_now()
     with transaction.atomic():
-        changes.told("orders_order", [uuid.uuid4()])
+        changes.record_change("orders_order", [uuid.uuid4()])
     count, second = changes_since(first, ORDERS)
     assert count == 1
     # Begun before both cursors, committed after them.
@@ -106,7 +106,7 @@ def test_the_answer_says_how_many_and_nothing_else(client: Client) -> None:
     asked = {"since": since, "about": "orders"}
     answer = client.get("/live/", asked)
     assert (answer.status_code, answer.content) == (204, b"")
-    changes.told("orders_order", [uuid.uuid4()])
+    changes.record_change("orders_order", [uuid.uuid4()])
     answer = client.get("/live/", asked)
     assert answer.json() == {"count": 1}
     assert client.get("/live/", {**asked, "since": answer["X-Cursor"]}).status_code == 204
@@ -157,8 +157,8 @@ def test_the_mirror_tells_whom_a_change_is_about() -> None:
 
 @pytest.mark.django_db
 def test_old_news_are_forgotten() -> None:
-    changes.told("note", [uuid.uuid4()])
-    changes.told("note", [uuid.uuid4()])
+    changes.record_change("note", [uuid.uuid4()])
+    changes.record_change("note", [uuid.uuid4()])
     Change.objects.filter(pk=Change.objects.order_by("pk")[0].pk).update(at="2020-01-01T00:00Z")
     changes.prune()
     assert Change.objects.count() == 1
@@ -187,5 +187,5 @@ def test_what_becomes_of_an_upload_is_told() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_the_review_queue_hears_of_calls() -> None:
     before = cursor_now()
-    changes.told("critical call", [uuid.uuid4()])
+    changes.record_change("critical call", [uuid.uuid4()])
     assert changes_since(before, about("results"))[0] == 1

@@ -84,13 +84,13 @@ def test_zero_where_a_country_code_begins_is_refused(zeros: str, rest: str) -> N
 
 @given(st.text(alphabet="+0123456789 ()-./x٥", max_size=22))
 def test_no_number_begins_with_a_zero(typed: str) -> None:
-    number = phone_numbers.e164_or_as_is(typed)
+    number = phone_numbers.e164_or_unchanged(typed)
     if patient_rules.phone(typed) == "":
         assert number == typed
         return
     assert number[0] == "+" and number[1] in "123456789" and 8 <= len(number) <= 16
     assert number[1:].isascii() and number[1:].isdigit()
-    assert e164(number) == number == e164(phone_numbers.shown(number)[0])
+    assert e164(number) == number == e164(phone_numbers.display_and_dial(number)[0])
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_numbers_are_shown_as_people_read_them(number: str, read: str) -> None:
 
 @pytest.mark.parametrize("number", [*STORED, "call <desk>", "555-0165"])
 def test_what_is_no_number_is_shown_as_it_is(number: str) -> None:
-    assert phone_numbers.shown(number) == (number, "")
+    assert phone_numbers.display_and_dial(number) == (number, "")
     assert "tel:" not in phone(number)
 
 

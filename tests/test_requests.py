@@ -13,7 +13,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.core.logs import JsonFormatter
-from backoffice.core.request_ids import identified
+from backoffice.core.request_ids import assign_request_id
 
 CANARY = "from-outside"
 
@@ -37,7 +37,7 @@ def test_log_lines_carry_it(client: Client, caplog: pytest.LogCaptureFixture) ->
         return HttpResponse()
 
     with caplog.at_level(logging.INFO):
-        inside = identified(view)(HttpRequest()).headers["X-Request-ID"]
+        inside = assign_request_id(view)(HttpRequest()).headers["X-Request-ID"]
         logging.getLogger("backoffice").info("outside")
         missing = client.post("/health/live").headers["X-Request-ID"]
     lines = [json.loads(line) for line in caplog.text.splitlines()]
@@ -52,7 +52,7 @@ def test_it_is_gone_after_an_error(caplog: pytest.LogCaptureFixture) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        identified(view)(HttpRequest())
+        assign_request_id(view)(HttpRequest())
     caplog.handler.setFormatter(JsonFormatter())
     with caplog.at_level(logging.INFO):
         logging.getLogger("backoffice").info("after")

@@ -251,7 +251,7 @@ def test_what_is_not_set_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 README = SETTINGS.parent.parent / "README.md"
 READERS = re.compile(
-    r"\b(?:text|flag|number|rate|choice|words|address|header|configured|listed_hashes|appended_file)\(\s*\"([A-Z_]+)\""
+    r"\b(?:text|flag|number|rate|choice|word_list|url|header_name|configured|hash_list_file|writable_file)\(\s*\"([A-Z_]+)\""
 )
 
 

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 
 from backoffice.api.resources import Resource, exactly
 from backoffice.core.access import may, requires
-from backoffice.core.encryption.cipher import CannotOpen
+from backoffice.core.encryption.cipher import DecryptionError
 from webhooks.models import Event, decrypted_body
 
 MAX_LISTED_BODY: Final = 32_768
@@ -83,7 +83,7 @@ class Events(Resource):
 def _decrypted_or_none(message_id: str, stored: Any) -> bytes | None:
     try:
         return decrypted_body(message_id, bytes(stored))
-    except CannotOpen:
+    except DecryptionError:
         return None
 
 

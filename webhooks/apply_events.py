@@ -39,7 +39,7 @@ from django.db import (
 
 from backoffice import mirror
 from backoffice.core import binary_rows, shutdown
-from backoffice.core.encryption.cipher import CannotOpen
+from backoffice.core.encryption.cipher import DecryptionError
 from backoffice.core.service_team import mirror_team
 from backoffice.service.events import Heard, Misread
 from webhooks import event_envelope
@@ -147,7 +147,7 @@ def drain(seconds: float | None = None) -> int:
     drained = 0
     while count := _apply_batch_with_retries():
         drained += count
-        if shutdown.asked() or (ends is not None and time.monotonic() >= ends):
+        if shutdown.is_requested() or (ends is not None and time.monotonic() >= ends):
             break
     return drained
 
@@ -183,7 +183,7 @@ def apply_route(route: Route, events: Sequence[Heard]) -> dict[str, str]:
 
 def _claim_batch() -> list[ClaimedEvent]:
     claims = _with_free_subject(
-        [ClaimedEvent(*row) for row in binary_rows.fetched(_CLAIM_SQL, [BATCH])]
+        [ClaimedEvent(*row) for row in binary_rows.fetch_all(_CLAIM_SQL, [BATCH])]
     )
     total = 0
     for position, claim in enumerate(claims):
@@ -202,7 +202,7 @@ def _with_free_subject(claims: list[ClaimedEvent]) -> list[ClaimedEvent]:
     held = {claim.subject for claim in claims if claim.held}
     if claims and not held:
         held = {claims[0].subject}
-        binary_rows.fetched(_WAIT_SQL, [claims[0].subject])
+        binary_rows.fetch_all(_WAIT_SQL, [claims[0].subject])
     return [claim for claim in claims if claim.subject in held]
 
 
@@ -215,7 +215,7 @@ def _group_by_route(
     """
     team = mirror_team()
     bodies: dict[int, bytes | None] = dict(
-        binary_rows.fetched(_BODIES_SQL, [[claim.number for claim in claims]])
+        binary_rows.fetch_all(_BODIES_SQL, [[claim.number for claim in claims]])
     )
     found: dict[str, list[Heard]] = defaultdict(list)
     for claim in sorted(claims, key=lambda claim: claim.number):
@@ -230,7 +230,7 @@ def _group_by_route(
                 if claim.is_untouched
                 else event_envelope.read(body)
             )
-        except CannotOpen as error:
+        except DecryptionError as error:
             logger.error("the body of event %d cannot be decrypted: %s", claim.number, error)
             result.aside[UNDECRYPTABLE].append(claim.number)
             continue

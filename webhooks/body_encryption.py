@@ -57,9 +57,9 @@ def _unencrypted() -> list[tuple[int, int]]:
     one."""
     at = event_log.last_event_before(timezone.now() - MIN_AGE) + 1
     found: list[tuple[int, int]] = []
-    while len(found) < MAX_EVENTS and (rows := binary_rows.fetched(_BEFORE_SQL, [at, STEP])):
+    while len(found) < MAX_EVENTS and (rows := binary_rows.fetch_all(_BEFORE_SQL, [at, STEP])):
         for number, size, head in rows:
-            if cipher.is_sealed(head):
+            if cipher.is_encrypted(head):
                 return found
             found.append((number, size))
         at = rows[-1][0]
@@ -80,9 +80,9 @@ def _take_step(unencrypted: list[tuple[int, int]]) -> list[int]:
 def _encrypt(numbers: list[int]) -> int:
     with transaction.atomic(durable=True):
         rows = [
-            (cipher.sealed_bytes(body, body_encryption_context(message_id)), number)
-            for number, message_id, body in binary_rows.fetched(_BODIES_SQL, [numbers])
-            if not cipher.is_sealed(body)
+            (cipher.encrypt_bytes(body, body_encryption_context(message_id)), number)
+            for number, message_id, body in binary_rows.fetch_all(_BODIES_SQL, [numbers])
+            if not cipher.is_encrypted(body)
         ]
         with connection.cursor() as cursor:
             cursor.executemany("UPDATE webhooks_event SET body = %s WHERE id = %s", rows)

@@ -35,7 +35,7 @@ def webhook_application(
     """Answer one delivery as a WSGI application."""
     began = time.perf_counter()
     status, headers, body = respond(environ)
-    duration_metrics.answered(
+    duration_metrics.record_request(
         "webhooks", environ["REQUEST_METHOD"], status, time.perf_counter() - began
     )
     if settings.HTTPS_ONLY:

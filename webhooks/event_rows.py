@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from backoffice.core import vocabulary
-from backoffice.core.encryption.cipher import CannotOpen
+from backoffice.core.encryption.cipher import DecryptionError
 from patients.models import Patient
 from webhooks import event_log, payloads
 from webhooks.models import Event, decrypted_body
@@ -79,7 +79,7 @@ def _listed_body(event: Event) -> bytes | None:
     stored = getattr(event, "small_body", None)
     try:
         return None if stored is None else decrypted_body(event.message_id, bytes(stored))
-    except CannotOpen:
+    except DecryptionError:
         return None
 
 

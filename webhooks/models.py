@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from backoffice.core.encryption import cipher
-from backoffice.core.encryption.encrypted_fields import SealedBytes
+from backoffice.core.encryption.encrypted_fields import EncryptedBinaryField
 
 
 class Event(models.Model):
@@ -44,7 +44,7 @@ class Event(models.Model):
     last_received_at = models.DateTimeField(db_default=Now())
     deliveries = models.PositiveIntegerField(default=1, db_default=1)
     key_id = models.TextField(default="", db_default="", help_text="Which secret verified it")
-    body = SealedBytes(by="message_id", null=True)
+    body = EncryptedBinaryField(by="message_id", null=True)
     body_digest = models.BinaryField(max_length=16)
     body_conflict = models.BooleanField(
         default=False, db_default=False, help_text="Came again with another body; the first counts"
@@ -123,9 +123,9 @@ def body_encryption_context(message_id: str) -> str:
 
 def decrypted_body(message_id: str, stored: bytes) -> bytes:
     """Return the body as received from the value in the table. Raises CannotOpen."""
-    if not cipher.is_sealed(stored):
+    if not cipher.is_encrypted(stored):
         return stored  # It is not encrypted yet.
-    return cipher.opened_bytes(stored, body_encryption_context(message_id))
+    return cipher.decrypt_bytes(stored, body_encryption_context(message_id))
 
 
 class Refusal(models.Model):

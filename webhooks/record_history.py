@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from backoffice.core.urls import uuid_in
+from backoffice.core.urls import parse_uuid
 from orders.models import Appointment, Order, OrderMove, Result, ResultVersion
 from orders.results.differences import ResultLine, lines_by_marker
 from webhooks import payloads, record_fields
@@ -207,7 +207,7 @@ def visit_histories(
             removed.append(StoredVersion(event.received_at, "event", None, row))
             continue
         data = payloads.data_of(event)
-        key = uuid_in(str(data.get("id")))
+        key = parse_uuid(str(data.get("id")))
         if key is not None:
             version = StoredVersion(event.received_at, "event", data, row)
             by_visit.setdefault(str(key), []).append(version)

@@ -26,7 +26,7 @@ from backoffice.accounts import (
     throttle,
 )
 from backoffice.accounts.session_store import BEGAN, ORIGIN
-from backoffice.core.request_ids import address_of
+from backoffice.core.request_ids import client_address
 from backoffice.models import User
 
 TOO_MANY: Final = (
@@ -43,7 +43,7 @@ MESSAGES: Final = {
 
 def refused(request: HttpRequest, reason: str, who: str = "") -> None:
     """On record once a minute for each `who`, else for each address: nobody fills the trail."""
-    who = who or f"{reason}\n{throttle.network_of(address_of(request) or '')}"
+    who = who or f"{reason}\n{throttle.network_of(client_address(request) or '')}"
     if throttle.TOLD.take(who):
         audit.sign_in_refused(request, reason)
 
@@ -73,7 +73,7 @@ class Adapter(DefaultAccountAdapter):
         return url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure())
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        return address_of(request) or ""
+        return client_address(request) or ""
 
     def is_reauthentication_required(self, *, app: str, **_: Any) -> bool:
         return not recent_authentication.is_fresh(self.request)
@@ -133,7 +133,7 @@ class Adapter(DefaultAccountAdapter):
         super().login(request, user)
         request.session[BEGAN] = time.time()
         agent = request.headers.get("User-Agent", "")[:200]
-        request.session[ORIGIN] = [address_of(request), agent]
+        request.session[ORIGIN] = [client_address(request), agent]
         request.session.set_expiry(0)
         if second_factor.shown_in(get_authentication_records(request, user)):
             request.session[second_factor.MARK] = True

@@ -22,12 +22,12 @@ FROM backoffice_user WHERE id = %s
 
 
 class Staff(ModelBackend):
-    """Finds staff; with the same statement their groups, the snapshot a page begins in (see
-    `live.py`), and whether values were given other words (see `vocabulary.given`). Names that do
+    """Find staff; with the same statement their groups, the snapshot a page begins in (see
+    `live.py`), and the last decision on unknown values (see `vocabulary.decisions`). Names that do
     not exist take as long as those that do."""
 
     def get_user(self, user_id: int) -> User | None:
         user = next(iter(read(User, _STAFF, [user_id])), None)
         if user is not None:
-            vocabulary.given.heed(getattr(user, "decision", None) or 0)
+            vocabulary.decisions.refresh_to(getattr(user, "decision", None) or 0)
         return user if user is not None and self.user_can_authenticate(user) else None

@@ -23,7 +23,7 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from backoffice.accounts.models import AccountNews, PasswordReset
-from backoffice.core.request_ids import address_of
+from backoffice.core.request_ids import client_address
 from backoffice.models import User
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ def tell(request: HttpRequest, user: User, what: str, *, email: str = "") -> Non
     another one now. In the caller's transaction."""
     email = email or user.email
     if settings.EMAIL_URL and email:
-        AccountNews.objects.create(user=user, email=email, what=what, ip=address_of(request))
+        AccountNews.objects.create(user=user, email=email, what=what, ip=client_address(request))
 
 
 def send_due() -> int:

@@ -64,7 +64,11 @@ def owed(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | None:
     user = request.user
     if not isinstance(user, User) or user.first_password_until is None:
         return None
-    if getattr(view, _WITH, False) or second_factor.is_before(view) or not access.declaration(view):
+    if (
+        getattr(view, _WITH, False)
+        or second_factor.is_before(view)
+        or not access.declared_permissions(view)
+    ):
         return None
     if all(one["method"] != "password" for one in get_authentication_records(request, user)):
         return None

@@ -29,7 +29,7 @@ from backoffice.accounts import emails, known_devices, throttle
 from backoffice.accounts.first_passwords import with_first_password
 from backoffice.accounts.models import StaffSession
 from backoffice.core.access import public, signed_in
-from backoffice.core.request_ids import address_of
+from backoffice.core.request_ids import client_address
 from backoffice.models import User
 
 RULES: Final = "At least 12 characters. A few unrelated words work well."
@@ -123,7 +123,7 @@ def ask(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return render(request, "accounts/password_ask.html", {**context, "form": form}, status=400)
     email = form.cleaned_data["email"]
-    network = throttle.network_of(address_of(request) or "")
+    network = throttle.network_of(client_address(request) or "")
     if throttle.RESETS_FROM.take(network) and throttle.RESETS.take(email.lower()):
         with connection.cursor() as cursor:
             cursor.execute(_ASK, [email])

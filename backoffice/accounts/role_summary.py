@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from backoffice.core.access import PERMISSIONS
-from backoffice.core.text import joined
+from backoffice.core.text import join_with_and
 
 AREAS: Final[dict[str, tuple[str, ...]]] = {
     "orders": ("orders.view", "orders.create", "orders.change", "orders.simulate"),
@@ -39,8 +39,8 @@ def told(granted: Collection[str]) -> str:
     held = {area: [one for one in names if one in granted] for area, names in AREAS.items()}
     working = [area for area, names in held.items() if not all(map(_only_sees, names))]
     seeing = [area for area, names in held.items() if names and area not in working]
-    parts = [f"works on {joined(working)}"] if working else []
-    parts += [f"can only view {joined(seeing)}"] if seeing else []
+    parts = [f"works on {join_with_and(working)}"] if working else []
+    parts += [f"can only view {join_with_and(seeing)}"] if seeing else []
     words = "; ".join(parts) or "nothing"
     return words[0].upper() + words[1:]
 

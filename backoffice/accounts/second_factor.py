@@ -90,7 +90,7 @@ def owed(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | None:
     user = request.user
     if not isinstance(user, User) or not lacks(request, user):
         return None
-    if is_before(view) or access.declaration(view) == ():
+    if is_before(view) or access.declared_permissions(view) == ():
         return None
     return led(request, "second-factor", "Set up your second factor first.")
 
@@ -191,10 +191,10 @@ class Secrets(DefaultMFAAdapter):
     }
 
     def encrypt(self, text: str) -> str:
-        return cipher.sealed(text, PLACE)
+        return cipher.encrypt(text, PLACE)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return cipher.opened(encrypted_text, PLACE)
+        return cipher.decrypt(encrypted_text, PLACE)
 
     def _get_user_identifier(self, user: AbstractBaseUser) -> str:
         return user.get_username()

@@ -23,7 +23,7 @@ class FactorSecrets:
 
     def count(self) -> Counter[int | None]:
         kept = Authenticator.objects.values_list("data", flat=True)
-        return Counter(cipher.key_of(text) for data in kept for text in _sealed(data))
+        return Counter(cipher.key_id_of(text) for data in kept for text in _sealed(data))
 
     def seal_anew(self) -> Iterator[int]:
         for key in Authenticator.objects.order_by("pk").values_list("pk", flat=True):
@@ -39,10 +39,10 @@ def _sealed(data: dict[str, Any]) -> list[str]:
 
 
 def _sealed_anew(row: Authenticator) -> bool:
-    old = [text for text in _sealed(row.data) if cipher.key_of(text) != cipher.writing_key()]
+    old = [text for text in _sealed(row.data) if cipher.key_id_of(text) != cipher.current_key_id()]
     try:
-        anew = {text: cipher.sealed(cipher.opened(text, PLACE), PLACE) for text in old}
-    except cipher.CannotOpen:
+        anew = {text: cipher.encrypt(cipher.decrypt(text, PLACE), PLACE) for text in old}
+    except cipher.DecryptionError:
         return False
     for name in row.data.keys() & set(_NAMES):
         row.data[name] = anew.get(row.data[name], row.data[name])

@@ -25,7 +25,7 @@ from backoffice.api import tokens
 from backoffice.api.errors import TooMany, error_response
 from backoffice.api.models import ApiToken
 from backoffice.api.throttles import ReadRate, over_failures
-from backoffice.core.access import PERMISSIONS, DeclaredPermission, declaration, may
+from backoffice.core.access import PERMISSIONS, DeclaredPermission, declared_permissions, may
 from backoffice.models import User
 
 
@@ -85,7 +85,7 @@ class Face(APIView):
     ) -> NoReturn:
         if request.authenticators and not request.successful_authenticator:
             raise exceptions.NotAuthenticated("Log in, or send a token: Authorization: Token ...")
-        needed = dict.fromkeys(("api.read", *(declaration(type(self)) or ())))
+        needed = dict.fromkeys(("api.read", *(declared_permissions(type(self)) or ())))
         allowed = " and to ".join(PERMISSIONS[name] for name in needed)
         words = f"Your roles must allow you to {allowed}."
         if isinstance(request.auth, ApiToken):

@@ -14,13 +14,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
-from backoffice.core.request_ids import id_of
+from backoffice.core.request_ids import request_id_of
 
 logger = logging.getLogger(__name__)
 
 
 def error_body(code: str, message: str, request: Request | HttpRequest) -> dict[str, str]:
-    return {"code": code, "message": message, "request_id": id_of(request)}
+    return {"code": code, "message": message, "request_id": request_id_of(request)}
 
 
 def error_response(exc: Exception, context: dict[str, Any]) -> Response | None:

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from backoffice.core.request_ids import address_of
+from backoffice.core.request_ids import client_address
 
 
 class ReadRate(BaseThrottle):
@@ -38,7 +38,7 @@ def over_failures(request: HttpRequest) -> float:
 
     Whoever shows a good token is let in all the same: an address may be shared.
     """
-    return _over(f"failed:{address_of(request)}", settings.API_FAILED_RATE)
+    return _over(f"failed:{client_address(request)}", settings.API_FAILED_RATE)
 
 
 def _over(who: str, rate: tuple[int, int]) -> float:

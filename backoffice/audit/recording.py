@@ -175,7 +175,7 @@ def _change(entry: AuditEntry) -> None:
     for key in entry.object_ids:
         with contextlib.suppress(ValueError):
             subjects.add(UUID(key))
-    changes.told(entry.object_type[:40], subjects)
+    changes.record_change(entry.object_type[:40], subjects)
 
 
 def viewed(
@@ -242,8 +242,8 @@ def _entry(
         object_ids=[str(key) for key in ids],
         patient_ids=_known(patients),
         route=(match.view_name if match else "")[:100],
-        request_id=request_ids.id_of(request),
-        ip=request_ids.address_of(request),
+        request_id=request_ids.request_id_of(request),
+        ip=request_ids.client_address(request),
         outcome=outcome,
         reason=reason,
         row_count=row_count,

@@ -23,7 +23,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from backoffice import audit
-from backoffice.core.encryption.url_tokens import is_sealed
+from backoffice.core.encryption.url_tokens import is_encrypted_token
 from backoffice.models import User
 
 if TYPE_CHECKING:
@@ -71,16 +71,16 @@ PERMISSIONS: Final[dict[str, str]] = {
 ADMINISTRATOR: Final = "administrator"
 SERVICE_ACCOUNT: Final = "service account"
 
-WORDS_ABOUT_PEOPLE: Final = ("q", "search_input", "patient_name", "shipping_recipient_name")
+PERSONAL_PARAMETERS: Final = ("q", "search_input", "patient_name", "shipping_recipient_name")
 """Parameters that hold free text typed by staff."""
 
-LONGEST_NEXT: Final = 1800
+MAX_NEXT_LENGTH: Final = 1800
 """Characters of an address that the log-in still leads back to: redirects have an end."""
 
-_WORK: Final = frozenset(
+_BASIC: Final = frozenset(
     {"orders.view", "patients.view", "appointments.view", "labs.view", "reports.view", "api.read"}
 )
-_DESK: Final = frozenset(
+_FRONT_DESK: Final = frozenset(
     {
         "reports.upload",
         "appointments.change",
@@ -91,22 +91,24 @@ _DESK: Final = frozenset(
         "lists.export",
     }
 )
-_ORDER: Final = frozenset({"orders.create", "orders.change", "orders.simulate", "results.match"})
-_REVIEW: Final = _DESK | _ORDER | {"results.view", "results.acknowledge", "reports.accept"}
-_DECIDE: Final = frozenset({"commands.decide", "system.view", "events.view", "views.share"})
+_ORDERING: Final = frozenset({"orders.create", "orders.change", "orders.simulate", "results.match"})
+_CLINICAL: Final = (
+    _FRONT_DESK | _ORDERING | {"results.view", "results.acknowledge", "reports.accept"}
+)
+_COORDINATION: Final = frozenset({"commands.decide", "system.view", "events.view", "views.share"})
 
 ROLES: Final[dict[str, frozenset[str]]] = {
     "viewer": frozenset({"orders.view", "appointments.view", "labs.view"}),
-    "front desk": _WORK | _DESK,
-    "clinician": _WORK | _REVIEW | {"results.sign"},
-    "lab coordinator": _WORK | _REVIEW | _DECIDE,
-    "lab admin": _WORK
-    | _REVIEW
-    | _DECIDE
+    "front desk": _BASIC | _FRONT_DESK,
+    "clinician": _BASIC | _CLINICAL | {"results.sign"},
+    "lab coordinator": _BASIC | _CLINICAL | _COORDINATION,
+    "lab admin": _BASIC
+    | _CLINICAL
+    | _COORDINATION
     | {"records.view", "audit.view", "events.replay", "lab_tests.change", "lab_accounts.change"}
     | {"vocabulary.change"},
     "auditor": frozenset({"audit.view"}),
-    SERVICE_ACCOUNT: _WORK
+    SERVICE_ACCOUNT: _BASIC
     | {"results.view", "records.view", "system.view", "events.view", "commands.view"},
     ADMINISTRATOR: frozenset(PERMISSIONS),
 }
@@ -138,13 +140,13 @@ def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
 def may(user: AbstractBaseUser | AnonymousUser, *permissions: str) -> bool:
     """True when the roles of `user`, and the scopes of the token it came with, if it came with
     one, grant every one of `permissions`."""
-    granted = _granted_to(roles_of(user))
+    granted = _permissions_of_roles(roles_of(user))
     scopes: frozenset[str] | None = getattr(user, "scopes", None)
     return (granted if scopes is None else granted & scopes).issuperset(permissions)
 
 
 @lru_cache(maxsize=256)
-def _granted_to(roles: frozenset[str]) -> frozenset[str]:
+def _permissions_of_roles(roles: frozenset[str]) -> frozenset[str]:
     return frozenset[str]().union(*(ROLES[role] for role in roles))
 
 
@@ -170,22 +172,22 @@ def requires(*permissions: str) -> Callable[[View], View]:
         if isinstance(view, type):
             setattr(view, _DECLARATION, permissions)
             return view
-        return _guarded(view, permissions, permissions)
+        return _guard(view, permissions, permissions)
 
     return declare
 
 
 def signed_in(view: View) -> View:
     """Declare that a view is for everybody who has logged in, whatever their role."""
-    return _guarded(view, (), (SIGNED_IN,))
+    return _guard(view, (), (SIGNED_IN,))
 
 
-def _guarded(view: View, permissions: tuple[str, ...], declared: tuple[str, ...]) -> View:
+def _guard(view: View, permissions: tuple[str, ...], declared: tuple[str, ...]) -> View:
     @wraps(view)
     def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         user = request.user
         if not isinstance(user, User):
-            return _to_log_in(request)
+            return _redirect_to_login(request)
         if isinstance(user, SimpleLazyObject):
             # Itself: what stands in for it is slow to ask, and a page asks hundreds of times.
             request.user = user = cast(User, get_user(request))
@@ -193,7 +195,7 @@ def _guarded(view: View, permissions: tuple[str, ...], declared: tuple[str, ...]
             for permission in permissions:
                 if not may(user, permission):
                     audit.denied(request, permission)
-                    return _refused(request, permission)
+                    return _render_forbidden(request, permission)
             response: HttpResponseBase = view(request, *args, **kwargs)
         except audit.AuditUnavailable:
             return render(request, "503.html", status=503)
@@ -216,7 +218,7 @@ def public(view: View) -> View:
     return view
 
 
-def declaration(view: Callable[..., Any]) -> tuple[str, ...] | None:
+def declared_permissions(view: Callable[..., Any]) -> tuple[str, ...] | None:
     """What a URL's callback declares: permissions, () for public, None for nothing at all."""
     for holder in (view, getattr(view, "cls", None), getattr(view, "view_class", None)):
         found: tuple[str, ...] | None = getattr(holder, _DECLARATION, None)
@@ -229,7 +231,7 @@ class DeclaredPermission(BasePermission):
     """JSON API: `api.read` and what the view declares. A view without declaration is refused."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
-        needed = declaration(type(view))
+        needed = declared_permissions(type(view))
         if needed is None:
             return False
         if not needed:
@@ -243,25 +245,25 @@ class DeclaredPermission(BasePermission):
         return False
 
 
-def _to_log_in(request: HttpRequest) -> HttpResponse:
+def _redirect_to_login(request: HttpRequest) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
         # A redirect would be followed out of sight and land inside the table. The page says that
         # the session has ended, and keeps what was typed (`session.js`).
         return HttpResponse(status=401)
-    return redirect_to_login(_without_words(request))
+    return redirect_to_login(_address_without_personal_text(request))
 
 
-def _without_words(request: HttpRequest) -> str:
+def _address_without_personal_text(request: HttpRequest) -> str:
     """The address asked for, without what was typed about a person: `next` is kept and logged."""
     query = request.GET.copy()
-    for name in WORDS_ABOUT_PEOPLE:
-        if not all(map(is_sealed, query.getlist(name))):
+    for name in PERSONAL_PARAMETERS:
+        if not all(map(is_encrypted_token, query.getlist(name))):
             query.pop(name)
     path = escape_uri_path(request.path)
     address = f"{path}?{query.urlencode()}" if query else path
-    return next((one for one in (address, path) if len(quote(one)) <= LONGEST_NEXT), "/")
+    return next((one for one in (address, path) if len(quote(one)) <= MAX_NEXT_LENGTH), "/")
 
 
-def _refused(request: HttpRequest, permission: str) -> HttpResponse:
+def _render_forbidden(request: HttpRequest, permission: str) -> HttpResponse:
     context = {"needed": PERMISSIONS[permission], "roles": roles_with(permission)}
     return render(request, "403.html", context, status=403)

@@ -13,7 +13,7 @@ import psycopg
 from django.db import connection
 
 
-def fetched(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+def fetch_all(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
     """All rows of a statement of ours, in the caller's transaction; errors are Django's."""
     connection.ensure_connection()
     assert connection.connection is not None

@@ -17,14 +17,14 @@ from django.utils import timezone
 
 from backoffice.models import Change
 
-MOST: Final = 200
+MAX_NAMED_ROWS: Final = 200
 """So many rows of one batch are told by name; beyond it, only how many there were."""
-KEPT: Final = timedelta(hours=1)
+RETENTION: Final = timedelta(hours=1)
 _TRANSACTION: Final = "pg_current_xact_id()::text::bigint"
 _RELATED: Final = ("user_id", "order_id")
 
 
-def told(topic: str, subjects: Iterable[UUID]) -> None:
+def record_change(topic: str, subjects: Iterable[UUID]) -> None:
     """Tell that something of `topic` about these records changed, inside the caller's transaction.
 
     For what is no mirrored table: notes, signatures, assignments.
@@ -38,7 +38,9 @@ def told(topic: str, subjects: Iterable[UUID]) -> None:
         )
 
 
-def rows_changed(model: type[models.Model], join: str, keys: list[object], count: int) -> None:
+def record_row_changes(
+    model: type[models.Model], join: str, keys: list[object], count: int
+) -> None:
     """Tell of `count` rows of `model`, found by `join` with the parameters `keys`.
 
     Inside the transaction that wrote them, after the writing.
@@ -48,7 +50,7 @@ def rows_changed(model: type[models.Model], join: str, keys: list[object], count
     subjects = "NULL"
     if not named:
         subjects = "'{}'"
-    elif count <= MOST:
+    elif count <= MAX_NAMED_ROWS:
         subjects = (
             f'ARRAY(SELECT DISTINCT subject FROM "{table}" {join},'
             f" unnest(ARRAY[{columns}]::uuid[]) AS subject WHERE subject IS NOT NULL)"
@@ -63,7 +65,7 @@ def rows_changed(model: type[models.Model], join: str, keys: list[object], count
 
 def prune() -> None:
     """Forget what no open page asks for any more."""
-    Change.objects.filter(at__lt=timezone.now() - KEPT).delete()
+    Change.objects.filter(at__lt=timezone.now() - RETENTION).delete()
 
 
 @lru_cache(maxsize=64)

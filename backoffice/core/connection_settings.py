@@ -11,7 +11,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 
-def apply(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
+def apply_session_settings(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
     """Receiver of `connection_created`: one statement for all of them."""
     wanted: dict[str, str] = connection.settings_dict.get("SESSION_SETTINGS", {})
     if not wanted:

@@ -10,16 +10,16 @@ from typing import Final
 
 from django.db import connection, transaction
 
-WORTH_IT: Final = 200
+MIN_REDUNDANT_ROWS: Final = 200
 """Rows beyond the number of counts, from which adding up pays."""
 
 
-def fold(table: str, by: Sequence[str], change: str, worth: int = WORTH_IT) -> int:
+def compact(table: str, by: Sequence[str], change: str, worth: int = MIN_REDUNDANT_ROWS) -> int:
     """Make one row of the changes of each count; returns how many rows went. Safe beside any
     writer."""
     counts = ", ".join(by)
     with transaction.atomic(), connection.cursor() as cursor:
-        if not alone(table):
+        if not try_lock(table):
             return 0
         cursor.execute(f"SELECT count(*), count(DISTINCT ({counts})) FROM {table}")
         rows, states = cursor.fetchone()
@@ -35,7 +35,7 @@ def fold(table: str, by: Sequence[str], change: str, worth: int = WORTH_IT) -> i
         return int(cursor.fetchone()[0])
 
 
-def alone(table: str) -> bool:
+def try_lock(table: str) -> bool:
     """Whether nobody else adds up or mends these counts until this transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext(%s))", [table])

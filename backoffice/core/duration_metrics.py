@@ -26,22 +26,22 @@ from celery.signals import task_postrun, task_prerun, worker_process_shutdown
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 
-from backoffice.core.request_ids import METHODS, route_of
+from backoffice.core.request_ids import METHODS, route_name
 
 logger = logging.getLogger(__name__)
 
 KEY: Final = "bo:counters"
-EVERY: Final = 5.0
+FLUSH_SECONDS: Final = 5.0
 """Seconds between two hand-ins of a process."""
-PATIENCE: Final = 0.3
+REDIS_TIMEOUT_SECONDS: Final = 0.3
 """Seconds Redis may take."""
-QUICK: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-SLOW: Final = (0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-_BETWEEN: Final = "\x1f"
+FAST_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+SLOW_BUCKETS: Final = (0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_SEPARATOR: Final = "\x1f"
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class Histogram:
     """A histogram: seconds, by labels."""
 
     name: str
@@ -50,20 +50,22 @@ class Family:
     bounds: tuple[float, ...]
 
 
-REQUESTS: Final = Family(
+REQUESTS: Final = Histogram(
     "backoffice_request_seconds",
     "Requests answered, until the answer began",
     ("route", "method", "status"),
-    QUICK,
+    FAST_BUCKETS,
 )
-CALLS: Final = Family(
+CALLS: Final = Histogram(
     "backoffice_service_call_seconds",
     "Calls of the service, each attempt, until its answer was read",
     ("operation", "outcome"),
-    SLOW,
+    SLOW_BUCKETS,
 )
-TASKS: Final = Family("backoffice_task_seconds", "Tasks of the workers", ("task", "outcome"), SLOW)
-FAMILIES: Final = {family.name: family for family in (REQUESTS, CALLS, TASKS)}
+TASKS: Final = Histogram(
+    "backoffice_task_seconds", "Tasks of the workers", ("task", "outcome"), SLOW_BUCKETS
+)
+HISTOGRAMS: Final = {family.name: family for family in (REQUESTS, CALLS, TASKS)}
 
 Key = tuple[str, ...]
 """Name of a family, then its labels."""
@@ -78,7 +80,7 @@ class Counters:
         self._counts: dict[Key, list[float]] = {}
         self._pid = 0
 
-    def add(self, family: Family, labels: tuple[str, ...], seconds: float) -> None:
+    def add(self, family: Histogram, labels: tuple[str, ...], seconds: float) -> None:
         key = (family.name, *labels)
         with self._lock:
             found = self._counts.get(key)
@@ -97,13 +99,13 @@ class Counters:
         if not counts:
             return
         try:
-            with _server().pipeline(transaction=True) as pipeline:
+            with _redis().pipeline(transaction=True) as pipeline:
                 for key, (seconds, *buckets) in counts.items():
-                    name = _BETWEEN.join(key)
-                    pipeline.hincrbyfloat(KEY, f"{name}{_BETWEEN}sum", seconds)
+                    name = _SEPARATOR.join(key)
+                    pipeline.hincrbyfloat(KEY, f"{name}{_SEPARATOR}sum", seconds)
                     for place, count in enumerate(buckets):
                         if count:
-                            pipeline.hincrby(KEY, f"{name}{_BETWEEN}{place}", int(count))
+                            pipeline.hincrby(KEY, f"{name}{_SEPARATOR}{place}", int(count))
                 pipeline.execute()
         except redis.RedisError as error:
             logger.debug("counts could not be handed in: %s", type(error).__name__)
@@ -124,35 +126,35 @@ class Counters:
 
     def _hand_in_often(self) -> None:
         while True:
-            time.sleep(EVERY)
+            time.sleep(FLUSH_SECONDS)
             self.hand_in()
 
 
 _counters: Final = Counters()
 os.register_at_fork(after_in_child=_counters.forked)
 atexit.register(_counters.hand_in)
-hand_in: Final = _counters.hand_in
+flush: Final = _counters.hand_in
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class HistogramSeries:
     """One histogram: how many took no longer than each bound, those of shorter bounds included."""
 
-    family: Family
+    family: Histogram
     labels: tuple[str, ...]
     counts: list[int]
     seconds: float
 
 
-def series() -> Iterator[Series]:
+def read_series() -> Iterator[HistogramSeries]:
     """What all processes have handed in. Raises RedisError."""
     counts: dict[Key, list[int]] = {}
     sums: dict[Key, float] = {}
     # redis-py declares the answers of its two kinds of client at once.
-    found: Any = _server().hgetall(KEY)
+    found: Any = _redis().hgetall(KEY)
     for field, value in found.items():
-        *key, last = field.decode().split(_BETWEEN)
-        family = FAMILIES.get(key[0])
+        *key, last = field.decode().split(_SEPARATOR)
+        family = HISTOGRAMS.get(key[0])
         if family is None or len(key) != 1 + len(family.labels):
             continue  # of another release
         if last == "sum":
@@ -161,20 +163,22 @@ def series() -> Iterator[Series]:
             counts.setdefault(tuple(key), [0] * (len(family.bounds) + 1))[int(last)] = int(value)
     for told, buckets in sorted(counts.items()):
         so_far = [sum(buckets[: place + 1]) for place in range(len(buckets))]
-        yield Series(FAMILIES[told[0]], told[1:], so_far, sums.get(told, 0.0))
+        yield HistogramSeries(HISTOGRAMS[told[0]], told[1:], so_far, sums.get(told, 0.0))
 
 
 @cache
-def _server() -> redis.Redis:
+def _redis() -> redis.Redis:
     return redis.Redis.from_url(
-        settings.REDIS_URL, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE
+        settings.REDIS_URL,
+        socket_timeout=REDIS_TIMEOUT_SECONDS,
+        socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
     )
 
 
 # What is counted
 
 
-def measured(
+def measure_requests(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
     """Middleware: every request by the name of its route."""
@@ -187,17 +191,19 @@ def measured(
             status = response.status_code
             return response
         finally:
-            answered(route_of(request), request.method or "", status, time.perf_counter() - began)
+            record_request(
+                route_name(request), request.method or "", status, time.perf_counter() - began
+            )
 
     return answer
 
 
-def answered(route: str, method: str, status: int, seconds: float) -> None:
+def record_request(route: str, method: str, status: int, seconds: float) -> None:
     said = method if method in METHODS else "other"
     _counters.add(REQUESTS, (route, said, f"{status // 100}xx"), seconds)
 
 
-def called(operation: str, outcome: str, seconds: float) -> None:
+def record_call(operation: str, outcome: str, seconds: float) -> None:
     _counters.add(CALLS, (operation, outcome), seconds)
 
 
@@ -215,4 +221,4 @@ def _task_ended(task: Any, state: str | None = None, **_: Any) -> None:
 
 @worker_process_shutdown.connect
 def _worker_ended(**_: Any) -> None:
-    hand_in()
+    flush()

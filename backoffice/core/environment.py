@@ -1,6 +1,6 @@
 """Reading the environment: each value as what it must be, or a sentence that names the variable.
 
-What is wrong is gathered, and told all at once by `refuse`: until then its default stands in.
+What is wrong is gathered, and told all at once by `raise_errors`: until then its default stands in.
 Values are never quoted: they may be secrets.
 """
 
@@ -16,21 +16,21 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-_WRONG: Final[list[str]] = []
+_errors: Final[list[str]] = []
 
 
-def begin() -> None:
-    _WRONG.clear()
+def clear_errors() -> None:
+    _errors.clear()
 
 
-def wrong(words: str) -> None:
-    _WRONG.append(words)
+def add_error(words: str) -> None:
+    _errors.append(words)
 
 
-def refuse() -> None:
+def raise_errors() -> None:
     """Raises ImproperlyConfigured where something is wrong: a line for each."""
-    if _WRONG:
-        raise ImproperlyConfigured("\n".join(dict.fromkeys(_WRONG)))
+    if _errors:
+        raise ImproperlyConfigured("\n".join(dict.fromkeys(_errors)))
 
 
 def text(name: str, default: str = "") -> str:
@@ -44,14 +44,14 @@ def flag(name: str, default: bool) -> bool:
     if said in ("0", "false", "no", "off"):
         return False
     if said:
-        wrong(f"{name} must be 1 or 0.")
+        add_error(f"{name} must be 1 or 0.")
     return default
 
 
 def number(name: str, default: int, low: int, high: int) -> int:
     said = text(name, str(default))
     if not said.isascii() or not said.isdigit() or not low <= int(said) <= high:
-        wrong(f"{name} must be a whole number from {low} to {high}.")
+        add_error(f"{name} must be a whole number from {low} to {high}.")
         return default
     return int(said)
 
@@ -61,7 +61,7 @@ def rate(name: str, default: str) -> tuple[int, int]:
     most, _, unit = text(name, default).partition("/")
     seconds = {"sec": 1, "min": 60, "hour": 3600}.get(unit)
     if seconds is None or not (most.isascii() and most.isdigit() and int(most[:10]) > 0):
-        wrong(f"{name} must be a number and sec, min or hour, as {default}.")
+        add_error(f"{name} must be a number and sec, min or hour, as {default}.")
         return 1, 1
     return int(most), seconds
 
@@ -69,43 +69,43 @@ def rate(name: str, default: str) -> tuple[int, int]:
 def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
     said = text(name, default)
     if said not in allowed:
-        wrong(f"{name} must be {' or '.join(allowed)}.")
+        add_error(f"{name} must be {' or '.join(allowed)}.")
         return default
     return said
 
 
-def words(name: str, default: str = "") -> list[str]:
-    return listed(text(name, default))
+def word_list(name: str, default: str = "") -> list[str]:
+    return split_list(text(name, default))
 
 
-def listed(said: str) -> list[str]:
+def split_list(said: str) -> list[str]:
     return [word.strip() for word in said.split(",") if word.strip()]
 
 
-def address(name: str, default: str, schemes: tuple[str, ...]) -> str:
+def url(name: str, default: str, schemes: tuple[str, ...]) -> str:
     """An address of one of `schemes`."""
     said = text(name, default)
     try:
         parts = urlsplit(said)
         port_is_sound = parts.port is None or parts.port > 0
     except ValueError:
-        wrong(f"{name} is not an address.")
+        add_error(f"{name} is not an address.")
         return default
     if parts.scheme not in schemes or not (parts.netloc or parts.path) or not port_is_sound:
-        wrong(f"{name} must be an address starting with {schemes[0]}://")
+        add_error(f"{name} must be an address starting with {schemes[0]}://")
         return default
     return said
 
 
-def header(name: str, default: str) -> str:
+def header_name(name: str, default: str) -> str:
     said = text(name, default)
     if not said.isascii() or not said.replace("-", "").isalnum():
-        wrong(f"{name} must be the name of an HTTP header.")
+        add_error(f"{name} must be the name of an HTTP header.")
         return default
     return said
 
 
-def signs_of_production(
+def production_signs(
     environment: str, api_key: str, database_url: str, redis_url: str, hosts: list[str]
 ) -> Iterator[str]:
     """What of these settings no development machine has, each as the end of a sentence."""
@@ -139,7 +139,7 @@ def _is_on_this_machine(url: str) -> bool:
 def field_keys(said: str) -> dict[int, bytes]:
     """Keys by id."""
     keys: dict[int, bytes] = {}
-    for each in listed(said):
+    for each in split_list(said):
         number, _, packed = each.partition(":")
         try:
             key = b64decode(packed, validate=True)
@@ -147,18 +147,18 @@ def field_keys(said: str) -> dict[int, bytes]:
             key = b""
         sound = number.isascii() and number.isdigit() and 1 <= int(number[:4]) <= 255
         if not sound or len(key) != 32 or int(number) in keys:
-            wrong(
+            add_error(
                 "FIELD_KEYS must be id:key, comma separated: each id a number of its own from 1 to "
                 "255, each key 32 random bytes in base64."
             )
             return {}
         keys[int(number)] = key
     if said and not keys:
-        wrong("FIELD_KEYS must hold a key.")
+        add_error("FIELD_KEYS must hold a key.")
     return keys
 
 
-def appended_file(name: str) -> Path | None:
+def writable_file(name: str) -> Path | None:
     """A file that lines are added to, made if it is not there; it need not be readable."""
     given = text(name)
     if not given:
@@ -167,11 +167,11 @@ def appended_file(name: str) -> Path | None:
         with Path(given).open("a"):
             pass
     except OSError as error:
-        wrong(f"{name} cannot be written: {error.strerror}.")
+        add_error(f"{name} cannot be written: {error.strerror}.")
     return Path(given)
 
 
-def listed_hashes(name: str) -> Path | None:
+def hash_list_file(name: str) -> Path | None:
     """A file whose lines begin with a SHA-1 in hexadecimal."""
     said = text(name)
     if not said:
@@ -180,9 +180,9 @@ def listed_hashes(name: str) -> Path | None:
         with Path(said).open("rb") as file:
             first = file.read(40)
     except OSError as error:
-        wrong(f"{name} cannot be read: {error.strerror}.")
+        add_error(f"{name} cannot be read: {error.strerror}.")
         return None
     if len(first) < 40 or first.strip(b"0123456789ABCDEFabcdef"):
-        wrong(f"{name} must hold lines that begin with a SHA-1.")
+        add_error(f"{name} must hold lines that begin with a SHA-1.")
         return None
     return Path(said)

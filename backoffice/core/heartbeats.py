@@ -59,20 +59,20 @@ class Hold(models.Model):
         ]
 
 
-NOT_HELD: Final = f"NOT EXISTS (SELECT FROM {Hold._meta.db_table} WHERE released_at IS NULL)"
+NOT_ON_HOLD: Final = f"NOT EXISTS (SELECT FROM {Hold._meta.db_table} WHERE released_at IS NULL)"
 """A condition for statements that claim what is to be sent."""
 
-_BEAT: Final = f"""
+_UPSERT_HEARTBEAT: Final = f"""
 INSERT INTO {Heartbeat._meta.db_table} (queue, worker, at) VALUES (%s, %s, now())
 ON CONFLICT (queue) DO UPDATE SET worker = excluded.worker, at = excluded.at
 """
 _AGES: Final = f"SELECT queue, extract(epoch FROM now() - at) FROM {Heartbeat._meta.db_table}"
 
 
-def beat(queue: str, worker: str) -> None:
+def record_heartbeat(queue: str, worker: str) -> None:
     """A worker took this from its queue."""
     with connection.cursor() as cursor:
-        cursor.execute(_BEAT, [queue, worker[:100]])
+        cursor.execute(_UPSERT_HEARTBEAT, [queue, worker[:100]])
 
 
 def heartbeat_ages() -> dict[str, float]:
@@ -82,12 +82,12 @@ def heartbeat_ages() -> dict[str, float]:
         return {queue: float(age) for queue, age in cursor.fetchall()}
 
 
-def hold() -> Hold | None:
+def active_hold() -> Hold | None:
     """The hold that is on, if any."""
     return Hold.objects.filter(released_at=None).first()
 
 
-def release(user_id: int | None) -> bool:
+def release_hold(user_id: int | None) -> bool:
     """Let sending go on; False when it was not on hold. `user_id` None: from the command line."""
     with transaction.atomic():
         return bool(

@@ -1,6 +1,7 @@
 """Identifiers that people type: sample IDs, our references, account numbers, NPIs.
 
-`clean` gives what is sent and stored, `key` what is compared. PostgreSQL compares by the same key:
+`clean` returns what is sent and stored, `comparison_key` what is compared. PostgreSQL compares by
+the same key:
 `Order.objects.filter(same_identifier("sample_id", text))`.
 """
 
@@ -49,7 +50,7 @@ _SAME_SHAPE: Final = frozenset(
     "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
 )
 """Cyrillic and Greek capitals that cannot be told from Latin ones."""
-_SPOKEN: Final = {
+_DESCRIPTIONS: Final = {
     "\n": "a line break",
     "\r": "a line break",
     "\u2028": "a line break",
@@ -77,7 +78,7 @@ def clean(text: str) -> str:
     for place, mark in enumerate(text.strip(SPACES + INVISIBLE), start=offset + 1):
         if mark in INVISIBLE:
             continue
-        if what := _refused(mark):
+        if what := _forbidden_kind(mark):
             raise UnusableCharacter(text, place, what)
         if unicodedata.category(mark) == "Nd":
             mark = str(unicodedata.decimal(mark))
@@ -87,7 +88,7 @@ def clean(text: str) -> str:
     return " ".join(plain.translate(str.maketrans("", "", INVISIBLE)).split())
 
 
-def key(text: str) -> str:
+def comparison_key(text: str) -> str:
     """Return what two spellings of one identifier have in common; empty where nothing is left.
 
     The same as `IdentifierKey` in PostgreSQL.
@@ -97,7 +98,7 @@ def key(text: str) -> str:
 
 def same_identifier(column: str, *texts: str) -> Q:
     """Condition for rows whose column is one of these identifiers in any spelling."""
-    keys = sorted({found for text in texts if (found := key(text.replace("\x00", "")))})
+    keys = sorted({found for text in texts if (found := comparison_key(text.replace("\x00", "")))})
     if len(keys) == 1:
         return Q(**{f"{column}__identifier": keys[0]})
     return Q(**{f"{column}__identifier__in": keys}) if keys else Q(pk__in=[])
@@ -111,13 +112,16 @@ def looks_latin(text: str) -> bool:
 
 def visible(text: str) -> str:
     """The text with a mark in place of each character that has none, for messages."""
-    return "".join("␣" if _has_no_mark(mark) else mark for mark in text)
+    return "".join("␣" if _is_invisible(mark) else mark for mark in text)
 
 
 @CharField.register_lookup
 @TextField.register_lookup
 class IdentifierKey(Transform):
-    """`key` of a column. Without parameters, so that prepared statements find its index."""
+    """`comparison_key` of a column.
+
+    It has no parameters, so that prepared statements find its index.
+    """
 
     lookup_name = "identifier"
     output_field = TextField()
@@ -145,13 +149,13 @@ _SQL_FROM: Final = _sql_text(_FROM + _REMOVED)
 _SQL_TO: Final = _sql_text(_TO)
 
 
-def _has_no_mark(mark: str) -> bool:
+def _is_invisible(mark: str) -> bool:
     return mark in INVISIBLE or unicodedata.category(mark) in ("Cc", "Cf", "Zl", "Zp", "Cn", "Co")
 
 
-def _refused(mark: str) -> str:
-    if mark in _SPOKEN:
-        return _SPOKEN[mark]
+def _forbidden_kind(mark: str) -> str:
+    if mark in _DESCRIPTIONS:
+        return _DESCRIPTIONS[mark]
     code = f"U+{ord(mark):04X}"
     return {
         "Cc": f"a control character ({code})",

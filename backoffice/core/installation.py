@@ -17,12 +17,12 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError, connection
 
-from backoffice.core.encryption.encrypted_fields import CANNOT_READ
+from backoffice.core.encryption.encrypted_fields import UNREADABLE
 from backoffice.models import Installation
 
 logger = logging.getLogger(__name__)
 
-ONLY: Final = UUID(int=1)
+INSTALLATION_ID: Final = UUID(int=1)
 
 
 def environment() -> str:
@@ -32,16 +32,18 @@ def environment() -> str:
 def ensure(using: str = DEFAULT_DB_ALIAS) -> Installation:
     """The row, made if it is not there; raises ImproperlyConfigured where it is another's."""
     rows = Installation.objects.using(using)
-    if not rows.filter(pk=ONLY).exists():
-        row = Installation(pk=ONLY, environment=environment(), secret=secrets.token_hex(32))
+    if not rows.filter(pk=INSTALLATION_ID).exists():
+        row = Installation(
+            pk=INSTALLATION_ID, environment=environment(), secret=secrets.token_hex(32)
+        )
         rows.bulk_create([row], ignore_conflicts=True)
-    row = rows.get(pk=ONLY)
+    row = rows.get(pk=INSTALLATION_ID)
     if row.environment != environment():
         raise ImproperlyConfigured(
             f"This database holds data of the service's {row.environment}, and the settings are of "
             f"{environment()}. Set DATABASE_URL to another database, or the keys back."
         )
-    if row.secret == CANNOT_READ:
+    if row.secret == UNREADABLE:
         raise ImproperlyConfigured(
             "FIELD_KEYS are not the keys this database was written with: its sealed values could "
             "not be read. Add the key that was removed or changed."

@@ -37,7 +37,7 @@ class JsonFormatter(logging.Formatter):
         }
         # Django says how a request ended after the middleware is left.
         request_id = (
-            request_ids.id_of(getattr(record, "request", None)) or request_ids.current.get()
+            request_ids.request_id_of(getattr(record, "request", None)) or request_ids.current.get()
         )
         if request_id:
             line["request_id"] = request_id
@@ -91,4 +91,4 @@ def _method_and_route(request: object) -> str:
     if not isinstance(request, HttpRequest):
         return ""
     method = request.method if request.method in request_ids.METHODS else "other"
-    return f"{method} {request_ids.route_of(request)}"
+    return f"{method} {request_ids.route_name(request)}"

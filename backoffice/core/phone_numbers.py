@@ -66,7 +66,7 @@ def e164(typed: str) -> str:
     return found
 
 
-def e164_or_as_is(typed: str) -> str:
+def e164_or_unchanged(typed: str) -> str:
     """The same, to compare numbers: what is none stays as it is."""
     try:
         return e164(typed)
@@ -74,7 +74,7 @@ def e164_or_as_is(typed: str) -> str:
         return typed
 
 
-def shown(number: str) -> tuple[str, str]:
+def display_and_dial(number: str) -> tuple[str, str]:
     """A number to read and the same to dial: `(555) 010-0165` in North America, else as
     `+44 20 7946 0958`. What is no number as it is, and nothing to dial."""
     digits = "".join(mark for mark in number if mark in "0123456789")

@@ -24,10 +24,10 @@ from django.utils import timezone
 HEADER: Final = "X-Request-ID"
 ROUTE_HEADER: Final = "X-Route"
 """Name of the route, for the proxy's log in the place of the path; the proxy removes it."""
-UNMATCHED: Final = "unmatched"
+UNMATCHED_ROUTE: Final = "unmatched"
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """What browsers and clients of the API send."""
-MONITORED: Final = frozenset(
+MONITORING_PATHS: Final = frozenset(
     {"/health/live", "/health/ready", "/health/status", "/health/inbox", "/metrics"}
 )
 """What is asked on the inside, over plain HTTP and by any name."""
@@ -36,7 +36,7 @@ current: ContextVar[str] = ContextVar("request_id", default="")
 """Id of the request this thread is answering, or whose wish it carries out; empty without one."""
 
 
-def identified(
+def assign_request_id(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
     """Middleware: a new id for every request. One sent from outside is not looked at: ids in the
@@ -53,13 +53,13 @@ def identified(
             current.reset(token)
         response.headers[HEADER] = known
         if settings.BEHIND_PROXY:
-            response.headers[ROUTE_HEADER] = route_of(request)
+            response.headers[ROUTE_HEADER] = route_name(request)
         return response
 
     return answer
 
 
-def of_known_method(
+def reject_unknown_methods(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
     """Middleware: no view is asked with TRACE, CONNECT or a word nobody made."""
@@ -72,14 +72,14 @@ def of_known_method(
     return answer
 
 
-def monitored_by_any_name(
+def accept_any_host_for_monitoring(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
     """Middleware: monitors and balancers ask one process by its address on the inside, which is no
     host of ours. What they are answered depends on no host, and leads nowhere."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
-        if request.path in MONITORED:
+        if request.path in MONITORING_PATHS:
             request.META["HTTP_HOST"] = (
                 settings.ALLOWED_HOSTS[0].replace("*", "localhost").lstrip(".")
             )
@@ -88,7 +88,7 @@ def monitored_by_any_name(
     return answer
 
 
-def programs_by_https(
+def require_https_for_api(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
     """Middleware: a program that is redirected sends its token in the clear time and again, so it
@@ -104,7 +104,7 @@ def programs_by_https(
     return answer
 
 
-def opens_a_page(request: HttpRequest) -> bool:
+def is_page_request(request: HttpRequest) -> bool:
     """Whether a person's browser asks for a page to show; not a program, nor a script of ours."""
     return (
         request.method == "GET"
@@ -114,19 +114,19 @@ def opens_a_page(request: HttpRequest) -> bool:
     )
 
 
-def route_of(request: HttpRequest) -> str:
+def route_name(request: HttpRequest) -> str:
     """Name of the route that a request went to. Paths hold ids of patients and orders, links that
     set a password, and whatever somebody typed: none is ever logged."""
     match = request.resolver_match
-    return match.view_name if match else UNMATCHED
+    return match.view_name if match else UNMATCHED_ROUTE
 
 
-def id_of(request: object) -> str:
+def request_id_of(request: object) -> str:
     """Id of a request, empty for one that did not pass the middleware."""
     return str(getattr(request, "request_id", ""))
 
 
-def address_of(request: HttpRequest) -> str | None:
+def client_address(request: HttpRequest) -> str | None:
     """Where the request came from: behind our proxy the address the proxy itself saw.
 
     Hops before the last are what the sender wrote, and prove nothing.
@@ -151,7 +151,7 @@ def _without_port(said: str) -> str:
 
 
 @contextmanager
-def on_behalf_of(request_id: str) -> Iterator[None]:
+def use_request_id(request_id: str) -> Iterator[None]:
     """What is done inside was asked for by an earlier request, as the row it left says."""
     token = current.set(request_id)
     try:

@@ -27,7 +27,7 @@ _observers: list[Observer] = []
 
 
 @contextmanager
-def observing(observer: Observer) -> Iterator[None]:
+def observe_calls(observer: Observer) -> Iterator[None]:
     _observers.append(observer)
     try:
         yield
@@ -35,18 +35,18 @@ def observing(observer: Observer) -> Iterator[None]:
         _observers.remove(observer)
 
 
-def _began(operation: str) -> None:
+def _on_began(operation: str) -> None:
     for observer in _observers:
         observer.began(operation)
 
 
-def _failed(error: errors.ServiceError) -> None:
+def _on_failed(error: errors.ServiceError) -> None:
     for observer in _observers:
         observer.failed(error)
 
 
-def _ended(operation: str, outcome: str, seconds: float) -> None:
-    duration_metrics.called(operation, outcome, seconds)
+def _on_ended(operation: str, outcome: str, seconds: float) -> None:
+    duration_metrics.record_call(operation, outcome, seconds)
     for observer in _observers:
         observer.ended(operation, outcome, seconds)
 
@@ -54,10 +54,10 @@ def _ended(operation: str, outcome: str, seconds: float) -> None:
 @cache
 def service() -> Service:
     """The service this deployment is a customer of. Called after a worker forks, never before."""
-    return configured()
+    return new_service_client()
 
 
-def configured(
+def new_service_client(
     *,
     key_header: str | None = None,
     management_key_header: str | None = None,
@@ -80,7 +80,9 @@ def configured(
         management_org_id=settings.MANAGEMENT_ORG_ID,
         management_env=settings.MANAGEMENT_ENV,
         management_region=settings.MANAGEMENT_REGION,
-        watch=Watch(request_id=request_ids.current.get, began=_began, failed=_failed, ended=_ended),
+        watch=Watch(
+            request_id=request_ids.current.get, began=_on_began, failed=_on_failed, ended=_on_ended
+        ),
         deadline=deadline,
         attempts=attempts,
     )

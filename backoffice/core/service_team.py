@@ -18,21 +18,21 @@ from weakref import WeakKeyDictionary
 
 from django.apps import apps
 
-from backoffice.core.installation import ONLY
+from backoffice.core.installation import INSTALLATION_ID
 from backoffice.core.service_client import service
 from backoffice.models import Installation
 from backoffice.service import Page, Service, errors
 
 ANOTHER_TEAM: Final = "SERVICE_API_KEY is of another team than the records here."
 """How the error of every refused reading and the hindrance of every request begins."""
-SAMPLE: Final = 1_000
+TEAM_SAMPLE_SIZE: Final = 1_000
 """Patients that are asked for their team where none is remembered: ids are random, and a few of
 another team may be left from a time when this was not checked."""
-EMPTY: Final = 10
+SUSPICIOUS_PATIENT_COUNT: Final = 10
 """From so many patients on, a service that lists no user and no order is taken for another team's:
 ours cannot have vanished all at once."""
 PROBE_SECONDS: Final = 5.0
-UNCLEAR: Final = (errors.Missing, errors.Malformed, errors.NotEnabled)
+INCONCLUSIVE_ERRORS: Final = (errors.Missing, errors.Malformed, errors.NotEnabled)
 """Answers of a list that say nothing about the team."""
 
 
@@ -50,40 +50,42 @@ def mirror_team() -> UUID | None:
     A database of an earlier release remembers none until its next sync: there it is the team of
     most patients.
     """
-    remembered = Installation.objects.filter(pk=ONLY).values_list("team_id", flat=True).first()
+    remembered = (
+        Installation.objects.filter(pk=INSTALLATION_ID).values_list("team_id", flat=True).first()
+    )
     if remembered is not None:
         return remembered
     patients = apps.get_model("patients", "Patient").objects.order_by("pk")
-    teams = Counter(patients.values_list("team_id", flat=True)[:SAMPLE])
+    teams = Counter(patients.values_list("team_id", flat=True)[:TEAM_SAMPLE_SIZE])
     return teams.most_common(1)[0][0] if teams else None
 
 
-def remember(teams: Collection[UUID]) -> UUID | None:
+def remember_team(teams: Collection[UUID]) -> UUID | None:
     """Remember the team of the first records, in the transaction that stores them, and return it.
 
     Raises AnotherTeam where `teams` are several, or where another process has remembered another
     one meanwhile. Returns None where `teams` is empty and nothing is remembered.
     """
     if teams:
-        Installation.objects.filter(pk=ONLY, team_id=None).update(team_id=min(teams))
+        Installation.objects.filter(pk=INSTALLATION_ID, team_id=None).update(team_id=min(teams))
     ours = mirror_team()
-    refuse_others(teams, ours)
+    check_teams(teams, ours)
     return ours
 
 
-def verified() -> Service:
+def verified_service() -> Service:
     """The service, once its key is known to be of our team. Raises AnotherTeam, or a ServiceError
     where the service does not answer."""
     client = service()
     ours = mirror_team()
     if ours is not None and _checked.get(client) != ours:
         with _checking:
-            if _checked.get(client) != ours and compare(read_key_team(client), ours):
+            if _checked.get(client) != ours and is_our_key(read_key_team(client), ours):
                 _checked[client] = ours
     return client
 
 
-def refuse_others(teams: Iterable[UUID], ours: UUID | None) -> None:
+def check_teams(teams: Iterable[UUID], ours: UUID | None) -> None:
     """Raise AnotherTeam where one of these records is not of our team."""
     for team in teams:
         if ours is not None and team != ours:
@@ -121,7 +123,7 @@ def read_key_team(client: Service, seconds: float = PROBE_SECONDS) -> KeyTeam:
     for read in lists:
         try:
             page = read()
-        except UNCLEAR:
+        except INCONCLUSIVE_ERRORS:
             continue
         except errors.ServiceError as error:
             trouble = error
@@ -134,13 +136,16 @@ def read_key_team(client: Service, seconds: float = PROBE_SECONDS) -> KeyTeam:
     return KeyTeam(None, lists_nothing=empty == len(lists))
 
 
-def compare(key: KeyTeam, ours: UUID) -> bool:
+def is_our_key(key: KeyTeam, ours: UUID) -> bool:
     """True where the key is of our team; False where the service does not show it. Raises
     AnotherTeam."""
     if key.team is not None:
-        refuse_others([key.team], ours)
+        check_teams([key.team], ours)
         return True
     present = apps.get_model("patients", "Patient").objects.filter(missing_since=None, team_id=ours)
-    if key.lists_nothing and len(present.values_list("pk")[:EMPTY]) == EMPTY:
+    if (
+        key.lists_nothing
+        and len(present.values_list("pk")[:SUSPICIOUS_PATIENT_COUNT]) == SUSPICIOUS_PATIENT_COUNT
+    ):
         raise AnotherTeam(None, ours)
     return False

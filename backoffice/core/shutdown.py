@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from celery.signals import worker_shutting_down
 
-_asked: Final = mmap.mmap(-1, 1)
+_flag: Final = mmap.mmap(-1, 1)
 
 
-def asked() -> bool:
+def is_requested() -> bool:
     """True once this worker is to finish what it has in hand and begin nothing else."""
-    return _asked[0] != 0
+    return _flag[0] != 0
 
 
 @worker_shutting_down.connect
-def ask(**_: Any) -> None:
-    _asked[0] = 1
+def request_shutdown(**_: Any) -> None:
+    _flag[0] = 1

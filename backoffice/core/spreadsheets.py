@@ -35,7 +35,7 @@ _ENOUGH: Final = 3
 _AS_TEXT: Final = "Format the column as text in the spreadsheet and type the value again."
 
 
-def damage(text: str) -> str:
+def damage_message(text: str) -> str:
     """Why a cell cannot be the identifier that somebody typed, in words; empty where it can."""
     text = text.strip()
     if _SHORTENED.fullmatch(text):
@@ -61,7 +61,7 @@ def damage(text: str) -> str:
     return ""
 
 
-def doubt(text: str) -> str:
+def warning_message(text: str) -> str:
     """Why a cell should be compared with the paper, in words; empty where nothing is odd."""
     rest = text[_EXACT_DIGITS:]
     if text.isascii() and text.isdigit() and rest and not rest.strip("0"):
@@ -77,7 +77,7 @@ def doubt(text: str) -> str:
     return ""
 
 
-def lost_zeros(texts: Iterable[str]) -> dict[str, str]:
+def lost_zero_warnings(texts: Iterable[str]) -> dict[str, str]:
     """Numbers of one column that may have lost their first zeros, with words for staff: shorter
     than others of the column that begin with a zero, or than most of at least three."""
     numbers = [text for text in texts if text.isascii() and text.isdigit()]

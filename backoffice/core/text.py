@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def joined(words: Sequence[str]) -> str:
+def join_with_and(words: Sequence[str]) -> str:
     """`a, b and c`; empty for none."""
     if len(words) < 2:
         return "".join(words)

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.http import QueryDict
 from django.urls import reverse
 
-_ANY: Final = str(UUID(int=0))
+_ANY_UUID: Final = str(UUID(int=0))
 _ANY_NUMBER: Final = "9876543210"
 """These stand where a key will."""
 
@@ -24,7 +24,7 @@ def page_url(route: str) -> str:
 
 def record_url(route: str, key: UUID | int) -> str:
     """The address of a route that takes one key."""
-    any_key = _ANY_NUMBER if isinstance(key, int) else _ANY
+    any_key = _ANY_NUMBER if isinstance(key, int) else _ANY_UUID
     return _address(route, any_key).replace(any_key, str(key))
 
 
@@ -33,7 +33,7 @@ def _address(route: str, any_key: str) -> str:
     return reverse(route, args=[any_key])
 
 
-def query_of(values: Mapping[str, Iterable[str]]) -> QueryDict:
+def build_query(values: Mapping[str, Iterable[str]]) -> QueryDict:
     """Values by the names of fields, as a form or an address carries them."""
     data = QueryDict(mutable=True)
     for name, given in values.items():
@@ -41,7 +41,7 @@ def query_of(values: Mapping[str, Iterable[str]]) -> QueryDict:
     return data
 
 
-def uuid_in(text: str) -> UUID | None:
+def parse_uuid(text: str) -> UUID | None:
     """The id that somebody wrote; None where it is none."""
     try:
         return UUID(text)

@@ -43,7 +43,7 @@ def reporting(write: Write) -> Iterator[None]:
     thread = threading.Thread(target=silence.watch, args=(ended,), name="silence", daemon=True)
     thread.start()
     try:
-        with service_client.observing(silence):
+        with service_client.observe_calls(silence):
             yield
     finally:
         ended.set()

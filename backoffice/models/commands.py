@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from backoffice.core.encryption.encrypted_fields import SealedJSON
+from backoffice.core.encryption.encrypted_fields import EncryptedJSONField
 from backoffice.models.staff import User
 
 
@@ -51,10 +51,10 @@ class CommandRecord(models.Model):
     subject_id = models.TextField()
     patient_id = models.UUIDField(null=True)
     lock = models.TextField(default="", blank=True)
-    payload = SealedJSON()
+    payload = EncryptedJSONField()
     form_id = models.UUIDField(unique=True, help_text="One per form shown: a second send is none")
     form_url = models.TextField(default="", blank=True)
-    form_data = SealedJSON(default=dict, help_text="What stood in the form, as typed")
+    form_data = EncryptedJSONField(default=dict, help_text="What stood in the form, as typed")
     requested_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     requested_at = models.DateTimeField(db_default=Now())
     request_id = models.CharField(

@@ -6,7 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from backoffice.core.encryption.encrypted_fields import SealedText
+from backoffice.core.encryption.encrypted_fields import EncryptedTextField
 
 
 class Installation(models.Model):
@@ -18,7 +18,7 @@ class Installation(models.Model):
 
     id = models.UUIDField(primary_key=True)
     environment = models.CharField(max_length=40, help_text="Of the service, such as sandbox us")
-    secret = SealedText()
+    secret = EncryptedTextField()
     made_at = models.DateTimeField(db_default=Now())
     audit_first_entry = models.BigIntegerField(
         null=True, help_text="Id of the entry with which the audit trail begins"

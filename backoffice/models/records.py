@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models.base import ModelState
 from django.db.models.functions import Now
 
-from backoffice.core.encryption.encrypted_fields import SealedText
+from backoffice.core.encryption.encrypted_fields import EncryptedTextField
 from backoffice.service import json_text
 
 
@@ -89,7 +89,7 @@ class UnreadRecord(models.Model):
     key = models.TextField(help_text="The record's id where it could be made out, else its hash")
     path = models.TextField(default="", blank=True)
     reason = models.TextField(default="", blank=True)
-    record = SealedText(by="key")
+    record = EncryptedTextField(by="key")
     is_stored = models.BooleanField(
         default=False,
         db_default=False,

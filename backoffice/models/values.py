@@ -12,7 +12,7 @@ from backoffice.models.staff import User
 class UnknownValue(models.Model):
     """A value of an open enumeration that `vocabulary` has no word for yet.
 
-    `bucket` and `label` are the words that somebody gave it (`vocabulary.given`), and `decision` is
+    `bucket` and `label` are the words that somebody gave it (`vocabulary.decisions`). `decision` is
     the number of that decision: it grows with each. `spread_at` is when orders with this status
     were last found in their bucket, `moved` how many were brought there.
     """
@@ -36,7 +36,7 @@ class UnknownValue(models.Model):
             models.UniqueConstraint(fields=["vocabulary", "value"], name="unknown_value_once")
         ]
         indexes = [
-            # Readers: session.Staff on every page, vocabulary.given
+            # Readers: session.Staff on every page, vocabulary.decisions
             models.Index(
                 fields=["decision"], condition=Q(decision__gt=0), name="unknown_value_decided"
             ),

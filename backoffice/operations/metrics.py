@@ -64,14 +64,14 @@ def _heartbeats(ages: dict[str, status.Figure]) -> Metric:
 
 
 def _counted() -> Iterator[Metric]:
-    duration_metrics.hand_in()
+    duration_metrics.flush()
     families = {
         name: HistogramMetricFamily(name, family.help, labels=list(family.labels))
-        for name, family in duration_metrics.FAMILIES.items()
+        for name, family in duration_metrics.HISTOGRAMS.items()
     }
     up = 1.0
     try:
-        for series in duration_metrics.series():
+        for series in duration_metrics.read_series():
             bounds = [*map(str, series.family.bounds), "+Inf"]
             families[series.family.name].add_metric(
                 list(series.labels),

@@ -148,7 +148,7 @@ def _commands() -> dict[str, Figure]:
         **{state: found.get(state, (0, 0.0))[0] for state in _OPEN_STATES},
         "oldest_uncertain_seconds": found.get("uncertain", (0, 0.0))[1],
         "oldest_undecided_seconds": found.get("undecided", (0, 0.0))[1],
-        "on_hold": heartbeats.hold() is not None,
+        "on_hold": heartbeats.active_hold() is not None,
         "sealed": _sealed(),
     }
 

@@ -41,7 +41,7 @@ def mail() -> None:
 @shared_task(bind=True)
 def heartbeat(self: Any) -> None:
     """Rung through every queue."""
-    heartbeats.beat(self.request.delivery_info["routing_key"], self.request.hostname)
+    heartbeats.record_heartbeat(self.request.delivery_info["routing_key"], self.request.hostname)
 
 
 @shared_task

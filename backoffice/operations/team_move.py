@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 
 from backoffice import audit, sync
 from backoffice.core import service_team
-from backoffice.core.installation import ONLY
+from backoffice.core.installation import INSTALLATION_ID
 from backoffice.models import CommandRecord, Installation, Lookup, SyncRun
 from backoffice.pages.lists.models import BulkRun
 from labs.reports.models import SENDING, STORED, UNCERTAIN, Report
@@ -76,7 +76,7 @@ def move(ours: UUID, theirs: UUID, synced_lists: Sequence[sync.SyncedList]) -> N
             raise CannotMove(still_waiting(found))
         if service_team.mirror_team() != ours:
             raise CannotMove("The team was changed by somebody else just now.")
-        Installation.objects.filter(pk=ONLY).update(team_id=theirs)
+        Installation.objects.filter(pk=INSTALLATION_ID).update(team_id=theirs)
         _patients(ours).filter(missing_since=None).update(missing_since=Now())
         _orders(ours).filter(missing_since=None).update(missing_since=Now())
         # The service refuses to answer about them: asking would fail again and again.

@@ -79,7 +79,7 @@ RETURNING id, now()
 """
 _CLAIM_OPEN: Final = _CLAIM.format(
     "state IN ('waiting', 'uncertain', 'undecided')"
-    f" AND (state <> 'waiting' OR {heartbeats.NOT_HELD})"
+    f" AND (state <> 'waiting' OR {heartbeats.NOT_ON_HOLD})"
 )
 _CLAIM_ENDED: Final = _CLAIM.format(
     f"{late_outcomes.FOLLOWED_ROWS}"
@@ -119,11 +119,11 @@ def deliver(kinds: Sequence[type[Command]], seconds: float = 20) -> int:
     late_outcomes.wake_by_changes()
     ends = time.monotonic() + seconds
     done = 0
-    while time.monotonic() < ends and not shutdown.asked():
+    while time.monotonic() < ends and not shutdown.is_requested():
         claim = _claimed(kinds)
         if claim is None:
             break
-        with request_ids.on_behalf_of(claim.row.request_id):
+        with request_ids.use_request_id(claim.row.request_id):
             _deliver(claim)
         done += 1
     return done
@@ -156,7 +156,7 @@ def _claimed(kinds: Sequence[type[Command]]) -> Claim | None:
 
 def _work(claim: Claim) -> None:
     row = claim.row
-    if encrypted_fields.cannot_open(row, "payload"):
+    if encrypted_fields.is_unreadable(row, "payload"):
         logger.error("the contents of command %s cannot be opened with FIELD_KEYS", row.pk)
         _put_back_undecided(claim, CANNOT_DECRYPT)
         return
@@ -176,7 +176,7 @@ def _is_our_team(claim: Claim) -> bool:
     """Another team's service knows none of our records: its answers prove nothing, and nothing may
     be sent to it. False where the claim was put back for that, or as the service is silent."""
     try:
-        service_team.verified()
+        service_team.verified_service()
     except service_team.AnotherTeam as error:
         logger.error("a command was not worked on: %s", error)
         _put_back_undecided(claim, service_team.ANOTHER_TEAM)
@@ -211,7 +211,7 @@ def _send(claim: Claim) -> None:
     except errors.ServiceError as error:
         _put_back(claim, error)
         return
-    if shutdown.asked():
+    if shutdown.is_requested():
         _update(claim, state=State.WAITING, due_at=Now())
         return
     # Measured before the row says "sending": a worker stopped from here on sends nothing when it

@@ -76,7 +76,7 @@ def enqueue(
         form_id=form_id,
         form_data=typed,
         requested_by=request.user,
-        request_id=request_ids.id_of(request),
+        request_id=request_ids.request_id_of(request),
         reason=reason,
     )
     subject_id = row.subject_id

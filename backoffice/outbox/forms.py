@@ -11,7 +11,7 @@ from django import forms
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
-from backoffice.core.urls import query_of
+from backoffice.core.urls import build_query
 from backoffice.models import CommandRecord, User
 from backoffice.outbox.command import Command, PreconditionFailed
 from backoffice.outbox.enqueueing import Conflict, FormAlreadyUsed, enqueue, typed_values
@@ -112,7 +112,7 @@ def name_of(user: User) -> str:
 
 
 def _query(lists: dict[str, list[str]], **more: str) -> QueryDict:
-    data = query_of(lists)
+    data = build_query(lists)
     for name, value in more.items():
         data[name] = value
     return data

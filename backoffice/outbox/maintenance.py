@@ -21,7 +21,7 @@ with them."""
 
 _EXPLAIN = f"""
 UPDATE backoffice_commandrecord SET hindrance = %s
-WHERE state = 'waiting' AND hindrance = '' AND NOT ({heartbeats.NOT_HELD})
+WHERE state = 'waiting' AND hindrance = '' AND NOT ({heartbeats.NOT_ON_HOLD})
 """
 
 

@@ -24,7 +24,7 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
 
-from backoffice.core.request_ids import id_of, opens_a_page
+from backoffice.core.request_ids import is_page_request, request_id_of
 
 RETRY_SECONDS: Final = 30
 
@@ -46,7 +46,7 @@ def forms_only(
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
-        if not isinstance(response, HttpResponseNotAllowed) or not opens_a_page(request):
+        if not isinstance(response, HttpResponseNotAllowed) or not is_page_request(request):
             return response
         page = render(request, "405.html", {"back": _page_above(request.path)}, status=405)
         page.headers["Allow"] = response.headers["Allow"]
@@ -81,10 +81,10 @@ def broken(request: HttpRequest) -> HttpResponse:
         words = "The database does not answer." if away else "This request could not be answered."
         words = "This took too long. Ask for less at once." if slow else words
         code = "unavailable" if away else "error"
-        body = {"code": code, "message": words, "request_id": id_of(request)}
+        body = {"code": code, "message": words, "request_id": request_id_of(request)}
         found = JsonResponse(body, status=status)
     else:
-        told = {"away": away, "slow": slow, "reference": id_of(request)}
+        told = {"away": away, "slow": slow, "reference": request_id_of(request)}
         found = HttpResponse(render_to_string("500.html", told), status=status)
     if away:
         found.headers["Retry-After"] = str(RETRY_SECONDS)

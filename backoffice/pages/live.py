@@ -32,7 +32,7 @@ LISTS: Final[dict[str, tuple[str, ...]]] = {
     "reports": ("labs_report", "labs_reportjob"),
     "exceptions": ("orders_order", "exception"),
 }
-"""What a list shows: names of tables, and topics that `changes.told` tells."""
+"""What a list shows: names of tables, and topics that `changes.record_change` tells."""
 RECORDS: Final = ("order", "patient", "appointment", "result", "report", "unmatched")
 
 _MOST_SUBJECTS: Final = 200

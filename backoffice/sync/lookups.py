@@ -112,7 +112,7 @@ def run_due_lookups(lookup_types: Sequence[LookupType], *, seconds: float | None
     closed: set[str] = set()
     database_error: OperationalError | InterfaceError | None = None
     with ThreadPoolExecutor(THREADS, thread_name_prefix="lookups") as threads:
-        while not shutdown.asked() and (ends is None or time.monotonic() < ends):
+        while not shutdown.is_requested() and (ends is None or time.monotonic() < ends):
             token = uuid.uuid4()
             claims = _claim_some([one for one in lookup_types if one.kind not in closed], token)
             if not claims:
@@ -175,7 +175,7 @@ def _fetch_answers(
     gets the error, and every kind is closed.
     """
     try:
-        client = service_team.verified()
+        client = service_team.verified_service()
     except (errors.ServiceError, service_team.AnotherTeam) as error:
         first = {claim.kind: claim for claim in reversed(claims)}
         closed.update(lookup_types)
@@ -198,7 +198,7 @@ def _fetch_answer(
     try:
         answer = lookup_type.fetch(client, claim.key)
         if lookup_type.team_of is not None:
-            service_team.refuse_others([lookup_type.team_of(answer)], our_team)
+            service_team.check_teams([lookup_type.team_of(answer)], our_team)
         return answer
     except service_team.AnotherTeam as error:
         logger.error("a record was refused: %s", error)

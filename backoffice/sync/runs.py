@@ -183,10 +183,10 @@ def _process_batches(
     seconds: float | None,
     progress: Callable[[SyncRun], None],
 ) -> SyncRun:
-    service = service_team.verified()
+    service = service_team.verified_service()
     our_team = service_team.mirror_team() if synced_list.team_of else None
     if our_team is not None:
-        service_team.remember([our_team])
+        service_team.remember_team([our_team])
     ends = None if seconds is None else time.monotonic() + seconds
     written = time.monotonic()
     counts = _RunCounts()
@@ -205,10 +205,10 @@ def _process_batches(
             teams: set[UUID] = set()
             if synced_list.team_of is not None:
                 teams = {synced_list.team_of(record.data) for record in batch.records}
-                service_team.refuse_others(teams, our_team)
+                service_team.check_teams(teams, our_team)
             with transaction.atomic():
                 if synced_list.team_of is not None and our_team is None:
-                    our_team = service_team.remember(teams)
+                    our_team = service_team.remember_team(teams)
                 outcome = synced_list.store(batch.records)
                 for item in batch.unreadable:
                     _keep_unreadable(run, item)
@@ -222,7 +222,7 @@ def _process_batches(
                     _report_drift(synced_list, run, outcome, counts)
                 # Without checkpoints a run would start again after each slice: go to the end.
                 is_late = ends is not None and time.monotonic() > ends
-                is_over = bool(batch.checkpoint) and (is_late or shutdown.asked())
+                is_over = bool(batch.checkpoint) and (is_late or shutdown.is_requested())
                 is_due = time.monotonic() - written > CHECKPOINT_SECONDS
                 if wrote or is_over or is_due or following is None:
                     _advance(run, batch, counts)

@@ -312,7 +312,7 @@ def phone(value: str | None) -> SafeString | str:
     """A number to read and to call: `(555) 010-0165`; what is none as it is."""
     if not value:
         return DASH
-    words, number = phone_numbers.shown(value)
+    words, number = phone_numbers.display_and_dial(value)
     if not number:
         return value
     return SafeString(f'<a class="nowrap" href="tel:{number}">{escape(words)}</a>')

@@ -22,7 +22,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from backoffice.core import heartbeats, request_ids, service_team, shutdown
-from backoffice.core.encryption.cipher import CannotOpen
+from backoffice.core.encryption.cipher import DecryptionError
 from backoffice.outbox.record_names import with_names
 from backoffice.service import Record, errors
 from backoffice.service.reports import ReportJob as ServiceJob
@@ -69,11 +69,11 @@ def send_due(seconds: float = 20) -> int:
     lapse()
     ends = time.monotonic() + seconds
     done = 0
-    while time.monotonic() < ends and not shutdown.asked():
+    while time.monotonic() < ends and not shutdown.is_requested():
         claim = claimed()
         if claim is None:
             break
-        with request_ids.on_behalf_of(claim.report.request_id):
+        with request_ids.use_request_id(claim.report.request_id):
             send(claim)
         done += 1
     return done
@@ -96,7 +96,7 @@ def claimed() -> Claim | None:
             " sent_at = CASE WHEN doubted THEN sent_at ELSE now() END,"
             " lease_until = now() + make_interval(secs => %s), attempts = attempts + 1"
             " WHERE id = (SELECT id FROM labs_report WHERE state = %s AND due_at <= now()"
-            f"  AND {heartbeats.NOT_HELD}"
+            f"  AND {heartbeats.NOT_ON_HOLD}"
             "  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id",
             [SENDING, token, LEASE.total_seconds(), STORED],
         )
@@ -110,7 +110,7 @@ def send(claim: Claim) -> None:
     with ExitStack() as stack:
         try:
             files = [_whole(file, stack) for file in report.files.order_by("position")]
-        except CannotOpen as error:
+        except DecryptionError as error:
             logger.error("a file of report %s cannot be opened: %s", report.pk, error)
             _put_back(claim, KEY_WAIT, SEALED)
             return
@@ -129,7 +129,7 @@ def _sent(claim: Claim, user_id: UUID, files: list[Upload]) -> Record[ServiceJob
     """The service's answer; None where the claim is closed without one."""
     report = claim.report
     try:
-        service = service_team.verified()
+        service = service_team.verified_service()
     except service_team.AnotherTeam as error:
         logger.error("a report was not sent: %s", error)
         _put_back(claim, KEY_WAIT, service_team.ANOTHER_TEAM)

@@ -119,7 +119,7 @@ def keep(content: bytes, kind: str = "", pages: int | None = None) -> Kept:
     name = secrets.token_hex(24)
     path = _path(name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _write(path, cipher.sealed_bytes(content, _place(name)))
+    _write(path, cipher.encrypt_bytes(content, _place(name)))
     return Kept(name, len(content), hashlib.sha256(content).digest(), kind, pages)
 
 
@@ -127,8 +127,8 @@ def opened(stored_as: str) -> BytesIO:
     """The content of a kept file. FileNotFoundError when it is gone, CannotOpen when it was
     changed, or sealed under a key that is not there."""
     content = _path(stored_as).read_bytes()
-    if cipher.is_sealed(content):
-        content = cipher.opened_bytes(content, _place(stored_as))
+    if cipher.is_encrypted(content):
+        content = cipher.decrypt_bytes(content, _place(stored_as))
     return BytesIO(content)
 
 
@@ -182,14 +182,14 @@ class StoredReportFiles:
 
     def seal_anew(self) -> Iterator[int]:
         for path in _kept_files():
-            if _key_of(path) == cipher.writing_key():
+            if _key_of(path) == cipher.current_key_id():
                 continue
             try:
                 content = opened(path.name).getvalue()
-            except (FileNotFoundError, cipher.CannotOpen):
+            except (FileNotFoundError, cipher.DecryptionError):
                 continue
             if path.exists():
-                _write(path, cipher.sealed_bytes(content, _place(path.name)))
+                _write(path, cipher.encrypt_bytes(content, _place(path.name)))
             yield 1
 
 
@@ -199,4 +199,4 @@ def _kept_files() -> list[Path]:
 
 def _key_of(path: Path) -> int | None:
     with path.open("rb") as file:
-        return cipher.key_of(file.read(2))
+        return cipher.key_id_of(file.read(2))

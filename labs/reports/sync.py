@@ -147,7 +147,7 @@ def bring(
 
     What our own upload or an earlier word says about the patient stands where none is told now.
     """
-    vocabulary.given.refresh()
+    vocabulary.decisions.refresh_if_stale()
     said = list(said)
     users: dict[UUID, UUID | None] = {}
     ids = [record.data.id for record, _ in said]

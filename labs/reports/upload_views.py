@@ -15,7 +15,11 @@ from django.views.decorators.http import require_http_methods
 
 from backoffice import audit
 from backoffice.core.access import requires
-from backoffice.core.encryption.url_tokens import Words, opened, to_address
+from backoffice.core.encryption.url_tokens import (
+    PersonalParameters,
+    decrypted_query,
+    redirect_to_list,
+)
 from backoffice.models import User
 from labs.reports import intake
 from labs.reports.forms import UploadForm
@@ -23,7 +27,7 @@ from labs.reports.intake import Ceiling, InMemory, NotTaken
 from patients.models import Demographics, Patient
 
 FOUND: Final = 20
-WORDS: Final = Words("whose report", frozenset({"q"}))
+WORDS: Final = PersonalParameters("whose report", frozenset({"q"}))
 BESIDE_FILES: Final = 64 * 1024
 """Bytes of a request that are not file data: fields, part heads."""
 HOPELESS: Final = 4
@@ -36,8 +40,8 @@ away, or the browser would show a broken connection instead of the reason."""
 def choose(request: HttpRequest) -> HttpResponse:
     """Whose report is it? Finds patients by whatever is at hand."""
     if request.method == "POST":
-        return to_address(request, request.path, WORDS)
-    text = opened(request.GET, WORDS).get("q", "").strip()[:100]
+        return redirect_to_list(request, request.path, WORDS)
+    text = decrypted_query(request.GET, WORDS).get("q", "").strip()[:100]
     if "\x00" in text:
         raise BadRequest("A search holds letters.")
     found: list[Patient] = []

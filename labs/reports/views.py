@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice import audit
 from backoffice.core.access import may, requires
-from backoffice.core.encryption.cipher import CannotOpen
+from backoffice.core.encryption.cipher import DecryptionError
 from backoffice.models import User
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
@@ -174,7 +174,7 @@ def document(request: HttpRequest, report_id: UUID, position: int) -> HttpRespon
     )
     try:
         content = storage.opened(kept.stored_as)
-    except (FileNotFoundError, CannotOpen) as error:
+    except (FileNotFoundError, DecryptionError) as error:
         logger.error("a file of a report cannot be shown: %s", type(error).__name__)
         raise Http404 from error
     return _served(kept, content, save)

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from backoffice.core.encryption.encrypted_fields import SealedBytes
+from backoffice.core.encryption.encrypted_fields import EncryptedBinaryField
 from backoffice.models import User
 
 
@@ -101,7 +101,7 @@ class PrintPart(models.Model):
     words = models.TextField(default="", blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     due_at = models.DateTimeField(db_default=Now())
-    content: Any = SealedBytes(null=True)
+    content: Any = EncryptedBinaryField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "position"], name="print_part_place")]
@@ -115,7 +115,7 @@ class PrintFile(models.Model):
 
     id = models.UUIDField(primary_key=True)
     job = models.OneToOneField(PrintJob, on_delete=models.CASCADE, related_name="file")
-    content: Any = SealedBytes()
+    content: Any = EncryptedBinaryField()
 
     def __str__(self) -> str:
         return f"file of print job {self.job_id}"

@@ -220,12 +220,12 @@ def work(seconds: float = SECONDS) -> int:
     """Fetch and merge what is due, for about so long; how many parts were looked at."""
     ends = time.monotonic() + seconds
     done = 0
-    while time.monotonic() < ends and not shutdown.asked():
+    while time.monotonic() < ends and not shutdown.is_requested():
         token = uuid.uuid4()
         job = _claimed(token)
         if job is None:
             break
-        with request_ids.on_behalf_of(job.pk.hex):
+        with request_ids.use_request_id(job.pk.hex):
             done += _work(job, token, ends)
     return done
 
@@ -272,7 +272,7 @@ def _work(job: PrintJob, token: UUID, ends: float) -> int:
         return 0
     waiting = PrintPart.objects.filter(job=job, state=PrintPart.State.WAITING)
     done = 0
-    while time.monotonic() < ends and not shutdown.asked():
+    while time.monotonic() < ends and not shutdown.is_requested():
         batch = list(waiting.filter(due_at__lte=Now()).order_by("position")[:BATCH])
         if not batch:
             later = waiting.aggregate(at=Min("due_at"))["at"]
@@ -299,7 +299,7 @@ def _outcomes(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
         try:
             if found is None:
                 raise NoDocument(GONE, 404)
-            with request_ids.on_behalf_of(job.pk.hex):
+            with request_ids.use_request_id(job.pk.hex):
                 return download(KINDS[part.kind], found, _options(job, found, part.kind))
         except NoDocument as error:
             return error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from backoffice.core.encryption.encrypted_fields import SealedJSON
+from backoffice.core.encryption.encrypted_fields import EncryptedJSONField
 from backoffice.models import User
 from backoffice.pages.drafts import Draft
 
@@ -15,7 +15,7 @@ class OrderDraft(Draft):
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     patient_id = models.UUIDField()
     importing = models.BooleanField(default=False)
-    typed = SealedJSON(by="patient_id", default=dict)
+    typed = EncryptedJSONField(by="patient_id", default=dict)
 
     class Meta:
         constraints = [

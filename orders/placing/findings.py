@@ -16,7 +16,7 @@ from django.utils import timezone
 from backoffice.core import vocabulary
 from backoffice.core.identifiers import UnusableCharacter, clean
 from backoffice.core.phone_numbers import NotAPhoneNumber, e164
-from backoffice.core.spreadsheets import damage, doubt
+from backoffice.core.spreadsheets import damage_message, warning_message
 from orders.commands.placing import NOT_CANCELED
 from orders.models import Order
 from orders.models.order import CANCELED_STATUSES
@@ -226,7 +226,7 @@ def _check_sample_id(order_request: OrderRequest) -> Iterator[Finding]:
         spelling = f", written “{taken.sample_id}”" if taken.sample_id != sample else ""
         words = f"An order has this sample id already{spelling}."
         yield Finding("sample id", words, "sample_id", STOP, url)
-    if words := damage(sample) or doubt(sample):
+    if words := damage_message(sample) or warning_message(sample):
         yield Finding("sample id damaged", words, "sample_id", WARN)
 
 

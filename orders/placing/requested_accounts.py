@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from backoffice.core.urls import uuid_in
+from backoffice.core.urls import parse_uuid
 from backoffice.models import CommandRecord
 from labs.models import LabAccount
 from orders.commands import CreateOrder, ImportOrder
@@ -46,11 +46,11 @@ def order_sources(orders: Sequence[Order]) -> dict[UUID, OrderSource]:
 def _source(row: CommandRecord) -> OrderSource:
     body = row.payload["body"]
     ordered = body.get("order_set") or {}
-    tests = [uuid_in(str(key)) for key in ordered.get("lab_test_ids") or ()]
+    tests = [parse_uuid(str(key)) for key in ordered.get("lab_test_ids") or ()]
     markers = (ordered.get("add_on") or {}).get("marker_ids") or ()
     return OrderSource(
         row.kind == ImportOrder.kind,
-        uuid_in(str(body.get("lab_account_id"))),
+        parse_uuid(str(body.get("lab_account_id"))),
         [key for key in tests if key],
         [key for key in markers if isinstance(key, int)],
         {

@@ -156,7 +156,7 @@ def update_order_interpretations(orders: Iterable[UUID]) -> int:
         moved = [key for (key,) in cursor.fetchall()]
     if moved:
         join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
-        changes.rows_changed(Order, join, [moved], len(moved))
+        changes.record_row_changes(Order, join, [moved], len(moved))
     return len(moved)
 
 

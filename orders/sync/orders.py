@@ -186,7 +186,7 @@ def store_orders(
     def gather(mirror_record: MirrorRecord) -> None:
         related[mirror_record.key] = _related_records(mirror_record)
 
-    vocabulary.given.refresh()
+    vocabulary.decisions.refresh_if_stale()
     limits.refresh()
     outcome = mirror.apply(ORDERS, [mirror_record_of(record) for record in records], gather, known)
     touched = [related[mirror_record.key] for mirror_record in outcome.touched]

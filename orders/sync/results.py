@@ -54,7 +54,7 @@ def _result(record: MirrorRecord) -> mirror.RowValues:
         "status": status,
         "interpretation": reading or None,
         "interpretation_received": interpretations.as_received(head.interpretation, reading),
-        "read_under": vocabulary.given.decision(),
+        "read_under": vocabulary.decisions.last_decision(),
         "laboratory": head.laboratory,
         "specimen_number": head.specimen_number or "",
         "date_collected": head.date_collected,
@@ -195,7 +195,7 @@ def _contents(orders: Collection[UUID]) -> dict[UUID, tuple[bytes, tuple[str, st
 def _store(
     answers: Mapping[str, Record[service_results.Result]],
 ) -> dict[str, timedelta | None]:
-    vocabulary.given.refresh()
+    vocabulary.decisions.refresh_if_stale()
     records = [MirrorRecord.from_service(r, UUID(key)) for key, r in answers.items()]
     keys = [record.key[0] for record in records]
     lock_patients_of(keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from backoffice.core.encryption.encrypted_fields import SealedJSON
+from backoffice.core.encryption.encrypted_fields import EncryptedJSONField
 from backoffice.models import User
 from backoffice.pages.drafts import Draft
 
@@ -14,7 +14,7 @@ class RegistrationDraft(Draft):
     address."""
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="+")
-    typed = SealedJSON(default=dict)
+    typed = EncryptedJSONField(default=dict)
 
     class Meta:
         # Reader: forget_old

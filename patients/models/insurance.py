@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from backoffice.core.encryption.encrypted_fields import SealedDate, SealedText
+from backoffice.core.encryption.encrypted_fields import EncryptedDateField, EncryptedTextField
 from backoffice.models import Mirrored
 from patients.models.patient import mirrored_patient
 
@@ -18,17 +18,17 @@ class Insurance(Mirrored):
     """
 
     id = models.UUIDField(primary_key=True)
-    record = SealedText(help_text="JSON, byte for byte as received")
+    record = EncryptedTextField(help_text="JSON, byte for byte as received")
     user = mirrored_patient("insurances")
     is_primary = models.BooleanField()
     payor_code = models.TextField()
-    member_id = SealedText()
-    group_id = SealedText(null=True)
+    member_id = EncryptedTextField()
+    group_id = EncryptedTextField(null=True)
     relationship = models.TextField()
     company_name = models.TextField(default="")
-    insured_first_name = SealedText(default="")
-    insured_last_name = SealedText(default="")
-    insured_dob = SealedDate(null=True)
+    insured_first_name = EncryptedTextField(default="")
+    insured_last_name = EncryptedTextField(default="")
+    insured_dob = EncryptedDateField(null=True)
     superseded_at = models.DateTimeField(null=True, default=None)
 
     class Meta:

@@ -20,7 +20,7 @@ class ConnectLink(models.Model):
     for whom and by whom; `url` is empty once it was shown, or is over."""
 
     id = models.UUIDField(primary_key=True)
-    url = encrypted_fields.SealedText(default="")
+    url = encrypted_fields.EncryptedTextField(default="")
     expires_at = models.DateTimeField()
     shown_at = models.DateTimeField(null=True)
 
@@ -40,7 +40,7 @@ class ConnectLink(models.Model):
         """Whether it can still be shown."""
         if self.shown_at is not None or self.is_expired:
             return False
-        return bool(self.url) and not encrypted_fields.cannot_open(self, "url")
+        return bool(self.url) and not encrypted_fields.is_unreadable(self, "url")
 
     @classmethod
     def take(cls, pk: UUID) -> str:

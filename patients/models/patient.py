@@ -16,7 +16,12 @@ from django.db import connection, models
 from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Lower
 
-from backoffice.core.identifiers import IdentifierKey, key, key_expression, same_identifier
+from backoffice.core.identifiers import (
+    IdentifierKey,
+    comparison_key,
+    key_expression,
+    same_identifier,
+)
 from backoffice.models import Mirrored
 from backoffice.pages.paging.counts import COUNT_CAP
 from backoffice.pages.paging.keys import KeyInArray, opaque_condition
@@ -77,7 +82,7 @@ class PatientQuerySet(QuerySet["Patient"]):
         parts = [
             f"(SELECT id, 0 FROM patients_patient WHERE {_REFERENCE_KEY} = %s LIMIT %s)"  # noqa: S608
         ]
-        values: list[Any] = [key(text), most]
+        values: list[Any] = [comparison_key(text), most]
         if ids := id_range_for_prefix(text):
             parts.append("(SELECT id, 1 FROM patients_patient WHERE id BETWEEN %s AND %s LIMIT %s)")
             values += [*ids, most]

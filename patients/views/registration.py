@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from backoffice import audit
 from backoffice.core import service_client
 from backoffice.core.access import may, requires
-from backoffice.core.urls import uuid_in
+from backoffice.core.urls import parse_uuid
 from backoffice.models import CommandRecord
 from backoffice.outbox import Command, CommandForm, resubmitted_command
 from backoffice.pages.drafts import WRITTEN
@@ -226,7 +226,7 @@ def duplicates(request: HttpRequest) -> HttpResponse:
     """Possible duplicates of what stands in the form: a fragment. Posted, so that nothing typed
     about a person stands in an address."""
     form = PersonForm(request.POST)
-    them = uuid_in(request.POST.get("patient", ""))
+    them = parse_uuid(request.POST.get("patient", ""))
     but = {them} | DifferentPeople.than(them) if them is not None else set()
     found = find_duplicate_candidates(_typed(request.POST), but)
     audit_found(request, found)

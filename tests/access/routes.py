@@ -11,7 +11,7 @@ from django.apps import apps
 from django.db import connection
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from backoffice.core.access import SIGNED_IN, declaration
+from backoffice.core.access import SIGNED_IN, declared_permissions
 from tests.browser.walk import SAMPLES, SPECIAL
 
 _PARAMETER: Final = re.compile(r"<(?:(\w+):)?(\w+)>")
@@ -57,14 +57,14 @@ class Route:
     @property
     def needs(self) -> tuple[str, ...]:
         """Permissions, for the API with the one every address of it needs."""
-        declared = declaration(self.view) or ()
+        declared = declared_permissions(self.view) or ()
         if declared == (SIGNED_IN,):
             return ()
         return (*declared, "api.read") if declared and self.is_api else declared
 
     @property
     def is_public(self) -> bool:
-        return declaration(self.view) == ()
+        return declared_permissions(self.view) == ()
 
     def filled(self, sample: Callable[[Route, str], str | None]) -> str:
         """A path of this route; LookupError when one of its parameters has no sample."""

@@ -56,4 +56,4 @@ def with_app(client: Client) -> str:
 
 def kept_secret(user: User) -> str:
     data = Authenticator.objects.get(user=user, type="totp").data
-    return cipher.opened(data["secret"], "second factor")
+    return cipher.decrypt(data["secret"], "second factor")

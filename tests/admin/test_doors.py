@@ -169,13 +169,13 @@ def test_without_the_right_to_see_records_the_record_is_not_shown(
     monkeypatch.setitem(ROLES, "administrator", less)
     from backoffice.core import access
 
-    access._granted_to.cache_clear()
+    access._permissions_of_roles.cache_clear()
     try:
         assert client.get(reverse(name_of(Patient, "change"), args=[row.pk])).status_code == 403
         assert client.get(reverse(name_of(Result, "changelist"))).status_code == 403
         assert reverse(name_of(Result, "changelist")) not in client.get("/admin/").content.decode()
     finally:
-        access._granted_to.cache_clear()
+        access._permissions_of_roles.cache_clear()
 
 
 @pytest.mark.parametrize("key", ["nonsense", "00000000-0000-4000-8000-0000000000aa", "9" * 40])

@@ -18,7 +18,7 @@ from django.utils import timezone
 from backoffice.api import tokens
 from backoffice.api.models import ApiToken
 from backoffice.api.resources import Resource
-from backoffice.core.access import ROLES, SERVICE_ACCOUNT, declaration
+from backoffice.core.access import ROLES, SERVICE_ACCOUNT, declared_permissions
 from backoffice.models import AuditEntry, User
 from tests.api.rows import order, patient, staff
 
@@ -45,7 +45,7 @@ def test_scopes_are_what_resources_ask_for_and_a_service_account_may() -> None:
     get_resolver().url_patterns  # noqa: B018 - all resources are loaded with them
     asked = {"records.view"}
     for resource in Resource.__subclasses__():
-        asked |= set(declaration(resource) or ()) | set(resource.guarded.values())
+        asked |= set(declared_permissions(resource) or ()) | set(resource.guarded.values())
     assert asked == set(tokens.SCOPES)
     assert asked <= ROLES[SERVICE_ACCOUNT]
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from django.db import connection
 
-from backoffice.core.encryption.encrypted_fields import Blob
+from backoffice.core.encryption.encrypted_fields import EncryptedBlob
 from tests.bench.common import execute
 from tests.webhooks.records import TEAM, order
 from tests.webhooks.rows import event
@@ -51,7 +51,7 @@ def _received(number: int, steps: int) -> Event:
     known = {"subject_id": record["id"], "user_id": patient}
     row = event("labtest.order.updated", record, **known)
     # Bodies are sealed some minutes later. The column takes it as it is.
-    row.body = Blob(row.body or b"")
+    row.body = EncryptedBlob(row.body or b"")
     return row
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from backoffice.core.encryption.cipher import opened
+from backoffice.core.encryption.cipher import decrypt
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import ENTER, Office, at_work, within
 from tests.sync.house import House, wait_until
@@ -52,7 +52,7 @@ class Place:
 
 def _drafts(place: Place) -> str:
     rows = place.house.query("SELECT patient_id::text, typed #>> '{}' FROM orders_orderdraft")
-    return "".join(opened(typed, f"orders_orderdraft.typed:{person}") for person, typed in rows)
+    return "".join(decrypt(typed, f"orders_orderdraft.typed:{person}") for person, typed in rows)
 
 
 @pytest.fixture(scope="module")

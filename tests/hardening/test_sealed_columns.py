@@ -20,7 +20,7 @@ from pytest_django import Settings
 
 from backoffice.core import installation
 from backoffice.core.encryption import rotation
-from backoffice.core.encryption.encrypted_fields import CANNOT_READ, sealed_fields
+from backoffice.core.encryption.encrypted_fields import UNREADABLE, encrypted_fields
 from backoffice.models import CommandRecord, UnreadRecord, User
 from labs.reports import storage
 from orders.documents.models import PrintFile, PrintJob, PrintPart
@@ -83,7 +83,7 @@ def fill() -> None:
 
 
 def dumped() -> Iterator[str]:
-    for field in sealed_fields():
+    for field in encrypted_fields():
         table, column = field.model._meta.db_table, field.column
         with connection.cursor() as cursor:
             cursor.execute(f'SELECT "{column}"::text FROM "{table}" WHERE "{column}" IS NOT NULL')
@@ -96,7 +96,7 @@ def dumped() -> Iterator[str]:
 def test_no_sealed_column_and_no_file_shows_its_content(folder: Path) -> None:
     fill()
     texts = list(dumped())
-    empty = [one for one in sealed_fields() if not one.model._default_manager.exists()]
+    empty = [one for one in encrypted_fields() if not one.model._default_manager.exists()]
     assert not empty, "every sealed column is looked at"
     assert texts and not [text for text in texts if CANARY in text]
     (file,) = (path for path in folder.rglob("*") if path.is_file())
@@ -123,7 +123,7 @@ def test_a_value_moved_to_another_row_cannot_be_read() -> None:
             " WHERE id = %s) WHERE id = %s",
             [mine.pk, other.pk],
         )
-    assert Insurance.objects.get(pk=other.pk).member_id == CANNOT_READ
+    assert Insurance.objects.get(pk=other.pk).member_id == UNREADABLE
     assert Insurance.objects.get(pk=mine.pk).member_id == CANARY
 
 
@@ -137,9 +137,9 @@ def test_a_row_that_cannot_be_read_breaks_no_list_and_is_not_lost(
     insured(lost.user_id)
     answer = client.get(f"/api/insurance/?user_id={lost.user_id}").json()["results"]
     said = {item["member_id"]: item["record"] for item in answer}
-    assert said == {CANARY: {"member_id": CANARY}, CANNOT_READ: None}
+    assert said == {CANARY: {"member_id": CANARY}, UNREADABLE: None}
     row = Insurance.objects.get(pk=lost.pk)
-    assert (row.member_id, row.insured_dob) == (CANNOT_READ, None)
+    assert (row.member_id, row.insured_dob) == (UNREADABLE, None)
     row.relationship = "Child"
     row.save()
     settings.FIELD_KEYS = {1: KEY, 9: NEXT}
@@ -223,12 +223,12 @@ def test_large_bodies_are_taken_few_at_a_time(
     for size in (10, 30_000, 100_000, 30_000, 10, 10):
         event("labtest.order.updated", {"note": "x" * size}).save()
     settings.FIELD_KEYS = {2: NEXT, **settings.FIELD_KEYS}
-    column = next(one for one in rotation.columns() if one.name == "webhooks_event.body")
-    monkeypatch.setattr(rotation, "BYTES", 65_000)
+    column = next(one for one in rotation.encrypted_columns() if one.name == "webhooks_event.body")
+    monkeypatch.setattr(rotation, "BATCH_BYTES", 65_000)
     assert list(column.seal_anew()) == [2, 1, 3]
     assert column.count().keys() == {2}
-    monkeypatch.setattr(rotation, "BATCH", 4)
-    monkeypatch.setattr(rotation, "BYTES", 10**9)
+    monkeypatch.setattr(rotation, "BATCH_ROWS", 4)
+    monkeypatch.setattr(rotation, "BATCH_BYTES", 10**9)
     assert len(list(column.seal_anew())) == 2
 
 

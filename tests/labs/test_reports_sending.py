@@ -104,7 +104,7 @@ def test_from_upload_to_values(reading: Sandbox, patient: Patient, by: User) -> 
 def test_it_is_sent_under_the_id_of_the_request_that_asked(
     reading: Sandbox, patient: Patient, by: User, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with request_ids.on_behalf_of("a" * 32):
+    with request_ids.use_request_id("a" * 32):
         report = uploaded(patient, by)
     reading.control("reports", {"next_outcomes": ["low_quality"]})
     caplog.handler.setFormatter(JsonFormatter())
@@ -112,7 +112,7 @@ def test_it_is_sent_under_the_id_of_the_request_that_asked(
         delivery.send_due()
         reading.control("reports", {"steps": 2})
         assert look(report).state == "failed"
-        with request_ids.on_behalf_of("b" * 32):
+        with request_ids.use_request_id("b" * 32):
             assert delivery.send_again(report.pk, 1)
         delivery.send_due()
     lines = [json.loads(line) for line in caplog.text.splitlines()]

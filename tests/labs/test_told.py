@@ -29,8 +29,8 @@ def test_an_upload_names_itself_and_its_patient() -> None:
 
 
 def test_of_many_at_once_there_is_only_their_number() -> None:
-    Report.objects.bulk_create(uploads(changes.MOST + 1))
+    Report.objects.bulk_create(uploads(changes.MAX_NAMED_ROWS + 1))
     told = Change.objects.get()
-    assert (told.rows, told.subjects) == (changes.MOST + 1, None)
+    assert (told.rows, told.subjects) == (changes.MAX_NAMED_ROWS + 1, None)
     Report.objects.update(attempts=1)
     assert Change.objects.latest("pk").subjects is None

@@ -12,14 +12,20 @@ import pytest
 from django.http import QueryDict
 from django.test import Client
 
-from backoffice.core.encryption.url_tokens import MARK, Words, is_sealed, opened, sealed
+from backoffice.core.encryption.url_tokens import (
+    PREFIX,
+    PersonalParameters,
+    decrypted_query,
+    encrypted_query,
+    is_encrypted_token,
+)
 from backoffice.models import User
 from backoffice.pages.lists.models import SavedView
 from tests.api.rows import demographics, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
 
-WORDS = Words("sample", frozenset({"q"}))
+WORDS = PersonalParameters("sample", frozenset({"q"}))
 NAME = "Canaryname"
 
 
@@ -62,7 +68,7 @@ def test_what_is_typed_leads_to_an_address_that_does_not_say_it(
     client: Client, ana: User, path: str, given: dict[str, str]
 ) -> None:
     address = posted(client, path, given)
-    assert NAME.lower() not in unquote(address).lower() and MARK in address
+    assert NAME.lower() not in unquote(address).lower() and PREFIX in address
     assert "shipping_recipient_name" not in address, "what is empty stays out"
     answer = client.get(address)
     page = answer.content.decode()
@@ -70,7 +76,7 @@ def test_what_is_typed_leads_to_an_address_that_does_not_say_it(
     assert f'value="{NAME}"' in page, "the box shows what was typed"
     assert "60 match" in page or ">60<" in page
     found = addresses(page)
-    assert any("after=" in one and MARK in one for one in found), "the next page keeps the words"
+    assert any("after=" in one and PREFIX in one for one in found), "the next page keeps the words"
     assert not [one for one in found if NAME.lower() in one.lower()]
 
 
@@ -104,7 +110,7 @@ def test_colleagues_may_be_given_the_address(client: Client, ana: User) -> None:
     address = posted(client, "/patients/", {"q": NAME})
     colleague = Client()
     asked = colleague.get(address)
-    assert MARK in unquote(unquote(asked.headers["Location"])), "the log-in leads back to it"
+    assert PREFIX in unquote(unquote(asked.headers["Location"])), "the log-in leads back to it"
     colleague.force_login(staff("clinician", "ben"))
     assert f'value="{NAME}"' in colleague.get(address).content.decode()
 
@@ -129,7 +135,7 @@ def test_the_person_of_a_report_is_found_the_same_way(client: Client, ana: User)
 
 def value_of(address: str) -> str:
     """The sealed word of an address that has one."""
-    return str(next(value for _, value in parse_qsl(urlsplit(address).query) if value[0] == MARK))
+    return str(next(value for _, value in parse_qsl(urlsplit(address).query) if value[0] == PREFIX))
 
 
 @pytest.mark.parametrize("spoil", [lambda it: it[:-4], lambda it: it[:20] + "AAAA" + it[24:]])
@@ -145,11 +151,11 @@ def test_what_cannot_be_opened_is_told_and_shows_nobody(
 
 def test_equal_words_look_different_and_open_alike() -> None:
     given = QueryDict("q=made+up&size=25")
-    first, second = (sealed(given, WORDS)["q"] for _ in range(2))
+    first, second = (encrypted_query(given, WORDS)["q"] for _ in range(2))
     assert first != second, "equal words cannot be told"
     for one in (first, second):
-        assert opened(QueryDict(f"q={one}"), WORDS)["q"] == "made up"
-    assert sealed(sealed(given, WORDS), WORDS)["q"].count(MARK) == 1
+        assert decrypted_query(QueryDict(f"q={one}"), WORDS)["q"] == "made up"
+    assert encrypted_query(encrypted_query(given, WORDS), WORDS)["q"].count(PREFIX) == 1
 
 
 @pytest.mark.parametrize(
@@ -194,7 +200,7 @@ def test_what_they_type_themselves_opens_for_them_and_for_others(client: Client,
 
 
 LOOKALIKES = (
-    MARK,
+    PREFIX,
     "~smith",
     "~abc",
     "~" + "A" * 60,
@@ -204,20 +210,20 @@ LOOKALIKES = (
 
 @pytest.mark.parametrize("typed", LOOKALIKES)
 def test_words_may_begin_as_what_is_sealed_does(client: Client, ana: User, typed: str) -> None:
-    assert not is_sealed(typed)
+    assert not is_encrypted_token(typed)
     address = posted(client, "/patients/", {"q": typed})
     assert typed not in dict(parse_qsl(urlsplit(address).query)).values()
     for answer in (client.get(address), client.get("/patients/", {"q": typed})):
         page = answer.content.decode()
         assert answer.status_code == 200 and f'value="{typed}"' in page
-        assert typed == MARK or not [one for one in addresses(page) if typed in one]
+        assert typed == PREFIX or not [one for one in addresses(page) if typed in one]
 
 
 def test_what_looks_sealed_and_does_not_open_is_sealed_as_it_was_typed(
     client: Client, ana: User
 ) -> None:
     typed = "~AQ" + "Canary" * 10
-    assert is_sealed(typed)
+    assert is_encrypted_token(typed)
     address = posted(client, "/patients/", {"q": typed})
     assert "Canary" not in address
     assert f'value="{typed}"' in client.get(address).content.decode()

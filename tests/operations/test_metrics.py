@@ -43,11 +43,11 @@ os.wait()
 def nothing_counted() -> Iterator[None]:
     with redis.Redis.from_url(ours.REDIS_URL) as server:
         server.delete(duration_metrics.KEY)
-        duration_metrics.hand_in()
+        duration_metrics.flush()
         server.delete(duration_metrics.KEY)
         yield
         server.delete(duration_metrics.KEY)
-    duration_metrics._server.cache_clear()
+    duration_metrics._redis.cache_clear()
 
 
 def scraped(client: Client, **headers: str) -> dict[tuple[str, ...], float]:
@@ -64,7 +64,7 @@ def scraped(client: Client, **headers: str) -> dict[tuple[str, ...], float]:
 
 @pytest.mark.django_db
 def test_the_figures_of_the_status(client: Client) -> None:
-    heartbeats.beat("inbox", "worker@here")
+    heartbeats.record_heartbeat("inbox", "worker@here")
     found = scraped(client)
     assert found["backoffice_database_up",] == found["backoffice_redis_up",] == 1
     assert found["backoffice_status", "failing"] == 1, "the other queues have no worker"
@@ -94,7 +94,7 @@ def test_requests_are_counted_by_the_name_of_their_route(client: Client) -> None
 
 @pytest.mark.django_db
 def test_all_processes_are_summed(client: Client) -> None:
-    duration_metrics.answered("counted-elsewhere", "GET", 200, 0.004)
+    duration_metrics.record_request("counted-elsewhere", "GET", 200, 0.004)
     subprocess.run([sys.executable, "-c", ELSEWHERE], check=True, timeout=60)
     found = scraped(client)
     labels = ("GET", "counted-elsewhere", "2xx")
@@ -126,11 +126,11 @@ def test_calls_of_the_service_are_counted_by_operation(client: Client, settings:
 @pytest.mark.django_db
 def test_without_redis_counts_wait_for_it(client: Client, settings: Settings) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    duration_metrics._server.cache_clear()
-    duration_metrics.answered("waits", "GET", 200, 0.1)
+    duration_metrics._redis.cache_clear()
+    duration_metrics.record_request("waits", "GET", 200, 0.1)
     assert scraped(client)["backoffice_redis_up",] == 0
     settings.REDIS_URL = ours.REDIS_URL
-    duration_metrics._server.cache_clear()
+    duration_metrics._redis.cache_clear()
 
 
 @pytest.mark.django_db

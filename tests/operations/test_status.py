@@ -42,7 +42,7 @@ TOKEN = "made-up-token-of-a-monitor"
 def well(db: None) -> None:
     """Workers answer, a backup was made, a list was read."""
     for queue in QUEUES:
-        heartbeats.beat(queue, "worker@here")
+        heartbeats.record_heartbeat(queue, "worker@here")
     Backup.objects.create(at=timezone.now(), seconds=1, bytes=1)
 
 
@@ -177,7 +177,7 @@ def test_a_transaction_that_stays_open_is_seen(
     import psycopg
 
     for queue in QUEUES:
-        heartbeats.beat(queue, "worker@here")
+        heartbeats.record_heartbeat(queue, "worker@here")
     monkeypatch.setattr(status, "TRANSACTION_LASTS", 0.05)
     with psycopg.connect(environment()["DATABASE_URL"]) as other:
         other.execute("SELECT 1")

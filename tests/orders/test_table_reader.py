@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backoffice.core.spreadsheets import damage, doubt
+from backoffice.core.spreadsheets import damage_message, warning_message
 from orders.placing import sheet_import
 from orders.placing.table_reader import COLUMNS, ImportRow, UnusableTable, read
 
@@ -139,17 +139,21 @@ SOUND = (
 
 @pytest.mark.parametrize("text", DAMAGED)
 def test_spreadsheet_damage_is_recognized(text: str) -> None:
-    words = damage(text)
+    words = damage_message(text)
     assert f"“{text}”" in words and words.endswith(".")
 
 
 @pytest.mark.parametrize("text", SOUND)
 def test_sound_sample_ids_are_no_damage(text: str) -> None:
-    assert damage(text) == ""
+    assert damage_message(text) == ""
 
 
 def test_lost_digits_and_letters_that_look_latin_are_doubtful() -> None:
-    assert "Compare it with the paper" in doubt("123456789012345000")
-    assert "look like Latin ones" in doubt("\u0410\u0412-0012")
-    assert not doubt("\u0411\u0412-0012") and not doubt("AB-0012") and not doubt("0012")
-    assert not doubt("123456789012345") and not doubt("1234567890123450001")
+    assert "Compare it with the paper" in warning_message("123456789012345000")
+    assert "look like Latin ones" in warning_message("\u0410\u0412-0012")
+    assert (
+        not warning_message("\u0411\u0412-0012")
+        and not warning_message("AB-0012")
+        and not warning_message("0012")
+    )
+    assert not warning_message("123456789012345") and not warning_message("1234567890123450001")

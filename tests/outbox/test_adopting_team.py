@@ -95,7 +95,7 @@ def test_first_records_of_two_teams_are_refused(desk: Desk) -> None:
     """Nobody can say which of them is ours."""
     Installation.objects.update(team_id=None)
     with pytest.raises(service_team.AnotherTeam), transaction.atomic():
-        service_team.remember({OURS, OTHER})
+        service_team.remember_team({OURS, OTHER})
     assert remembered() is None
 
 
@@ -103,7 +103,7 @@ def test_single_record_of_another_team_is_not_stored(
     desk: Desk, use_key: UseKey, house: House
 ) -> None:
     use_key(OUR_KEY)
-    service_team.verified()
+    service_team.verified_service()
     patient, order = Patient.objects.all()[0], Order.objects.all()[0]
     foreign = {"team_id": str(OTHER), "client_user_id": "of-another-team"}
     desk.sandbox.prepare_answer(f"/v2/user/{patient.pk}$", merge=foreign)
@@ -152,8 +152,8 @@ def test_key_of_the_team_before_is_refused_afterwards(
 ) -> None:
     """A worker that still runs with it, too: it had found its key to be ours."""
     use_key(OUR_KEY)
-    service_team.verified()
-    service_team.remember([OURS])
+    service_team.verified_service()
+    service_team.remember_team([OURS])
     Installation.objects.update(team_id=OTHER)
     before = house.rows()
     sync.request_run(USERS)

@@ -50,7 +50,7 @@ def read_everything() -> None:
 def status(settings: Settings) -> dict[str, Any]:
     settings.HEALTH_TOKEN = TOKEN
     for queue in QUEUES:
-        heartbeats.beat(queue, "worker@here")
+        heartbeats.record_heartbeat(queue, "worker@here")
     headers = {"Authorization": f"Bearer {TOKEN}"}
     answer: dict[str, Any] = Client().get("/health/status", headers=headers).json()
     return answer
@@ -169,7 +169,7 @@ def test_a_page_with_another_teams_patient_is_refused(
     """The check was right, and the key was given to another team afterwards."""
     use_key(OUR_KEY)
     before = house.rows()
-    service_team.verified()
+    service_team.verified_service()
     foreign = {"team_id": "7ea00000-0000-4000-8000-000000000002"}
     desk.sandbox.prepare_answer("^/v2/user/?$", merge={"users": {"3": foreign}})
     sync.request_run(USERS)

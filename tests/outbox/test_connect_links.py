@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.html import escape
 from qrcode.main import QRCode
 
-from backoffice.core.encryption.encrypted_fields import sealed_fields
+from backoffice.core.encryption.encrypted_fields import encrypted_fields
 from backoffice.core.service_client import service
 from backoffice.models import AuditEntry, CommandRecord
 from patients.models import ConnectLink, Patient, Provider
@@ -155,7 +155,7 @@ def test_link_stands_in_no_table_log_or_address(
     row = ready(desk, client, patient)
     token = token_of(row)
     assert token not in repr(CommandRecord.objects.filter(pk=row.pk).values().get())
-    sealed = {(field.model._meta.db_table, field.column) for field in sealed_fields()}
+    sealed = {(field.model._meta.db_table, field.column) for field in encrypted_fields()}
     assert ("patients_connectlink", "url") in sealed
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):

@@ -14,7 +14,7 @@ from django.test import Client
 from django.urls import reverse
 
 from backoffice.core.service_client import service
-from backoffice.core.urls import query_of
+from backoffice.core.urls import build_query
 from backoffice.models import CommandRecord
 from orders.models import Order
 from orders.scheduling.forms import ADDRESS, CenterForm, HomeForm
@@ -211,8 +211,8 @@ def test_address_on_record_is_accepted_where_a_visit_is_booked(
     page = opened(desk.client("front desk"), order)
     values = page.values()
     assert [values[name.replace("zip", "zip_code")][0] for name in odd] == list(odd.values())
-    form = HomeForm(query_of(values), initial=address_of(order))
+    form = HomeForm(build_query(values), initial=address_of(order))
     form.is_valid()
     assert not form.errors.keys() & {*ADDRESS} and form.address() is not None
-    changed = HomeForm(query_of({**values, "state": ["Nowhere"]}), initial=address_of(order))
+    changed = HomeForm(build_query({**values, "state": ["Nowhere"]}), initial=address_of(order))
     assert not changed.is_valid() and "state" in changed.errors

@@ -50,7 +50,7 @@ def test_the_service_is_told_the_id(settings: Settings) -> None:
         service_client.service.cache_clear()
         try:
             for asker in ("", "0123456789abcdef0123456789abcdef"):
-                with request_ids.on_behalf_of(asker), pytest.raises(errors.Missing):
+                with request_ids.use_request_id(asker), pytest.raises(errors.Missing):
                     service_client.service().orders.get(uuid.uuid4())
         finally:
             service_client.service.cache_clear()

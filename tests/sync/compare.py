@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 
 import psycopg
 
-from backoffice.core.encryption.cipher import opened
+from backoffice.core.encryption.cipher import decrypt
 from tests.sandboxes import Sandbox
 from tests.sync.expected import EVERYTHING, TEAM, Check, Row
 from tests.sync.house import House
@@ -215,7 +215,7 @@ def single_differences(
 
 def _insurance_opened(kept: str) -> str:
     key, _, record = kept.partition(" ")
-    return opened(record, f"patients_insurance.record:{key}")
+    return decrypt(record, f"patients_insurance.record:{key}")
 
 
 def _sampled(statement: str, limit: int | None) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from backoffice.core.encryption.cipher import opened
+from backoffice.core.encryption.cipher import decrypt
 
 TEAM = "7ea00000-0000-4000-8000-000000000001"
 ORG = "0d4f7c1e-0000-4000-8000-00000000c11c"
@@ -23,7 +23,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Check:
-    """`derive` turns a row of the sandbox into the row expected, where SQL alone cannot; `opened`
+    """`derive` turns a row of the sandbox into the row expected, where SQL alone cannot; `decrypt`
     one of the mirror into what it says, where it is sealed."""
 
     name: str
@@ -39,7 +39,7 @@ def insurance_opened(row: Row) -> Row:
     *said, key = row
     for place, column in INSURANCE_SEALED.items():
         if said[place]:
-            said[place] = opened(said[place], f"patients_insurance.{column}:{key}")
+            said[place] = decrypt(said[place], f"patients_insurance.{column}:{key}")
     said[9] = date.fromisoformat(said[9]) if said[9] else None
     return tuple(said)
 

@@ -41,7 +41,7 @@ def stored() -> list[bool]:
     """Whether each is sealed, in the order they came."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT body FROM webhooks_event ORDER BY id")
-        return [cipher.is_sealed(bytes(body)) for (body,) in cursor.fetchall()]
+        return [cipher.is_encrypted(bytes(body)) for (body,) in cursor.fetchall()]
 
 
 def test_old_ones_are_sealed_and_read_as_they_came() -> None:

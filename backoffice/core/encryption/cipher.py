@@ -21,59 +21,59 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
 VERSION: Final = 1
-NONCE: Final = 12
-_HEAD: Final = 2
+NONCE_LENGTH: Final = 12
+_HEADER_LENGTH: Final = 2
 _PREFIX: Final = f"sealed:{VERSION}:"
 
 
-class CannotOpen(ValueError):
+class DecryptionError(ValueError):
     """Sealed under a key that is not there, for another place, or changed since. The words name
     the key at most, never the value."""
 
 
-def sealed(text: str, place: str) -> str:
-    key_id, cipher = _writing()
-    nonce = os.urandom(NONCE)
+def encrypt(text: str, place: str) -> str:
+    key_id, cipher = _current_key()
+    nonce = os.urandom(NONCE_LENGTH)
     packed = nonce + cipher.encrypt(nonce, text.encode(), place.encode())
     return f"{_PREFIX}{key_id}:{b64encode(packed).decode()}"
 
 
-def opened(token: str, place: str) -> str:
+def decrypt(token: str, place: str) -> str:
     """The text of a token; raises CannotOpen."""
     key_id, _, packed = token.removeprefix(_PREFIX).partition(":")
     try:
         if not token.startswith(_PREFIX):
             raise ValueError
-        return _open(int(key_id), b64decode(packed, validate=True), place).decode()
-    except CannotOpen:
+        return _decrypt(int(key_id), b64decode(packed, validate=True), place).decode()
+    except DecryptionError:
         raise
     except ValueError:
-        raise CannotOpen("This is no sealed value.") from None
+        raise DecryptionError("This is no sealed value.") from None
 
 
-def sealed_bytes(content: bytes, place: str) -> bytes:
-    key_id, cipher = _writing()
-    nonce = os.urandom(NONCE)
+def encrypt_bytes(content: bytes, place: str) -> bytes:
+    key_id, cipher = _current_key()
+    nonce = os.urandom(NONCE_LENGTH)
     return bytes((VERSION, key_id)) + nonce + cipher.encrypt(nonce, content, place.encode())
 
 
-def opened_bytes(content: bytes, place: str) -> bytes:
-    """The content of what `sealed_bytes` gave; raises CannotOpen."""
-    if content[:1] != bytes((VERSION,)) or len(content) <= _HEAD + NONCE:
-        raise CannotOpen("This is no sealed value.")
-    return _open(content[1], content[_HEAD:], place)
+def decrypt_bytes(content: bytes, place: str) -> bytes:
+    """The content of what `encrypt_bytes` gave; raises CannotOpen."""
+    if content[:1] != bytes((VERSION,)) or len(content) <= _HEADER_LENGTH + NONCE_LENGTH:
+        raise DecryptionError("This is no sealed value.")
+    return _decrypt(content[1], content[_HEADER_LENGTH:], place)
 
 
-def is_sealed(value: str | bytes) -> bool:
+def is_encrypted(value: str | bytes) -> bool:
     """Whether a stored value is sealed, or stands there from before there were keys."""
     if isinstance(value, str):
         return value.startswith(_PREFIX)
     return value[:1] == bytes((VERSION,))
 
 
-def key_of(value: str | bytes) -> int | None:
+def key_id_of(value: str | bytes) -> int | None:
     """Id of the key that sealed a stored value; None where it is not sealed."""
-    if not is_sealed(value):
+    if not is_encrypted(value):
         return None
     if isinstance(value, str):
         said = value.removeprefix(_PREFIX).partition(":")[0]
@@ -81,24 +81,24 @@ def key_of(value: str | bytes) -> int | None:
     return value[1] if len(value) > 1 else None
 
 
-def writing_key() -> int:
+def current_key_id() -> int:
     """Id of the key that seals."""
-    return _writing()[0]
+    return _current_key()[0]
 
 
-def _writing() -> tuple[int, AESGCM]:
+def _current_key() -> tuple[int, AESGCM]:
     key_id: int = next(iter(settings.FIELD_KEYS))
     return key_id, _cipher(settings.FIELD_KEYS[key_id])
 
 
-def _open(key_id: int, packed: bytes, place: str) -> bytes:
+def _decrypt(key_id: int, packed: bytes, place: str) -> bytes:
     key = settings.FIELD_KEYS.get(key_id)
     if key is None:
-        raise CannotOpen(f"FIELD_KEYS has no key {key_id}, which sealed this value.")
+        raise DecryptionError(f"FIELD_KEYS has no key {key_id}, which sealed this value.")
     try:
-        return _cipher(key).decrypt(packed[:NONCE], packed[NONCE:], place.encode())
+        return _cipher(key).decrypt(packed[:NONCE_LENGTH], packed[NONCE_LENGTH:], place.encode())
     except (InvalidTag, ValueError):
-        raise CannotOpen(
+        raise DecryptionError(
             f"Key {key_id} does not open this value: it is another key, or the value was changed "
             "or moved."
         ) from None

@@ -2,7 +2,7 @@
 
 A value is bound to its row by the primary key, or by the unique column that `by` names. What stands
 in a column from before there were keys is read as it is, and sealed by `manage.py rotatekeys`. A
-value that cannot be opened is shown as `CANNOT_READ`, or as empty JSON, or as no day; saving its
+value that cannot be opened is shown as `UNREADABLE`, or as empty JSON, or as no day; saving its
 row leaves it as it is.
 
 Rows open their values themselves: `.values()` and SQL give them sealed. Empty values (`""`, `{}`)
@@ -26,25 +26,25 @@ from backoffice.core.encryption import cipher
 
 logger = logging.getLogger(__name__)
 
-CANNOT_READ: Final = "cannot be read"
+UNREADABLE: Final = "cannot be read"
 
 
-class Token(str):
+class EncryptedToken(str):
     """Sealed text as it stands in the database."""
 
 
-class Blob(bytes):
+class EncryptedBlob(bytes):
     """Sealed bytes as they stand in the database."""
 
 
-class _Opening(DeferredAttribute):
+class _DecryptingAttribute(DeferredAttribute):
     """Opens when it is read: rows of a list pay for what they show."""
 
-    field: SealedField
+    field: EncryptedField
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         value = super().__get__(instance, owner)
-        if not isinstance(value, Token | Blob):
+        if not isinstance(value, EncryptedToken | EncryptedBlob):
             return value
         field = self.field
         found = field.shown(value, getattr(instance, field.bound.attname))
@@ -57,10 +57,10 @@ class _Opening(DeferredAttribute):
         instance.__dict__[self.field.attname] = value
 
 
-class SealedField(models.Field):  # type: ignore[type-arg]
+class EncryptedField(models.Field):  # type: ignore[type-arg]
     """What the three kinds have in common."""
 
-    descriptor_class = _Opening
+    descriptor_class = _DecryptingAttribute
 
     def __init__(self, *args: Any, by: str = "pk", **options: Any) -> None:
         self.by = by
@@ -90,21 +90,21 @@ class SealedField(models.Field):  # type: ignore[type-arg]
 
     def shown(self, value: Any, bound: object) -> Any:
         """A value of a row that `bound` names, opened where it is sealed and can be."""
-        if not isinstance(value, Token | Blob):
+        if not isinstance(value, EncryptedToken | EncryptedBlob):
             return value
         try:
             return self.opened(value, bound)
-        except cipher.CannotOpen as error:
+        except cipher.DecryptionError as error:
             logger.warning("a value of %s cannot be read: %s", self.place_name(), error)
             return self.unreadable()
 
-    def opened(self, value: Token | Blob, bound: object) -> Any:
+    def opened(self, value: EncryptedToken | EncryptedBlob, bound: object) -> Any:
         """Raises CannotOpen."""
         return self.python(self.open(value, self.place_of(self.bound.to_python(bound))))
 
     def stored(self, value: Any, bound: object) -> Any:
         """A value as it is to stand in a row that `bound` names."""
-        if isinstance(value, Token | Blob) or not value:
+        if isinstance(value, EncryptedToken | EncryptedBlob) or not value:
             return value
         if bound is None:
             raise TypeError(f"{self.place_name()} is sealed for a row that is not named yet.")
@@ -123,29 +123,29 @@ class SealedField(models.Field):  # type: ignore[type-arg]
     def python(self, plain: Any) -> Any:
         return plain
 
-    def seal(self, plain: Any, place: str) -> Token | Blob:
-        return Token(cipher.sealed(plain, place))
+    def seal(self, plain: Any, place: str) -> EncryptedToken | EncryptedBlob:
+        return EncryptedToken(cipher.encrypt(plain, place))
 
     def open(self, value: Any, place: str) -> Any:
-        return cipher.opened(value, place)
+        return cipher.decrypt(value, place)
 
     def unreadable(self) -> Any:
-        return CANNOT_READ
+        return UNREADABLE
 
     def get_prep_value(self, value: Any) -> Any:
-        if value and not isinstance(value, Token | Blob):
+        if value and not isinstance(value, EncryptedToken | EncryptedBlob):
             raise TypeError(f"{self.place_name()} is sealed: it is written with its row.")
         return value
 
 
-class SealedText(SealedField, models.TextField):  # type: ignore[type-arg]
+class EncryptedTextField(EncryptedField, models.TextField):  # type: ignore[type-arg]
     """Text, sealed as text."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
-        return Token(value) if value and cipher.is_sealed(value) else self.python(value)
+        return EncryptedToken(value) if value and cipher.is_encrypted(value) else self.python(value)
 
 
-class SealedDate(SealedText):
+class EncryptedDateField(EncryptedTextField):
     """A day, sealed as the text of its ISO form."""
 
     _pyi_private_set_type: date | None  # type: ignore[assignment]
@@ -161,13 +161,13 @@ class SealedDate(SealedText):
         return None
 
 
-class SealedJSON(SealedField, models.JSONField):
+class EncryptedJSONField(EncryptedField, models.JSONField):
     """JSON, sealed as a JSON string."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         found = models.JSONField.from_db_value(self, value, expression, connection)
-        sealed = isinstance(found, str) and cipher.is_sealed(found)
-        return Token(found) if sealed else found
+        sealed = isinstance(found, str) and cipher.is_encrypted(found)
+        return EncryptedToken(found) if sealed else found
 
     def plain(self, value: Any) -> str:
         return json.dumps(value)
@@ -179,50 +179,50 @@ class SealedJSON(SealedField, models.JSONField):
         return {}
 
 
-class SealedBytes(SealedField, models.BinaryField):  # type: ignore[type-arg]
+class EncryptedBinaryField(EncryptedField, models.BinaryField):  # type: ignore[type-arg]
     """Bytes, sealed as bytes."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         if value is None:
             return None
         found = bytes(value)
-        return Blob(found) if cipher.is_sealed(found) else found
+        return EncryptedBlob(found) if cipher.is_encrypted(found) else found
 
     def plain(self, value: Any) -> bytes:
         return bytes(value)
 
-    def seal(self, plain: bytes, place: str) -> Blob:
-        return Blob(cipher.sealed_bytes(plain, place))
+    def seal(self, plain: bytes, place: str) -> EncryptedBlob:
+        return EncryptedBlob(cipher.encrypt_bytes(plain, place))
 
     def open(self, value: bytes, place: str) -> bytes:
-        return cipher.opened_bytes(value, place)
+        return cipher.decrypt_bytes(value, place)
 
     def unreadable(self) -> bytes:
-        return CANNOT_READ.encode()
+        return UNREADABLE.encode()
 
 
-def sealed_fields() -> Iterator[SealedField]:
+def encrypted_fields() -> Iterator[EncryptedField]:
     """Of all tables."""
     for model in apps.get_models():
-        yield from fields_of(model)
+        yield from encrypted_fields_of(model)
 
 
-def fields_of(model: type[models.Model]) -> list[SealedField]:
-    return [field for field in model._meta.concrete_fields if isinstance(field, SealedField)]
+def encrypted_fields_of(model: type[models.Model]) -> list[EncryptedField]:
+    return [field for field in model._meta.concrete_fields if isinstance(field, EncryptedField)]
 
 
-def cannot_open(row: models.Model, name: str) -> bool:
+def is_unreadable(row: models.Model, name: str) -> bool:
     """Whether the field `name` of `row` is sealed and the keys that are set do not open it."""
-    found = {field.name: field for field in fields_of(type(row))}[name]
+    found = {field.name: field for field in encrypted_fields_of(type(row))}[name]
     getattr(row, name)  # Replaces what can be opened.
-    return isinstance(row.__dict__.get(found.attname), Token | Blob)
+    return isinstance(row.__dict__.get(found.attname), EncryptedToken | EncryptedBlob)
 
 
-def opened_rows(
+def decrypt_rows(
     model: type[models.Model], names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> list[tuple[Any, ...]]:
     """Rows as `.values_list()` gives them, opened; the first of `names` is the one that binds."""
-    fields = {field.name: field for field in fields_of(model)}
+    fields = {field.name: field for field in encrypted_fields_of(model)}
     found = [fields.get(name) for name in names]
     return [
         tuple(
@@ -231,3 +231,10 @@ def opened_rows(
         )
         for row in rows
     ]
+
+
+# Names in migrations that were written before the rename.
+SealedText = EncryptedTextField
+SealedDate = EncryptedDateField
+SealedJSON = EncryptedJSONField
+SealedBytes = EncryptedBinaryField

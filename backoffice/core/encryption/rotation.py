@@ -16,22 +16,22 @@ from django.db import connection, models, transaction
 
 from backoffice.core.encryption import cipher
 from backoffice.core.encryption.encrypted_fields import (
-    Blob,
-    SealedBytes,
-    SealedField,
-    SealedJSON,
-    Token,
-    fields_of,
-    sealed_fields,
+    EncryptedBinaryField,
+    EncryptedBlob,
+    EncryptedField,
+    EncryptedJSONField,
+    EncryptedToken,
+    encrypted_fields,
+    encrypted_fields_of,
 )
 from backoffice.models import Installation
 
-BATCH: Final = 500
-BYTES: Final = 32 * 1024 * 1024
+BATCH_ROWS: Final = 500
+BATCH_BYTES: Final = 32 * 1024 * 1024
 """Values held in memory at once, and about their size: bodies of events may be megabytes."""
 
 
-class Holder(Protocol):
+class EncryptedStore(Protocol):
     """Something that holds sealed values."""
 
     @property
@@ -45,10 +45,10 @@ class Holder(Protocol):
         on, and what cannot be opened, is left."""
 
 
-class Column:
+class EncryptedColumn:
     """One sealed column of a table."""
 
-    def __init__(self, field: SealedField) -> None:
+    def __init__(self, field: EncryptedField) -> None:
         self.field = field
         self.model: type[models.Model] = field.model
         self.name = field.place_name()
@@ -74,20 +74,20 @@ class Column:
             keys = self._next(keys[-1])
 
     def _next(self, after: Any) -> list[Any]:
-        """Keys of the rows that follow: `BATCH`, or as many as hold `BYTES`, and one at least."""
+        """Return keys of the next rows: at most `BATCH_ROWS` and `BATCH_BYTES`, at least one."""
         table, key = self.model._meta.db_table, self.model._meta.pk.column
         where = "" if after is None else f'WHERE "{key}" > %s'
         with connection.cursor() as cursor:
             cursor.execute(
                 f'SELECT "{key}", coalesce(octet_length({self._text()}), 0) FROM "{table}"'
-                f' {where} ORDER BY "{key}" LIMIT {BATCH}',
+                f' {where} ORDER BY "{key}" LIMIT {BATCH_ROWS}',
                 [] if after is None else [after],
             )
             found = cursor.fetchall()
         held = 0
         for number, (_, size) in enumerate(found):
             held += size
-            if number and held > BYTES:
+            if number and held > BATCH_BYTES:
                 return [row[0] for row in found[:number]]
         return [row[0] for row in found]
 
@@ -96,21 +96,21 @@ class Column:
         rows = self.model._default_manager.order_by("pk").only(*names).filter(pk__in=keys)
         return list(rows.select_for_update(skip_locked=True, of=("self",), no_key=True))
 
-    def _anew(self, row: Any) -> tuple[Token | Blob, Any] | None:
+    def _anew(self, row: Any) -> tuple[EncryptedToken | EncryptedBlob, Any] | None:
         value = row.__dict__[self.field.attname]
         if not value:
             return None
         bound = getattr(row, self.field.bound.attname)
-        if isinstance(value, Token | Blob):
-            if cipher.key_of(value) == cipher.writing_key():
+        if isinstance(value, EncryptedToken | EncryptedBlob):
+            if cipher.key_id_of(value) == cipher.current_key_id():
                 return None
             try:
                 value = self.field.opened(value, bound)
-            except cipher.CannotOpen:
+            except cipher.DecryptionError:
                 return None
         return self.field.stored(value, bound), row.pk
 
-    def _write(self, changed: list[tuple[Token | Blob, Any]]) -> None:
+    def _write(self, changed: list[tuple[EncryptedToken | EncryptedBlob, Any]]) -> None:
         table, column = self.model._meta.db_table, self.field.column
         values = [(self.field.get_db_prep_save(value, connection), key) for value, key in changed]
         with connection.cursor() as cursor:
@@ -121,16 +121,16 @@ class Column:
 
     def _text(self) -> str:
         column = f'"{self.field.column}"'
-        return f"{column} #>> '{{}}'" if isinstance(self.field, SealedJSON) else column
+        return f"{column} #>> '{{}}'" if isinstance(self.field, EncryptedJSONField) else column
 
     def _filled(self) -> str:
-        if isinstance(self.field, SealedBytes):
+        if isinstance(self.field, EncryptedBinaryField):
             return f'octet_length("{self.field.column}") > 1'
         return f"({self._text()}) NOT IN ('', '{{}}')"
 
     def _key(self) -> str:
         """Id of a value's key, in SQL: see `encryption`."""
-        if isinstance(self.field, SealedBytes):
+        if isinstance(self.field, EncryptedBinaryField):
             head = f'substring("{self.field.column}" FROM 1 FOR 2)'
             sealed = f"get_byte({head}, 0) = {cipher.VERSION}"
             return f"CASE WHEN {sealed} THEN get_byte({head}, 1) END"
@@ -139,8 +139,11 @@ class Column:
         return f"CASE WHEN starts_with({text}, '{prefix}') THEN split_part({text}, ':', 3)::int END"
 
 
-def columns() -> list[Column]:
+def encrypted_columns() -> list[EncryptedColumn]:
     """Every sealed column. That by which a wrong key is noticed at the start comes last: while
     anything is left under an old key, so is that."""
-    ours = fields_of(Installation)
-    return [Column(field) for field in [*(f for f in sealed_fields() if f not in ours), *ours]]
+    ours = encrypted_fields_of(Installation)
+    return [
+        EncryptedColumn(field)
+        for field in [*(f for f in encrypted_fields() if f not in ours), *ours]
+    ]

@@ -22,14 +22,14 @@ from django.shortcuts import redirect
 
 from backoffice.core.encryption import cipher
 
-MARK: Final = "~"
+PREFIX: Final = "~"
 """Begins what is sealed."""
-SHORTEST: Final = 2 + cipher.NONCE + 16
+MIN_LENGTH: Final = 2 + cipher.NONCE_LENGTH + 16
 """Bytes of what is sealed without its content: head, nonce and tag."""
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class PersonalParameters:
     """Parameters of one list that take words about people, for somebody who sees names or not."""
 
     listing: str
@@ -37,8 +37,8 @@ class Words:
     by_name: bool = True
 
     def seal(self, name: str, value: str) -> str:
-        packed = cipher.sealed_bytes(value.encode("utf-8", "replace"), self._places(name)[0])
-        return MARK + urlsafe_b64encode(packed).decode().rstrip("=")
+        packed = cipher.encrypt_bytes(value.encode("utf-8", "replace"), self._places(name)[0])
+        return PREFIX + urlsafe_b64encode(packed).decode().rstrip("=")
 
     def open(self, name: str, value: str) -> str | None:
         """What is sealed in a value; None where it is not sealed, or not for this person here."""
@@ -46,8 +46,8 @@ class Words:
         if packed is None:
             return None
         for place in self._places(name):
-            with suppress(cipher.CannotOpen):
-                return cipher.opened_bytes(packed, place).decode()
+            with suppress(cipher.DecryptionError):
+                return cipher.decrypt_bytes(packed, place).decode()
         return None
 
     def _places(self, name: str) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class Words:
         return (f"{everybody}, with names", everybody) if self.by_name else (everybody,)
 
 
-def to_address(request: HttpRequest, address: str, words: Words) -> HttpResponse:
+def redirect_to_list(request: HttpRequest, address: str, words: PersonalParameters) -> HttpResponse:
     """From a posted form of filters to the list with them."""
     given = request.POST.copy()
     given.pop("csrfmiddlewaretoken", None)
@@ -65,57 +65,57 @@ def to_address(request: HttpRequest, address: str, words: Words) -> HttpResponse
         typed = [one for one in given.getlist(name) if one]
         done = [one if words.open(name, one) else words.seal(name, one) for one in typed]
         given.setlist(name, done)
-    query = sealed(given, words).urlencode()
+    query = encrypted_query(given, words).urlencode()
     return redirect(f"{address}?{query}" if query else address)
 
 
-def seal_address(request: HttpRequest, words: Words) -> None:
+def encrypt_address(request: HttpRequest, words: PersonalParameters) -> None:
     """Of a page: what its links are made of has no words to read."""
     if any(value for name in words.names for value in request.GET.getlist(name)):
-        request.GET = sealed(request.GET, words)  # type: ignore[assignment]
+        request.GET = encrypted_query(request.GET, words)  # type: ignore[assignment]
 
 
-def sealed(given: QueryDict, words: Words) -> QueryDict:
+def encrypted_query(given: QueryDict, words: PersonalParameters) -> QueryDict:
     """A query with these words sealed, and without what is empty."""
     found = QueryDict(mutable=True)
     for name, values in given.lists():
         kept = [value for value in values if value]
         if name in words.names:
-            kept = [one if is_sealed(one) else words.seal(name, one) for one in kept]
+            kept = [one if is_encrypted_token(one) else words.seal(name, one) for one in kept]
         if kept:
             found.setlist(name, kept)
     return found
 
 
-def opened(given: QueryDict, words: Words) -> QueryDict:
+def decrypted_query(given: QueryDict, words: PersonalParameters) -> QueryDict:
     """A query with these words as they were typed. Raises BadRequest where one does not open."""
-    closed = [name for name in words.names if any(map(is_sealed, given.getlist(name)))]
+    closed = [name for name in words.names if any(map(is_encrypted_token, given.getlist(name)))]
     if not closed:
         return given
     found = given.copy()
     for name in closed:
-        found.setlist(name, [_opened(words, name, value) for value in given.getlist(name)])
+        found.setlist(name, [_decrypted_value(words, name, value) for value in given.getlist(name)])
     return found
 
 
-def is_sealed(value: str) -> bool:
+def is_encrypted_token(value: str) -> bool:
     """By its looks: words may begin with the mark, too."""
     return _packed(value) is not None
 
 
 def _packed(value: str) -> bytes | None:
-    if not value.startswith(MARK):
+    if not value.startswith(PREFIX):
         return None
-    packed = value.removeprefix(MARK)
+    packed = value.removeprefix(PREFIX)
     try:
         content = b64decode(packed + "=" * (-len(packed) % 4), altchars=b"-_", validate=True)
     except ValueError:
         return None
-    return content if len(content) > SHORTEST and cipher.is_sealed(content) else None
+    return content if len(content) > MIN_LENGTH and cipher.is_encrypted(content) else None
 
 
-def _opened(words: Words, name: str, value: str) -> str:
-    if not is_sealed(value):
+def _decrypted_value(words: PersonalParameters, name: str, value: str) -> str:
+    if not is_encrypted_token(value):
         return value
     found = words.open(name, value)
     if found is None:

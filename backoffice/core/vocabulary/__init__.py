@@ -2,7 +2,7 @@
 
 All enumerations of the service are open (specification, "Conventions"): a value that is not
 listed here renders, sorts, filters and is counted like any other, with the raw value as its label
-and the family ``unknown``, until somebody gives it words and a bucket (`given`). Nothing in the
+and the family ``unknown``, until somebody gives it words and a bucket (`decisions`). Nothing in the
 back office matches exhaustively.
 
 `VOCABULARIES` is the data. `term` reads it and never fails. `is_known` tells a sync what to count.
@@ -14,8 +14,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from backoffice.core.vocabulary import given, interpretations
-from backoffice.core.vocabulary.families import (
+from backoffice.core.vocabulary import decisions, interpretations
+from backoffice.core.vocabulary.data import ALIASES, LISTS, VOCABULARIES
+from backoffice.core.vocabulary.terms import (
     ABNORMAL,
     AT_LAB,
     BUCKETS,
@@ -36,7 +37,6 @@ from backoffice.core.vocabulary.families import (
     WITH_PATIENT,
     Term,
 )
-from backoffice.core.vocabulary.words import ALIASES, LISTS, VOCABULARIES
 
 _REQUISITION: Final = frozenset({"requisition_created", "requisition_bypassed"})
 _READY: Final[dict[str, str]] = {
@@ -73,7 +73,7 @@ def term(vocabulary: str, value: str | None) -> Term:
         return Term("", "", PLAIN)
     words = VOCABULARIES[vocabulary]
     found = words.get(value) or words.get(canonical(vocabulary, value))
-    found = found or given.term(vocabulary, value)
+    found = found or decisions.term(vocabulary, value)
     if found is None and vocabulary in interpretations.VOCABULARIES:
         label = f"{words['unknown'].label}: {value}"
         return Term(value, label, UNKNOWN, GLYPHS[UNKNOWN], known=False)
@@ -144,7 +144,7 @@ def order_term(
 def choices(vocabulary: str) -> list[tuple[str, str]]:
     """(value, label) pairs for a filter; forms must still accept any other value."""
     known = VOCABULARIES[vocabulary]
-    later = [item for item in given.terms(vocabulary) if item.value not in known]
+    later = [item for item in decisions.terms_of(vocabulary) if item.value not in known]
     return [(item.value, item.label) for item in (*known.values(), *later)]
 
 
@@ -174,7 +174,7 @@ __all__ = [
     "bucket_of",
     "canonical",
     "choices",
-    "given",
+    "decisions",
     "interpretations",
     "is_known",
     "low_level",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from backoffice.core.vocabulary import given
+from backoffice.core.vocabulary import decisions
 from backoffice.core.vocabulary.measures import Interval, interval_of, range_of, same_unit, titer_of
 from backoffice.core.vocabulary.qualitative import contradicts, is_a_value
 
@@ -172,7 +172,7 @@ _ranks: tuple[object, dict[str, str]] = (None, {})
 def _ranked(word: str) -> Reading | None:
     """What an administrator said of a word, in whatever spelling it came first."""
     global _ranks
-    decided = given.decided()
+    decided = decisions.decided_terms()
     if _ranks[0] is not decided:
         ranks = {
             _key(value): term.family

@@ -2,24 +2,24 @@
 
 from typing import Final
 
-from backoffice.core.vocabulary.families import (
+from backoffice.core.vocabulary.terms import (
     CLOSED,
     NEEDS_ACTION,
     ON_THE_WAY,
     RESULT_IN,
     WITH_PATIENT,
     Term,
-    terms,
+    build_terms,
 )
 
 UNMATCHED: Final[dict[str, dict[str, Term]]] = {
-    "unmatched.status": terms(
+    "unmatched.status": build_terms(
         ("pending_customer_review", "Ours to decide", NEEDS_ACTION),
         ("pending_ops_review", "With the service", ON_THE_WAY),
         ("resolved", "Decided", CLOSED),
         ("matched", "Matched", CLOSED),
     ),
-    "unmatched.decision": terms(
+    "unmatched.decision": build_terms(
         ("match_sample_id", "The sample belongs to an order"),
         ("match_completed", "The order has its result already"),
         ("match_cancelled", "The order is cancelled"),
@@ -30,7 +30,7 @@ UNMATCHED: Final[dict[str, dict[str, Term]]] = {
         ("match_demo", "Right person, unknown sample"),
         ("no_match", "Nobody known"),
     ),
-    "unmatched.reason": terms(
+    "unmatched.reason": build_terms(
         ("sample_id_match", "Sample id is the same", RESULT_IN),
         ("demographic_match", "Person is the same", RESULT_IN),
         ("same_lab", "Same lab", RESULT_IN),
@@ -45,16 +45,16 @@ UNMATCHED: Final[dict[str, dict[str, Term]]] = {
         ("matched_cancelled_order", "Order is cancelled", NEEDS_ACTION),
         ("invalid_collection_state", "Order was not collected", NEEDS_ACTION),
     ),
-    "unmatched.confidence": terms(
+    "unmatched.confidence": build_terms(
         ("high", "Very likely", RESULT_IN),
         ("medium", "Possible", WITH_PATIENT),
         ("low", "Weak", CLOSED),
     ),
-    "unmatched.candidate": terms(
+    "unmatched.candidate": build_terms(
         ("provenance_order", "The order the sample was taken for"),
         ("order_option", "Another possible order"),
     ),
-    "unmatched.action": terms(
+    "unmatched.action": build_terms(
         ("accept", "Given to an order"),
         ("reject", "Rejected"),
         ("unsure", "Passed to the service"),

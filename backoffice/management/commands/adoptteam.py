@@ -50,7 +50,7 @@ class Command(BaseCommand):
     @staticmethod
     def _team_of_key() -> UUID | None:
         """None where the service shows no record of the key's team."""
-        with service_client.configured() as service:
+        with service_client.new_service_client() as service:
             try:
                 return service_team.read_key_team(service).team
             except errors.ServiceError as error:

@@ -90,9 +90,9 @@ class Command(BaseCommand):
         ours = service_team.mirror_team()
         if ours is None:
             return
-        with service_client.configured(attempts=1) as service:
+        with service_client.new_service_client(attempts=1) as service:
             try:
-                service_team.compare(service_team.read_key_team(service, TEAM_SECONDS), ours)
+                service_team.is_our_key(service_team.read_key_team(service, TEAM_SECONDS), ours)
             except service_team.AnotherTeam as error:
                 self.stderr.write(f"{error} See docs/operating.md, manage.py adoptteam.")
                 raise SystemExit(1) from None

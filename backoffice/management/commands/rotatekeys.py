@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from backoffice.accounts.second_factor_rotation import FactorSecrets
 from backoffice.core.encryption import cipher
-from backoffice.core.encryption.rotation import Holder, columns
+from backoffice.core.encryption.rotation import EncryptedStore, encrypted_columns
 from labs.reports.storage import StoredReportFiles
 
 ROUNDS: Final = 5
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--count", action="store_true", help="change nothing, only count")
 
     def handle(self, *args: Any, count: bool, **options: Any) -> None:
-        holders: list[Holder] = [StoredReportFiles(), FactorSecrets(), *columns()]
+        holders: list[EncryptedStore] = [StoredReportFiles(), FactorSecrets(), *encrypted_columns()]
         if not count:
             for holder in holders:
                 self._seal(holder)
@@ -40,15 +40,15 @@ class Command(BaseCommand):
             left += found
             self.stdout.write(f"{holder.name}: {_told(found)}")
         self.stdout.write(f"All together: {_told(left)}")
-        del left[cipher.writing_key()]
+        del left[cipher.current_key_id()]
         if not count and left:
             raise CommandError(
-                f"Not under key {cipher.writing_key()}: {_told(left)}. What stands under a key "
+                f"Not under key {cipher.current_key_id()}: {_told(left)}. What stands under a key "
                 "that FIELD_KEYS has not cannot be read; anything else was being worked on: run "
                 "this again."
             )
 
-    def _seal(self, holder: Holder) -> None:
+    def _seal(self, holder: EncryptedStore) -> None:
         done = 0
         for turn in range(ROUNDS):
             for changed in holder.seal_anew():
@@ -56,7 +56,7 @@ class Command(BaseCommand):
                 if changed and self.stdout.isatty():
                     self.stdout.write(f"\r{holder.name}: {done:,} sealed anew", ending="")
             left = holder.count()
-            del left[cipher.writing_key()]
+            del left[cipher.current_key_id()]
             if not set(left) & {None, *settings.FIELD_KEYS}:
                 break
             time.sleep(WAIT * turn)

@@ -76,7 +76,7 @@ class Command(BaseCommand):
     def _check_team(synced_lists: list[sync.SyncedList]) -> None:
         """Stop where the key is of another team, and leave a run that says so for the status."""
         try:
-            service_team.verified()
+            service_team.verified_service()
         except service_team.AnotherTeam as error:
             sync.request_run(synced_lists[0])
             sync.work_on_run(synced_lists[0])

@@ -64,7 +64,7 @@ class ServiceAnswers:
     def _client(
         self, *, key_header: str | None = None, management_key_header: str | None = None
     ) -> Service:
-        made = service_client.configured(
+        made = service_client.new_service_client(
             key_header=key_header,
             management_key_header=management_key_header,
             deadline=CALL_SECONDS,

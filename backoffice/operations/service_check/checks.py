@@ -140,7 +140,7 @@ class TeamCheck(Check):
                 f"No record is here yet. The first sync remembers the key's team{named}."
             )
         try:
-            is_ours = service_team.compare(shown, ours)
+            is_ours = service_team.is_our_key(shown, ours)
         except service_team.AnotherTeam as error:
             return self.problem(
                 str(error),
@@ -237,10 +237,12 @@ class RateLimitCheck(Check):
                 "Lists or single records wait, since the service was asked too often (429).",
                 ASK_LESS,
             )
-        duration_metrics.hand_in()
+        duration_metrics.flush()
         try:
             calls = [
-                one for one in duration_metrics.series() if one.family == duration_metrics.CALLS
+                one
+                for one in duration_metrics.read_series()
+                if one.family == duration_metrics.CALLS
             ]
         except redis.RedisError:
             return self.ok("Nothing waits for it. Calls so far are not counted without Redis.")

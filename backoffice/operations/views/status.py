@@ -82,7 +82,7 @@ def _bears(request: HttpRequest, token: str) -> bool:
 def page(request: HttpRequest) -> HttpResponse:
     """The same for people."""
     read = status.read()
-    context = {"status": read, "figures": _told(read.figures), "hold": heartbeats.hold()}
+    context = {"status": read, "figures": _told(read.figures), "hold": heartbeats.active_hold()}
     return render(request, "operations/status.html", context)
 
 
@@ -92,7 +92,7 @@ def release(request: HttpRequest) -> HttpResponseBase:
     """A person lets sending go on after a restore."""
     assert isinstance(request.user, User)
     audit.record(request, "change", "hold", ids=["released"])
-    if heartbeats.release(request.user.pk):
+    if heartbeats.release_hold(request.user.pk):
         messages.success(request, "Sending goes on. What waits is sent from now.")
     else:
         messages.info(request, "Sending was not on hold any more.")

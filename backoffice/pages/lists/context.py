@@ -9,9 +9,9 @@ from uuid import UUID
 
 from django.http import HttpRequest, QueryDict
 
-from backoffice.core.encryption.url_tokens import sealed
+from backoffice.core.encryption.url_tokens import encrypted_query
 from backoffice.core.prepared_queries import columns, read
-from backoffice.core.urls import query_of
+from backoffice.core.urls import build_query
 from backoffice.pages.lists import saved_views as saving
 from backoffice.pages.lists.definition import BulkPage, Column, Listing, staff_of
 from backoffice.pages.lists.forms import PLACE, SIZE, SIZES, FilterForm, filters_in
@@ -244,8 +244,8 @@ class Screen:
 
 def address_of(listing: Listing, view: SavedView) -> str:
     """The list as a view says: its filters stand in the address like any others, words sealed."""
-    query = query_of({"view": [str(view.pk)], **view.query})
-    return f"{listing.address()}?{sealed(query, listing.words).urlencode()}"
+    query = build_query({"view": [str(view.pk)], **view.query})
+    return f"{listing.address()}?{encrypted_query(query, listing.words).urlencode()}"
 
 
 def _encoded(query: dict[str, list[str]]) -> str:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from backoffice.core.access import may
-from backoffice.core.encryption.url_tokens import Words
+from backoffice.core.encryption.url_tokens import PersonalParameters
 from backoffice.core.urls import page_url
 from backoffice.models import User
 from backoffice.pages.lists.forms import FilterForm
@@ -87,7 +87,7 @@ class Listing:
     """Permission to download it."""
     columns: ClassVar[Sequence[Column]]
     """The first leads to the record, and is always shown first."""
-    words: ClassVar = Words("")
+    words: ClassVar = PersonalParameters("")
     """Filters that take words about a person: sealed in addresses."""
     presets: ClassVar[Sequence[Preset]] = ()
     verbs: ClassVar[Sequence[Verb]] = ()
@@ -141,7 +141,7 @@ class Listing:
         """The columns this person may see."""
         return [column for column in self.columns if not column.needs or may(user, column.needs)]
 
-    def words_of(self, user: Any) -> Words:
+    def words_of(self, user: Any) -> PersonalParameters:
         """The words that this person may open."""
         return replace(self.words, by_name=may(user, "patients.view"))
 

@@ -13,7 +13,7 @@ from django.forms import BoundField
 from django.http import QueryDict
 from django.utils import timezone
 
-from backoffice.core.encryption.url_tokens import Words, opened
+from backoffice.core.encryption.url_tokens import PersonalParameters, decrypted_query
 from backoffice.pages.form_controls import choices_of
 from backoffice.pages.lists.fields import LateChoices
 from backoffice.pages.paging.pages import Sort
@@ -86,7 +86,7 @@ class FilterForm(forms.Form):
     """Sort keys whose first click shows the greatest first."""
     PRIVATE: ClassVar[frozenset[str]] = frozenset()
     """Sort keys whose values name people."""
-    WORDS: ClassVar = Words("")
+    WORDS: ClassVar = PersonalParameters("")
     """Fields that take words about a person."""
     FILTERS: ClassVar[Sequence[Filter]] = ()
     TABBED: ClassVar[frozenset[str]] = frozenset()
@@ -95,7 +95,7 @@ class FilterForm(forms.Form):
     def __init__(self, data: Any = None, *, by_name: bool = True) -> None:
         self.words = replace(self.WORDS, by_name=by_name)
         self.base_fields = _Shared(self.base_fields)  # type: ignore[misc]
-        super().__init__(opened(data, self.words) if isinstance(data, QueryDict) else data)
+        super().__init__(decrypted_query(data, self.words) if isinstance(data, QueryDict) else data)
         self.given = data
         """As it stands in the address, where words are sealed."""
         self.by_name = by_name
@@ -167,7 +167,7 @@ class FilterForm(forms.Form):
         its filter has others."""
         if given.keys().isdisjoint(self.filtering()):
             return []
-        typed_in = opened(given, self.words)
+        typed_in = decrypted_query(given, self.words)
         several = {
             name for one in self.FILTERS if len(self._given(one)) > 1 for name in one.fields
         }  # fmt: skip
@@ -227,7 +227,7 @@ def filters_in(data: QueryDict, form: FilterForm) -> dict[str, list[str]]:
     """What of an address the form reads and a view keeps: filters, tab and sort, not the place."""
     return {
         name: values
-        for name, given in opened(data, form.words).lists()
+        for name, given in decrypted_query(data, form.words).lists()
         if name in form.fields and name != "size" and (values := [text for text in given if text])
     }
 

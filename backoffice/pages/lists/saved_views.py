@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from backoffice.core.access import ROLES, SERVICE_ACCOUNT, may, roles_of
 from backoffice.core.prepared_queries import columns, read
-from backoffice.core.urls import query_of
+from backoffice.core.urls import build_query
 from backoffice.pages.lists.definition import Listing
 from backoffice.pages.lists.forms import SORTING, FilterForm
 from backoffice.pages.lists.models import SavedView
@@ -110,7 +110,7 @@ _VIEWS: Final = (
 
 
 def view_of(listing: Listing, key: int, user: Any) -> SavedView | None:
-    form = listing.form(query_of({}), user)
+    form = listing.form(build_query({}), user)
     view = _theirs(listing, user).filter(pk=key).first()
     return view if view is not None and form.may_open(view.query) else None
 
@@ -212,7 +212,7 @@ def count(listing: Listing, queries: dict[str, Any], user: Any) -> dict[str, Cou
     """Count what each query finds, as far as a list counts, and keep it for a while."""
     found: dict[str, Counted] = {}
     for key, query in queries.items():
-        form = listing.form(query_of(query), user)
+        form = listing.form(build_query(query), user)
         if form.is_valid():
             found[key] = Counted(str(capped_count(listing.rows(form, user))), False)
     now = timezone.now().timestamp()

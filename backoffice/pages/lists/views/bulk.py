@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from backoffice import audit
 from backoffice.core.access import may
-from backoffice.core.urls import query_of
+from backoffice.core.urls import build_query
 from backoffice.models import CommandRecord
 from backoffice.outbox import CommandForm, enqueueing
 from backoffice.pages.lists.bulk import Changed, Matches, TooMany, Verb, start, stop
@@ -227,7 +227,7 @@ def _named(told: dict[UUID, tuple[str, str]], key: UUID) -> tuple[str, str]:
 
 def _back(listing: Listing, found: BulkRun, shown: bool = True) -> str:
     """The list as it was left, with the run above it."""
-    data = query_of(found.query)
+    data = build_query(found.query)
     if shown:
         data["run"] = str(found.pk)
     return f"{listing.address()}?{data.urlencode()}" if data else listing.address()

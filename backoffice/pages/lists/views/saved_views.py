@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Qu
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from backoffice.core.urls import query_of
+from backoffice.core.urls import build_query
 from backoffice.pages.lists import saved_views as saved
 from backoffice.pages.lists.context import DENSITIES, OWN, Screen, address_of
 from backoffice.pages.lists.definition import Listing, staff_of
@@ -212,7 +212,7 @@ def _views_page(
 
 
 def _in_words(listing: Listing, view: SavedView, user: Any) -> list[str]:
-    data = query_of(view.query)
+    data = build_query(view.query)
     form = listing.form(data, user)
     words = [chip["label"] for chip in form.in_force(data)]
     words += [str(data[name]).replace("-", " ") for name in form.TABBED if data.get(name)]

@@ -15,63 +15,63 @@ from typing import Final
 
 from django.db import connection
 
-from backoffice.core.vocabulary.families import GLYPHS, NEEDS_ACTION, TURNS, Term
+from backoffice.core.vocabulary.terms import GLYPHS, NEEDS_ACTION, TURNS, Term
 
 REMEMBERED_SECONDS: Final = 2.0
 _AT_ONCE: Final = timedelta(0)
 _READ: Final = "SELECT vocabulary, value, bucket, label, decision FROM backoffice_unknownvalue"
 
-_given: dict[tuple[str, str], Term] = {}
+_terms: dict[tuple[str, str], Term] = {}
 _decision = 0
-_asked_at = -math.inf
+_read_at = -math.inf
 
 
-def heed(decision: int) -> None:
-    """Read them anew where `decision`, the last one there is, is another than the last one read."""
+def refresh_to(decision: int) -> None:
+    """Reload when `decision`, the last one in the database, is not the last one that was read."""
     if decision != _decision:
-        read()
+        reload()
 
 
-def refresh() -> None:
+def refresh_if_stale() -> None:
     """Read them anew where that was a moment ago: at most one query."""
-    if time.monotonic() - _asked_at > REMEMBERED_SECONDS:
-        read()
+    if time.monotonic() - _read_at > REMEMBERED_SECONDS:
+        reload()
 
 
-def decision() -> int:
+def last_decision() -> int:
     """The last decision that was read: another one means that other words hold."""
     return _decision
 
 
 def term(vocabulary: str, value: str) -> Term | None:
-    return _given.get((vocabulary, value))
+    return _terms.get((vocabulary, value))
 
 
-def decided() -> dict[tuple[str, str], Term]:
+def decided_terms() -> dict[tuple[str, str], Term]:
     """What every decided value means, by vocabulary and value; another object after each read."""
-    return _given
+    return _terms
 
 
-def terms(vocabulary: str) -> list[Term]:
-    return [item for (name, _), item in _given.items() if name == vocabulary]
+def terms_of(vocabulary: str) -> list[Term]:
+    return [item for (name, _), item in _terms.items() if name == vocabulary]
 
 
-def read() -> None:
+def reload() -> None:
     """Read them anew."""
-    global _given, _decision, _asked_at
+    global _terms, _decision, _read_at
     with connection.cursor() as cursor:
         cursor.execute(f"{_READ} WHERE decision > 0 ORDER BY decision")
         rows = cursor.fetchall()
-    _given = {
-        (vocabulary, value): term_of(value, bucket, label)
+    _terms = {
+        (vocabulary, value): build_term(value, bucket, label)
         for vocabulary, value, bucket, label, _ in rows
         if bucket
     }
     _decision = rows[-1][-1] if rows else 0
-    _asked_at = time.monotonic()
+    _read_at = time.monotonic()
 
 
-def term_of(value: str, bucket: str, label: str) -> Term:
+def build_term(value: str, bucket: str, label: str) -> Term:
     """Needs action means at once; how long orders may rest elsewhere has to be learned."""
     return Term(
         value,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from backoffice.core.vocabulary.families import (
+from backoffice.core.vocabulary.terms import (
     ABNORMAL,
     AT_LAB,
     CLOSED,
@@ -19,19 +19,19 @@ from backoffice.core.vocabulary.families import (
     US,
     WITH_PATIENT,
     Term,
+    build_terms,
     step,
-    terms,
 )
 from backoffice.core.vocabulary.unmatched import UNMATCHED
 
-_METHODS = terms(
+_METHODS = build_terms(
     ("testkit", "Test kit"),
     ("walk_in_test", "Walk-in"),
     ("at_home_phlebotomy", "At-home draw"),
     ("on_site_collection", "On-site collection"),
 )
 
-_INTERPRETATIONS = terms(
+_INTERPRETATIONS = build_terms(
     ("normal", "Normal"),
     Term("abnormal", "Abnormal", ABNORMAL),
     Term("critical", "Critical", CRITICAL),
@@ -39,7 +39,7 @@ _INTERPRETATIONS = terms(
 )
 
 VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
-    "order.low_level_status": terms(
+    "order.low_level_status": build_terms(
         step("ordered", "Order received", PREPARING, SERVICE, 8),
         step("awaiting_registration", "Kit not registered yet", PREPARING, PATIENT, 72),
         step("requisition_created", "Paperwork ready", PREPARING, SERVICE, 48),
@@ -68,7 +68,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         step("cancelled", "Cancelled", CLOSED),
         step("do_not_process", "Stopped – not processed", CLOSED),
     ),
-    "order.status": terms(
+    "order.status": build_terms(
         ("received", "Received", PREPARING),
         ("collecting_sample", "Collecting sample", ON_THE_WAY),
         ("sample_with_lab", "Sample with lab", AT_LAB),
@@ -76,7 +76,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("cancelled", "Cancelled", CLOSED),
         ("failed", "Failed", NEEDS_ACTION),
     ),
-    "order.status_detail": terms(
+    "order.status_detail": build_terms(
         ("fulfillment_error", "Kit could not be sent out", NEEDS_ACTION),
         ("date_of_collection_unspecified", "Collection date is missing", NEEDS_ACTION),
         ("demographic_information_unspecified", "Patient details are missing", NEEDS_ACTION),
@@ -88,25 +88,27 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("sample_improper_collection", "Sample not collected as required", NEEDS_ACTION),
     ),
     "order.method": _METHODS,
-    "order.origin": terms(
+    "order.origin": build_terms(
         ("initial", "First order"),
         ("redraw", "Redraw"),
         ("recreation", "Recreated"),
     ),
     "order.interpretation": _INTERPRETATIONS,
-    "order.billing_type": terms(
+    "order.billing_type": build_terms(
         ("client_bill", "Billed to the clinic"),
         ("commercial_insurance", "Billed to insurance"),
         ("patient_bill", "Billed to the patient"),
         ("patient_bill_passthrough", "Billed to the patient, passed through"),
     ),
-    "order.activation_type": terms(("current", "Current"), ("scheduled", "Scheduled for later")),
-    "transaction.status": terms(
+    "order.activation_type": build_terms(
+        ("current", "Current"), ("scheduled", "Scheduled for later")
+    ),
+    "transaction.status": build_terms(
         ("active", "Active", ON_THE_WAY),
         ("completed", "Completed", RESULT_IN),
         ("cancelled", "Cancelled", CLOSED),
     ),
-    "appointment.status": terms(
+    "appointment.status": build_terms(
         Term("pending", "Requested", PREPARING, "dotted-ring", note="Not confirmed yet."),
         Term(
             "reserved",
@@ -120,7 +122,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         Term("completed", "Done", RESULT_IN, note="The visit took place; not the result."),
         ("cancelled", "Cancelled", CLOSED),
     ),
-    "appointment.event_status": terms(
+    "appointment.event_status": build_terms(
         Term("pending", "Requested", PREPARING, "dotted-ring", note="Not confirmed yet."),
         Term("reserved", "Held until paperwork is ready", WITH_PATIENT, "half-ring-clock"),
         ("scheduled", "Booked", ON_THE_WAY),
@@ -128,18 +130,18 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("completed", "Done", RESULT_IN),
         ("cancelled", "Cancelled", CLOSED),
     ),
-    "appointment.type": terms(
+    "appointment.type": build_terms(
         ("phlebotomy", "At home"),
         ("patient_service_center", "Service centre"),
     ),
     "lab.collection_method": _METHODS,
-    "lab_account.status": terms(
+    "lab_account.status": build_terms(
         ("active", "Active", RESULT_IN),
         ("pending", "Being set up – import only", PREPARING),
         ("ready_to_launch", "Ready to launch", PREPARING),
         ("suspended", "Suspended", NEEDS_ACTION),
     ),
-    "lab_account.delegated_flow": terms(
+    "lab_account.delegated_flow": build_terms(
         Term(
             "order_delegated",
             "We order, the service follows up",
@@ -153,12 +155,12 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("fully_delegated", "We order and follow up"),
         ("not_delegated", "The service orders and follows up"),
     ),
-    "lab_test.status": terms(
+    "lab_test.status": build_terms(
         ("active", "Active", RESULT_IN),
         ("pending_approval", "Waiting for approval", PREPARING),
         ("inactive", "Archived", CLOSED),
     ),
-    "lab_test.sample_type": terms(
+    "lab_test.sample_type": build_terms(
         ("dried_blood_spot", "Dried blood spot"),
         ("arm_collector", "Arm collector"),
         ("serum", "Serum"),
@@ -166,27 +168,27 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("urine", "Urine"),
         ("stool", "Stool"),
     ),
-    "marker.type": terms(("biomarker", "Marker"), ("panel", "Panel")),
-    "marker.question_type": terms(
+    "marker.type": build_terms(("biomarker", "Marker"), ("panel", "Panel")),
+    "marker.question_type": build_terms(
         ("choice", "One of a list"),
         ("multi_choice", "Several of a list"),
         ("text", "Text"),
         ("numeric", "Number"),
     ),
     **UNMATCHED,
-    "result.type": terms(
+    "result.type": build_terms(
         ("numeric", "Number"),
         ("range", "Range"),
         ("comment", "Comment"),
         ("coded_value", "Coded value"),
     ),
-    "result.status": terms(
+    "result.status": build_terms(
         ("partial", "Partial", AT_LAB),
         ("final", "Final", RESULT_IN),
         ("corrected", "Corrected", RESULT_IN),
     ),
     "result.interpretation": _INTERPRETATIONS,
-    "missing.failure_type": terms(
+    "missing.failure_type": build_terms(
         ("quantity_not_sufficient_failure", "Not enough sample", NEEDS_ACTION),
         ("insufficient_volume", "Not enough sample", NEEDS_ACTION),
         ("collection_process_failure", "Collection went wrong", NEEDS_ACTION),
@@ -203,7 +205,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("non_failure", "No value, and nothing went wrong", CLOSED),
         ("unknown_failure", "Cause not given", UNKNOWN),
     ),
-    "command.state": terms(
+    "command.state": build_terms(
         Term("waiting", "Waiting to be sent", PREPARING, note="It is recorded and goes out next."),
         Term("sending", "Being sent", ON_THE_WAY),
         Term(
@@ -223,7 +225,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         Term("withdrawn", "Taken back", CLOSED, note="It was never sent."),
         Term("given_up", "Given up", CLOSED, note="Somebody decided not to send it again."),
     ),
-    "report.state": terms(
+    "report.state": build_terms(
         Term("stored", "Waiting to be sent", PREPARING, note="It is kept here and goes out next."),
         Term("sending", "Being sent", ON_THE_WAY),
         Term(
@@ -245,14 +247,14 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         Term("completed", "Read", RESULT_IN),
         Term("failed", "Could not be read", NEEDS_ACTION),
     ),
-    "report.failure_reason": terms(
+    "report.failure_reason": build_terms(
         ("invalid_input", "This does not look like a lab report"),
         ("low_quality", "The picture is too poor to read"),
         ("not_english", "The report is not in English"),
         ("too_many_pages", "The report has too many pages"),
         ("processing_error", "The service failed while reading it"),
     ),
-    "report.type": terms(
+    "report.type": build_terms(
         ("numeric", "Number"),
         ("range", "Range"),
         ("comment", "Comment"),
@@ -261,7 +263,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("percentage", "Percentage"),
         ("ratio", "Ratio"),
     ),
-    "report.sample_type": terms(
+    "report.sample_type": build_terms(
         ("urine", "Urine"),
         ("serum_plasma_blood", "Serum, plasma or blood"),
         ("capillary_blood", "Capillary blood"),
@@ -270,12 +272,12 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("other", "Other"),
         ("unknown", "Not told"),
     ),
-    "report.loinc_match": terms(
+    "report.loinc_match": build_terms(
         ("auto_match", "Matched", RESULT_IN),
         Term("needs_review", "Match to be checked", ABNORMAL, "question"),
         Term("no_match", "No code found", ABNORMAL, "question"),
     ),
-    "historical_pull.status": terms(
+    "historical_pull.status": build_terms(
         ("success", "Done", RESULT_IN),
         ("in_progress", "In progress", ON_THE_WAY),
         ("scheduled", "Scheduled", PREPARING),
@@ -283,7 +285,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("failure", "Failed", NEEDS_ACTION),
         ("not_pulled", "Not pulled", CLOSED),
     ),
-    "historical_pull.error_details": terms(
+    "historical_pull.error_details": build_terms(
         ("provider_rate_limit_exceeded", "The provider limits how fast we may ask"),
         ("provider_unavailable", "The provider does not answer"),
         ("transport_failure", "The connection broke"),
@@ -292,12 +294,12 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("unexpected_error", "Unexpected error"),
         ("retry_quota_exhausted", "Given up after several attempts"),
     ),
-    "connection.status": terms(
+    "connection.status": build_terms(
         ("connected", "Connected", RESULT_IN),
         ("paused", "Paused", CLOSED),
         ("error", "Not working", NEEDS_ACTION),
     ),
-    "connection.error_type": terms(
+    "connection.error_type": build_terms(
         ("token_refresh_failed", "Permission lapsed – connect again"),
         ("webhook_registration_failed", "The provider refused to send updates"),
         ("user_not_found", "The provider does not know this person"),
@@ -307,11 +309,11 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("provider_password_expired", "Password at the provider expired"),
         ("unknown", "Cause not given"),
     ),
-    "connection.resource_status": terms(
+    "connection.resource_status": build_terms(
         ("available", "Available", RESULT_IN),
         ("unavailable", "Not available", CLOSED),
     ),
-    "event.state": terms(
+    "event.state": build_terms(
         Term("pending", "Waiting", PREPARING, note="Received, not applied yet."),
         Term("retry", "Retrying", ABNORMAL, "repeat", note="Failed, and tried again by itself."),
         Term("done", "Done", RESULT_IN),
@@ -319,7 +321,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         Term("quarantined", "Of another team", NEEDS_ACTION, note="Stored, never applied."),
         Term("dead", "Failed", NEEDS_ACTION, note="Waits for a person to have it applied again."),
     ),
-    "event.outcome": terms(
+    "event.outcome": build_terms(
         Term("applied", "Applied", RESULT_IN, note="The mirror was brought up to what it says."),
         Term("stale", "Older than ours", CLOSED, note="We knew something newer: nothing changed."),
         Term("unchanged", "Nothing new", CLOSED, note="It says what we knew already."),
@@ -331,7 +333,7 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         Term("team not known yet", "Held back", PREPARING, note="Until a patient is read."),
         Term("failed", "Failed", NEEDS_ACTION, note="Could not be applied."),
     ),
-    "wearable.resource": terms(
+    "wearable.resource": build_terms(
         ("activity", "Activity"),
         ("body", "Body"),
         ("electrocardiogram", "Electrocardiogram"),
@@ -392,31 +394,31 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("workout_duration", "Duration of workouts"),
         ("workout_swimming_stroke", "Swimming strokes"),
     ),
-    "sleep.type": terms(
+    "sleep.type": build_terms(
         ("long_sleep", "Long sleep"),
         ("short_sleep", "Short sleep"),
         ("acknowledged_nap", "Nap"),
         ("unknown", "Still being recorded"),
     ),
-    "sleep.state": terms(("tentative", "May still change"), ("confirmed", "Confirmed")),
-    "electrocardiogram.classification": terms(
+    "sleep.state": build_terms(("tentative", "May still change"), ("confirmed", "Confirmed")),
+    "electrocardiogram.classification": build_terms(
         ("sinus_rhythm", "Sinus rhythm"),
         ("atrial_fibrillation", "Atrial fibrillation", ABNORMAL),
         ("inconclusive", "Inconclusive", UNKNOWN),
     ),
-    "insurance.relationship": terms(
+    "insurance.relationship": build_terms(
         ("Self", "Self"),
         ("Spouse", "Spouse"),
         ("Other", "Other"),
     ),
-    "payor.source": terms(("platform", "Service"), ("team", "Ours")),
-    "person.gender": terms(
+    "payor.source": build_terms(("platform", "Service"), ("team", "Ours")),
+    "person.gender": build_terms(
         ("female", "Female"),
         ("male", "Male"),
         ("other", "Other"),
         ("unknown", "Unknown"),
     ),
-    "person.race": terms(
+    "person.race": build_terms(
         ("african_american_or_black", "African American or Black"),
         ("asian", "Asian"),
         ("indigenous_native_american_alaska_native", "Indigenous, Native American, Alaska Native"),
@@ -424,20 +426,20 @@ VOCABULARIES: Final[dict[str, dict[str, Term]]] = {
         ("white_caucasian", "White or Caucasian"),
         ("other", "Other"),
     ),
-    "person.ethnicity": terms(
+    "person.ethnicity": build_terms(
         ("hispanic", "Hispanic"),
         ("non_hispanic", "Non-Hispanic"),
         ("ashkenazi_jewish", "Ashkenazi Jewish"),
         ("other", "Other"),
     ),
-    "person.sexual_orientation": terms(
+    "person.sexual_orientation": build_terms(
         ("lesbian_gay_or_homosexual", "Lesbian, gay or homosexual"),
         ("heterosexual_or_straight", "Heterosexual or straight"),
         ("bisexual", "Bisexual"),
         ("dont_know", "Does not know"),
         ("other", "Other"),
     ),
-    "person.gender_identity": terms(
+    "person.gender_identity": build_terms(
         ("male", "Male"),
         ("female", "Female"),
         ("female_to_male_ftm_transgender_male_trans_man", "Transgender man"),

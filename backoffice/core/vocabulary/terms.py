@@ -62,7 +62,7 @@ class Term:
     known: bool = True
 
 
-def terms(*rows: tuple[str, str] | tuple[str, str, str] | Term) -> dict[str, Term]:
+def build_terms(*rows: tuple[str, str] | tuple[str, str, str] | Term) -> dict[str, Term]:
     """An enumeration by value; a row is a value and its label, maybe its family, or a term."""
     found: dict[str, Term] = {}
     for row in rows:
