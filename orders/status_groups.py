@@ -1,6 +1,6 @@
 """Move orders into the status group that staff chose for an unknown status, and back.
 
-A decision applies to everything stored after it (`vocabulary.given`). Orders stored before it are
+A decision applies to everything stored after it (`vocabulary.decisions`). Orders stored before it are
 moved here in batches. For a moment, a worker that has not read the decision yet may still store
 orders in the old group, so each decision is checked again for a while. A pass that finds all
 orders in place reads an index and writes nothing.
@@ -54,7 +54,7 @@ def apply_decisions(now: datetime | None = None) -> int:
     later = Q(spread_at__lt=F("decided_at") + RECHECK_PERIOD, spread_at__lte=now - RECHECK_INTERVAL)
     due = list(UnknownValue.objects.filter(fresh | later, vocabulary=VOCABULARY, decision__gt=0))
     if due:
-        vocabulary.given.read()
+        vocabulary.decisions.reload()
         limits.refresh()
     return sum(_apply_decision(row, now, ends) for row in due)
 
@@ -86,5 +86,5 @@ def _move_batch(status: str, bucket: str, edge: tuple[Any, ...]) -> list[tuple[A
             keys = mirror.uuid_array(key for _, key in found)
             cursor.execute(_MOVE_SQL, [bucket, bucket in _FINISHED_GROUPS, keys])
             join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
-            changes.rows_changed(Order, join, [keys], len(found))
+            changes.record_row_changes(Order, join, [keys], len(found))
     return found

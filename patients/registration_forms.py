@@ -15,11 +15,11 @@ from typing import Any, Final, cast
 from uuid import UUID
 
 import msgspec
-from backoffice.core.vocabulary.words import VOCABULARIES
 from django import forms
 from django.utils import timezone
 
 from backoffice.core.phone_numbers import NotAPhoneNumber, e164
+from backoffice.core.vocabulary.data import VOCABULARIES
 from backoffice.outbox import CommandForm
 from backoffice.service.insurance import NewPayor
 from backoffice.service.payload import day

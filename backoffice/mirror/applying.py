@@ -240,7 +240,7 @@ def _apply(
 def _record_change(table: MirrorTable, keys: Sequence[RecordKey]) -> None:
     """Record for open pages which rows have changed."""
     join = f"JOIN {rows.unnest_keys(table)} ON {rows.key_condition(table, table.name, 'wanted')}"
-    changes.rows_changed(table.model, join, rows.key_arrays(keys), len(keys))
+    changes.record_row_changes(table.model, join, rows.key_arrays(keys), len(keys))
 
 
 def _is_newer(one: tuple[Any, ...], other: tuple[Any, ...], latest: datetime | None) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 from django.db import models
 
-from backoffice.core.encryption.encrypted_fields import SealedField, fields_of
+from backoffice.core.encryption.encrypted_fields import EncryptedField, encrypted_fields_of
 from backoffice.models import Mirrored
 from backoffice.service import DroppedField, Record
 
@@ -108,8 +108,8 @@ class MirrorTable:
         return tuple(column for column in _datetime_columns(self.model) if column not in own)
 
     @cached_property
-    def encrypted_columns(self) -> list[SealedField]:
-        return fields_of(self.model)
+    def encrypted_columns(self) -> list[EncryptedField]:
+        return encrypted_fields_of(self.model)
 
     def max_plausible_version(self) -> datetime | None:
         """Return the time after which versions are ignored; None if there is no limit."""

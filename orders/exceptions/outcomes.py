@@ -94,7 +94,7 @@ def record_outcome(
             at=timezone.now(),
         )
         row.save(force_insert=before is None, force_update=before is not None)
-        changes.told("exception", [order_id])
+        changes.record_change("exception", [order_id])
     return row
 
 
@@ -107,7 +107,7 @@ def end_snooze(request: HttpRequest, order_id: UUID) -> bool:
             return False
         rows.update(until=timezone.now())
         team.note(request, "order", order_id, "Back in the queue.", _patient_id(order_id))
-        changes.told("exception", [order_id])
+        changes.record_change("exception", [order_id])
     return True
 
 

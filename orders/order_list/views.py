@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 from backoffice import audit
 from backoffice.core import vocabulary
 from backoffice.core.access import requires
-from backoffice.core.encryption.url_tokens import seal_address, to_address
+from backoffice.core.encryption.url_tokens import encrypt_address, redirect_to_list
 from backoffice.pages.lists.context import Screen
 from backoffice.pages.lists.fields import status_of
 from backoffice.pages.paging.counts import Count
@@ -28,8 +28,8 @@ def order_list(request: HttpRequest) -> HttpResponse:
     """Show orders, newest first. Filters, sort and position are part of the URL."""
     words = ORDER_LIST.words_of(request.user)
     if request.method == "POST":
-        return to_address(request, ORDER_LIST.address(), words)
-    seal_address(request, words)
+        return redirect_to_list(request, ORDER_LIST.address(), words)
+    encrypt_address(request, words)
     filters = ORDER_LIST.form(request.GET, request.user)
     valid = filters.is_valid()
     screen = Screen.of(request, ORDER_LIST, filters)

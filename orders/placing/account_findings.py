@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from backoffice.core.text import joined
+from backoffice.core.text import join_with_and
 from labs.models import LabAccount
 from orders.placing.account_offers import account_name
 from orders.placing.finding_type import WARN, Finding
@@ -59,7 +59,7 @@ def _not_chosen(order_request: OrderRequest) -> Finding | None:
         return None
     if all(order_request.lacks(account) for account in usable):
         lacking = "; ".join(
-            f"{account_name(account)} does not offer {joined(order_request.lacks(account))}"
+            f"{account_name(account)} does not offer {join_with_and(order_request.lacks(account))}"
             for account in usable
         )
         words = f"No account at {order_request.lab.name} offers everything ordered: {lacking}."
@@ -87,9 +87,9 @@ def _catalog(order_request: OrderRequest, account: LabAccount) -> Iterator[Findi
             yield Finding(NOT_CHECKED, words, "lab_account", WARN)
         return
     others = [one for one in order_request.accounts_by_offer if order_request.offers_all(one)]
-    words = f"{name} does not offer {joined(lacks)}."
+    words = f"{name} does not offer {join_with_and(lacks)}."
     if others:
-        names = joined([account_name(one) for one in others])
+        names = join_with_and([account_name(one) for one in others])
         words = f"{words} Accounts that offer everything ordered: {names}."
         yield Finding(NOT_OFFERED, words, "lab_account")
     else:

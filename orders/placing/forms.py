@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from backoffice import outbox
 from backoffice.core import vocabulary
-from backoffice.core.urls import query_of
+from backoffice.core.urls import build_query
 from backoffice.pages.drafts import WRITTEN
 from labs.models import LabAccount
 from orders.commands.placing import USABLE_STATUSES
@@ -93,7 +93,7 @@ class PlaceForm(forms.Form):
     another = forms.BooleanField(label="Yes, order it another time", required=False)
 
     def __init__(self, order_request: OrderRequest) -> None:
-        super().__init__(query_of(order_request.typed))
+        super().__init__(build_query(order_request.typed))
         self.order_request = order_request
         for name in (
             ("sample_id",) if not order_request.importing else ("clinical_notes", "activate_by")

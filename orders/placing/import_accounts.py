@@ -8,8 +8,8 @@ from typing import Final
 from uuid import UUID
 
 from backoffice.core import vocabulary
-from backoffice.core.identifiers import key
-from backoffice.core.spreadsheets import damage
+from backoffice.core.identifiers import comparison_key
+from backoffice.core.spreadsheets import damage_message
 from labs.models import Lab, LabAccount, LabAccountTeam
 from orders.placing.account_offers import AccountOffers
 from orders.placing.forms import account_label, account_text
@@ -65,7 +65,7 @@ def account_error(cell: str, order_request: OrderRequest) -> str:
     usable = "; ".join(
         account_label(order_request, each) for each in order_request.accounts_by_offer
     )
-    if damaged := damage(cell):
+    if damaged := damage_message(cell):
         return f"{damaged} Accounts that can be used: {usable}."
     meant = _matching_accounts(cell, order_request.usable_accounts)
     if len(meant) > 1:
@@ -82,10 +82,10 @@ def _matching_accounts(cell: str, accounts: Sequence[LabAccount]) -> list[LabAcc
     """Return the accounts with this id, number or name; else those of which it is a part: the
     beginning of the id, or any part of the name.
     """
-    text = key(cell)
+    text = comparison_key(cell)
     if not text:
         return []
-    whole = [one for one in accounts if text in map(key, _account_identifiers(one))]
+    whole = [one for one in accounts if text in map(comparison_key, _account_identifiers(one))]
     return whole or [one for one in accounts if _is_part(text, one)]
 
 
@@ -94,5 +94,7 @@ def _account_identifiers(account: LabAccount) -> tuple[str, str, str]:
 
 
 def _is_part(text: str, account: LabAccount) -> bool:
-    of_id = len(text) >= MIN_ID_LETTERS and key(str(account.pk)).startswith(text)
-    return of_id or (len(text) >= MIN_NAME_LETTERS and text in key(account.account_name or ""))
+    of_id = len(text) >= MIN_ID_LETTERS and comparison_key(str(account.pk)).startswith(text)
+    return of_id or (
+        len(text) >= MIN_NAME_LETTERS and text in comparison_key(account.account_name or "")
+    )

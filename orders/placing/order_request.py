@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.utils.dateparse import parse_date
 
 from backoffice.core.identifiers import UnusableCharacter, clean
-from backoffice.core.urls import uuid_in
+from backoffice.core.urls import parse_uuid
 from labs.models import Lab, LabAccount, LabTest, Marker, Physician
 from orders.commands.importing import USABLE_STATUSES_TO_IMPORT
 from orders.commands.placing import USABLE_STATUSES
@@ -63,7 +63,7 @@ class OrderRequest:
 
     @cached_property
     def tests(self) -> list[LabTest]:
-        ids = [found for text in self.typed.get("tests", ()) if (found := uuid_in(text))]
+        ids = [found for text in self.typed.get("tests", ()) if (found := parse_uuid(text))]
         rows = LabTest.objects.filter(pk__in=ids[:MAX_TESTS]).select_related("lab")
         return sorted(rows.defer("content_hash"), key=lambda test: ids.index(test.pk))
 
@@ -142,7 +142,7 @@ class OrderRequest:
         """The chosen account, where it is one of another lab: it was chosen for other tests and is
         kept for them. An import states its account itself.
         """
-        pk = uuid_in(self.value("lab_account"))
+        pk = parse_uuid(self.value("lab_account"))
         if pk is None or self.importing:
             return None
         lab = self.lab.slug if self.lab else None
@@ -283,7 +283,7 @@ class OrderRequest:
 
     @property
     def replaces(self) -> UUID | None:
-        return uuid_in(self.value("replaces"))
+        return parse_uuid(self.value("replaces"))
 
     @cached_property
     def replaced_order(self) -> Order | None:

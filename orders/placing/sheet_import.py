@@ -12,10 +12,10 @@ from typing import Final
 from uuid import UUID
 
 from backoffice.core import vocabulary
-from backoffice.core.identifiers import UnusableCharacter, clean, key, visible
-from backoffice.core.spreadsheets import damage, doubt, lost_zeros
-from backoffice.core.urls import uuid_in
-from backoffice.core.vocabulary.words import VOCABULARIES
+from backoffice.core.identifiers import UnusableCharacter, clean, comparison_key, visible
+from backoffice.core.spreadsheets import damage_message, lost_zero_warnings, warning_message
+from backoffice.core.urls import parse_uuid
+from backoffice.core.vocabulary.data import VOCABULARIES
 from backoffice.pages.lists.formulas import harmless
 from labs.models import LabTest, Physician
 from orders.models import Order
@@ -56,7 +56,7 @@ def check_rows(rows: Sequence[ImportRow]) -> None:
         row.order_request = known.make_request(row)
     read_accounts([row.order_request for row in rows if row.order_request])
     first_lines: dict[str, int] = {}
-    cut_off = lost_zeros(row.cells["sample_id"] for row in rows)
+    cut_off = lost_zero_warnings(row.cells["sample_id"] for row in rows)
     for row in rows:
         row.choices = list(_choices(row))
         row.faults += [
@@ -70,9 +70,11 @@ def check_rows(rows: Sequence[ImportRow]) -> None:
             stopped = _blocking_messages(row.order_request, row.cells["lab_account"], found)
             row.faults += [words for words in stopped if words not in known_faults]
             row.notes += [one.words for one in found if one.kind == NOT_CHECKED]
-        row.warnings += [words for name in IDENTIFIERS if (words := doubt(row.cells[name]))]
+        row.warnings += [
+            words for name in IDENTIFIERS if (words := warning_message(row.cells[name]))
+        ]
         row.warnings += filter(None, [cut_off.get(row.cells["sample_id"])])
-        sample = key(row.cells["sample_id"])
+        sample = comparison_key(row.cells["sample_id"])
         if sample and sample in first_lines:
             row.faults.append(f"Line {first_lines[sample]} has this sample id too.")
         first_lines.setdefault(sample, row.number)
@@ -85,7 +87,7 @@ def _unusable(cells: Mapping[str, str]) -> Iterator[str]:
             clean(cells[name])
         except UnusableCharacter as error:
             yield f"{name}: {error.words}"
-    if words := damage(cells["sample_id"]):
+    if words := damage_message(cells["sample_id"]):
         yield f"sample_id: {words}"
 
 
@@ -119,9 +121,9 @@ def _choices(row: ImportRow) -> Iterator[RowChoice]:
         else DEFAULT
     )
     yield _choice("Lab account", cells["lab_account"], account, origin)
-    npi = key(cells["physician_npi"])
+    npi = comparison_key(cells["physician_npi"])
     found = (
-        [one for one in order_request.physicians if key(one.npi) == npi]
+        [one for one in order_request.physicians if comparison_key(one.npi) == npi]
         if order_request and npi
         else []
     )
@@ -173,7 +175,7 @@ def _blocking_messages(
     for name, errors in form.errors.items():
         if name == "physician":
             npi = order_request.value("physician")
-            words.append(f"No physician of ours has this NPI. {damage(npi)}".strip())
+            words.append(f"No physician of ours has this NPI. {damage_message(npi)}".strip())
         elif name not in reported:
             words += [f"{form.fields[name].label}: {error}" for error in errors]
     return words
@@ -244,29 +246,37 @@ class _ReferencedRecords:
 
     def __init__(self, rows: Sequence[ImportRow]) -> None:
         named = {_cleaned(row.cells["patient"]) for row in rows}
-        ids = [pk for text in named if (pk := uuid_in(text))]
+        ids = [pk for text in named if (pk := parse_uuid(text))]
         patients = Patient.objects.filter(missing_since=None)
         found = [*patients.filter(pk__in=ids), *patients.with_reference(*named)]
         self.patients: dict[str, dict[UUID, Patient]] = {}
         for patient in found:
             for text in (str(patient.pk), patient.client_user_id):
-                self.patients.setdefault(key(text), {})[patient.pk] = patient
+                self.patients.setdefault(comparison_key(text), {})[patient.pk] = patient
         people = Demographics.objects.filter(pk__in=[patient.pk for patient in found])
         self.people = {person.pk: person for person in people}
         self.tests: dict[str, list[LabTest]] = {}
         offered = LabTest.objects.filter(auto_generated=False, missing_since=None)
         for test in offered.select_related("lab").defer("record", "content_hash"):
-            for name in {key(str(test.pk)), key(test.slug), key(test.name)}:
+            for name in {
+                comparison_key(str(test.pk)),
+                comparison_key(test.slug),
+                comparison_key(test.name),
+            }:
                 self.tests.setdefault(name, []).append(test)
         self.physicians = list(Physician.objects.filter(missing_since=None))
         samples = [row.cells["sample_id"] for row in rows]
         taken = Order.objects.with_sample_id(*samples).only("pk", "sample_id")
-        self.taken = {key(order.sample_id or ""): order for order in taken}
+        self.taken = {comparison_key(order.sample_id or ""): order for order in taken}
 
     def make_request(self, row: ImportRow) -> OrderRequest | None:
         cells = row.cells
         patient, trouble = self._patient(cells["patient"])
-        tests = [test for test in self.tests.get(key(cells["test"]), []) if test.status == "active"]
+        tests = [
+            test
+            for test in self.tests.get(comparison_key(cells["test"]), [])
+            if test.status == "active"
+        ]
         if patient is None:
             row.faults.append(trouble)
         if len(tests) != 1:
@@ -288,16 +298,18 @@ class _ReferencedRecords:
         # Read already, or the same for many rows.
         order_request.__dict__["tests"] = tests
         order_request.__dict__["physicians"] = self.physicians
-        order_request.__dict__["order_with_sample_id"] = self.taken.get(key(cells["sample_id"]))
+        order_request.__dict__["order_with_sample_id"] = self.taken.get(
+            comparison_key(cells["sample_id"])
+        )
         return order_request
 
     def _patient(self, text: str) -> tuple[Patient | None, str]:
         """Return the patient, or why none is meant: by the exact spelling, else by any other."""
-        found = list(self.patients.get(key(text), {}).values())
+        found = list(self.patients.get(comparison_key(text), {}).values())
         exact = [one for one in found if _cleaned(text) in (str(one.pk), one.client_user_id)]
         if len(exact or found) == 1:
             return (exact or found)[0], ""
         if found:
             names = ", ".join(sorted(one.client_user_id for one in found))
             return None, f"Several patients have this reference; write it exactly: {names}."
-        return None, f"No patient has this id or reference. {damage(text)}".strip()
+        return None, f"No patient has this id or reference. {damage_message(text)}".strip()

@@ -36,9 +36,9 @@ def queue_counts() -> tuple[int, int]:
     return int(found.get("unsigned", 0)), int(found.get("seen", 0))
 
 
-def fold_tally(worth: int = counters.WORTH_IT) -> None:
+def fold_tally(worth: int = counters.MIN_REDUNDANT_ROWS) -> None:
     """Merge the rows of the tally. The sums do not change at any time."""
-    counters.fold("orders_reviewtally", ("counted",), "delta", worth)
+    counters.compact("orders_reviewtally", ("counted",), "delta", worth)
 
 
 def review_queue(given: Mapping[str, Any], user: User) -> QuerySet[Review]:

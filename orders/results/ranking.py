@@ -1,7 +1,7 @@
 """Read results again after a decision on an unknown word, and after a new release.
 
 An administrator can decide what a word means that no release knows. The decision applies to
-everything stored after it (`vocabulary.given`). Open results stored before are read again from
+everything stored after it (`vocabulary.decisions`). Open results stored before are read again from
 their records here, in batches. `read_under` is the decision under which a result was last read, so
 a pass that ends early continues where it stopped, and results stored by a worker that did not know
 the decision yet are found. A result with a changed reading gets another version of the same kind:
@@ -102,7 +102,7 @@ def apply_decisions(now: datetime | None = None) -> int:
     words = UnknownValue.objects.filter(vocabulary__in=interpretations.VOCABULARIES)
     due = list(words.filter(fresh | later, decision__gt=0).order_by("decision"))
     if due:
-        vocabulary.given.read()
+        vocabulary.decisions.reload()
     return sum(_apply_decision(row, now, ends) for row in due)
 
 
@@ -176,9 +176,11 @@ def _reread_batch(find: str, parameters: list[Any]) -> int:
         update_order_interpretations(key for key in read if key not in waiting)
         if found:
             join = "JOIN unnest(%s::uuid[]) AS wanted(order_id) USING (order_id)"
-            changes.rows_changed(Result, join, [mirror.uuid_array(read)], len(found))
+            changes.record_row_changes(Result, join, [mirror.uuid_array(read)], len(found))
         unread = {key for key, _, _ in found} - {record.key[0] for record in records}
-        cursor.execute(_SKIP_SQL, [vocabulary.given.decision(), RESULTS.revision, list(unread)])
+        cursor.execute(
+            _SKIP_SQL, [vocabulary.decisions.last_decision(), RESULTS.revision, list(unread)]
+        )
     return len(found)
 
 
@@ -210,5 +212,5 @@ def _update_orders(rank: str, spellings: list[str]) -> int:
         if moved:
             keys = mirror.uuid_array(moved)
             join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
-            changes.rows_changed(Order, join, [keys], len(moved))
+            changes.record_row_changes(Order, join, [keys], len(moved))
     return len(moved)

@@ -17,7 +17,7 @@ from django.core.exceptions import EmptyResultSet
 
 from backoffice.core import prepared_queries, vocabulary
 from backoffice.core.access import may
-from backoffice.core.identifiers import key, key_expression
+from backoffice.core.identifiers import comparison_key, key_expression
 from backoffice.core.prepared_queries import Row, array, by_key, columns, cursor, where
 from backoffice.core.urls import record_url
 from backoffice.models import AS_RECEIVED, User
@@ -259,8 +259,8 @@ def _orders_by_code(text: str) -> tuple[list[Order], list[Order]]:
     found = _by_code(
         Order, _ORDER_COLUMNS, text, ids, key_expression("sample_id"), "created_at DESC, id DESC"
     )
-    typed = key(text)
-    samples = [order for order in found if key(order.sample_id or "").startswith(typed)]
+    typed = comparison_key(text)
+    samples = [order for order in found if comparison_key(order.sample_id or "").startswith(typed)]
     return [order for order in found if order not in samples], samples
 
 
@@ -330,7 +330,7 @@ def _by_code(
     than running it.
     """
     table, readings = model._meta.db_table, []
-    typed = key(text)
+    typed = comparison_key(text)
     parameters: dict[str, Any] = {"code": f"{typed}%"}
     if between := id_range_for_prefix(text):
         parameters["low"], parameters["high"] = between

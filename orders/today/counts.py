@@ -66,7 +66,7 @@ def order_counts() -> OrderCounts:
 
 def fold() -> int:
     """Merge the rows of each state into one; return how many rows were removed."""
-    return counters.fold(_TABLE, ("bucket", "low_level_status", "method"), "change")
+    return counters.compact(_TABLE, ("bucket", "low_level_status", "method"), "change")
 
 
 def repair() -> int:
@@ -76,7 +76,7 @@ def repair() -> int:
     same number, so the difference found remains correct until it is added.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        if not counters.alone(_TABLE):
+        if not counters.try_lock(_TABLE):
             return 0
         cursor.execute(
             f"""

@@ -15,7 +15,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 from backoffice.core.prepared_queries import by_key
-from backoffice.core.urls import uuid_in
+from backoffice.core.urls import parse_uuid
 from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.pages.widgets import DateTimeLocalInput
 from backoffice.team.models import Assignment, Contact, Note
@@ -215,7 +215,7 @@ def request_subject(row: CommandRecord) -> EntrySubject:
         return EntrySubject(row.patient_id, _order_id(row))
     info = row.payload.get("info") or {}
     typed = f"{info.get('first_name', '')} {info.get('last_name', '')}".strip()
-    return EntrySubject(uuid_in(row.remote_id), typed=typed)
+    return EntrySubject(parse_uuid(row.remote_id), typed=typed)
 
 
 def subject_names(found: Collection[EntrySubject]) -> dict[EntrySubject, str]:
@@ -225,7 +225,7 @@ def subject_names(found: Collection[EntrySubject]) -> dict[EntrySubject, str]:
 
 
 def _order_id(row: CommandRecord | Note | Contact) -> UUID | None:
-    return uuid_in(row.subject_id) if row.subject_type in ("order", "result") else None
+    return parse_uuid(row.subject_id) if row.subject_type in ("order", "result") else None
 
 
 def _entry_kind(entry: AuditEntry) -> str:

@@ -56,7 +56,7 @@ def refresh() -> None:
     At most one query.
     """
     global _read_at, _decision
-    decided = vocabulary.given.decision()
+    decided = vocabulary.decisions.last_decision()
     if decided != _decision or time.monotonic() - _read_at > _CACHE_SECONDS:
         _decision = decided
         _limit_cache.clear()

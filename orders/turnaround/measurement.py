@@ -81,7 +81,7 @@ def measure_when_due(now: datetime | None = None) -> int | None:
 
 def measure(now: datetime) -> bool:
     """Measure all usual times again; return False if another process is measuring."""
-    vocabulary.given.refresh()
+    vocabulary.decisions.refresh_if_stale()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
         if not cursor.fetchone()[0]:

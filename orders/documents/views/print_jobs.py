@@ -13,8 +13,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from backoffice import audit
 from backoffice.core.access import may, requires
-from backoffice.core.encryption.encrypted_fields import cannot_open
-from backoffice.core.urls import query_of
+from backoffice.core.encryption.encrypted_fields import is_unreadable
+from backoffice.core.urls import build_query
 from backoffice.outbox import enqueueing
 from backoffice.pages.lists.definition import staff_of
 from backoffice.pages.lists.views.saved_views import keys_of, selected
@@ -138,7 +138,7 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
             (part, KINDS[part.kind].label, *names.get(part.order_id, ("Order", "")))
             for part in left_out
         ],
-        "back": f"{ORDER_LIST.address()}?{query_of(found.query).urlencode()}",
+        "back": f"{ORDER_LIST.address()}?{build_query(found.query).urlencode()}",
         "expired": DELETED if found.state == PrintJob.State.EXPIRED else "",
     }
     return render(request, "orders/documents/job.html", context)
@@ -165,7 +165,7 @@ def file(request: HttpRequest, job_id: UUID) -> HttpResponse:
         raise Http404
     over = found.expires_at is None or found.expires_at <= timezone.now()
     made = None if over or not found.has_file else PrintFile.objects.filter(job=found).first()
-    if made is None or cannot_open(made, "content"):
+    if made is None or is_unreadable(made, "content"):
         messages.error(request, DELETED if over else "There is no file.")
         return redirect("documents:job", found.pk)
     parts = PrintPart.objects.filter(job=found, state=PrintPart.State.DONE).defer("content")
