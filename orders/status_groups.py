@@ -1,6 +1,6 @@
 """Move orders into the status group that staff chose for an unknown status, and back.
 
-A decision applies to everything stored after it (`vocabulary.decisions`). Orders stored before it are
+A decision applies to everything stored after it (`vocabulary.decisions`). Older orders are
 moved here in batches. For a moment, a worker that has not read the decision yet may still store
 orders in the old group, so each decision is checked again for a while. A pass that finds all
 orders in place reads an index and writes nothing.

@@ -19,7 +19,7 @@ from pytest_django import Settings
 
 from backoffice import sync
 from backoffice.core import service_client, vocabulary
-from backoffice.core.vocabulary import given
+from backoffice.core.vocabulary import decisions
 from backoffice.models import AuditEntry, Change, UnknownValue, User
 from orders import status_groups
 from orders import sync as orders_sync
@@ -40,8 +40,8 @@ NEW = "beamed_up"
 
 @pytest.fixture(autouse=True)
 def nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(given, "_given", {})
-    monkeypatch.setattr(given, "_decision", 0)
+    monkeypatch.setattr(decisions, "_terms", {})
+    monkeypatch.setattr(decisions, "_decision", 0)
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_pages_ask_nothing_more_for_it(client: Client, lab_admin: User) -> None:
     for turn in ("before", "heard of", "known"):
         if turn == "heard of":
             decide(client, row, "at-lab", "Beamed up")
-            given._terms, given._decision = {}, 0  # another process
+            decisions._terms, decisions._decision = {}, 0  # another process
             client.get(reverse("orders:list"))
         with CaptureQueriesContext(connection) as queries:
             page = client.get(reverse("orders:list")).content.decode()
@@ -339,7 +339,7 @@ def test_a_value_that_a_release_knows_by_now_moves_nothing() -> None:
         vocabulary="order.low_level_status", value="lost", bucket="closed", decision=1,
         decided_at=timezone.now(),
     )  # fmt: skip
-    given.reload()
+    decisions.reload()
     assert status_groups.apply_decisions() == 0
     assert vocabulary.term("order.low_level_status", "lost").label == "Lost"
 
@@ -378,8 +378,8 @@ def test_the_group_is_answered_by_its_index() -> None:
 
 def test_a_sync_stores_into_the_bucket_that_was_decided() -> None:
     decided("result-in")
-    given.refresh_if_stale()
-    given.reload()
+    decisions.refresh_if_stale()
+    decisions.reload()
     record = {"id": str(uid("order", 1)), **envelope()}
     assert record["id"]
     assert vocabulary.order_bucket(NEW, "testkit", []) == "result-in"
