@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 from django.urls import reverse
 
-from backoffice.core.identifiers import key
+from backoffice.core.identifiers import comparison_key
 from backoffice.outbox import (
     Ambiguous,
     Confirmed,
@@ -52,7 +52,7 @@ class ImportOrder(NewOrderCommand, kw_only=True):
         return reverse("orders:import", args=[self.body.user_id])
 
     def lock_key(self) -> str:
-        return f"order.import:{key(self.body.sample_id)}"
+        return f"order.import:{comparison_key(self.body.sample_id)}"
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         return service.orders.import_(self.body)
@@ -85,7 +85,7 @@ class ImportOrder(NewOrderCommand, kw_only=True):
 
 def _sample_id_key(sample_id: Any) -> str:
     """Return a sample ID in the form that is compared."""
-    return key(sample_id) if isinstance(sample_id, str) else ""
+    return comparison_key(sample_id) if isinstance(sample_id, str) else ""
 
 
 def _sample_id(one: Unreadable) -> Any:
