@@ -29,7 +29,7 @@ from orders.today import counts
 from tests.api.rows import TEAM, envelope, order, staff, uid
 from tests.outbox.desk import Desk
 from tests.sandboxes import Sandbox, running
-from tests.today.test_counting import exact
+from tests.today.test_counting import counts_are_exact
 from tests.webhooks.rows import put
 from webhooks import apply_events
 
@@ -128,7 +128,7 @@ def test_the_way_of_an_unknown_status(desk: Desk) -> None:
     assert str(first) in in_bucket(client, "at-lab") - in_bucket(client, "unknown")
     after = counts.order_counts().by_bucket()
     assert after["at-lab"] == before.get("at-lab", 0) + 1 and after.get("unknown", 0) == 0
-    assert exact() and counts.repair() == 0
+    assert counts_are_exact() and counts.repair() == 0
     today = client.get(reverse("today:page")).content.decode()
     assert "Not understood" not in today
     assert Happening.objects.count() == news, "that we have a word for it is no news of the order"
@@ -147,13 +147,13 @@ def test_the_way_of_an_unknown_status(desk: Desk) -> None:
     assert badge(client, second.pk) == "at-lab: Beamed up"
     sync.request_run(orders_sync.SWEEP)
     sync.tick(orders_sync.SWEEP, seconds=60)
-    assert Order.objects.get(pk=first).bucket == "at-lab" and exact()
+    assert Order.objects.get(pk=first).bucket == "at-lab" and counts_are_exact()
 
     assert take_back(client, row).status_code == 302
     status_groups.apply_decisions()
     assert badge(client, first) == f"unknown: {NEW}"
     assert not Order.objects.filter(low_level_status=NEW).exclude(bucket="unknown").exists()
-    assert exact() and counts.repair() == 0
+    assert counts_are_exact() and counts.repair() == 0
 
 
 # Deciding
@@ -289,7 +289,7 @@ def test_only_orders_with_the_status_move_and_a_second_pass_writes_nothing(
     assert status_groups.apply_decisions() == 8
     row.refresh_from_db()
     assert row.moved == 8 and row.spread_at is not None
-    assert Order.objects.filter(bucket="on-the-way").count() == 8 and exact()
+    assert Order.objects.filter(bucket="on-the-way").count() == 8 and counts_are_exact()
     assert Order.objects.get(pk=other.pk).bucket == "unknown"
     assert sum(one.rows for one in Change.objects.filter(topic="orders_order")) == 8
     told = Change.objects.count()
@@ -329,7 +329,7 @@ def test_a_newer_decision_wins_over_a_pass_under_way(monkeypatch: pytest.MonkeyP
     monkeypatch.undo()
     assert UnknownValue.objects.get().spread_at is None
     assert status_groups.apply_decisions() == 1
-    assert Order.objects.get().bucket == "closed" and exact()
+    assert Order.objects.get().bucket == "closed" and counts_are_exact()
 
 
 def test_a_value_that_a_release_knows_by_now_moves_nothing() -> None:

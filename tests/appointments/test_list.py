@@ -60,7 +60,7 @@ def now() -> datetime:
 
 
 def _shown(client: Client, **query: str) -> set[int]:
-    """Numbers of the visits on the page."""
+    """Return the numbers of the visits on the page."""
     answer = client.get(ADDRESS, query)
     assert answer.status_code == 200, answer.content
     ids = {row.appointment.pk for row in answer.context["visits"]}

@@ -49,7 +49,7 @@ def world(sandbox_factory: SandboxFactory) -> Sandbox:
 
 @pytest.fixture
 def key(world: Sandbox, settings: Settings) -> Iterator[UUID]:
-    """An order with a visit at home to come, which is mirrored; its visit is not read yet."""
+    """A mirrored order with a future home visit. The visit is not read yet."""
     with as_service(world, settings):
         found = world.query(
             "SELECT o.id FROM sandbox_order o JOIN sandbox_appointment a ON a.order_id = o.number"
@@ -61,7 +61,7 @@ def key(world: Sandbox, settings: Settings) -> Iterator[UUID]:
 
 
 def feed(world: Sandbox, key: UUID, **changes: Any) -> Appointment:
-    """The service answers with the order's visit as the case and `changes` have it."""
+    """Let the service answer with the visit of the case and `changes`, and read it."""
     visit = CASE | {"event_status": "scheduled", "can_reschedule": True} | changes
     visit["address"] = CASE["address"] | changes.get("address", {})
     world.prepare_answer(f"^/v3/order/{key}/phlebotomy/appointment$", merge=visit, times=1)
@@ -80,7 +80,7 @@ def viewers() -> list[Client]:
 
 
 def pages(client: Client, visit: Appointment) -> dict[str, str]:
-    """The text of every page that shows the visit."""
+    """Return the text of every page that shows the visit."""
     assert visit.start_at is not None and visit.draw_day is not None
     day = {"start_date": str(visit.draw_day), "end_date": str(visit.draw_day)}
     show = "past" if visit.start_at < timezone.now() else "upcoming"

@@ -1,5 +1,5 @@
-"""Promise P25: every zone there is, around every change of its clocks from 2024 to 2028. What a
-page shows, and what a day holds, is what the system's `date` says."""
+"""Promise P25: every time zone, around every change of its clocks from 2024 to 2028. Times on pages
+and the contents of days agree with the system's `date`."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tests.api.rows import envelope, staff, uid
 FIRST, LAST = datetime(2024, 1, 1, tzinfo=UTC), datetime(2029, 1, 1, tzinfo=UTC)
 LEAST = 4_000
 AROUND = (-86_400, -7_200, -3_600, -1, 0, 1, 3_599, 7_200, 86_400)
-"""Seconds from a change of the clocks at which one looks."""
+"""Seconds before and after a change of the clocks that are checked."""
 
 
 @dataclass(frozen=True)
 class Wall:
-    """What a wall clock shows, as `date` has it."""
+    """The local time according to `date`."""
 
     day: date
     time: str
@@ -46,7 +46,7 @@ class Wall:
 
 
 def changes(zone: ZoneInfo) -> list[datetime]:
-    """The moments from `FIRST` to `LAST` in which the distance to UTC or the letters change."""
+    """Return the times from `FIRST` to `LAST` at which the UTC offset or abbreviation changes."""
 
     def state(moment: datetime) -> tuple[Any, ...]:
         local = moment.astimezone(zone)
@@ -67,7 +67,7 @@ def changes(zone: ZoneInfo) -> list[datetime]:
 
 
 def moments(zone: ZoneInfo) -> list[datetime]:
-    """Around each change, and both sides of the midnights next to it; the turn of each year."""
+    """Return times around each change, around the next midnights, and around each new year."""
     found = {datetime(year, 7, 1, 12, tzinfo=UTC) for year in range(2024, 2029)}
     found |= {datetime(year, 1, 1, tzinfo=UTC) for year in range(2024, 2029)}
     for change in changes(zone):
@@ -80,15 +80,15 @@ def moments(zone: ZoneInfo) -> list[datetime]:
 
 
 def folder(name: str) -> str:
-    """Where `zoneinfo` takes a zone from: `date` must read the same edition."""
+    """Return the folder of a zone in `zoneinfo`: `date` must read the same edition."""
     for path in zoneinfo.TZPATH:
         if Path(path, name).is_file():
             return path
     return str(files("tzdata") / "zoneinfo")
 
 
-def asked_date(name: str, when: list[datetime]) -> list[Wall]:
-    """The system's own answer for many moments at once."""
+def system_times(name: str, when: list[datetime]) -> list[Wall]:
+    """Return the local times of many moments according to the system's `date`."""
     answer = subprocess.run(
         ["date", "-f", "-", "+%Y-%m-%d|%H:%M|%Z|%a %-d %b, %H:%M"],
         input="\n".join(f"@{int(moment.timestamp())}" for moment in when),
@@ -107,18 +107,18 @@ def asked_date(name: str, when: list[datetime]) -> list[Wall]:
 
 
 @functools.cache
-def asked() -> dict[str, list[tuple[datetime, Wall]]]:
+def expected_times() -> dict[str, list[tuple[datetime, Wall]]]:
     names = sorted(name for name in zoneinfo.available_timezones() if zone_of(name))
     when = {name: moments(ZoneInfo(name)) for name in names}
     with ThreadPoolExecutor(4) as pool:
-        walls = dict(zip(names, pool.map(lambda n: asked_date(n, when[n]), names), strict=True))
+        walls = dict(zip(names, pool.map(lambda n: system_times(n, when[n]), names), strict=True))
     return {name: list(zip(when[name], walls[name], strict=True)) for name in names}
 
 
 def test_every_zone_and_every_change_are_looked_at() -> None:
-    assert len(asked()) > 590
-    assert sum(map(len, asked().values())) >= LEAST
-    assert sum(len(changes(ZoneInfo(name))) for name in asked()) >= 1_000
+    assert len(expected_times()) > 590
+    assert sum(map(len, expected_times().values())) >= LEAST
+    assert sum(len(changes(ZoneInfo(name))) for name in expected_times()) >= 1_000
     # Sydney, Cairo (a day without midnight), Lord Howe (half an hour).
     assert len(changes(ZoneInfo("Australia/Sydney"))) == 10
     assert len(changes(ZoneInfo("Africa/Cairo"))) == 10
@@ -128,7 +128,7 @@ def test_every_zone_and_every_change_are_looked_at() -> None:
 def test_times_days_and_abbreviations_are_local() -> None:
     here = ZoneInfo("America/New_York")
     wrong: list[tuple[Any, ...]] = []
-    for name, cases in asked().items():
+    for name, cases in expected_times().items():
         for moment, wall in cases:
             shown = visit_clocks(moment, visit_zone(name, None), here)
             told = spoken(moment.astimezone(ZoneInfo(name)), shown.draw_time)
@@ -147,9 +147,9 @@ def test_times_days_and_abbreviations_are_local() -> None:
 
 
 def test_staff_time_is_local_time() -> None:
-    """Staff in every zone look at a draw in Phoenix."""
+    """Users in every time zone see a draw in Phoenix."""
     wrong = []
-    for name, cases in asked().items():
+    for name, cases in expected_times().items():
         for moment, wall in cases:
             shown = visit_clocks(moment, visit_zone("America/Phoenix", None), ZoneInfo(name))
             same_day = shown.draw_time.date() == wall.day
@@ -211,7 +211,7 @@ def test_misleading_signs_and_abbreviations_are_read_by_name() -> None:
 
 def test_filter_by_day_uses_the_local_day() -> None:
     first, last, wrong = MomentField(), MomentField(end_of_day=True), []
-    for name, cases in asked().items():
+    for name, cases in expected_times().items():
         with timezone.override(ZoneInfo(name)):
             for moment, wall in cases:
                 begins, ends = first.clean(str(wall.day)), last.clean(str(wall.day))
@@ -238,7 +238,7 @@ def test_filter_by_day_uses_the_local_day() -> None:
 )
 def test_page_shows_the_local_times(client: Client, name: str) -> None:
     client.force_login(staff("front desk"))
-    cases = asked()[name]
+    cases = expected_times()[name]
     cases = cases[:: max(1, len(cases) // 60)] + cases[-15:]
     Appointment.objects.bulk_create(
         Appointment(

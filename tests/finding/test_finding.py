@@ -1,4 +1,4 @@
-"""The search box: what it finds, where it leads, who is shown what."""
+"""The search box: what it finds, which page it opens, and who may see what."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADDRESS = "/find/"
 NOWHERE = "f" * 12
 
 
-def person(n: int, first: str, last: str, phone: str = "", **values: Any) -> None:
+def make_patient(n: int, first: str, last: str, phone: str = "", **values: Any) -> None:
     patient(n).save()
     demographics(
         n,
@@ -40,13 +40,13 @@ def person(n: int, first: str, last: str, phone: str = "", **values: Any) -> Non
     ).save()
 
 
-def ordered(n: int, of: int | None, **values: Any) -> Order:
+def make_order(n: int, of: int | None, **values: Any) -> Order:
     row = order(n, user_id=uid("patient", of) if of is not None else None, **values)
     row.save()
     return row
 
 
-def visit(n: int, of: int, **values: Any) -> Appointment:
+def make_visit(n: int, of: int, **values: Any) -> Appointment:
     return Appointment.objects.create(
         **{
             "id": uid("visit", n),
@@ -73,33 +73,33 @@ def desk(client: Client) -> User:
 
 @pytest.fixture
 def clinic(desk: User) -> None:
-    person(1, "Maria", "Gonzalez", "+15550100123", dob=date(1980, 1, 2), city="Phoenix")
-    person(2, "José", "Núñez-Sample", "(555) 010-0199", email="Jose.N@Example.invalid")
-    person(3, "Mario", "Gonzaga", dob=date(1984, 2, 29))
-    ordered(1, 1, sample_id="K123456789", order_transaction_id=uid("group", 1))
-    ordered(2, 2, bucket="closed")
-    ordered(3, 2, bucket="closed")
-    visit(1, 1, external_id="A7654321")
+    make_patient(1, "Maria", "Gonzalez", "+15550100123", dob=date(1980, 1, 2), city="Phoenix")
+    make_patient(2, "José", "Núñez-Sample", "(555) 010-0199", email="Jose.N@Example.invalid")
+    make_patient(3, "Mario", "Gonzaga", dob=date(1984, 2, 29))
+    make_order(1, 1, sample_id="K123456789", order_transaction_id=uid("group", 1))
+    make_order(2, 2, bucket="closed")
+    make_order(3, 2, bucket="closed")
+    make_visit(1, 1, external_id="A7654321")
 
 
-def lead(client: Client, text: str) -> str:
-    """Where Enter leads: a path, without the name of a page of results."""
+def enter_target(client: Client, text: str) -> str:
+    """Return the path that Enter opens, without the query of a page of results."""
     answer = client.post(ADDRESS, {"q": text})
     assert answer.status_code == 302, (text, answer.status_code)
     return answer["Location"].partition("?")[0]
 
 
-def found(client: Client, text: str) -> Any:
+def suggested_matches(client: Client, text: str) -> Any:
     answer = client.post("/find/suggestions/", {"q": text})
     assert answer.status_code == 200
     return answer.context["found"]
 
 
-def of_order(n: int) -> str:
+def order_page(n: int) -> str:
     return reverse("orders:detail", args=[uid("order", n)])
 
 
-def of_patient(n: int) -> str:
+def patient_page(n: int) -> str:
     return reverse("patients:detail", args=[uid("patient", n)])
 
 
@@ -120,7 +120,7 @@ def of_patient(n: int) -> str:
     ],
 )
 def test_enter_opens_the_only_open_order(client: Client, clinic: None, text: str) -> None:
-    assert lead(client, text) == of_order(1)
+    assert enter_target(client, text) == order_page(1)
 
 
 @pytest.mark.parametrize(
@@ -129,20 +129,20 @@ def test_enter_opens_the_only_open_order(client: Client, clinic: None, text: str
 def test_enter_opens_the_patient_without_an_open_order(
     client: Client, clinic: None, text: str
 ) -> None:
-    assert lead(client, text) == of_patient(2)
+    assert enter_target(client, text) == patient_page(2)
 
 
-def older(n: int, of: int, days: int, **values: Any) -> Order:
-    return ordered(n, of, created_at=NOW - timedelta(days=days), **values)
+def make_older_order(n: int, of: int, days: int, **values: Any) -> Order:
+    return make_order(n, of, created_at=NOW - timedelta(days=days), **values)
 
 
 def test_each_of_several_matches_links_to_its_page(client: Client, desk: User) -> None:
     for of, last in ((1, "Gonzalez"), (2, "Gonzalo")):
-        person(of, "Maria", last)
+        make_patient(of, "Maria", last)
         for n in range(1, 8):
             shown = {"bucket": "at-lab" if n == 7 else "closed", "lab_test_name": f"Panel {of}{n}"}
-            older(10 * of + n, of, n, **shown)
-    for one in found(client, "gonzal").people:
+            make_older_order(10 * of + n, of, n, **shown)
+    for one in suggested_matches(client, "gonzal").people:
         assert str(one.order.pk) in one.url
         assert (
             one.order.lab_test_name.endswith("7")
@@ -153,32 +153,32 @@ def test_each_of_several_matches_links_to_its_page(client: Client, desk: User) -
 
 
 def test_open_orders_are_counted_however_many_are_newer(client: Client, desk: User) -> None:
-    person(1, "Maria", "Gonzalez")
+    make_patient(1, "Maria", "Gonzalez")
     for n in range(1, 8):
-        older(n, 1, n, bucket="closed" if n < 5 else "at-lab")
-    (one,) = found(client, "gonzalez").people
+        make_older_order(n, 1, n, bucket="closed" if n < 5 else "at-lab")
+    (one,) = suggested_matches(client, "gonzalez").people
     assert len(one.orders) == ORDERS_PER_PATIENT
     assert one.open_order_ids == [uid("order", n) for n in (5, 6, 7)]
     assert one.order and one.order.pk == uid("order", 5), "not a finished one that is newer"
     page = client.post("/find/suggestions/", {"q": "gonzalez"}).content.decode()
     assert "3 open" in page
-    assert lead(client, "gonzalez") == of_patient(1)
+    assert enter_target(client, "gonzalez") == patient_page(1)
 
 
 def test_enter_opens_the_open_order_older_than_closed_ones(client: Client, desk: User) -> None:
-    person(1, "Maria", "Gonzalez")
+    make_patient(1, "Maria", "Gonzalez")
     for n in range(1, 8):
-        older(n, 1, n, bucket="at-lab" if n == 7 else "closed")
-    assert lead(client, "gonzalez") == of_order(7)
+        make_older_order(n, 1, n, bucket="at-lab" if n == 7 else "closed")
+    assert enter_target(client, "gonzalez") == order_page(7)
 
 
 def test_patients_with_open_orders_are_first(client: Client, desk: User) -> None:
     for n, days in ((1, 1), (2, 40)):
-        person(n, "Maria", f"Gonzalez{n}")
+        make_patient(n, "Maria", f"Gonzalez{n}")
         for each in range(6):
-            older(n * 10 + each, n, days + each, bucket="closed")
-    older(99, 2, 90, bucket="at-lab")
-    assert [one.patient_id for one in found(client, "gonz").people] == [
+            make_older_order(n * 10 + each, n, days + each, bucket="closed")
+    make_older_order(99, 2, 90, bucket="at-lab")
+    assert [one.patient_id for one in suggested_matches(client, "gonz").people] == [
         uid("patient", 2), uid("patient", 1),
     ]  # fmt: skip
 
@@ -196,12 +196,12 @@ def test_open_orders_are_read_by_the_index_of_the_patient(desk: User) -> None:
 
 
 def test_enter_opens_the_patient_with_several_open_orders(client: Client, clinic: None) -> None:
-    ordered(4, 1)
-    assert lead(client, "maria gonzalez") == of_patient(1)
+    make_order(4, 1)
+    assert enter_target(client, "maria gonzalez") == patient_page(1)
 
 
 def test_a_patient_without_orders(client: Client, clinic: None) -> None:
-    assert lead(client, "gonzaga") == of_patient(3)
+    assert enter_target(client, "gonzaga") == patient_page(3)
 
 
 def test_several_matches_are_shown_on_a_page_with_a_url(client: Client, clinic: None) -> None:
@@ -230,53 +230,55 @@ def test_exact_names_are_before_prefix_matches(client: Client, desk: User) -> No
     )
     last = MAX_SHOWN + 19
     demographics(last, first_name="Li", name_key="li testperson").save()
-    assert found(client, "li testp").has_more
-    assert uid("patient", last) in {one.patient_id for one in found(client, "li").people}
+    assert suggested_matches(client, "li testp").has_more
+    assert uid("patient", last) in {
+        one.patient_id for one in suggested_matches(client, "li").people
+    }
 
 
 def test_orders_with_a_name_no_patient_has_are_found(client: Client, clinic: None) -> None:
-    ordered(7, None, patient_name="", recipient_name="zora parcel")
-    ordered(
+    make_order(7, None, patient_name="", recipient_name="zora parcel")
+    make_order(
         8, 3, patient_first_name="Wilma", patient_last_name="Before", patient_name="wilma before"
     )
-    assert lead(client, "zora") == of_order(7)
+    assert enter_target(client, "zora") == order_page(7)
     assert (
         "Parcel for <bdi>Zora Parcel</bdi>"
         in client.post("/find/suggestions/", {"q": "zora"}).content.decode()
     )
-    assert lead(client, "wilma bef") == of_order(8)
+    assert enter_target(client, "wilma bef") == order_page(8)
     page = client.post("/find/suggestions/", {"q": "wilma bef"}).content.decode()
     assert "Mario Gonzaga" in page and "Once Wilma Before" in page
 
 
 def test_parcel_from_stock_is_an_order_without_a_patient(client: Client, desk: User) -> None:
     patient(6).save()
-    ordered(12, 6, patient_name="", recipient_name="zora parcel")
-    ordered(13, 6, patient_name="")
-    shown = found(client, "zora")
+    make_order(12, 6, patient_name="", recipient_name="zora parcel")
+    make_order(13, 6, patient_name="")
+    shown = suggested_matches(client, "zora")
     assert not shown.people and [one.pk for one in shown.orders] == [uid("order", 12)]
-    assert lead(client, "zora") == of_order(12)
+    assert enter_target(client, "zora") == order_page(12)
 
 
 def test_a_patient_known_by_orders_alone_is_one_patient(client: Client, clinic: None) -> None:
     patient(6).save()
     for n in (10, 11):
         name = {"patient_first_name": "Olga", "patient_last_name": "Orderonly"}
-        ordered(n, 6, **name, patient_name="olga orderonly", patient_dob=date(1990, 3, 4))
-    assert lead(client, "orderonly") == of_patient(6)
-    shown = found(client, "orderonly")
+        make_order(n, 6, **name, patient_name="olga orderonly", patient_dob=date(1990, 3, 4))
+    assert enter_target(client, "orderonly") == patient_page(6)
+    shown = suggested_matches(client, "orderonly")
     assert [one.name for one in shown.people] == ["Olga Orderonly"]
     page = client.post("/find/suggestions/", {"q": "orderonly"}).content.decode()
     assert "4 Mar 1990" in page and "Once" not in page
 
 
 def test_orders_of_one_transaction_are_one_thing(client: Client, clinic: None) -> None:
-    ordered(9, 1, order_transaction_id=uid("group", 1), created_at=NOW + timedelta(days=1))
-    assert lead(client, str(uid("group", 1))) == of_order(9)
+    make_order(9, 1, order_transaction_id=uid("group", 1), created_at=NOW + timedelta(days=1))
+    assert enter_target(client, str(uid("group", 1))) == order_page(9)
 
 
 def test_single_patient_is_shown_with_orders_and_visits(client: Client, clinic: None) -> None:
-    shown = found(client, "maria gonzalez")
+    shown = suggested_matches(client, "maria gonzalez")
     assert [row.pk for row in shown.orders] == [uid("order", 1)]
     assert [row.pk for row in shown.visits] == [uid("visit", 1)]
     page = client.post("/find/suggestions/", {"q": "maria gonzalez"}).content.decode()
@@ -297,8 +299,8 @@ def test_visit_found_by_number_shows_its_patient(client: Client, clinic: None) -
     ["a", "%", "_", "%%", "'; --", "😀😀", "\\", "* & !", "x" * 100, "zz zz", NOWHERE, "-----"],
 )
 def test_search_without_matches_says_so(client: Client, clinic: None, text: str) -> None:
-    assert lead(client, text) == ADDRESS
-    assert found(client, text).count == 0
+    assert enter_target(client, text) == ADDRESS
+    assert suggested_matches(client, text).count == 0
 
 
 @pytest.mark.parametrize("text", ["x" * 101, "m" * 10_000, "mar\x00ia"])
@@ -314,18 +316,18 @@ def test_user_without_names_finds_only_ids_and_samples(client: Client, clinic: N
     client.force_login(staff("viewer"))
     Order.objects.update(patient_first_name="Canaria", patient_name="canaria secret")
     for text in ("gonzalez", "canaria", "0100123", "1980-01-02", "jose.n@example.invalid"):
-        assert lead(client, text) == ADDRESS
-        assert found(client, text).count == 0
+        assert enter_target(client, text) == ADDRESS
+        assert suggested_matches(client, text).count == 0
     for text in ("K123456789", str(uid("order", 1))[:6], "A7654321", str(uid("visit", 1))[:8]):
-        assert lead(client, text) == of_order(1)
+        assert enter_target(client, text) == order_page(1)
         page = client.post("/find/suggestions/", {"q": text}).content.decode()
         assert "Canaria" not in page and "Gonzalez" not in page and "Jan 1980" not in page
         assert "1980-01-02" not in page
 
 
 def test_search_is_audited_with_the_shown_records(client: Client, clinic: None) -> None:
-    lead(client, "maria gonzalez")
-    found(client, "gonza")
+    enter_target(client, "maria gonzalez")
+    suggested_matches(client, "gonza")
     first, second = AuditEntry.objects.order_by("pk")
     assert (first.action, first.object_type, second.action) == ("search", "finding", "search")
     assert {uid("patient", 1), uid("patient", 3)} <= set(second.patient_ids)
@@ -351,14 +353,14 @@ def test_the_number_of_queries_is_fixed(client: Client, desk: User) -> None:
             client.post("/find/suggestions/", {"q": text})
         return len(seen)
 
-    person(1, "Ada", "Sample")
-    ordered(1, 1)
+    make_patient(1, "Ada", "Sample")
+    make_order(1, 1)
     queries("ada")
     few = queries("ada s")
     for n in range(2, 40):
-        person(n, "Ada", "Sample")
-        ordered(n, n)
-        ordered(n + 100, n)
+        make_patient(n, "Ada", "Sample")
+        make_order(n, n)
+        make_order(n + 100, n)
     assert queries("ada s") <= few + 1 <= 14
 
 
@@ -383,13 +385,13 @@ def test_readings_are_answered_by_an_index(make: Callable[[], Any], index: str) 
 
 
 def test_sample_id_is_not_read_as_a_name(client: Client, clinic: None) -> None:
-    """A word of hexadecimal letters may begin an id by chance: the person is meant."""
-    person(5, "Ada", "Decade")
+    """A name of hexadecimal letters may be the prefix of an id by chance. The person is meant."""
+    make_patient(5, "Ada", "Decade")
     low = order(50, id=UUID("decade00-0000-4000-8000-000000000001"))
     low.save()
-    assert lead(client, "dec") == of_patient(5)
-    assert lead(client, "deca") == of_patient(5)
-    assert lead(client, "decade00") == reverse("orders:detail", args=[low.pk])
+    assert enter_target(client, "dec") == patient_page(5)
+    assert enter_target(client, "deca") == patient_page(5)
+    assert enter_target(client, "decade00") == reverse("orders:detail", args=[low.pk])
 
 
 def test_user_without_names_sees_a_hint(client: Client, clinic: None) -> None:

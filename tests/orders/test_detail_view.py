@@ -28,7 +28,7 @@ from orders.models import (
 )
 from orders.results.sign_off import sign
 from tests.api.rows import envelope, order, staff, uid
-from tests.reviewing.rows import came
+from tests.reviewing.rows import receive_result
 
 pytestmark = pytest.mark.django_db
 
@@ -475,14 +475,14 @@ def test_an_order_whose_exception_was_handled_says_by_whom_when_and_how(
 
 def test_it_is_our_turn_until_the_result_is_signed(client: Client, clinician: User) -> None:
     row = make(low_level_status="completed", bucket="result-in")
-    came(row.pk, ("Sodium", "4.1", "normal"))
+    receive_result(row.pk, ("Sodium", "4.1", "normal"))
     assert "Our turn." in turn_shown(client, row) and turn_in_list(client).startswith("Us")
     sign(row.pk, 1, clinician)
     assert turn_in_list(client) == "Signed"
     words = turn_shown(client, row)
     assert "Signed: nothing is left to do." in words and "Our turn" not in words
     assert "Signed by " in get(client, row).content.decode()
-    came(row.pk, ("Sodium", "5.6", "abnormal"))
+    receive_result(row.pk, ("Sodium", "5.6", "abnormal"))
     assert "Our turn." in turn_shown(client, row), "a correction waits again"
     assert turn_in_list(client).startswith("Us")
 

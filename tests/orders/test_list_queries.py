@@ -1,4 +1,4 @@
-"""How many queries the lists take at a hundred rows: a baseline, whatever is shown beside them."""
+"""The number of queries of the lists with a hundred rows: a baseline."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ FRAME = (
     "backoffice_staffsession", "auth_group", "orders_review", "backoffice_notification",
     "webhooks_event", "SAVEPOINT", 'WHERE "backoffice_user"."id" =',
 )  # fmt: skip
-"""What every page asks, whatever stands in it, and what only tests do."""
+"""Queries of every page, which are not counted, and queries that only tests make."""
 
 
 @pytest.fixture
 def busy(client: Client) -> User:
-    """A hundred orders with labs and people who work on them, and ten views."""
+    """Create a hundred orders with labs and assignees, and ten saved views."""
     user, other = staff("lab coordinator"), staff("clinician")
     for n in range(100):
         order(n, lab_slug="lab-south", low_level_status="lost" if n % 2 else "ordered").save()

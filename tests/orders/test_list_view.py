@@ -32,7 +32,7 @@ def clinician(client: Client) -> User:
     return user
 
 
-def place(n: int, first: str = "", last: str = "", **values: Any) -> Order:
+def make_order(n: int, first: str = "", last: str = "", **values: Any) -> Order:
     name = name_key(first, last)
     row = order(
         n,
@@ -48,8 +48,8 @@ def place(n: int, first: str = "", last: str = "", **values: Any) -> Order:
     return row
 
 
-def shown(client: Client, *, code: int = 200, **query: Any) -> list[int]:
-    """Numbers of the orders on the page, in their order."""
+def shown_orders(client: Client, *, code: int = 200, **query: Any) -> list[int]:
+    """Return the numbers of the orders on the page, in their order."""
     answer = client.get(ADDRESS, query)
     assert answer.status_code == code, answer.content.decode()
     numbers = {uid("order", n): n for n in range(400)}
@@ -83,7 +83,7 @@ def test_list_finds_a_page_for_few_or_many_names(
     monkeypatch.setattr(name, "FIRST_NAMES", among)
     monkeypatch.setattr(list_query, "MAX_ORDERS_OF_FEW_NAMES", theirs)
     for n in range(60):
-        place(n, ("Ada", "Bea")[n % 2], f"Sample{n % 7}")
+        make_order(n, ("Ada", "Bea")[n % 2], f"Sample{n % 7}")
     asked = {"patient_name": "ad", "search_input": "sam", "size": "25"}
     asked |= {"order_key": sort, "order_direction": direction}
     with CaptureQueriesContext(connection) as captured:
@@ -104,14 +104,14 @@ def test_list_finds_a_page_for_few_or_many_names(
 
 
 def test_empty_search_text_matches_nothing(client: Client, clinician: User) -> None:
-    place(1, "Ada", "Sample")
-    assert shown(client, shipping_recipient_name="ada") == [1]
-    assert shown(client, shipping_recipient_name="ada", patient_name="--") == []
-    assert shown(client, patient_name="--") == []
+    make_order(1, "Ada", "Sample")
+    assert shown_orders(client, shipping_recipient_name="ada") == [1]
+    assert shown_orders(client, shipping_recipient_name="ada", patient_name="--") == []
+    assert shown_orders(client, patient_name="--") == []
 
 
 def test_it_works(client: Client, clinician: User) -> None:
-    place(1, "José", "Núñez-Sample", bucket="needs-action", low_level_status="sample_error",
+    make_order(1, "José", "Núñez-Sample", bucket="needs-action", low_level_status="sample_error",
           status_detail="sample_hemolyzed", interpretation="critical", priority=True,
           lab_test_name="Made-up panel", method="testkit", origin="redraw")  # fmt: skip
     answer = client.get(ADDRESS)
@@ -123,10 +123,10 @@ def test_it_works(client: Client, clinician: User) -> None:
 
 
 def test_what_was_shown_is_recorded(client: Client, clinician: User) -> None:
-    place(1)
-    place(2)
-    shown(client, status="delivered_to_lab")
-    shown(client, search_input="nobody")
+    make_order(1)
+    make_order(2)
+    shown_orders(client, status="delivered_to_lab")
+    shown_orders(client, search_input="nobody")
     listed, searched = AuditEntry.objects.order_by("pk")
     assert (listed.action, listed.row_count) == ("list", 2)
     assert set(listed.patient_ids) == {uid("patient", 1), uid("patient", 2)}
@@ -137,23 +137,23 @@ def test_empty_mirror_and_empty_result_have_different_texts(
     client: Client, clinician: User
 ) -> None:
     assert b"No orders yet" in client.get(ADDRESS).content
-    place(1)
+    make_order(1)
     assert b"No order matches" in client.get(ADDRESS, {"status": "lost"}).content
     assert b"No order matches" in client.get(ADDRESS, {"bucket": "closed"}).content
 
 
 @pytest.fixture
 def many(clinician: User) -> None:
-    place(1, "Maria", "Testperson", low_level_status="lost", bucket="needs-action",
+    make_order(1, "Maria", "Testperson", low_level_status="lost", bucket="needs-action",
           method="testkit", interpretation="critical", sample_id="S-77",
           order_transaction_id=uid("transaction", 1), patient_dob="1984-02-29")  # fmt: skip
-    place(2, "Anne-Marie", "Sample", low_level_status="ordered", bucket="preparing",
+    make_order(2, "Anne-Marie", "Sample", low_level_status="ordered", bucket="preparing",
           method="walk_in_test", interpretation="normal", activate_by="2999-01-01",
           order_transaction_id=uid("transaction", 1), recipient_name="zoe placeholder")  # fmt: skip
-    place(3, "José", "Núñez", low_level_status="completed", bucket="result-in",
+    make_order(3, "José", "Núñez", low_level_status="completed", bucket="result-in",
           method="at_home_phlebotomy", interpretation="abnormal", activate_by="2020-01-01",
           updated_at=NOW + timedelta(days=2))  # fmt: skip
-    place(4, "Wei", "O'Madeup", low_level_status="teleported", bucket="unknown",
+    make_order(4, "Wei", "O'Madeup", low_level_status="teleported", bucket="unknown",
           method="by_drone", created_at=NOW - timedelta(days=30))  # fmt: skip
 
 
@@ -208,7 +208,7 @@ def many(clinician: User) -> None:
 def test_filters_combine(
     client: Client, many: None, query: dict[str, Any], expected: list[int]
 ) -> None:
-    assert shown(client, **query) == expected
+    assert shown_orders(client, **query) == expected
 
 
 @pytest.mark.parametrize(
@@ -235,16 +235,16 @@ def test_filters_combine(
 def test_invalid_filter_is_refused_with_a_message(
     client: Client, many: None, query: dict[str, str]
 ) -> None:
-    assert shown(client, code=400, **query) == []
+    assert shown_orders(client, code=400, **query) == []
     assert b'role="alert"' in client.get(ADDRESS, query).content
 
 
 def test_a_date_means_the_staff_members_day(client: Client, clinician: User) -> None:
     User.objects.filter(pk=clinician.pk).update(time_zone="America/New_York")
-    place(1, created_at=datetime(2026, 11, 21, 4, 59, tzinfo=UTC))
-    place(2, created_at=datetime(2026, 11, 21, 5, 1, tzinfo=UTC))
-    assert shown(client, end_date="2026-11-20") == [1]
-    assert shown(client, start_date="2026-11-21") == [2]
+    make_order(1, created_at=datetime(2026, 11, 21, 4, 59, tzinfo=UTC))
+    make_order(2, created_at=datetime(2026, 11, 21, 5, 1, tzinfo=UTC))
+    assert shown_orders(client, end_date="2026-11-20") == [1]
+    assert shown_orders(client, start_date="2026-11-21") == [2]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_it_sorts(
 ) -> None:
     Order.objects.filter(pk=uid("order", 2)).update(updated_at=NOW + timedelta(minutes=1))
     Order.objects.filter(pk=uid("order", 4)).update(updated_at=NOW + timedelta(minutes=2))
-    assert shown(client, order_key=key, order_direction=direction) == expected
+    assert shown_orders(client, order_key=key, order_direction=direction) == expected
 
 
 @pytest.mark.parametrize("key", ["created_at", "updated_at", "patient_name", "last_status"])
@@ -271,9 +271,9 @@ def test_it_sorts(
 def test_paging_shows_every_order_once_in_both_directions(
     client: Client, clinician: User, key: str, direction: str
 ) -> None:
-    """Ties in the sort column included: four names, two statuses, one update time."""
+    """Including ties in the sort column: four names, two statuses, one update time."""
     for n in range(1, 24):
-        place(n, f"Ada{n % 4}", "Sample", low_level_status=f"status_{n % 2}")
+        make_order(n, f"Ada{n % 4}", "Sample", low_level_status=f"status_{n % 2}")
     query = {"order_key": key, "order_direction": direction, "size": "5"}
     pages: list[list[int]] = []
     after: dict[str, str] = {}
@@ -296,7 +296,7 @@ def test_paging_shows_every_order_once_in_both_directions(
 
 def test_url_of_the_next_page_has_no_name(client: Client, clinician: User) -> None:
     for n in range(3):
-        place(n, f"Canary{n}", "Sample")
+        make_order(n, f"Canary{n}", "Sample")
     answer = client.get(ADDRESS, {"order_key": "patient_name", "size": "1"})
     cursor = answer.context["page"].next
     assert b"anary" not in base64.urlsafe_b64decode(cursor + "==").lower()
@@ -304,19 +304,19 @@ def test_url_of_the_next_page_has_no_name(client: Client, clinician: User) -> No
 
 @pytest.mark.parametrize("cursor", ["x", "W10", "bnVsbA", "WyJhIiwiYiJd", "A" * 600, "ÿ\x00"])
 def test_unreadable_cursor_shows_the_first_page(client: Client, many: None, cursor: str) -> None:
-    assert shown(client, after=cursor) == [1, 2, 3, 4]
+    assert shown_orders(client, after=cursor) == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("mark", ["\x00", "\ud800"])
 def test_cursor_out_of_range_shows_the_first_page(client: Client, many: None, mark: str) -> None:
     edge = json.dumps([mark, NOW.isoformat(), str(uid("order", 1))])
     cursor = base64.urlsafe_b64encode(edge.encode()).decode().rstrip("=")
-    assert shown(client, order_key="last_status", after=cursor) == [3, 1, 2, 4]
+    assert shown_orders(client, order_key="last_status", after=cursor) == [3, 1, 2, 4]
 
 
 def test_day_at_the_end_of_the_calendar_is_refused(client: Client, clinician: User) -> None:
     User.objects.filter(pk=clinician.pk).update(time_zone="Asia/Kolkata")
-    assert shown(client, code=400, start_date="0001-01-01") == []
+    assert shown_orders(client, code=400, start_date="0001-01-01") == []
 
 
 @pytest.mark.parametrize(
@@ -360,11 +360,11 @@ def test_the_number_of_queries_does_not_grow_with_the_page(client: Client, clini
             client.get(ADDRESS, query)
         return len(seen)
 
-    place(1)
+    make_order(1)
     queries()  # the first page of a session also stores its CSRF secret
     one = queries()
     for n in range(2, 60):
-        place(n, "Ada", "Sample")
+        make_order(n, "Ada", "Sample")
     assert queries() == one
     assert one <= 20
     assert queries(status="delivered_to_lab", search_input="ada") <= 20
@@ -372,14 +372,14 @@ def test_the_number_of_queries_does_not_grow_with_the_page(client: Client, clini
 
 def test_a_viewer_sees_no_names_and_cannot_search_for_them(client: Client) -> None:
     client.force_login(staff("viewer"))
-    row = place(1, "Canary", "Sample", patient_dob="1984-02-29")
+    row = make_order(1, "Canary", "Sample", patient_dob="1984-02-29")
     page = client.get(ADDRESS).content.decode()
     assert "Canary" not in page
     assert "29 Feb 1984" not in page
     assert "C. S." in page
-    assert shown(client, search_input="canary") == []
-    assert shown(client, search_input="1984-02-29") == []
-    assert shown(client, search_input=str(row.pk)[:8]) == [1]
+    assert shown_orders(client, search_input="canary") == []
+    assert shown_orders(client, search_input="1984-02-29") == []
+    assert shown_orders(client, search_input=str(row.pk)[:8]) == [1]
     assert "order_key=patient_name" not in page
     assert 'name="patient_name"' not in page
 
@@ -397,8 +397,8 @@ def test_a_viewer_sees_no_names_and_cannot_search_for_them(client: Client) -> No
 )
 def test_viewer_may_not_filter_by_hidden_fields(client: Client, query: dict[str, str]) -> None:
     client.force_login(staff("viewer"))
-    place(1, "Canary", "Sample", interpretation="critical")
-    assert shown(client, code=400, **query) == []
+    make_order(1, "Canary", "Sample", interpretation="critical")
+    assert shown_orders(client, code=400, **query) == []
     assert b"Your role does not show" in client.get(ADDRESS, query).content
 
 
@@ -412,7 +412,7 @@ def test_missing_values_are_shown_as_a_dash(client: Client) -> None:
 
 @pytest.mark.parametrize("role", ["viewer", "front desk"])
 def test_user_without_results_sees_no_interpretation(client: Client, role: str) -> None:
-    place(1, interpretation="critical")
+    make_order(1, interpretation="critical")
     client.force_login(staff("clinician"))
     page = client.get(ADDRESS).content.decode()
     assert 'data-flag="critical"' in page
@@ -422,12 +422,12 @@ def test_user_without_results_sees_no_interpretation(client: Client, role: str) 
     page = client.get(ADDRESS).content.decode().replace('id="critical"', "")
     for words in ("ritical", 'name="interpretation"', "Abnormal"):
         assert words not in page
-    assert shown(client, code=400, interpretation="critical") == []
+    assert shown_orders(client, code=400, interpretation="critical") == []
 
 
 @pytest.mark.parametrize("role", ["auditor", ""])
 def test_others_are_refused(client: Client, role: str) -> None:
-    place(1, "Canary", "Sample")
+    make_order(1, "Canary", "Sample")
     client.force_login(staff(role) if role else User.objects.create_user("nobody"))
     answer = client.get(ADDRESS)
     assert answer.status_code == 403

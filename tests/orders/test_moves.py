@@ -18,7 +18,7 @@ from orders.models import Handling, Happening, Order, OrderMove, Review
 from orders.today import digest
 from orders.today.tiles import tiles
 from tests.api.rows import demographics, patient, staff, uid
-from tests.reviewing.rows import came
+from tests.reviewing.rows import receive_result
 from tests.webhooks.records import USER, at, order, order_id
 from tests.webhooks.rows import put
 from webhooks import apply_events
@@ -119,7 +119,7 @@ def test_in_trouble_besides_it_counts_once_on_today(
 def test_critical_besides_it_counts_once_for_who_sees_results_and_who_does_not(
     coordinator: User, moved: Order
 ) -> None:
-    came(ORDER, ("Potassium", "6.9", "critical"))
+    receive_result(ORDER, ("Potassium", "6.9", "critical"))
     assert exceptions_of(coordinator) == 1
     assert exceptions_of(staff("front desk", "ben")) == 1
 
@@ -184,7 +184,7 @@ def test_what_was_put_off_before_hides_no_move(coordinator: User) -> None:
 
 def test_the_review_of_its_result_follows_it(coordinator: User) -> None:
     heard(6)
-    came(ORDER, ("Sodium", "4.1", "normal"))
+    receive_result(ORDER, ("Sodium", "4.1", "normal"))
     assert str(Review.objects.get().user_id) == USER
     heard(6, OTHER, updated_at=at(600))
     assert Review.objects.get().user_id == OTHER

@@ -1,4 +1,4 @@
-"""A service that answers with odd results, and an order to feed them to."""
+"""A service that answers with unusual results, and an order for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def world(sandbox_factory: SandboxFactory) -> Sandbox:
 
 @pytest.fixture
 def key(world: Sandbox, settings: Settings) -> Iterator[UUID]:
-    """An order with a final, normal result, which is mirrored; its result is not read yet."""
+    """A mirrored order with a final, normal result that is not read yet."""
     with as_service(world, settings):
         found = world.query(
             "SELECT id FROM sandbox_order WHERE result_status = 'final'"

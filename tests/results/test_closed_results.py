@@ -1,4 +1,4 @@
-"""Closed results follow the reading of a release, too: in silence, and signed as before."""
+"""Closed results get the reading of a new release without notifications and stay signed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from orders.models import Order, Result, ResultMarker, ResultVersion, Review
 from orders.results import open_criticals, ranking
 from orders.results.versions import store_versions
 from orders.sync.results import RESULTS
-from tests.results.test_over_the_wire import odd, readings, sent, sign, signed_in
+from tests.results.test_over_the_wire import glucose_body, readings, send_result, sign, signed_in
 from tests.sandboxes import Sandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -44,7 +44,7 @@ def stored_before(world: Sandbox, key: UUID, body: dict[str, Any]) -> None:
 
 
 def out_of_range(**changes: Any) -> dict[str, Any]:
-    return odd(value=410, result="410", timestamp=LOCAL, **changes)
+    return glucose_body(value=410, result="410", timestamp=LOCAL, **changes)
 
 
 def kinds(key: UUID) -> list[str]:
@@ -74,7 +74,7 @@ def test_reread_closed_result_of_another_person_is_marked(world: Sandbox, key: U
     ranking.reread_closed_results()
     review = Review.objects.get(pk=key)
     assert review.names_somebody_else and not review.in_queue
-    sent(world, key, body)
+    send_result(world, key, body)
     assert kinds(key) == ["final"], "the person was confirmed with the signature"
 
 
@@ -84,20 +84,20 @@ def test_reread_closed_result_stays_signed_if_received_again(world: Sandbox, key
     assert sign(signed_in("clinician"), key) == 302
     ranking.reread_closed_results()
     assert readings(key) == [("critical", "high")]
-    sent(world, key, body)
+    send_result(world, key, body)
     assert kinds(key) == ["final"] and not open_criticals().exists()
     body["metadata"]["date_reported"] = "2026-11-20T08:00:00+00:00"
-    sent(world, key, body)
+    send_result(world, key, body)
     assert Result.objects.get(pk=key).date_reported == "2026-11-20T08:00:00+00:00"
     assert kinds(key) == ["final"], "a moment of the lab says nothing new"
-    sent(world, key, out_of_range(notes="Measured twice", interpretation="critical_high"))
+    send_result(world, key, out_of_range(notes="Measured twice", interpretation="critical_high"))
     assert kinds(key) == ["final", "corrected"], "the lab did change it"
 
 
 def test_signed_result_stays_signed_if_a_sync_rereads_it(world: Sandbox, key: UUID) -> None:
     stored_before(world, key, out_of_range())
     assert sign(signed_in("clinician"), key) == 302
-    sent(world, key, out_of_range())
+    send_result(world, key, out_of_range())
     assert readings(key) == [("abnormal", "high")]
     assert kinds(key) == ["final"] and not Review.objects.get(pk=key).in_queue
 
@@ -105,7 +105,7 @@ def test_signed_result_stays_signed_if_a_sync_rereads_it(world: Sandbox, key: UU
 def test_open_result_reread_by_a_sync_keeps_its_kind(world: Sandbox, key: UUID) -> None:
     body = out_of_range(interpretation="critical_high")
     stored_before(world, key, body)
-    sent(world, key, body)
+    send_result(world, key, body)
     assert kinds(key) == ["final", "final"]
     assert [review.pk for review in open_criticals()] == [key]
 

@@ -263,7 +263,7 @@ def test_no_line_is_ever_falsely_normal(word: Any, flag: Any, given: dict[str, A
 
 @given(st.data())
 def test_value_outside_its_range_is_never_normal(data: st.DataObject) -> None:
-    """However range, value and unit are printed, and whatever the words say."""
+    """In any spelling of range, value and unit, and with any words."""
     low = data.draw(st.integers(1, 500))
     high = low + data.draw(st.integers(1, 500))
     is_above = data.draw(st.booleans())

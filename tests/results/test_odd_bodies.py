@@ -16,7 +16,7 @@ from backoffice.operations import status
 from orders.models import Order, Result, ResultMarker, Review
 from tests.api.rows import staff
 from tests.mirrored import look_up
-from tests.results.test_over_the_wire import odd, words
+from tests.results.test_over_the_wire import glucose_body, words
 from tests.sandboxes import Sandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,11 +25,11 @@ NESTED = "[" * 500 + "]" * 500
 
 
 def line(**changes: Any) -> str:
-    return json.dumps(odd(**changes))
+    return json.dumps(glucose_body(**changes))
 
 
 def head(**changes: Any) -> str:
-    body = odd()
+    body = glucose_body()
     body["metadata"] |= changes
     return json.dumps(body)
 
@@ -71,11 +71,11 @@ READ = {
 }
 LOST = {
     "no results": json.dumps({"metadata": {}}),
-    "results as text": json.dumps({**odd(), "results": "none"}),
-    "results as null": json.dumps({**odd(), "results": None}),
-    "head as null": json.dumps({**odd(), "metadata": None}),
-    "head as text": json.dumps({**odd(), "metadata": "final"}),
-    "a list": json.dumps([odd()]),
+    "results as text": json.dumps({**glucose_body(), "results": "none"}),
+    "results as null": json.dumps({**glucose_body(), "results": None}),
+    "head as null": json.dumps({**glucose_body(), "metadata": None}),
+    "head as text": json.dumps({**glucose_body(), "metadata": "final"}),
+    "a list": json.dumps([glucose_body()]),
     "null": "null",
     "text": '"normal"',
     "cut off": line()[:-40],

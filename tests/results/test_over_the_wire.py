@@ -1,5 +1,5 @@
-"""Odd results as the service would send them: what the mirror, the pages and the API make of them,
-who is alerted, and who may sign."""
+"""Unusual results as the service would send them: how the mirror, the pages and the API show them,
+who is notified, and who may sign."""
 
 from __future__ import annotations
 
@@ -32,15 +32,17 @@ def case(name: str) -> dict[str, Any]:
     return found
 
 
-def sent(world: Sandbox, key: UUID, body: dict[str, Any]) -> None:
-    """The service answers the result of this order with `body`, and it is read."""
+def send_result(world: Sandbox, key: UUID, body: dict[str, Any]) -> None:
+    """Let the service answer with `body` as the result of this order, and read it."""
     world.prepare_answer(f"^/v3/order/{key}/result$", body=body, times=1)
     look_up("results", key)
 
 
-def odd(**changes: Any) -> dict[str, Any]:
-    """The case of one glucose, in range and normal, with these changes of its line;
-    it names nobody."""
+def glucose_body(**changes: Any) -> dict[str, Any]:
+    """Return a result of one glucose, in range and normal, with `changes` of its line.
+
+    It names nobody.
+    """
     body = case("B06.json")
     body["metadata"] |= {"patient": "", "dob": "", "age": ""}
     line = {"value": 80, "result": "80", "is_above_max_range": False, "interpretation": "normal",
@@ -70,7 +72,7 @@ def sign(client: Client, key: UUID, **given: str) -> int:
 
 
 def delegate_to(key: UUID) -> Client:
-    """A coordinator to whom a clinician delegated this result, and every normal one."""
+    """Return a coordinator with a delegation for this result and for every normal one."""
     clinician, helper = staff("clinician", "giver"), staff("lab coordinator", "helper")
     until = timezone.now() + timezone.timedelta(days=1)  # type: ignore[attr-defined]
     for order_id in (key, None):
@@ -81,7 +83,7 @@ def delegate_to(key: UUID) -> Client:
 
 
 def test_b05_critical_spellings_alert_under_a_normal_head(world: Sandbox, key: UUID) -> None:
-    sent(world, key, case("B05.json"))
+    send_result(world, key, case("B05.json"))
     assert readings(key) == [("critical", "high"), ("critical", "low")]
     assert Result.objects.get(pk=key).interpretation == "critical"
     assert Order.objects.get(pk=key).interpretation == "critical"
@@ -104,13 +106,13 @@ def test_b05_critical_spellings_alert_under_a_normal_head(world: Sandbox, key: U
 
 
 def test_newer_version_does_not_make_a_critical_result_younger(world: Sandbox, key: UUID) -> None:
-    """What waits since the first version is not "since" the one that says the same again."""
+    """The waiting time counts from the first version, not from a later equal one."""
     body = case("B05.json")
-    sent(world, key, body)
+    send_result(world, key, body)
     first = criticals.result_badges(staff("clinician", "early")).oldest
     body["metadata"]["status"] = "corrected"
     body["results"].append({**body["results"][0], **case("B06.json")["results"][0]})
-    sent(world, key, body)
+    send_result(world, key, body)
     one, two = ResultVersion.objects.filter(order_id=key).order_by("number")
     review = Review.objects.get(pk=key)
     assert (review.version, review.critical_since) == (two.number, one.number)
@@ -119,7 +121,7 @@ def test_newer_version_does_not_make_a_critical_result_younger(world: Sandbox, k
 
 
 def test_b06_line_without_interpretation_is_never_normal(world: Sandbox, key: UUID) -> None:
-    sent(world, key, case("B06.json"))
+    send_result(world, key, case("B06.json"))
     assert readings(key) == [("abnormal", "high")]
     assert Review.objects.get(pk=key).place == "abnormal"
     assert Order.objects.get(pk=key).interpretation == "abnormal"
@@ -165,7 +167,7 @@ def api(key: UUID) -> dict[str, Any]:
 def test_not_interpreted_is_signed_by_a_clinician_only(
     world: Sandbox, key: UUID, changes: dict[str, Any], shown: str
 ) -> None:
-    sent(world, key, odd(**changes))
+    send_result(world, key, glucose_body(**changes))
     assert readings(key) == [("unknown", "")]
     assert Result.objects.get(pk=key).is_whole
     review = Review.objects.get(pk=key)
@@ -192,7 +194,7 @@ def test_not_interpreted_is_signed_by_a_clinician_only(
 def test_odd_spelling_of_critical_alerts(
     world: Sandbox, key: UUID, changes: dict[str, Any]
 ) -> None:
-    sent(world, key, odd(**changes))
+    send_result(world, key, glucose_body(**changes))
     assert [found for found, _ in readings(key)] == ["critical"]
     assert [row.pk for row in open_criticals()] == [key]
     page = words(signed_in("clinician"), "reviewing:report", key)
@@ -200,10 +202,10 @@ def test_odd_spelling_of_critical_alerts(
 
 
 def test_word_without_reference_contradicts_its_range(world: Sandbox, key: UUID) -> None:
-    sent(
+    send_result(
         world,
         key,
-        odd(
+        glucose_body(
             type="coded_value",
             result="REACTIVE",
             value=-1,
@@ -217,9 +219,9 @@ def test_word_without_reference_contradicts_its_range(world: Sandbox, key: UUID)
 
 
 def test_absent_interpretation_is_not_the_default_normal(world: Sandbox, key: UUID) -> None:
-    body = odd()
+    body = glucose_body()
     del body["results"][0]["interpretation"]
-    sent(world, key, body)
+    send_result(world, key, body)
     assert readings(key) == [("unknown", "")]
 
 
@@ -237,7 +239,7 @@ def test_absent_interpretation_is_not_the_default_normal(world: Sandbox, key: UU
 def test_contradiction_is_shown_and_counts_as_abnormal(
     world: Sandbox, key: UUID, changes: dict[str, Any]
 ) -> None:
-    sent(world, key, odd(**changes))
+    send_result(world, key, glucose_body(**changes))
     assert readings(key) == [("abnormal", "high")]
     assert Review.objects.get(pk=key).place == "abnormal"
     page = words(signed_in("clinician"), "reviewing:report", key)
@@ -246,11 +248,11 @@ def test_contradiction_is_shown_and_counts_as_abnormal(
 
 def test_normal_in_range_stays_normal_and_delegable(world: Sandbox, key: UUID) -> None:
     order = Order.objects.get(pk=key)
-    body = odd()
+    body = glucose_body()
     assert order.patient_dob is not None
     body["metadata"]["patient"] = f"{order.patient_first_name} {order.patient_last_name}"
     body["metadata"] |= {"dob": order.patient_dob.strftime("%d/%m/%Y"), "age": None}
-    sent(world, key, body)
+    send_result(world, key, body)
     assert readings(key) == [("normal", "")]
     review = Review.objects.get(pk=key)
     assert (review.place, review.has_uninterpreted) == ("normal", False)
@@ -258,9 +260,9 @@ def test_normal_in_range_stays_normal_and_delegable(world: Sandbox, key: UUID) -
 
 
 def test_unknown_status_is_not_final(world: Sandbox, key: UUID) -> None:
-    body = odd()
+    body = glucose_body()
     body["metadata"]["status"] = "Odd status"
-    sent(world, key, body)
+    send_result(world, key, body)
     review = Review.objects.get(pk=key)
     assert (review.kind, review.place) == ("unknown", "unknown")
     assert sign(delegate_to(key), key) == 403
@@ -268,22 +270,22 @@ def test_unknown_status_is_not_final(world: Sandbox, key: UUID) -> None:
 
 
 def test_null_status_is_not_final(world: Sandbox, key: UUID) -> None:
-    body = odd()
+    body = glucose_body()
     body["metadata"]["status"] = None
-    sent(world, key, body)
+    send_result(world, key, body)
     assert (Review.objects.get(pk=key).kind, Review.objects.get(pk=key).rank) == ("unknown", 1)
     assert sign(delegate_to(key), key) == 403
 
 
 def test_partial_in_another_spelling_is_partial(world: Sandbox, key: UUID) -> None:
-    body = odd()
+    body = glucose_body()
     body["metadata"]["status"] = "Preliminary"
-    sent(world, key, body)
+    send_result(world, key, body)
     assert Review.objects.get(pk=key).kind == "partial"
 
 
 def test_order_read_again_keeps_what_its_result_says(world: Sandbox, key: UUID) -> None:
-    sent(world, key, case("B05.json"))
+    send_result(world, key, case("B05.json"))
     record = Order.objects.get(pk=key)
     Order.objects.filter(pk=key).update(content_hash=b"", as_of=record.created_at)
     look_up("orders", key)
@@ -291,13 +293,13 @@ def test_order_read_again_keeps_what_its_result_says(world: Sandbox, key: UUID) 
     Order.objects.filter(pk=key).delete()
     look_up("orders", key)
     assert Order.objects.get(pk=key).interpretation == "critical", "the result was there before"
-    sent(world, key, odd())
+    send_result(world, key, glucose_body())
     assert Order.objects.get(pk=key).interpretation == "normal", "the result was corrected"
 
 
 def test_final_result_without_a_value_is_not_normal(world: Sandbox, key: UUID) -> None:
-    """The head says normal, and every marker is missing."""
-    body = odd()
+    """The result as a whole is normal, and every marker is missing."""
+    body = glucose_body()
     lost = {
         "name": "Glucose",
         "slug": "glucose",
@@ -305,16 +307,16 @@ def test_final_result_without_a_value_is_not_normal(world: Sandbox, key: UUID) -
     }
     body |= {"results": [], "missing_results": [lost]}
     body["metadata"] |= {"interpretation": "normal", "status": "final"}
-    sent(world, key, body)
+    send_result(world, key, body)
     review = Review.objects.get(pk=key)
     assert (review.place, review.has_uninterpreted) == ("unknown", True)
     assert Order.objects.get(pk=key).interpretation == "unknown"
     body["metadata"]["status"] = "partial"
-    sent(world, key, body)
+    send_result(world, key, body)
     assert Review.objects.get(pk=key).place == "partial"
 
 
-# What an administrator says of a word
+# Decisions of an administrator on a word
 
 
 def decide(rank: str, **more: str) -> None:
@@ -327,8 +329,8 @@ def decide(rank: str, **more: str) -> None:
 
 
 def test_decision_on_a_word_rereads_open_results_and_back(world: Sandbox, key: UUID) -> None:
-    body = odd(interpretation="ominous")
-    sent(world, key, body)
+    body = glucose_body(interpretation="ominous")
+    send_result(world, key, body)
     word = UnknownValue.objects.get(value="ominous")
     page = words(signed_in("administrator"), "system:unknown-value", word.pk)
     assert "A result with it is Normal Abnormal Critical" in page
@@ -350,23 +352,23 @@ def test_decision_on_a_word_rereads_open_results_and_back(world: Sandbox, key: U
 
 
 def test_decision_on_a_word_applies_to_later_spellings(world: Sandbox, key: UUID) -> None:
-    sent(world, key, odd(interpretation="ominous"))
+    send_result(world, key, glucose_body(interpretation="ominous"))
     decide("abnormal")
-    sent(world, key, odd(interpretation="OMINOUS-"))
+    send_result(world, key, glucose_body(interpretation="OMINOUS-"))
     ranking.apply_decisions()
     assert readings(key) == [("abnormal", "")]
 
 
 def test_word_ranked_normal_does_not_hide_a_value_out_of_range(world: Sandbox, key: UUID) -> None:
-    sent(world, key, odd(interpretation="ominous"))
+    send_result(world, key, glucose_body(interpretation="ominous"))
     decide("normal")
-    sent(world, key, odd(interpretation="ominous", value=410, result="410"))
+    send_result(world, key, glucose_body(interpretation="ominous", value=410, result="410"))
     ranking.apply_decisions()
     assert readings(key) == [("abnormal", "high")]
 
 
 def test_decision_on_a_word_leaves_signed_results(world: Sandbox, key: UUID) -> None:
-    sent(world, key, odd(interpretation="ominous"))
+    send_result(world, key, glucose_body(interpretation="ominous"))
     assert sign(signed_in("clinician"), key) == 302
     decide("critical")
     assert ranking.apply_decisions() == 0
@@ -374,7 +376,7 @@ def test_decision_on_a_word_leaves_signed_results(world: Sandbox, key: UUID) -> 
 
 
 def test_open_results_of_an_earlier_release_are_read_again(world: Sandbox, key: UUID) -> None:
-    sent(world, key, case("B06.json"))
+    send_result(world, key, case("B06.json"))
     Result.objects.filter(pk=key).update(content_hash=b"\0" * 15 + b"\1", interpretation="normal")
     ResultMarker.objects.filter(result_id=key).update(interpretation="normal", side="")
     assert ranking.reread_open_results() == 1
@@ -383,10 +385,10 @@ def test_open_results_of_an_earlier_release_are_read_again(world: Sandbox, key: 
 
 
 def test_trend_needs_no_deprecated_field(world: Sandbox, key: UUID) -> None:
-    body = odd(value=None, timestamp="2026-11-13T09:00:00+00:00")
+    body = glucose_body(value=None, timestamp="2026-11-13T09:00:00+00:00")
     for name in ("date_collected", "date_received"):
         body["metadata"][name] = None
-    sent(world, key, body)
+    send_result(world, key, body)
     patient = Order.objects.get(pk=key).user_id
     answer = signed_in("clinician").get(reverse("reviewing:trend", args=[patient, "loinc:glucose"]))
     assert answer.status_code == 200

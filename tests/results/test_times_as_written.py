@@ -1,5 +1,5 @@
-"""Times without an offset, fed over the wire: every page shows the day that the laboratory wrote,
-whatever the zone of whoever looks (case B09)."""
+"""Times without an offset, sent over the wire: every page shows the day that the laboratory wrote,
+in whatever time zone the reader is (case B09)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from backoffice.templatetags.ages import calendar_day
 from orders.models import Order, ResultMarker
 from tests.api.rows import staff, token_for
 from tests.mirrored import look_up
-from tests.results.test_over_the_wire import CASES, api, odd, sent, words
+from tests.results.test_over_the_wire import CASES, api, glucose_body, send_result, words
 from tests.sandboxes import Sandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -31,7 +31,7 @@ LOCAL = "9 Nov 2026, 00:30 lab’s local time"
 
 
 def bodies() -> list[dict[str, Any]]:
-    """The two results of the file: a date alone, and a time without an offset."""
+    """Return the two results of the file: a date alone, and a time without an offset."""
     text, found, place = (CASES / "B09.json").read_text(), [], 0
     while place < len(text):
         body, place = json.JSONDecoder().raw_decode(text, place)
@@ -55,7 +55,7 @@ def viewers() -> list[Client]:
 
 
 def feed_both(world: Sandbox, key: UUID) -> tuple[UUID, UUID]:
-    """Both results of the case, as those of one patient; the patient, and the second order."""
+    """Send both results of the case as those of one patient; return patient and second order."""
     date_alone, without_offset = bodies()
     world.prepare_answer(f"^/v3/order/{key}/result$", body=date_alone, times=9)
     look_up("results", key)
@@ -67,7 +67,7 @@ def feed_both(world: Sandbox, key: UUID) -> tuple[UUID, UUID]:
         [str(key)],
     )
     look_up("orders", second)
-    sent(world, UUID(str(second)), without_offset)
+    send_result(world, UUID(str(second)), without_offset)
     Order.objects.filter(pk=second).update(user_id=patient)
     look_up("users", patient)
     return patient, UUID(str(second))
@@ -98,9 +98,9 @@ def test_b09_every_page_shows_the_day_as_written(world: Sandbox, key: UUID) -> N
 
 
 def test_line_time_without_an_offset_is_kept_as_written(world: Sandbox, key: UUID) -> None:
-    body = odd(timestamp="2026-11-09T00:30:00")
+    body = glucose_body(timestamp="2026-11-09T00:30:00")
     body["metadata"]["date_collected"] = None
-    sent(world, key, body)
+    send_result(world, key, body)
     [line] = ResultMarker.objects.filter(result_id=key)
     assert (line.timestamp, line.timestamp_written) == (None, "2026-11-09T00:30:00")
     assert line.unreadable_fields == ""
@@ -112,7 +112,7 @@ def test_line_time_without_an_offset_is_kept_as_written(world: Sandbox, key: UUI
     [item] = api(key)["markers"]
     assert (item["timestamp"], item["timestamp_written"]) == (None, "2026-11-09T00:30:00")
     body["results"][0]["timestamp"] = "2026-11-09T00:30:00-05:00"
-    sent(world, key, body)
+    send_result(world, key, body)
     [line] = ResultMarker.objects.filter(result_id=key)
     assert line.timestamp == datetime(2026, 11, 9, 5, 30, tzinfo=UTC)
     assert line.timestamp_written is None
@@ -120,9 +120,9 @@ def test_line_time_without_an_offset_is_kept_as_written(world: Sandbox, key: UUI
 
 @pytest.mark.parametrize("text", ["soon", "03/04/2026", "2026-02-30", "20261113", 20261113])
 def test_text_that_is_no_date_loses_nothing(world: Sandbox, key: UUID, text: str | int) -> None:
-    body = odd(timestamp=text)
+    body = glucose_body(timestamp=text)
     body["metadata"]["date_collected"] = text
-    sent(world, key, body)
+    send_result(world, key, body)
     [line] = ResultMarker.objects.filter(result_id=key)
     assert (line.text, line.timestamp, line.timestamp_written) == ("80", None, str(text))
     patient = Order.objects.get(pk=key).user_id
@@ -156,9 +156,9 @@ invented = st.one_of(
 def test_invented_times_keep_their_day_on_every_page(
     world: Sandbox, key: UUID, collected: str | int | None, stamp: str | int | None
 ) -> None:
-    body = odd(timestamp=stamp)
+    body = glucose_body(timestamp=stamp)
     body["metadata"] |= {"date_collected": collected, "date_reported": stamp}
-    sent(world, key, body)
+    send_result(world, key, body)
     patient = Order.objects.get(pk=key).user_id
     look_up("users", patient)
     found = read_written_time(None if collected is None else str(collected))

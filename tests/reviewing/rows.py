@@ -1,4 +1,4 @@
-"""Results of made-up people, as the mirror stores them."""
+"""Orders and results of fictional patients, as the mirror stores them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Line = tuple[str, str, str]
 """Name, text, interpretation."""
 
 
-def ordered(n: int, **values: Any) -> Order:
-    """A completed order."""
+def make_order(n: int, **values: Any) -> Order:
+    """Create a completed order."""
     row = order(
         n,
         **{
@@ -33,7 +33,7 @@ def ordered(n: int, **values: Any) -> Order:
     return row
 
 
-def came(
+def receive_result(
     order_id: UUID,
     *lines: Line,
     status: str = "final",
@@ -41,7 +41,7 @@ def came(
     note: bool = True,
     **values: Any,
 ) -> None:
-    """The service's result of an order now says this."""
+    """Store a result of an order as if it had been received."""
     flags = {line[2] for line in lines}
     worst = next((one for one in ("critical", "abnormal") if one in flags), "normal")
     given = {
@@ -87,8 +87,8 @@ def came(
         store_versions([order_id])
 
 
-def corrected(order_id: UUID) -> None:
-    """The service calls the order corrected."""
+def announce_correction(order_id: UUID) -> None:
+    """Add the event by which the service calls the order corrected."""
     step = OrderEvent.objects.filter(order_id=order_id).count() + 1
     OrderEvent(
         order_id=order_id,
@@ -100,4 +100,4 @@ def corrected(order_id: UUID) -> None:
     store_versions([order_id])
 
 
-__all__ = ["came", "corrected", "ordered", "uid"]
+__all__ = ["announce_correction", "make_order", "receive_result", "uid"]

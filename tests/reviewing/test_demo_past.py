@@ -1,4 +1,4 @@
-"""A demo begins with the results of last night and today; what is older was read and told."""
+"""A demo begins with the results of last night and today. Older ones are signed and closed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from orders.models import Handling, Review
 from orders.results.criticals import open_criticals
 from orders.results.models import CriticalCall
 from tests.api.rows import staff, uid
-from tests.reviewing.rows import came, ordered
+from tests.reviewing.rows import make_order, receive_result
 from tests.sync.house import wait_until
 
 TROUBLE = {"low_level_status": "lost", "bucket": "needs-action"}
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def past(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Thread]:
-    """It runs while the first sync does."""
+    """Run the command while the first sync is running."""
     monkeypatch.setattr(demo_past, "LAST_SECONDS", 0)
     staff("clinician", "clinician")
 
@@ -47,13 +47,13 @@ def past(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Thread]:
 def test_demo_past_signs_and_calls_about_old_results(past: threading.Thread) -> None:
     now = timezone.now()
     old, new = now - timedelta(hours=13), now - timedelta(hours=11)
-    came(ordered(1, last_event_at=old).pk, ("Sodium", "4.1", "normal"))
-    came(ordered(2, last_event_at=new).pk, ("Sodium", "4.1", "normal"))
-    came(ordered(3, last_event_at=old).pk, ("Potassium", "6.9", "critical"))
-    came(ordered(4, last_event_at=new).pk, ("Potassium", "6.9", "critical"))
+    receive_result(make_order(1, last_event_at=old).pk, ("Sodium", "4.1", "normal"))
+    receive_result(make_order(2, last_event_at=new).pk, ("Sodium", "4.1", "normal"))
+    receive_result(make_order(3, last_event_at=old).pk, ("Potassium", "6.9", "critical"))
+    receive_result(make_order(4, last_event_at=new).pk, ("Potassium", "6.9", "critical"))
 
-    ordered(5, last_event_at=now - timedelta(days=3), **TROUBLE)
-    ordered(6, last_event_at=new, **TROUBLE)
+    make_order(5, last_event_at=now - timedelta(days=3), **TROUBLE)
+    make_order(6, last_event_at=new, **TROUBLE)
 
     def wait() -> list[bool]:
         waiting = Review.objects.in_bulk()

@@ -1,5 +1,5 @@
-"""A critical result that nobody acknowledges for half an hour is told to everybody who may: once,
-on the page and by e-mail."""
+"""A critical result that nobody acknowledges for half an hour is escalated once: by notification
+and e-mail to everybody who may acknowledge it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from orders.results.criticals import acknowledge
 from orders.results.escalation import escalate_criticals
 from orders.tasks import tell
 from tests.api.rows import staff
-from tests.reviewing.rows import Line, came, ordered, uid
+from tests.reviewing.rows import Line, make_order, receive_result, uid
 from tests.team.posting import posting
 
 pytestmark = pytest.mark.django_db
@@ -27,16 +27,16 @@ pytestmark = pytest.mark.django_db
 CRITICAL = ("Potassium", "6.9", "critical")
 
 
-def result(n: int = 1, *, minutes: float = 31, days: float = 0) -> Review:
-    """A critical result that came so long ago; the order's last step lies `days` back."""
+def make_critical_result(n: int = 1, *, minutes: float = 31, days: float = 0) -> Review:
+    """Create a critical result received `minutes` ago; the order's last step is `days` ago."""
     now = timezone.now()
-    row = ordered(n, last_event_at=now - timedelta(days=days), interpretation="critical")
-    came(row.pk, CRITICAL, as_of=now - timedelta(minutes=minutes))
+    row = make_order(n, last_event_at=now - timedelta(days=days), interpretation="critical")
+    receive_result(row.pk, CRITICAL, as_of=now - timedelta(minutes=minutes))
     return Review.objects.get(pk=row.pk)
 
 
-def announced(*, minutes: float) -> None:
-    """The word of a critical result that came so long ago."""
+def make_announcement(*, minutes: float) -> None:
+    """Create the announcement of a critical result, received `minutes` ago."""
     heard = timezone.now() - timedelta(minutes=minutes)
     CriticalResult.objects.create(
         order_id=uid("order", 1), interpretation="critical", first_heard_at=heard,
@@ -44,7 +44,7 @@ def announced(*, minutes: float) -> None:
     )  # fmt: skip
 
 
-def told() -> set[str]:
+def notified_people() -> set[str]:
     return set(Notification.objects.values_list("user__username", flat=True))
 
 
@@ -60,9 +60,9 @@ def people() -> dict[str, User]:
 
 
 def test_escalation_notifies_everybody_who_may_acknowledge_once() -> None:
-    review = result()
+    review = make_critical_result()
     assert escalate_criticals() == 2
-    assert told() == {"anna", "bruno"}
+    assert notified_people() == {"anna", "bruno"}
     assert set(Notification.objects.values_list("kind", "subject_type", "subject_id")) == {
         ("critical-waits", "result", str(review.pk))
     }
@@ -73,37 +73,37 @@ def test_escalation_notifies_everybody_who_may_acknowledge_once() -> None:
 
 
 def test_escalation_waits_half_an_hour() -> None:
-    result(minutes=29)
+    make_critical_result(minutes=29)
     assert escalate_criticals() == 0
 
 
 @pytest.mark.parametrize("flag", ["normal", "critical"])
 def test_later_version_does_not_restart_the_delay(flag: str) -> None:
-    """H10: a panel comes in parts, each a version; the first critical value has waited."""
-    review = result()
+    """H10: a panel arrives in parts. The delay starts with the first critical version."""
+    review = make_critical_result()
     parts: list[Line] = [CRITICAL, ("Sodium", "4.1", flag), ("Chloride", "4.2", "normal")]
-    came(review.pk, *parts[:2], status="partial")
+    receive_result(review.pk, *parts[:2], status="partial")
     assert Review.objects.get().version == 2
     assert escalate_criticals() == 2
-    came(review.pk, *parts)
+    receive_result(review.pk, *parts)
     assert Review.objects.get().version == 3
     assert escalate_criticals() == 0, "the same critical values are told once"
 
 
 @pytest.mark.parametrize(("minutes", "people_told"), [(29, 0), (31, 2)])
 def test_announcement_starts_the_delay(minutes: int, people_told: int) -> None:
-    announced(minutes=minutes)
+    make_announcement(minutes=minutes)
     assert escalate_criticals() == people_told
 
 
 def test_announced_result_does_not_restart_the_delay() -> None:
-    announced(minutes=31)
-    assert result(minutes=5).critical_since == 1
+    make_announcement(minutes=31)
+    assert make_critical_result(minutes=5).critical_since == 1
     assert escalate_criticals() == 2
 
 
 def test_acknowledged_result_is_not_escalated(people: dict[str, User]) -> None:
-    review = result()
+    review = make_critical_result()
     acknowledge(review, review.version, people["anna"])
     assert escalate_criticals() == 0
 
@@ -111,30 +111,30 @@ def test_acknowledged_result_is_not_escalated(people: dict[str, User]) -> None:
 def test_result_critical_again_is_escalated_again(
     people: dict[str, User], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    review = result()
+    review = make_critical_result()
     escalate_criticals()
     acknowledge(review, review.version, people["anna"])
-    came(review.pk, ("Potassium", "7.4", "critical"))
+    receive_result(review.pk, ("Potassium", "7.4", "critical"))
     assert escalate_criticals() == 0, "its half hour begins with it"
     monkeypatch.setattr(escalation, "ESCALATION_DELAY", timedelta())
     assert escalate_criticals() == 2
 
 
 def test_first_sync_escalates_no_old_results() -> None:
-    result(days=400)
+    make_critical_result(days=400)
     assert escalate_criticals() == 0
 
 
 def test_announcement_without_its_order_is_escalated() -> None:
-    review = result()
+    review = make_critical_result()
     Order.objects.filter(pk=uid("order", 1)).delete()
     assert Review.objects.filter(pk=review.pk).exists()
     assert escalate_criticals() == 2
 
 
 def test_earlier_notifications_are_found_by_an_index(people: dict[str, User]) -> None:
-    """Asked every few seconds: it must not read all that was ever told."""
-    result()
+    """The query runs every few seconds and must not read all notifications."""
+    make_critical_result()
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO backoffice_notification (user_id, kind, subject_type, subject_id, about)"
@@ -157,7 +157,7 @@ def test_escalation_e_mail_names_nobody(settings: Settings, people: dict[str, Us
         settings.EMAIL_URL, settings.EMAIL_FROM = post.url, "office@clinic.invalid"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
         settings.SITE_URL = "https://office.invalid"
-        result()
+        make_critical_result()
         escalate_criticals()
         past = timezone.now() - timedelta(seconds=1)
         Notification.objects.exclude(mail_due_at=None).update(mail_due_at=past)

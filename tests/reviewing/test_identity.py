@@ -46,7 +46,7 @@ def world() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def order_id(world: Sandbox, settings: Settings) -> Iterator[UUID]:
-    """An order of the sandbox that has a result, and its patient, in the mirror."""
+    """A mirrored order of the sandbox that has a result, and its patient."""
     with as_service(world, settings):
         found = world.query(
             "SELECT id FROM sandbox_order WHERE result_version > 0 AND result_status = 'final'"
@@ -57,7 +57,7 @@ def order_id(world: Sandbox, settings: Settings) -> Iterator[UUID]:
         yield key
 
 
-def read(kind: str, key: object) -> None:
+def run_lookup(kind: str, key: object) -> None:
     sync.schedule_lookups(kind, [key])
     sync.run_due_lookups([subject for subject in LOOKUP_TYPES if subject.kind == kind])
 
@@ -65,14 +65,14 @@ def read(kind: str, key: object) -> None:
 def read_result(world: Sandbox, order_id: UUID, **answer: Any) -> Review:
     if answer:
         world.prepare_answer(f"/v3/order/{order_id}/result$", **answer)
-    read("results", order_id)
+    run_lookup("results", order_id)
     return Review.objects.get(pk=order_id)
 
 
 def read_patient(order_id: UUID) -> UUID:
     patient = Order.objects.get(pk=order_id).user_id
     assert patient is not None
-    read("demographics", patient)
+    run_lookup("demographics", patient)
     return patient
 
 
@@ -80,8 +80,8 @@ def page(client: Client, order_id: UUID) -> str:
     return str(client.get(reverse("reviewing:report", args=[order_id])).content.decode())
 
 
-def delegated(order_id: UUID | None) -> User:
-    """Somebody without the right to sign whom a clinician lets sign."""
+def user_with_delegation(order_id: UUID | None) -> User:
+    """Return a user who may sign only by the delegation of a clinician."""
     desk = staff("front-desk", "desk")
     until = timezone.now() + timedelta(days=2)
     Delegation(by=staff("clinician", "anna"), to=desk, order_id=order_id, until=until).save()
@@ -94,7 +94,7 @@ def test_result_of_another_person_warns_and_cannot_be_delegated(
     read_patient(order_id)
     review = read_result(world, order_id, body=B19)
     assert review.identity == "different" and review.names_somebody_else
-    desk = delegated(order_id)
+    desk = user_with_delegation(order_id)
     assert active_delegation(desk, review) is None
     assert "names somebody else" in " ".join(delegation_obstacles(review))
     assert (review.rank, review.place, review.interpretation) == (1, "somebody else", "normal")
@@ -113,7 +113,7 @@ def test_result_of_the_patient_can_be_delegated(
     read_patient(order_id)
     review = read_result(world, order_id)
     assert review.identity == "same"
-    assert active_delegation(delegated(order_id), review) is not None
+    assert active_delegation(user_with_delegation(order_id), review) is not None
     client.force_login(User.objects.get(username="anna"))
     shown = page(client, order_id)
     assert LOUD not in shown and "Names somebody else" not in shown
@@ -179,7 +179,7 @@ def test_signing_result_of_another_person_needs_confirmation(
     read_patient(order_id)
     read_result(world, order_id, body=B19)
     desk = Client()
-    desk.force_login(delegated(order_id))
+    desk.force_login(user_with_delegation(order_id))
     assert sign(desk, order_id, is_identity_confirmed="on") == 403
     client.force_login(User.objects.get(username="anna"))
     assert 'name="is_identity_confirmed"' in page(client, order_id)
@@ -235,7 +235,7 @@ def test_another_person_is_marked_wherever_values_are_shown(
     world: Sandbox, order_id: UUID, client: Client
 ) -> None:
     patient = read_patient(order_id)
-    read("users", patient)
+    run_lookup("users", patient)
     read_result(world, order_id, body=B19)
     client.force_login(staff("clinician", "anna"))
     marked = "The result names somebody else"
@@ -274,7 +274,7 @@ def test_signed_result_naming_another_person_returns_to_queue(
 def test_new_demographics_do_not_make_a_result_corrected(
     world: Sandbox, order_id: UUID, client: Client
 ) -> None:
-    """The laboratory corrected nothing: what was confirmed and signed stays signed."""
+    """The laboratory corrected nothing, so a confirmed and signed result stays signed."""
     patient = read_patient(order_id)
     assert read_result(world, order_id, body=B19).identity == "different"
     client.force_login(staff("clinician", "anna"))
@@ -307,7 +307,7 @@ def test_result_contradicting_new_demographics_returns_to_queue(
     assert again.kind == "final"
 
 
-# As releases make it that know nothing of persons.
+# The digest of releases that do not compare persons.
 EARLIER_DIGEST = """
 SELECT sha256(convert_to(
  jsonb_build_array(r.status, r.interpretation, 0, lines.news)::text, 'UTF8'))
@@ -323,7 +323,7 @@ WHERE r.order_id = %s
 def test_signed_result_of_an_earlier_release_keeps_its_version(
     world: Sandbox, order_id: UUID
 ) -> None:
-    """Read again unchanged, it does not come back as corrected."""
+    """Read again without changes, it does not return as corrected."""
     body = {**B19, "metadata": {**B19["metadata"], "patient": "", "dob": "", "age": ""}}
     assert read_result(world, order_id, body=body).place == "normal"
     with connection.cursor() as cursor:

@@ -1,5 +1,5 @@
-"""Promise P28: a critical result is on the worklist within ten seconds of its webhook, whatever
-else comes in: from the real door, through the real drain, to the queue."""
+"""Promise P28: a critical result is in the review queue within ten seconds of its webhook, whatever
+other traffic there is: from the real endpoint, through the real drain, to the queue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.webhooks.sending import Attempt, attempt, receiving, send
 from tests.webhooks.signed import message
 
 LIMIT_SECONDS = 30.0
-"""The promise is ten, and `./run chaos inbox` holds it on a machine that does nothing else."""
+"""The promise is ten, and `./run chaos inbox` keeps it on an otherwise idle machine."""
 BACKGROUND = 600
 A_SECOND = 100
 CRITICALS = 20
@@ -58,7 +58,7 @@ def critical(order_key: str, team: str, user: str) -> Attempt:
 
 
 def traffic(house: House, keys: list[str]) -> list[Attempt]:
-    """Events of other orders, and a critical one in every thirty."""
+    """Send events of other orders, every thirtieth one critical."""
     [(team, user)] = house.query("SELECT team_id, id FROM patients_patient ORDER BY id LIMIT 1")
     told = {"team_id": str(team), "user_id": str(user), "client_user_id": "c"}
     attempts = []
@@ -76,7 +76,7 @@ def test_a_critical_result_is_on_the_worklist_in_time(
 ) -> None:
     house, url = place
     known = house.query("SELECT id FROM orders_order ORDER BY id")
-    # Orders with a result and without one, and some we have never heard of.
+    # Orders with and without a result, and some that are not mirrored.
     keys = [str(row[0]) for row in known][: CRITICALS - 4]
     keys += [order_id(90_000 + n) for n in range(CRITICALS - len(keys))]
     seen: dict[str, datetime] = {}

@@ -19,7 +19,7 @@ from backoffice.models import AuditEntry, User
 from orders.models import CriticalAcknowledgement, CriticalCall, Delegation, Review, Signature
 from orders.results.forms import MAX_ROWS, ROWS_STEP, CallForm, SignForm
 from tests.api.rows import NOW, envelope, patient, staff, uid
-from tests.reviewing.rows import came, corrected, ordered
+from tests.reviewing.rows import announce_correction, make_order, receive_result
 
 pytestmark = pytest.mark.django_db
 
@@ -51,8 +51,8 @@ def do(client: Client, n: int, action: str, **given: Any) -> Any:
 
 
 def test_queue_opens_its_first_report(client: Client, anna: User) -> None:
-    came(ordered(1).pk, NORMAL)
-    came(ordered(2, lab_test_name="Made-up abnormal").pk, NORMAL, HIGH)
+    receive_result(make_order(1).pk, NORMAL)
+    receive_result(make_order(2, lab_test_name="Made-up abnormal").pk, NORMAL, HIGH)
     shown = client.get(QUEUE)
     assert shown.status_code == 200
     assert shown.context["review"].pk == uid("order", 2)
@@ -64,7 +64,7 @@ def test_queue_opens_its_first_report(client: Client, anna: User) -> None:
 
 def test_long_queue_has_a_show_more_link(client: Client, anna: User) -> None:
     for n in range(1, ROWS_STEP + 3):
-        came(ordered(n).pk, NORMAL)
+        receive_result(make_order(n).pk, NORMAL)
     for narrowed in ("", "&place=normal"):
         shown = client.get(f"{QUEUE}?{narrowed}")
         assert len(shown.context["items"]) == ROWS_STEP
@@ -88,7 +88,7 @@ def test_empty_queue_says_so(client: Client, anna: User) -> None:
 
 def test_signing_opens_the_next_report_and_can_be_undone(client: Client, anna: User) -> None:
     for n in (1, 2, 3):
-        came(ordered(n).pk, NORMAL)
+        receive_result(make_order(n).pk, NORMAL)
     first = client.get(QUEUE).context["review"]
     answer = client.post(
         reverse("reviewing:sign", args=[first.pk]),
@@ -110,8 +110,8 @@ def test_signing_opens_the_next_report_and_can_be_undone(client: Client, anna: U
 def test_next_report_follows_the_signed_one(client: Client, anna: User) -> None:
     keys = []
     for n in range(1, 5):
-        row = ordered(n)
-        came(row.pk, NORMAL, as_of=NOW + timedelta(minutes=n))
+        row = make_order(n)
+        receive_result(row.pk, NORMAL, as_of=NOW + timedelta(minutes=n))
         keys.append(row.pk)
     answer = client.post(reverse("reviewing:sign", args=[keys[1]]), {"version": 1}, follow=True)
     assert answer.context["review"].pk == keys[2]
@@ -120,7 +120,7 @@ def test_next_report_follows_the_signed_one(client: Client, anna: User) -> None:
 
 
 def test_second_signer_sees_who_signed_and_when(client: Client, anna: User) -> None:
-    came(ordered(1).pk, NORMAL)
+    receive_result(make_order(1).pk, NORMAL)
     other = Client()
     other.force_login(staff("clinician", "bruno"))
     other.get(page(1))
@@ -132,10 +132,10 @@ def test_second_signer_sees_who_signed_and_when(client: Client, anna: User) -> N
 
 
 def test_new_version_keeps_the_typed_note(client: Client, anna: User) -> None:
-    row = ordered(1)
-    came(row.pk, NORMAL)
+    row = make_order(1)
+    receive_result(row.pk, NORMAL)
     client.get(page(1))
-    came(row.pk, HIGH)
+    receive_result(row.pk, HIGH)
     answer = client.post(
         reverse("reviewing:sign", args=[row.pk]), {"version": 1, "note": "call at noon"}
     )
@@ -146,7 +146,7 @@ def test_new_version_keeps_the_typed_note(client: Client, anna: User) -> None:
 
 
 def test_critical_result_from_banner_to_call_back(client: Client, anna: User) -> None:
-    came(ordered(1).pk, NORMAL, CRITICAL)
+    receive_result(make_order(1).pk, NORMAL, CRITICAL)
     shown = client.get(QUEUE)
     assert "Nobody has acknowledged this yet" in text_of(shown)
     assert 'data-key="s"' not in shown.content.decode()
@@ -177,8 +177,8 @@ def test_critical_report_shows_phone_number_and_local_time(client: Client, anna:
         "patient_address": {"state": "AZ"},
     }
     received = envelope(json.dumps(record))
-    came(ordered(1, **received).pk, NORMAL, CRITICAL)
-    came(ordered(2, **received).pk, NORMAL)
+    receive_result(make_order(1, **received).pk, NORMAL, CRITICAL)
+    receive_result(make_order(2, **received).pk, NORMAL)
     called = client.get(page(1)).content.decode()
     assert "tel:+15550100123" in called and "MST" in called
     assert "tel:" not in client.get(page(2)).content.decode()
@@ -186,7 +186,7 @@ def test_critical_report_shows_phone_number_and_local_time(client: Client, anna:
 
 def test_queue_distinguishes_open_and_handled_criticals(client: Client, anna: User) -> None:
     for n in (1, 2, 3):
-        came(ordered(n).pk, CRITICAL)
+        receive_result(make_order(n).pk, CRITICAL)
     for n in (2, 3):
         do(client, n, "acknowledge")
     do(client, 3, "call", recipient="Dr. Madeup", outcome="confirmed_read_back")
@@ -204,12 +204,12 @@ def test_queue_distinguishes_open_and_handled_criticals(client: Client, anna: Us
         "Critical, told",
     ]
     assert len({badge(n)[1] for n in (1, 2, 3)}) == 3, "by their shapes, too"
-    came(uid("order", 3), ("Potassium", "7.4", "critical"))
+    receive_result(uid("order", 3), ("Potassium", "7.4", "critical"))
     assert badge(3)[0] == "Critical", "nobody has seen the new value"
 
 
 def test_call_by_the_service_needs_a_source(client: Client, anna: User) -> None:
-    came(ordered(1).pk, CRITICAL)
+    receive_result(make_order(1).pk, CRITICAL)
     do(client, 1, "acknowledge")
     given = {
         "recipient": "Patient",
@@ -223,11 +223,11 @@ def test_call_by_the_service_needs_a_source(client: Client, anna: User) -> None:
 
 
 def test_corrected_result_returns_with_its_differences(client: Client, anna: User) -> None:
-    row = ordered(1)
-    came(row.pk, NORMAL, ("Iron", "4", "normal"), ("Zinc", "4", "normal"))
+    row = make_order(1)
+    receive_result(row.pk, NORMAL, ("Iron", "4", "normal"), ("Zinc", "4", "normal"))
     do(client, 1, "sign")
-    came(row.pk, HIGH, ("Iron", "4", "normal"), missing=("Zinc",))
-    corrected(row.pk)
+    receive_result(row.pk, HIGH, ("Iron", "4", "normal"), missing=("Zinc",))
+    announce_correction(row.pk)
     shown = client.get(f"{QUEUE}?mine=on")
     assert shown.context["review"].pk == row.pk, "for the clinician who signed"
     words = text_of(shown)
@@ -240,7 +240,7 @@ def test_corrected_result_returns_with_its_differences(client: Client, anna: Use
 
 
 def test_partial_result_shows_its_completeness(client: Client, anna: User) -> None:
-    came(ordered(1).pk, NORMAL, HIGH, status="partial", missing=("Iron",))
+    receive_result(make_order(1).pk, NORMAL, HIGH, status="partial", missing=("Iron",))
     shown = client.get(QUEUE)
     assert "2 of 3 back · 1 failed: not enough sample" in text_of(shown)
     assert "Acknowledge partial" in text_of(shown)
@@ -253,8 +253,8 @@ def test_report_shows_previous_values_and_links_to_trends(client: Client, anna: 
     patient(3).save()
     for n, value in ((1, "4.0"), (2, "4.4"), (3, "4.2")):
         day = NOW - timedelta(days=100 * (4 - n))
-        row = ordered(n, user_id=uid("patient", 3), created_at=day)
-        came(row.pk, ("Sodium", value, "normal"), date_collected=day.isoformat())
+        row = make_order(n, user_id=uid("patient", 3), created_at=day)
+        receive_result(row.pk, ("Sodium", value, "normal"), date_collected=day.isoformat())
     shown = client.get(page(2))
     (panel,) = shown.context["report"].panels
     (line,) = panel.rows
@@ -273,7 +273,7 @@ def test_report_shows_previous_values_and_links_to_trends(client: Client, anna: 
 
 @pytest.mark.parametrize("role", ["front desk", "viewer", "auditor"])
 def test_user_without_results_cannot_open_a_report(client: Client, role: str) -> None:
-    came(ordered(1).pk, CRITICAL)
+    receive_result(make_order(1).pk, CRITICAL)
     client.force_login(staff(role))
     for address in (
         QUEUE,
@@ -291,8 +291,8 @@ def test_user_without_results_cannot_open_a_report(client: Client, role: str) ->
 
 def test_delegate_signs_only_delegated_results(client: Client, anna: User) -> None:
     for n in (1, 2):
-        came(ordered(n).pk, NORMAL)
-    came(ordered(3).pk, HIGH)
+        receive_result(make_order(n).pk, NORMAL)
+    receive_result(make_order(3).pk, HIGH)
     helper = staff("lab coordinator", "helper")
     theirs = Client()
     theirs.force_login(helper)
@@ -311,8 +311,8 @@ def test_delegate_signs_only_delegated_results(client: Client, anna: User) -> No
 
 
 def test_queue_filters_by_lab_and_patient(client: Client, anna: User) -> None:
-    came(ordered(1).pk, NORMAL)
-    came(ordered(2, lab_slug="other-lab").pk, NORMAL)
+    receive_result(make_order(1).pk, NORMAL)
+    receive_result(make_order(2, lab_slug="other-lab").pk, NORMAL)
     shown = client.get(f"{QUEUE}?patient={uid('patient', 2)}")
     assert [item.review.pk for item in shown.context["items"]] == [uid("order", 2)]
     assert "Nothing matches" in text_of(client.get(f"{QUEUE}?place=critical"))
@@ -321,7 +321,7 @@ def test_queue_filters_by_lab_and_patient(client: Client, anna: User) -> None:
 
 def test_only_the_open_report_is_audited_as_viewed(client: Client, anna: User) -> None:
     for n in (1, 2):
-        came(ordered(n).pk, NORMAL)
+        receive_result(make_order(n).pk, NORMAL)
     client.get(page(1))
     found = AuditEntry.objects.filter(object_type="result").values_list("action", "patient_ids")
     assert dict(found) == {"view": [uid("patient", 1)], "list": [uid("patient", 2)]}
@@ -333,21 +333,25 @@ def test_queries_do_not_grow_with_queue_or_history(client: Client, anna: User) -
             assert client.get(page(1)).status_code == 200
         return len(seen)
 
-    came(ordered(1, user_id=uid("patient", 1)).pk, NORMAL, CRITICAL)
-    came(ordered(2).pk, NORMAL)
+    receive_result(make_order(1, user_id=uid("patient", 1)).pk, NORMAL, CRITICAL)
+    receive_result(make_order(2).pk, NORMAL)
     queries()
     few = queries()
     for n in range(3, 12):
-        came(ordered(n, user_id=uid("patient", 1)).pk, NORMAL, HIGH, missing=("Iron", "Zinc"))
+        receive_result(
+            make_order(n, user_id=uid("patient", 1)).pk, NORMAL, HIGH, missing=("Iron", "Zinc")
+        )
     assert queries() == few <= 34
 
 
 def test_causes_are_counted_by_month_method_and_lab(client: Client, anna: User) -> None:
     now = timezone.now()
-    came(ordered(1, created_at=now).pk, NORMAL, missing=("Iron", "Zinc"))
-    came(ordered(2, created_at=now, lab_slug="other-lab").pk, NORMAL, missing=("Iron",))
-    came(ordered(3, created_at=now).pk, NORMAL)
-    came(ordered(4, created_at=now - timedelta(days=70)).pk, NORMAL, missing=("Iron",))
+    receive_result(make_order(1, created_at=now).pk, NORMAL, missing=("Iron", "Zinc"))
+    receive_result(
+        make_order(2, created_at=now, lab_slug="other-lab").pk, NORMAL, missing=("Iron",)
+    )
+    receive_result(make_order(3, created_at=now).pk, NORMAL)
+    receive_result(make_order(4, created_at=now - timedelta(days=70)).pk, NORMAL, missing=("Iron",))
     shown = client.get(reverse("reviewing:quality"))
     assert [
         (line.lab, line.affected_results, counts) for line, counts in shown.context["lines"]

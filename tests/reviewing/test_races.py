@@ -1,4 +1,4 @@
-"""Two people at once, over HTTP: one signs, the other is told who did and when."""
+"""Two users sign at once, over HTTP: one succeeds, the other sees who signed and when."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from orders.models import Review, Signature
 from tests.api.rows import staff, uid
-from tests.reviewing.rows import came, ordered
+from tests.reviewing.rows import make_order, receive_result
 
 ROUNDS = 5
 
@@ -26,7 +26,7 @@ def test_two_signers_at_once_make_one_signature() -> None:
         client.force_login(staff("clinician", name))
         clients.append(client)
     for n in range(1, ROUNDS + 1):
-        came(ordered(n).pk, ("Sodium", "4.1", "normal"))
+        receive_result(make_order(n).pk, ("Sodium", "4.1", "normal"))
         answers: dict[int, Any] = {}
         gate = threading.Barrier(2)
 

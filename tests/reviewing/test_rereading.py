@@ -1,4 +1,4 @@
-"""What the passes that read results of an earlier release again cost, when there are none."""
+"""The cost of the passes that read outdated results again, when there are none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIGNED: tuple[str, ...] = (
 
 
 def plan_of(read_again: Callable[[], int], mark: str) -> str:
-    """How PostgreSQL finds the results of a pass that has none to read; `mark` is in its query."""
+    """Return the query plan of a pass that has nothing to read; `mark` identifies its query."""
     with connection.cursor() as cursor:
         for statement in SIGNED:
             cursor.execute(statement)
@@ -39,7 +39,7 @@ def plan_of(read_again: Callable[[], int], mark: str) -> str:
 
 
 def test_signed_results_are_not_read_to_find_open_ones() -> None:
-    """Asked once a minute: it must not walk all the results there are."""
+    """The query runs once a minute and must not scan all results."""
     plan = plan_of(ranking.reread_open_results, "get_byte")
     assert "review_queue" in plan and "review_open_critical" in plan, plan
     assert "Seq Scan" not in plan and "orders_review_pkey" not in plan, plan

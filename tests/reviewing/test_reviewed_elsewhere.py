@@ -1,4 +1,4 @@
-"""Results from before this office was in use are signed by one command."""
+"""A command signs results from before this back office was in use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orders.results import open_criticals
 from orders.results.models import CriticalCall
 from orders.results.queue import queue_counts
 from tests.api.rows import NOW, staff, uid
-from tests.reviewing.rows import came, ordered
+from tests.reviewing.rows import make_order, receive_result
 
 OLD = {"last_event_at": NOW - timedelta(days=30)}
 DAY = f"{NOW - timedelta(days=10):%Y-%m-%d}"
@@ -22,10 +22,10 @@ DAY = f"{NOW - timedelta(days=10):%Y-%m-%d}"
 
 @pytest.mark.django_db(transaction=True)
 def test_reviewed_elsewhere_signs_only_old_normal_results() -> None:
-    came(ordered(1, **OLD).pk, ("Sodium", "4.1", "normal"))
-    came(ordered(2, last_event_at=NOW).pk, ("Sodium", "4.1", "normal"))
-    came(ordered(3, **OLD).pk, ("Potassium", "6.9", "critical"))
-    came(ordered(4, **OLD).pk, ("Sodium", "4.1", "normal"), status="partial")
+    receive_result(make_order(1, **OLD).pk, ("Sodium", "4.1", "normal"))
+    receive_result(make_order(2, last_event_at=NOW).pk, ("Sodium", "4.1", "normal"))
+    receive_result(make_order(3, **OLD).pk, ("Potassium", "6.9", "critical"))
+    receive_result(make_order(4, **OLD).pk, ("Sodium", "4.1", "normal"), status="partial")
     staff("clinician", "anna")
     call_command("reviewed_elsewhere", before=DAY, by="anna")
     assert [one.order_id for one in Signature.objects.all()] == [uid("order", 1)]
@@ -37,8 +37,8 @@ def test_reviewed_elsewhere_signs_only_old_normal_results() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_reviewed_elsewhere_signs_criticals_only_if_called_about() -> None:
-    came(ordered(1, **OLD).pk, ("Potassium", "6.9", "critical"))
-    came(ordered(2, last_event_at=NOW).pk, ("Potassium", "7.2", "critical"))
+    receive_result(make_order(1, **OLD).pk, ("Potassium", "6.9", "critical"))
+    receive_result(make_order(2, last_event_at=NOW).pk, ("Potassium", "7.2", "critical"))
     staff("clinician", "anna")
     call_command("reviewed_elsewhere", before=DAY, by="anna", critical=True)
     assert [one.pk for one in open_criticals()] == [uid("order", 2)], "the new one stands alone"
@@ -52,16 +52,18 @@ def test_reviewed_elsewhere_signs_criticals_only_if_called_about() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_reviewed_elsewhere_counts_skipped_results_by_reason() -> None:
-    came(ordered(1, **OLD).pk, ("Sodium", "4.1", "normal"))
-    came(ordered(2, **OLD).pk, ("Sodium", "4.1", "normal"), ("Color", "ominous", "unknown"))
-    came(ordered(3, **OLD).pk, ("Color", "odd", "unknown"), interpretation="unknown")
-    came(ordered(4, **OLD).pk, ("Sodium", "4.1", "normal"), interpretation=None)
-    came(ordered(5, **OLD).pk, ("Sodium", "4.1", "normal"), status="partial")
-    came(ordered(6, **OLD).pk, ("Sodium", "4.1", "normal"), status="preliminary")
-    came(ordered(7, **OLD).pk, ("Potassium", "6.9", "critical"))
-    came(ordered(8, **OLD).pk, ("Sodium", "4.1", "normal"))
+    receive_result(make_order(1, **OLD).pk, ("Sodium", "4.1", "normal"))
+    receive_result(
+        make_order(2, **OLD).pk, ("Sodium", "4.1", "normal"), ("Color", "ominous", "unknown")
+    )
+    receive_result(make_order(3, **OLD).pk, ("Color", "odd", "unknown"), interpretation="unknown")
+    receive_result(make_order(4, **OLD).pk, ("Sodium", "4.1", "normal"), interpretation=None)
+    receive_result(make_order(5, **OLD).pk, ("Sodium", "4.1", "normal"), status="partial")
+    receive_result(make_order(6, **OLD).pk, ("Sodium", "4.1", "normal"), status="preliminary")
+    receive_result(make_order(7, **OLD).pk, ("Potassium", "6.9", "critical"))
+    receive_result(make_order(8, **OLD).pk, ("Sodium", "4.1", "normal"))
     Review.objects.filter(pk=uid("order", 8)).update(identity="different")
-    came(ordered(9, last_event_at=NOW).pk, ("Color", "ominous", "unknown"))
+    receive_result(make_order(9, last_event_at=NOW).pk, ("Color", "ominous", "unknown"))
     staff("clinician", "anna")
     words = StringIO()
     call_command("reviewed_elsewhere", before=DAY, by="anna", stdout=words)

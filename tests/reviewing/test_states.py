@@ -1,4 +1,4 @@
-"""However versions, signatures, undos and calls follow each other, no result is ever lost."""
+"""No sequence of versions, signatures, undos and calls loses a result."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from orders.results.sign_off import (
     undo,
 )
 from tests.api.rows import staff
-from tests.reviewing.rows import came, corrected, ordered, uid
+from tests.reviewing.rows import announce_correction, make_order, receive_result, uid
 
 pytestmark = pytest.mark.django_db
 
@@ -58,7 +58,7 @@ def review(n: int = 1) -> Review:
     return Review.objects.get(pk=uid("order", n))
 
 
-def announced(order_id: UUID) -> None:
+def announce_critical(order_id: UUID) -> None:
     now = timezone.now()
     CriticalResult(
         order_id=order_id, first_heard_at=now, heard_at=now, event_number=1, message_id="m"
@@ -66,8 +66,8 @@ def announced(order_id: UUID) -> None:
 
 
 def test_result_stays_in_queue_until_signed(anna: User) -> None:
-    row = ordered(1)
-    came(row.pk, NORMAL)
+    row = make_order(1)
+    receive_result(row.pk, NORMAL)
     assert review().in_queue and unsigned_count() == 1 and review().place == "normal"
     sign(row.pk, 1, anna)
     assert not review().in_queue and unsigned_count() == 0
@@ -75,47 +75,47 @@ def test_result_stays_in_queue_until_signed(anna: User) -> None:
 
 
 def test_same_result_again_makes_no_version(anna: User) -> None:
-    row = ordered(1)
-    came(row.pk, NORMAL)
+    row = make_order(1)
+    receive_result(row.pk, NORMAL)
     sign(row.pk, 1, anna)
-    came(row.pk, NORMAL, date_reported="2026-11-21T10:00:00+00:00")
+    receive_result(row.pk, NORMAL, date_reported="2026-11-21T10:00:00+00:00")
     assert ResultVersion.objects.count() == 1 and not review().in_queue
 
 
 def test_changed_value_reopens_a_signed_result_as_corrected(anna: User) -> None:
-    row = ordered(1)
-    came(row.pk, NORMAL)
+    row = make_order(1)
+    receive_result(row.pk, NORMAL)
     sign(row.pk, 1, anna)
-    came(row.pk, ("Sodium", "4.2", "normal"))
+    receive_result(row.pk, ("Sodium", "4.2", "normal"))
     assert (review().place, review().version, review().signed) == ("corrected", 2, 1)
     assert list(review_queue({"mine": True}, anna)) == [review()]
 
 
 def test_correction_without_changed_value_reopens_a_result(anna: User) -> None:
-    row = ordered(1)
-    came(row.pk, NORMAL)
+    row = make_order(1)
+    receive_result(row.pk, NORMAL)
     sign(row.pk, 1, anna)
-    corrected(row.pk)
+    announce_correction(row.pk)
     assert review().in_queue and review().kind == "corrected"
 
 
 def test_partial_result_is_acknowledged_and_waits_for_the_rest(anna: User, bruno: User) -> None:
-    row = ordered(1)
-    came(row.pk, NORMAL, status="partial", missing=("Iron",))
+    row = make_order(1)
+    receive_result(row.pk, NORMAL, status="partial", missing=("Iron",))
     assert review().place == "partial"
     assert sign(row.pk, 1, anna).kind == SEEN
     assert review().in_queue and review().place == "seen"
     assert queue_counts() == (0, 1)
     with pytest.raises(AlreadySigned):
         sign(row.pk, 1, bruno)
-    came(row.pk, NORMAL, ("Iron", "4", "normal"))
+    receive_result(row.pk, NORMAL, ("Iron", "4", "normal"))
     assert review().kind == "final", "the first whole one corrects nothing"
     assert queue_counts() == (1, 0)
 
 
 def test_critical_result_is_open_until_called_about(anna: User) -> None:
-    row = ordered(1)
-    came(row.pk, NORMAL, CRITICAL)
+    row = make_order(1)
+    receive_result(row.pk, NORMAL, CRITICAL)
     assert review().place == "critical" and list(open_criticals()) == [review()]
     with pytest.raises(NotAcknowledged):
         sign(row.pk, 1, anna)
@@ -132,32 +132,32 @@ def test_critical_result_is_open_until_called_about(anna: User) -> None:
 
 
 def test_call_about_a_future_version_is_refused(anna: User) -> None:
-    came(ordered(1).pk, CRITICAL)
+    receive_result(make_order(1).pk, CRITICAL)
     with pytest.raises(ResultChanged):
         record_call(review(), 2, anna, recipient="Dr. Madeup", outcome=READ_BACK)
     assert review().called == -1 and open_criticals().exists()
 
 
 def test_new_critical_value_needs_another_acknowledgement(anna: User) -> None:
-    row = ordered(1)
-    came(row.pk, CRITICAL, status="partial")
+    row = make_order(1)
+    receive_result(row.pk, CRITICAL, status="partial")
     acknowledge(review(), 1, anna)
-    came(row.pk, CRITICAL, NORMAL)
+    receive_result(row.pk, CRITICAL, NORMAL)
     assert review().is_acknowledged, "the same critical value, with more beside it"
-    came(row.pk, ("Potassium", "7.2", "critical"), NORMAL)
+    receive_result(row.pk, ("Potassium", "7.2", "critical"), NORMAL)
     assert not review().is_acknowledged
     with pytest.raises(NotAcknowledged):
         sign(row.pk, 3, anna)
 
 
 def test_announced_critical_result_is_first_in_queue(anna: User) -> None:
-    row = ordered(1)
-    announced(row.pk)
+    row = make_order(1)
+    announce_critical(row.pk)
     assert review().place == "critical" and review().in_queue and unsigned_count() == 1
     assert open_criticals().count() == 1
     with pytest.raises(ResultChanged):
         sign(row.pk, 0, anna)
-    came(row.pk, HIGH)
+    receive_result(row.pk, HIGH)
     assert review().place == "critical", "announced, and the values do not say so: a person decides"
     acknowledge(review(), 1, anna)
     sign(row.pk, 1, anna)
@@ -165,22 +165,22 @@ def test_announced_critical_result_is_first_in_queue(anna: User) -> None:
 
 
 def test_result_of_an_unknown_order_is_in_queue() -> None:
-    announced(uid("order", 99))
+    announce_critical(uid("order", 99))
     assert unsigned_count() == 1 and review(99).in_queue
 
 
 def test_signing_an_outdated_version_is_refused(anna: User) -> None:
-    row = ordered(1)
-    came(row.pk, NORMAL)
-    came(row.pk, HIGH)
+    row = make_order(1)
+    receive_result(row.pk, NORMAL)
+    receive_result(row.pk, HIGH)
     with pytest.raises(ResultChanged):
         sign(row.pk, 1, anna)
     assert not Signature.objects.exists()
 
 
 def test_only_the_signer_can_undo_and_only_once(anna: User, bruno: User) -> None:
-    row = ordered(1)
-    came(row.pk, NORMAL)
+    row = make_order(1)
+    receive_result(row.pk, NORMAL)
     signature = sign(row.pk, 1, anna)
     with pytest.raises(UndoExpired):
         undo(signature.pk, bruno)
@@ -192,8 +192,8 @@ def test_only_the_signer_can_undo_and_only_once(anna: User, bruno: User) -> None
 
 
 def test_undo_expires_after_ten_seconds(anna: User) -> None:
-    row = ordered(1)
-    came(row.pk, NORMAL)
+    row = make_order(1)
+    receive_result(row.pk, NORMAL)
     signature = sign(row.pk, 1, anna)
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")  # without the triggers
@@ -205,15 +205,15 @@ def test_undo_expires_after_ten_seconds(anna: User) -> None:
 
 
 def test_queue_sorts_by_urgency(anna: User) -> None:
-    came(ordered(1).pk, NORMAL)
-    came(ordered(2).pk, NORMAL, status="partial")
-    came(ordered(3).pk, HIGH)
-    came(ordered(4).pk, CRITICAL)
-    came(ordered(5).pk, NORMAL)
-    corrected(ordered(6).pk)
-    came(uid("order", 6), NORMAL)
-    came(ordered(7).pk, NORMAL, interpretation=None)
-    came(ordered(8).pk, NORMAL, status="partial")
+    receive_result(make_order(1).pk, NORMAL)
+    receive_result(make_order(2).pk, NORMAL, status="partial")
+    receive_result(make_order(3).pk, HIGH)
+    receive_result(make_order(4).pk, CRITICAL)
+    receive_result(make_order(5).pk, NORMAL)
+    announce_correction(make_order(6).pk)
+    receive_result(uid("order", 6), NORMAL)
+    receive_result(make_order(7).pk, NORMAL, interpretation=None)
+    receive_result(make_order(8).pk, NORMAL, status="partial")
     sign(uid("order", 8), 1, anna)
     places = [row.place for row in sort_queue(review_queue({}, anna))]
     assert {*places[1:3]} == {"abnormal", "unknown"}, "of one rank, whichever waited longer first"
@@ -223,8 +223,8 @@ def test_queue_sorts_by_urgency(anna: User) -> None:
 
 
 def test_signature_time_is_set_by_the_server(anna: User) -> None:
-    row = ordered(1)
-    came(row.pk, CRITICAL)
+    row = make_order(1)
+    receive_result(row.pk, CRITICAL)
     acknowledge(review(), 1, anna)
     long_ago = timezone.now() - timedelta(days=1)
     CriticalCall(
@@ -239,8 +239,8 @@ def test_signature_time_is_set_by_the_server(anna: User) -> None:
 )
 @pytest.mark.parametrize("change", ["DELETE FROM {}", "UPDATE {} SET version = version"])
 def test_recorded_rows_cannot_be_changed(anna: User, table: str, change: str) -> None:
-    row = ordered(1)
-    came(row.pk, CRITICAL)
+    row = make_order(1)
+    receive_result(row.pk, CRITICAL)
     acknowledge(review(), 1, anna)
     sign(row.pk, 1, anna)
     record_call(review(), 1, anna, recipient="Dr. Madeup", outcome=READ_BACK)
@@ -256,8 +256,8 @@ def test_recorded_rows_cannot_be_changed(anna: User, table: str, change: str) ->
 
 
 def test_unanswered_call_needs_a_next_attempt(anna: User) -> None:
-    row = ordered(1)
-    came(row.pk, CRITICAL)
+    row = make_order(1)
+    receive_result(row.pk, CRITICAL)
     with pytest.raises(IntegrityError), transaction.atomic():
         record_call(review(), 1, anna, recipient="x", outcome=NOT_REACHED)
 
@@ -283,12 +283,12 @@ def act(order_id: UUID, people: list[User], step: tuple[Any, ...]) -> None:
     found = Review.objects.filter(pk=order_id).first()
     match step:
         case ("came", lines, status):
-            came(order_id, *lines, status=status)
+            receive_result(order_id, *lines, status=status)
         case ("corrected",):
-            corrected(order_id)
+            announce_correction(order_id)
         case ("announced",):
             if not CriticalResult.objects.filter(pk=order_id).exists():
-                announced(order_id)
+                announce_critical(order_id)
         case ("sign", who, version):
             sign(order_id, version, people[who])
         case ("sign newest", who):
@@ -310,7 +310,7 @@ def act(order_id: UUID, people: list[User], step: tuple[Any, ...]) -> None:
 
 
 def expected(order_id: UUID) -> tuple[bool, bool]:
-    """Whether it must be in the queue, and open as critical: told from the records alone."""
+    """Return whether the result must be in the queue and open as critical, from records alone."""
     newest = ResultVersion.objects.filter(order_id=order_id).order_by("number").last()
     is_announced = CriticalResult.objects.filter(pk=order_id).exists()
     if newest is None:
@@ -338,7 +338,7 @@ def test_no_sequence_of_actions_loses_a_result(
     anna: User, bruno: User, steps: list[tuple[Any, ...]]
 ) -> None:
     with transaction.atomic():
-        row = ordered(1)
+        row = make_order(1)
         for step in steps:
             try:
                 with transaction.atomic():

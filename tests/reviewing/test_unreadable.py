@@ -1,4 +1,4 @@
-"""Results that came in part or could not be read, over the wire, and the pages that show them."""
+"""Results that are partly or fully unreadable, over the wire, and the pages that show them."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def reader(client: Client) -> User:
 
 @pytest.fixture
 def order_id(world: Sandbox) -> UUID:
-    """An order of the sandbox that has a result, in the mirror without it."""
+    """A mirrored order of the sandbox with a result that is not mirrored yet."""
     answer = httpx.get(f"{world.url}/v3/orders", headers=HEADERS, params={"size": "60"}, timeout=20)
     done = next(one for one in answer.json()["orders"] if one["status"] == "completed")
-    look("orders", done["id"])
+    run_lookup("orders", done["id"])
     sync.run_due_lookups(
         [subject for subject in patients.sync.LOOKUP_TYPES if subject.kind == "users"]
     )
@@ -71,16 +71,16 @@ def order_id(world: Sandbox) -> UUID:
     return UUID(done["id"])
 
 
-def look(kind: str, key: object) -> None:
+def run_lookup(kind: str, key: object) -> None:
     sync.schedule_lookups(kind, [key])
     sync.run_due_lookups([subject for subject in LOOKUP_TYPES if subject.kind == kind])
 
 
 def answer(world: Sandbox, order_id: UUID, body: Any) -> None:
-    """The service answers with this result, and it is looked up."""
+    """Let the service answer with this result, and look it up."""
     world.control("answers", method="DELETE")
     world.prepare_answer(f"/v3/order/{order_id}/result$", body=body, times=None)
-    look("results", order_id)
+    run_lookup("results", order_id)
 
 
 def text_of(page: Any) -> str:
@@ -145,7 +145,7 @@ def test_nul_in_a_comment_is_replaced_and_the_result_stored(
     assert Result.objects.get().is_whole and not UnreadRecord.objects.exists()
     assert Lookup.objects.get(kind="results").error == ""
     before = Review.objects.get().version
-    look("results", order_id)
+    run_lookup("results", order_id)
     assert Review.objects.get().version == before
     assert all("\x00" not in words for words in pages(client, order_id).values())
     assert "made-up\ufffdcomment" in pages(client, order_id)["report"]
@@ -300,7 +300,7 @@ def test_order_unreadable_in_a_list_is_looked_up(world: Sandbox, order_id: UUID)
 def test_unreadable_record_with_an_odd_id_breaks_no_page(
     key: str, world: Sandbox, order_id: UUID
 ) -> None:
-    """The id of an order or a user that cannot be read is whatever was sent."""
+    """The id of an unreadable order or user may be any text."""
     for resource in ("orders", "users"):
         UnreadRecord.objects.create(resource=resource, key=key, record="{}")
     assert unreadable_versions.for_order(order_id) == []

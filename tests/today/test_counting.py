@@ -1,5 +1,5 @@
-"""Counts of orders are exact: after every kind of statement, beside writers that come, roll back
-and die, and while they are added up and checked."""
+"""Counts of orders are exact: after every kind of statement, beside writers that commit, roll back
+and are killed, and during fold and repair."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ STATES = [
 ]
 
 
-def truth() -> Counter[tuple[str, str, str]]:
+def counted_orders() -> Counter[tuple[str, str, str]]:
     return Counter(Order.objects.values_list("bucket", "low_level_status", "method"))
 
 
-def exact() -> bool:
-    return counts.order_counts().by_state == dict(truth())
+def counts_are_exact() -> bool:
+    return counts.order_counts().by_state == dict(counted_orders())
 
 
-def place(numbers: range, state: int = 0) -> None:
+def make_orders(numbers: range, state: int = 0) -> None:
     bucket, status, method = STATES[state]
     Order.objects.bulk_create(
         order(n, bucket=bucket, low_level_status=status, method=method) for n in numbers
     )
 
 
-def scatter() -> int:
-    """Rows enough to be worth adding up: some of each state with each statement."""
+def run_random_statements() -> int:
+    """Write enough rows to be worth folding: some of each state with each statement."""
     with connection.cursor() as cursor:
         for _ in range(50):
             cursor.executemany(_INSERT, [[uuid4(), uuid4(), *state] for state in STATES])
@@ -54,26 +54,27 @@ def scatter() -> int:
 
 
 def test_counts_follow_every_kind_of_statement() -> None:
-    place(range(20))
-    place(range(20, 25), 1)
+    make_orders(range(20))
+    make_orders(range(20, 25), 1)
     assert counts.order_counts().by_bucket() == {"preparing": 20, "needs-action": 5}
     Order.objects.filter(bucket="needs-action").update(
         bucket="closed", low_level_status="cancelled"
     )
-    assert counts.order_counts().count(statuses=["cancelled"]) == 5 and exact()
+    assert counts.order_counts().count(statuses=["cancelled"]) == 5 and counts_are_exact()
     Order.objects.update(method="walk_in_test")
     assert (
-        counts.order_counts().count(bucket="preparing", methods=["walk_in_test"]) == 20 and exact()
+        counts.order_counts().count(bucket="preparing", methods=["walk_in_test"]) == 20
+        and counts_are_exact()
     )
     Order.objects.filter(bucket="closed").delete()
-    assert counts.order_counts().count(bucket="closed") == 0 and exact()
+    assert counts.order_counts().count(bucket="closed") == 0 and counts_are_exact()
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE orders_order CASCADE")
     assert counts.order_counts().by_state == {}
 
 
 def test_counts_are_not_written_without_a_change() -> None:
-    place(range(5))
+    make_orders(range(5))
     before = OrderCount.objects.count(), Happening.objects.count()
     Order.objects.update(lab_test_name="Another made-up panel")
     Order.objects.filter(bucket="closed").update(bucket="at-lab")
@@ -81,32 +82,32 @@ def test_counts_are_not_written_without_a_change() -> None:
 
 
 def test_rollback_removes_its_counts() -> None:
-    place(range(3))
+    make_orders(range(3))
     with suppress(RuntimeError), transaction.atomic():
-        place(range(3, 9), 1)
+        make_orders(range(3, 9), 1)
         Order.objects.update(bucket="closed")
-        assert exact(), "one's own changes are counted at once"
+        assert counts_are_exact(), "one's own changes are counted at once"
         raise RuntimeError
-    assert counts.order_counts().by_bucket() == {"preparing": 3} and exact()
+    assert counts.order_counts().by_bucket() == {"preparing": 3} and counts_are_exact()
 
 
 def test_fold_keeps_the_sums_and_one_row_per_state() -> None:
-    rows = scatter()
+    rows = run_random_statements()
     before = counts.order_counts().by_state
     assert counts.fold() == rows == 250
-    assert counts.order_counts().by_state == before and exact()
+    assert counts.order_counts().by_state == before and counts_are_exact()
     assert OrderCount.objects.count() == len(STATES)
     assert counts.fold() == 0, "nothing to add up is left alone"
 
 
 def test_repair_corrects_a_wrong_count_and_records_drift() -> None:
-    place(range(7))
+    make_orders(range(7))
     assert counts.repair() == 0 and not Drift.objects.exists()
     OrderCount.objects.create(
         bucket="preparing", low_level_status="ordered", method="testkit", change=3
     )
     OrderCount.objects.create(bucket="closed", low_level_status="cancelled", method="", change=-2)
-    assert counts.repair() == 2 and exact()
+    assert counts.repair() == 2 and counts_are_exact()
     notes = {note.key: note.detail for note in Drift.objects.all()}
     assert notes == {
         "preparing · ordered · testkit": "Counted 10, there are 7. Put right.",
@@ -118,7 +119,7 @@ ENDS = ("commit", "rollback", "kill")
 
 
 class Writers:
-    """Connections that write orders in short transactions, some of which never end well."""
+    """Connections that write orders in short transactions, some of which fail."""
 
     def __init__(self, address: str, numbers: int) -> None:
         self.address, self.stopped = address, threading.Event()
@@ -197,7 +198,7 @@ _DELETE = f"DELETE FROM orders_order WHERE id IN ({_PICKED} %s)"
 
 @pytest.fixture
 def address() -> str:
-    place(range(60))
+    make_orders(range(60))
     settings = connection.settings_dict
     return psycopg.conninfo.make_conninfo(
         host=settings["HOST"], port=settings["PORT"], user=settings["USER"],
@@ -206,7 +207,7 @@ def address() -> str:
 
 
 def test_counts_are_exact_beside_writers_rollbacks_and_kills(address: str) -> None:
-    """Every look, in one snapshot, finds what it counts anew; adding up and checking go on."""
+    """Each check counts the orders in its own snapshot, while fold and repair are running."""
     looks = 0
     with Writers(address, 5) as writers:
         ends = time.monotonic() + 4
@@ -214,17 +215,17 @@ def test_counts_are_exact_beside_writers_rollbacks_and_kills(address: str) -> No
             with transaction.atomic():
                 with connection.cursor() as cursor:
                     cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                assert exact()
+                assert counts_are_exact()
             looks += 1
             counts.fold()
             assert counts.repair() == 0, "a check beside writers finds nothing to mend"
             assert time.monotonic() < ends + 120, writers.done
     assert not writers.failures
-    assert exact() and not Drift.objects.filter(kind=Drift.Kind.STALE).exists()
+    assert counts_are_exact() and not Drift.objects.filter(kind=Drift.Kind.STALE).exists()
 
 
 def test_two_folds_at_once_lose_nothing(address: str) -> None:
-    scatter()
+    run_random_statements()
     before = counts.order_counts().by_state
     with psycopg.connect(address) as other:
         other.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", ["today_ordercount"])
@@ -235,7 +236,7 @@ def test_two_folds_at_once_lose_nothing(address: str) -> None:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert counts.order_counts().by_state == before and exact()
+    assert counts.order_counts().by_state == before and counts_are_exact()
     assert OrderCount.objects.count() == len(STATES)
 
 

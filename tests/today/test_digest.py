@@ -1,5 +1,5 @@
-"""Since you last looked: all that happened since, once, to each member of staff, whenever it was
-committed; grouped, in words, and seen by patient or as a whole."""
+"""The digest shows each user everything they have not seen, once, whenever it was committed:
+grouped by patient, in words, and marked as seen by patient or as a whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from orders.results import criticals
 from orders.results.models import READ_BACK
 from orders.today import digest
 from tests.api.rows import envelope, staff, uid
-from tests.today.test_page import critical, enter, place, visit
+from tests.today.test_page import log_in, make_critical, make_order, make_visit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,7 +36,7 @@ def read(user: User, sees: bool = True) -> digest.Digest:
     return digest.build_digest(user, sees_results=sees)
 
 
-def facts(user: User) -> list[Fact]:
+def digest_facts(user: User) -> list[Fact]:
     return sorted(
         (news.order_id, one.kind, one.before, one.after)
         for group in read(user).groups
@@ -45,8 +45,8 @@ def facts(user: User) -> list[Fact]:
     )
 
 
-def words(user: User, **given: object) -> list[str]:
-    """Lines of the page, shortened: label and words."""
+def digest_words(user: User, **given: object) -> list[str]:
+    """Return the lines of the page, shortened to label and words."""
     return [
         f"{line.term.label} {line.words}".strip()
         for group in read(user, **given).groups  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def move(n: int, status: str, bucket: str, **more: object) -> None:
 
 @dataclass
 class Oracle:
-    """What each person has not seen, kept by hand beside the product."""
+    """A simple model of what each user has not seen, independent of the product."""
 
     unseen: dict[int, list[tuple[UUID, Fact]]] = field(default_factory=dict)
 
@@ -73,7 +73,7 @@ class Oracle:
         kept = [one for one in self.unseen[user.pk] if about is not None and one[0] != about]
         self.unseen[user.pk] = kept
 
-    def facts(self, user: User) -> list[Fact]:
+    def digest_facts(self, user: User) -> list[Fact]:
         return sorted(fact for _, fact in self.unseen[user.pk])
 
 
@@ -85,12 +85,12 @@ STATES = [
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_digest_shows_each_user_what_they_have_not_seen(seed: int) -> None:
-    """A random day: orders move, visits are made and moved, results are corrected; two people look
-    at a patient or at everything, sometimes on a page that was made a while ago."""
+    """A random day: orders move, visits are booked and moved, results are corrected. Two users mark
+    a patient or everything as seen, sometimes on an outdated page."""
     chance, oracle = random.Random(seed), Oracle()
     people = [staff("clinician", f"staff-{n}") for n in range(2)]
     for n in range(1, 7):
-        place(n, low_level_status="ordered", bucket="preparing")
+        make_order(n, low_level_status="ordered", bucket="preparing")
     for one in people:
         digest.mark_all_seen(one, now_of(one))
         oracle.unseen[one.pk] = []
@@ -109,7 +109,7 @@ def test_digest_shows_each_user_what_they_have_not_seen(seed: int) -> None:
             start = timezone.now() + timedelta(hours=chance.randint(1, 90))
             held = Appointment.objects.filter(order_id=key).first()
             if held is None:
-                visit(n, start_at=start)
+                make_visit(n, start_at=start)
                 oracle.happens(about, (key, "visit", "", "confirmed"))
             else:
                 Appointment.objects.filter(pk=held.pk).update(start_at=start)
@@ -142,7 +142,7 @@ def test_digest_shows_each_user_what_they_have_not_seen(seed: int) -> None:
             oracle.sees(one)
             stale = [page for page in stale if page[0] != one]
         for one in people:
-            assert facts(one) == oracle.facts(one), act
+            assert digest_facts(one) == oracle.facts(one), act
     assert Happening.objects.count() > 15
 
 
@@ -155,39 +155,39 @@ def other_connection() -> psycopg.Connection[object]:
 
 
 def test_digest_shows_entries_that_are_committed_late() -> None:
-    """A worker had begun before somebody looked at everything, and committed after."""
+    """A worker began before a user marked everything as seen, and committed afterwards."""
     one = staff("clinician")
-    place(1)
+    make_order(1)
     with other_connection() as worker:
         worker.execute("UPDATE orders_order SET low_level_status = 'lost', bucket = 'needs-action'")
-        place(2)
-        assert [fact[0] for fact in facts(one)].count(uid("order", 1)) == 1
+        make_order(2)
+        assert [fact[0] for fact in digest_facts(one)].count(uid("order", 1)) == 1
         digest.mark_seen(one, uid("patient", 1), now_of(one))
         digest.mark_all_seen(one, now_of(one))
-        assert facts(one) == []
+        assert digest_facts(one) == []
         worker.commit()
-    assert facts(one) == [(uid("order", 1), "order", "delivered_to_lab", "lost")]
+    assert digest_facts(one) == [(uid("order", 1), "order", "delivered_to_lab", "lost")]
     digest.mark_seen(one, uid("patient", 1), now_of(one))
-    assert facts(one) == []
+    assert digest_facts(one) == []
 
 
 def test_older_page_does_not_bring_back_seen_entries() -> None:
     one = staff("clinician")
-    place(1)
+    make_order(1)
     early = now_of(one)
     move(1, "lost", "needs-action")
     digest.mark_seen(one, uid("patient", 1), now_of(one))
     digest.mark_seen(one, uid("patient", 1), early)
-    assert facts(one) == []
+    assert digest_facts(one) == []
     digest.mark_all_seen(one, now_of(one))
     digest.mark_all_seen(one, early)
-    assert facts(one) == []
+    assert digest_facts(one) == []
     assert not Seen.objects.exists(), "what the whole look covers is not kept twice"
 
 
 def test_first_digest_shows_the_last_day() -> None:
-    place(1)
-    place(2)
+    make_order(1)
+    make_order(2)
     Happening.objects.filter(order_id=uid("order", 2)).update(
         at=timezone.now() - timedelta(hours=25)
     )
@@ -197,47 +197,47 @@ def test_first_digest_shows_the_last_day() -> None:
 
 def test_snapshot_of_another_cluster_is_replaced_by_its_time() -> None:
     one = staff("clinician")
-    place(1)
+    make_order(1)
     Happening.objects.update(at=timezone.now() - timedelta(hours=3))
     Look.objects.create(
         user=one, snapshot="999999999999:999999999999:", at=timezone.now() - timedelta(hours=1)
     )
-    place(2)
+    make_order(2)
     Seen.objects.create(user=one, about=uid("patient", 2), snapshot="999999999999:999999999999:")
-    assert [fact[0] for fact in facts(one)] == [uid("order", 2)]
+    assert [fact[0] for fact in digest_facts(one)] == [uid("order", 2)]
     digest.mark_seen(one, uid("patient", 2), now_of(one))
-    assert facts(one) == []
+    assert digest_facts(one) == []
     Happening.objects.filter(order_id=uid("order", 1)).update(transaction=999999999990)
     digest.mark_all_seen(one, now_of(one))
-    assert facts(one) == [] and not Seen.objects.exists()
+    assert digest_facts(one) == [] and not Seen.objects.exists()
 
 
 @pytest.mark.parametrize(
     "snapshot", ["", "nonsense", "1:2", "5:3:", "1:99999999999999999999:", "1:9000000000:"]
 )
 def test_snapshot_of_the_future_is_refused(snapshot: str) -> None:
-    client, user = enter()
-    place(1)
+    client, user = log_in()
+    make_order(1)
     for address in ("/today/seen/", "/today/seen/all/"):
         given = {"about": str(uid("patient", 1)), "snapshot": snapshot}
         assert client.post(address, given).status_code == 400
     assert not Look.objects.exists() and not Seen.objects.exists()
-    assert facts(user)
+    assert digest_facts(user)
 
 
 def test_digest_words_for_problems_results_and_visits() -> None:
     one = staff("clinician")
-    place(1, low_level_status="transit_customer", bucket="on-the-way")
+    make_order(1, low_level_status="transit_customer", bucket="on-the-way")
     start = timezone.now() + timedelta(days=2)
-    visit(1, start_at=start)
+    make_visit(1, start_at=start)
     digest.mark_all_seen(one, now_of(one))
     move(1, "problem_in_transit_customer", "needs-action")
-    assert words(one) == ["Delivery problem (to patient) new problem"]
+    assert digest_words(one) == ["Delivery problem (to patient) new problem"]
     move(1, "with_customer", "with-patient")
     move(1, "transit_lab", "on-the-way")
     move(1, "completed", "result-in", interpretation="critical")
     Appointment.objects.update(start_at=start + timedelta(hours=1))
-    told = words(one)
+    told = digest_words(one)
     assert told[0] == "Critical"
     assert told[1:] == [
         "Result in",
@@ -245,34 +245,34 @@ def test_digest_words_for_problems_results_and_visits() -> None:
         "Delivery problem (to patient) came and went",
         "A step further",
     ]
-    critical(Order.objects.get(pk=uid("order", 1)))
-    assert words(one)[0] == "Critical"
+    make_critical(Order.objects.get(pk=uid("order", 1)))
+    assert digest_words(one)[0] == "Critical"
     review = Review.objects.get(pk=uid("order", 1))
     with transaction.atomic():
         criticals.acknowledge(review, review.version, one)
-    assert words(one)[0] == "Critical", "acknowledged, and nobody was told"
+    assert digest_words(one)[0] == "Critical", "acknowledged, and nobody was told"
     with transaction.atomic():
         criticals.record_call(review, review.version, one, recipient="Dr.", outcome=READ_BACK)
-    assert words(one)[0] == "Result in"
-    assert "Critical acknowledged" in words(one)
-    assert not any("Critical" in line for line in words(one, sees=False))
+    assert digest_words(one)[0] == "Result in"
+    assert "Critical acknowledged" in digest_words(one)
+    assert not any("Critical" in line for line in digest_words(one, sees=False))
     move(1, "lost", "needs-action")
     digest.mark_all_seen(one, now_of(one))
     move(1, "sample_error", "needs-action")
-    assert words(one) == ["Sample unusable new problem"]
+    assert digest_words(one) == ["Sample unusable new problem"]
     move(1, "cancelled", "closed")
-    assert words(one) == ["Sample unusable came and went"]
+    assert digest_words(one) == ["Sample unusable came and went"]
     digest.mark_all_seen(one, now_of(one))
     move(1, "lost", "needs-action")
     digest.mark_all_seen(one, now_of(one))
     move(1, "cancelled", "closed")
-    assert words(one) == ["Lost no longer"]
+    assert digest_words(one) == ["Lost no longer"]
 
 
 def test_digest_shows_the_most_urgent_patient_first() -> None:
     one = staff("clinician")
     for n in (1, 2, 3, 4):
-        place(n, low_level_status="ordered", bucket="preparing")
+        make_order(n, low_level_status="ordered", bucket="preparing")
     digest.mark_all_seen(one, now_of(one))
     move(1, "transit_customer", "on-the-way")
     move(2, "completed", "result-in", interpretation="critical")
@@ -283,13 +283,13 @@ def test_digest_shows_the_most_urgent_patient_first() -> None:
 
 
 def test_replaced_visit_is_shown_as_moved() -> None:
-    """The service gives a moved visit another id: the earlier one still counts when it comes."""
+    """The service gives a moved visit another id. The earlier visit is still used."""
     one = staff("clinician")
-    place(1)
+    make_order(1)
     first = datetime.fromisoformat("2031-03-04T15:00:00+00:00")
-    visit(1, start_at=first)
+    make_visit(1, start_at=first)
     digest.mark_all_seen(one, now_of(one))
-    visit(101, user_id=uid("patient", 1), order_id=uid("order", 1),
+    make_visit(101, user_id=uid("patient", 1), order_id=uid("order", 1),
           start_at=first + timedelta(days=1))  # fmt: skip
     (line,) = read(one).groups[0].orders[0].lines
     assert (line.words, line.start_before) == ("Visit moved", first)
@@ -297,7 +297,7 @@ def test_replaced_visit_is_shown_as_moved() -> None:
 
 def test_digest_says_if_there_is_more() -> None:
     one = staff("clinician")
-    place(1)
+    make_order(1)
     digest.mark_all_seen(one, now_of(one))
     with connection.cursor() as cursor:
         cursor.execute(
@@ -311,38 +311,38 @@ def test_digest_says_if_there_is_more() -> None:
 
 
 def test_marking_as_seen_is_per_user_and_can_be_undone() -> None:
-    place(1)
-    place(2)
-    (client, user), (_, other) = enter(), enter("front desk")
+    make_order(1)
+    make_order(2)
+    (client, user), (_, other) = log_in(), log_in("front desk")
     answer = client.get("/today/")
     given = {"about": str(uid("patient", 1)), "snapshot": answer.context["snapshot"]}
     fragment = client.post("/today/seen/", given, headers={"HX-Request": "true"})
     assert fragment.status_code == 200 and b"Undo" in fragment.content
-    assert [fact[0] for fact in facts(user)] == [uid("order", 2)]
-    assert len(facts(other)) == 2
+    assert [fact[0] for fact in digest_facts(user)] == [uid("order", 2)]
+    assert len(digest_facts(other)) == 2
     answer = client.post("/today/seen/", {"about": given["about"], "undo": "1"})
-    assert answer.status_code == 302 and len(facts(user)) == 2
+    assert answer.status_code == 302 and len(digest_facts(user)) == 2
     move(1, "lost", "needs-action")
     client.post("/today/seen/all/", {"snapshot": given["snapshot"]})
-    assert facts(user) == [(uid("order", 1), "order", "delivered_to_lab", "lost")]
+    assert digest_facts(user) == [(uid("order", 1), "order", "delivered_to_lab", "lost")]
 
 
 def test_critical_event_is_in_the_digest() -> None:
     one = staff("clinician")
-    row = place(1)
+    row = make_order(1)
     digest.mark_all_seen(one, now_of(one))
-    critical(row)
-    assert facts(one) == [(row.pk, "critical", "", "final")]
+    make_critical(row)
+    assert digest_facts(one) == [(row.pk, "critical", "", "final")]
 
 
 @pytest.mark.parametrize("address", ["/today/seen/", "/today/seen/all/"])
 def test_get_of_a_writing_url_changes_nothing(address: str) -> None:
-    assert enter()[0].get(address).status_code == 405
+    assert log_in()[0].get(address).status_code == 405
 
 
 @pytest.mark.parametrize("sees", [True, False])
 def test_ranks_in_sql_agree_with_the_words(monkeypatch: pytest.MonkeyPatch, sees: bool) -> None:
-    """The database ranks all that is new, to read little of it: by the words it is ranked alike."""
+    """The database ranks all new entries to read few of them. The words have the same ranks."""
     chance, user = random.Random(9), staff("clinician")
     begun = timezone.now() - timedelta(hours=20)
     Review.objects.bulk_create(
@@ -369,9 +369,9 @@ def test_ranks_in_sql_agree_with_the_words(monkeypatch: pytest.MonkeyPatch, sees
 
 
 def test_entries_before_a_move_are_shown_for_the_new_patient() -> None:
-    """Under the new name, linked to the new record, and known together with it."""
+    """They have the new name and link, and are marked as seen together with the new patient."""
     user = staff("clinician")
-    place(1)
+    make_order(1)
     read(user)
     move(1, "lost", "needs-action")
     Order.objects.filter(pk=uid("order", 1)).update(user_id=uid("patient", 9))

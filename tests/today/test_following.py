@@ -1,5 +1,5 @@
-"""Counts and news follow a sync of the sandbox: 500 random changes, some of them heard by webhook
-first, an unchanged sync that writes nothing, and two workers at once."""
+"""Counts and digest follow a sync of the sandbox: 500 random changes, some received by webhook
+first, a sync without changes that writes nothing, and two workers at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from orders.today import counts, digest
 from tests.api.rows import staff
 from tests.outbox.desk import Desk
 from tests.sandboxes import Sandbox, running
-from tests.today.test_counting import exact
+from tests.today.test_counting import counts_are_exact
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,7 +45,7 @@ def state() -> dict[object, tuple[str, str]]:
 
 def test_counts_and_digest_follow_five_hundred_changes(desk: Desk) -> None:
     sync.tick(orders_sync.SWEEP, seconds=60)
-    assert sum(counts.order_counts().by_state.values()) == 600 and exact()
+    assert sum(counts.order_counts().by_state.values()) == 600 and counts_are_exact()
     rows, news = OrderCount.objects.count(), Happening.objects.count()
     old = Order.objects.filter(last_event_at__lt=timezone.now() - digest.FIRST_PERIOD * 4)
     assert not Happening.objects.filter(order_id__in=old.values("pk")).exists()
@@ -63,9 +63,9 @@ def test_counts_and_digest_follow_five_hundred_changes(desk: Desk) -> None:
         changed.update(found["order_ids"])
         sync.request_run(orders_sync.SWEEP)
         sync.tick(orders_sync.SWEEP, seconds=60)
-        assert exact()
+        assert counts_are_exact()
         counts.fold()
-        assert exact()
+        assert counts_are_exact()
     assert len(changed) > 100
     after = state()
     moved = {key for key in after if after[key] != before.get(key)}

@@ -1,4 +1,4 @@
-"""The sheet of a shift: what was done; what is open, its last word, and when it is due."""
+"""The hand-over sheet: what was done, what is open, its last note, and when it is due."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from backoffice.models import AuditEntry, CommandRecord, User
 from orders.today.handover import HandoverForm
 from tests.api.rows import demographics, patient, uid
 from tests.audit.trail import owner
-from tests.today.test_page import critical, enter, place
+from tests.today.test_page import log_in, make_critical, make_order
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,16 +23,16 @@ ADDRESS = "/today/hand-over/"
 
 @pytest.fixture
 def shift() -> tuple[Client, User, Any]:
-    """A nurse with a request to write notes by."""
+    """Return a nurse with a client, and a request for writing notes."""
     for n in (1, 2, 3):
         patient(n).save()
         demographics(n).save()
-        place(n)
-    client, user = enter()
+        make_order(n)
+    client, user = log_in()
     return client, user, client.get("/today/").wsgi_request
 
 
-def asked(user: User, n: int, **values: Any) -> CommandRecord:
+def make_command(user: User, n: int, **values: Any) -> CommandRecord:
     return CommandRecord.objects.create(
         **{
             "kind": "order.cancel", "title": f"Cancel order {n}", "subject_type": "order",
@@ -54,7 +54,7 @@ def test_sheet_lists_open_work_with_last_note_and_due_time(
         request, uid("patient", 1), "order", uid("order", 1), "voicemail", "Rings till noon", due
     )
     team.assign(request, "order", uid("order", 2), user, uid("patient", 2))
-    asked(user, 3)
+    make_command(user, 3)
     answer = client.get(ADDRESS)
     sheet = answer.context["sheet"]
     assert [(one.row.subject_id, one.due_at) for one in sheet.assigned] == [
@@ -78,7 +78,7 @@ def test_sheet_can_be_filtered_by_period_and_staff(shift: tuple[Client, User, An
         notes = AuditEntry.objects.filter(object_type="note")
         notes.update(at=timezone.now() - timedelta(hours=30))
     team.note(request, "order", uid("order", 1), "Mine and late", uid("patient", 1))
-    colleague, _ = enter("lab coordinator")
+    colleague, _ = log_in("lab coordinator")
     theirs = colleague.get("/today/").wsgi_request
     team.note(theirs, "order", uid("order", 2), "Of a colleague", uid("patient", 2))
     begin = f"{timezone.now() - timedelta(days=2):%Y-%m-%dT%H:%M}"
@@ -114,7 +114,7 @@ def test_invalid_period_is_refused_and_kept_in_the_form(
         assert b'value="yesterday"' in answer.content
 
 
-def exceptions(client: Client, **query: str) -> list[tuple[str, int, int | None, list[Any]]]:
+def sheet_exceptions(client: Client, **query: str) -> list[tuple[str, int, int | None, list[Any]]]:
     sheet = client.get(ADDRESS, query).context["sheet"]
     return [
         (one.group.key, one.count.value, one.assigned_count, [order.pk for order in one.oldest])
@@ -122,18 +122,18 @@ def exceptions(client: Client, **query: str) -> list[tuple[str, int, int | None,
     ]
 
 
-def lost(n: int, days: int) -> Any:
+def make_lost_order(n: int, days: int) -> Any:
     quiet = timezone.now() - timedelta(days=days)
-    return place(n, low_level_status="lost", bucket="needs-action", quiet_at=quiet).pk
+    return make_order(n, low_level_status="lost", bucket="needs-action", quiet_at=quiet).pk
 
 
 def test_sheet_counts_exceptions_and_lists_the_oldest(
     shift: tuple[Client, User, Any],
 ) -> None:
     client, _, _ = shift
-    keys = [lost(10 + n, days=n) for n in range(1, 6)]
-    place(20, low_level_status="redraw_available", bucket="needs-action")
-    assert exceptions(client, whose="all") == [
+    keys = [make_lost_order(10 + n, days=n) for n in range(1, 6)]
+    make_order(20, low_level_status="redraw_available", bucket="needs-action")
+    assert sheet_exceptions(client, whose="all") == [
         ("lost", 5, None, [keys[4], keys[3], keys[2]]),
         ("draw", 1, None, [uid("order", 20)]),
     ]
@@ -148,22 +148,22 @@ def test_own_sheet_lists_assigned_exceptions(
     shift: tuple[Client, User, Any],
 ) -> None:
     client, user, request = shift
-    keys = [lost(10 + n, days=n) for n in range(1, 6)]
-    assert exceptions(client) == [("lost", 5, 0, [])]
+    keys = [make_lost_order(10 + n, days=n) for n in range(1, 6)]
+    assert sheet_exceptions(client) == [("lost", 5, 0, [])]
     team.assign(request, "order", keys[0], user, uid("patient", 11))
-    assert exceptions(client) == [("lost", 5, 1, [keys[0]])]
+    assert sheet_exceptions(client) == [("lost", 5, 1, [keys[0]])]
     assert "1 of them yours" in client.get(ADDRESS).content.decode()
 
 
 def test_request_names_a_patient_without_demographics(
     shift: tuple[Client, User, Any],
 ) -> None:
-    """Of some patients only orders know the name; a person who is registered is none yet."""
+    """Some patients have a name only on orders, and a person being registered is no patient yet."""
     client, user, request = shift
-    place(7)
-    moved = asked(user, 7, title="Move the visit at home to Tue")
+    make_order(7)
+    moved = make_command(user, 7, title="Move the visit at home to Tue")
     born = {"info": {"first_name": "Nadia", "last_name": "Notreal"}}
-    new = asked(
+    new = make_command(
         user, 8, kind="patient.create", title="Register a patient", subject_type="new patient",
         subject_id="ref-8", patient_id=None, payload=born,
     )  # fmt: skip
@@ -200,11 +200,11 @@ def test_sheet_lists_criticals_only_with_the_results_permission(
     shift: tuple[Client, User, Any],
 ) -> None:
     client, _, _ = shift
-    critical(place(9, user_id=uid("patient", 3)))
+    make_critical(make_order(9, user_id=uid("patient", 3)))
     assert "not yet acknowledged, since" in client.get(ADDRESS).content.decode()
-    desk, _ = enter("front desk")
+    desk, _ = log_in("front desk")
     assert "not yet acknowledged, since" not in desk.get(ADDRESS).content.decode()
-    assert enter("viewer")[0].get(ADDRESS).status_code == 403
+    assert log_in("viewer")[0].get(ADDRESS).status_code == 403
 
 
 def test_sheet_is_audited_as_a_print(shift: tuple[Client, User, Any]) -> None:
@@ -229,7 +229,7 @@ def test_sheet_has_a_limit_and_says_so(shift: tuple[Client, User, Any]) -> None:
 
 
 def test_empty_sheet_says_so() -> None:
-    client, _ = enter()
+    client, _ = log_in()
     page = client.get(ADDRESS).content
     assert b"Nothing is open." in page and b"Nothing was recorded in this time." in page
 
@@ -241,7 +241,7 @@ def test_notes_on_results_need_the_results_permission(
     who = uid("patient", 1)
     team.assign(request, "result", uid("order", 1), user, who)
     team.note(request, "result", uid("order", 1), "Potassium 6.9", who)
-    for client, told in ((clinician, True), (enter("front desk")[0], False)):
+    for client, told in ((clinician, True), (log_in("front desk")[0], False)):
         page = client.get(ADDRESS, {"whose": "all"}).content.decode()
         assert ("Potassium 6.9" in page) is told
 

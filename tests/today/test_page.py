@@ -1,4 +1,4 @@
-"""Today for each role; its counts equal what the lists show; its price stays what it is."""
+"""Today for each role. Its counts equal those of the lists, and its queries do not grow."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ROLES = ("viewer", "front desk", "clinician", "lab coordinator", "lab admin", "administrator")
 
 
-def enter(role: str = "clinician") -> tuple[Client, User]:
+def log_in(role: str = "clinician") -> tuple[Client, User]:
     client, user = Client(), staff(role)
     client.force_login(user)
     return client, user
 
 
-def place(n: int, **values: Any) -> Order:
+def make_order(n: int, **values: Any) -> Order:
     row = order(
         n,
         **{
@@ -47,7 +47,7 @@ def place(n: int, **values: Any) -> Order:
     return row
 
 
-def visit(n: int, **values: Any) -> Appointment:
+def make_visit(n: int, **values: Any) -> Appointment:
     return Appointment.objects.create(
         **{
             "id": uid("visit", n),
@@ -66,7 +66,7 @@ def visit(n: int, **values: Any) -> Appointment:
     )
 
 
-def critical(row: Order) -> None:
+def make_critical(row: Order) -> None:
     now = timezone.now()
     CriticalResult.objects.create(
         order=row, user_id=row.user_id, status="final", interpretation="critical",
@@ -76,22 +76,24 @@ def critical(row: Order) -> None:
 
 @pytest.fixture
 def busy() -> None:
-    """A little of everything there is a tile for."""
+    """Create a few rows for every tile."""
     for n in range(1, 4):
         patient(n).save()
         demographics(n).save()
-    place(1, bucket="needs-action", low_level_status="lost")
-    critical(place(2, bucket="result-in", low_level_status="completed", interpretation="critical"))
-    place(3, bucket="with-patient", low_level_status="requisition_created",
+    make_order(1, bucket="needs-action", low_level_status="lost")
+    make_critical(
+        make_order(2, bucket="result-in", low_level_status="completed", interpretation="critical")
+    )
+    make_order(3, bucket="with-patient", low_level_status="requisition_created",
           method="at_home_phlebotomy")  # fmt: skip
-    place(5, bucket="at-lab", quiet_at=timezone.now() - timedelta(days=1))
-    visit(6)
-    visit(4, start_at=None, draw_day=None, status="pending", event_status="pending")
+    make_order(5, bucket="at-lab", quiet_at=timezone.now() - timedelta(days=1))
+    make_visit(6)
+    make_visit(4, start_at=None, draw_day=None, status="pending", event_status="pending")
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_users_who_see_orders_start_at_today(role: str, busy: None) -> None:
-    client, _ = enter(role)
+    client, _ = log_in(role)
     assert client.get("/").headers["Location"] == "/today/"
     answer = client.get("/today/")
     assert answer.status_code == 200
@@ -99,15 +101,15 @@ def test_users_who_see_orders_start_at_today(role: str, busy: None) -> None:
 
 
 def test_auditor_does_not_start_at_today() -> None:
-    client, _ = enter("auditor")
+    client, _ = log_in("auditor")
     assert client.get("/today/").status_code == 403
     assert client.get("/today/counts/").status_code == 403
     assert client.post("/today/seen/all/").status_code == 403
 
 
 def test_every_tile_counts_what_its_list_shows(busy: None) -> None:
-    """An order in trouble that moved as well stands in two groups and counts once."""
-    client, _ = enter("administrator")
+    """An order with a problem that was also moved is in two groups and counts once."""
+    client, _ = log_in("administrator")
     Order.objects.filter(pk=uid("order", 1)).update(user_id=uid("patient", 3))
     answer = client.get("/today/")
     tiles = {tile.label: tile for tile in (*answer.context["work"], *answer.context["buckets"])}
@@ -116,11 +118,11 @@ def test_every_tile_counts_what_its_list_shows(busy: None) -> None:
                   "Result in"):  # fmt: skip
         assert tiles[label].count.value > 0, label
     for label, tile in tiles.items():
-        assert shown(client, tile.url) == tile.count.value, label
+        assert list_length(client, tile.url) == tile.count.value, label
 
 
-def shown(client: Client, url: str) -> int:
-    """How many things the list behind a tile shows."""
+def list_length(client: Client, url: str) -> int:
+    """Return how many rows the list behind a tile shows."""
     answer = client.get(url)
     assert answer.status_code == 200, url
     if url == "/exceptions/":
@@ -133,19 +135,19 @@ def shown(client: Client, url: str) -> int:
 
 
 def test_today_hides_names_and_results_by_permission(busy: None) -> None:
-    page = enter("viewer")[0].get("/today/").content.decode()
+    page = log_in("viewer")[0].get("/today/").content.decode()
     assert "Testperson" not in page and "A. T." in page
-    page = enter("front desk")[0].get("/today/").content.decode()
+    page = log_in("front desk")[0].get("/today/").content.decode()
     assert "Ada2 Testperson" in page
     assert "Tell a clinician" in page
     news = page[page.index("Since you last looked") :]
     assert "Critical" not in news
-    page = enter("clinician")[0].get("/today/").content.decode()
+    page = log_in("clinician")[0].get("/today/").content.decode()
     assert "Critical" in page[page.index("Since you last looked") :]
 
 
 def test_critical_bar_is_on_every_page(busy: None) -> None:
-    client, _ = enter()
+    client, _ = log_in()
     for address in ("/today/", "/orders/", f"/orders/{uid('order', 1)}/", "/patients/"):
         page = client.get(address).content.decode()
         assert "1 critical result" in page, address
@@ -155,14 +157,14 @@ def test_critical_bar_is_on_every_page(busy: None) -> None:
 
 
 def test_critical_bar_is_absent_without_criticals() -> None:
-    client, _ = enter()
+    client, _ = log_in()
     page = client.get("/today/").content.decode()
     assert "critical-bar" not in page and "icon-critical.svg" not in page
     assert "<title>Today" in page
 
 
 def test_mine_lists_assignments_drafts_and_requests(busy: None) -> None:
-    client, user = enter()
+    client, user = log_in()
     answer = client.get("/today/")
     assert b"Nothing is yours" in answer.content
     request = answer.wsgi_request
@@ -180,7 +182,7 @@ def test_mine_lists_assignments_drafts_and_requests(busy: None) -> None:
 
 
 def test_what_was_shown_is_recorded(busy: None) -> None:
-    client, user = enter()
+    client, user = log_in()
     client.get("/today/")
     entry = AuditEntry.objects.get(object_type="today")
     assert (entry.actor, entry.action) == (user, "list")
@@ -189,27 +191,27 @@ def test_what_was_shown_is_recorded(busy: None) -> None:
 
 
 def test_number_of_queries_does_not_grow_with_the_work(busy: None) -> None:
-    client, user = enter("administrator")
+    client, user = log_in("administrator")
     request = client.get("/today/").wsgi_request
 
-    def questions() -> int:
+    def query_count() -> int:
         with CaptureQueriesContext(connection) as asked:
             assert client.get("/today/").status_code == 200
         return len(asked)
 
     team.assign(request, "order", uid("order", 1), user, uid("patient", 1))
     OrderDraft.objects.create(user=user, patient_id=uid("patient", 2))
-    few = questions()
+    few = query_count()
     for n in range(10, 40):
-        place(n, bucket="needs-action", low_level_status="lost")
-        visit(n)
-        critical(place(n + 100))
+        make_order(n, bucket="needs-action", low_level_status="lost")
+        make_visit(n)
+        make_critical(make_order(n + 100))
         team.assign(request, "order", uid("order", n), user, uid("patient", n))
-    assert questions() == few <= 34
+    assert query_count() == few <= 34
 
 
 def test_tiles_can_be_polled_alone(busy: None) -> None:
-    client, _ = enter()
+    client, _ = log_in()
     page = client.get("/today/counts/").content.decode()
     assert page.startswith('<div id="tiles"') and "</html>" not in page
     assert re.search(r"<strong>1</strong><span>.*?Ready to book", page, re.S)
