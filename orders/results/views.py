@@ -42,17 +42,17 @@ from orders.results.queue import next_in_queue, review_queue
 from orders.results.trends import marker_values
 from patients.models import Demographics, Patient
 
-View = TypeVar("View", bound=Callable[..., HttpResponse])
+ViewFunction = TypeVar("ViewFunction", bound=Callable[..., HttpResponse])
 
 
-def beside_document(view: View) -> View:
+def allow_document_frame(view: ViewFunction) -> ViewFunction:
     """Allow the page to show the lab's document in a frame."""
-    return cast(View, csp_update({"frame-src": [SELF]})(view))
+    return cast(ViewFunction, csp_update({"frame-src": [SELF]})(view))
 
 
 @requires("results.view")
 @require_safe
-@beside_document
+@allow_document_frame
 def first_of_queue(request: HttpRequest) -> HttpResponse:
     """Show the queue with its first report open."""
     queue_data = queue_context(request, QueueFilters(request.GET))
@@ -65,7 +65,7 @@ def first_of_queue(request: HttpRequest) -> HttpResponse:
 
 @requires("results.view")
 @require_safe
-@beside_document
+@allow_document_frame
 def report(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Show one report with the queue beside it."""
     return _page(request, get_object_or_404(Review, pk=order_id))
@@ -136,26 +136,26 @@ def _neighbours(
     )
 
 
-def _done(
+def _run_and_record(
     request: HttpRequest, review: Review, kind: str, act: Callable[[], Any], reason: str = ""
 ) -> Any:
     """Run `act` and record the change in the audit log, in one transaction."""
     with transaction.atomic(durable=True):
-        before = _standing(review.pk)
+        before = _review_state(review.pk)
         made = act()
         audit.changed(
             request,
             kind,
             [review.pk],
             before=before,
-            after=_standing(review.pk),
+            after=_review_state(review.pk),
             patients=[review.user_id],
             reason=reason,
         )
     return made
 
 
-def _standing(order_id: UUID) -> dict[str, Any]:
+def _review_state(order_id: UUID) -> dict[str, Any]:
     """Return the versions that were signed, acknowledged and called about; -1 for none."""
     columns = ("version", "signed", "seen", "acknowledged", "called")
     confirmed = Signature.objects.filter(order_id=order_id, is_identity_confirmed=True)
@@ -174,7 +174,7 @@ def _address(request: HttpRequest, order_id: UUID | None, **more: object) -> str
 
 @requires("results.view")
 @require_POST
-@beside_document
+@allow_document_frame
 def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Sign the shown version, or acknowledge a partial one, and open the next report."""
     review = get_object_or_404(Review, pk=order_id)
@@ -185,7 +185,7 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
         return _page(request, review, 422, sign_form=form)
     given = form.cleaned_data
     try:
-        signature = _done(
+        signature = _run_and_record(
             request,
             review,
             "sign result",
@@ -212,7 +212,7 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
 
 @requires("results.view")
 @require_POST
-@beside_document
+@allow_document_frame
 def undo(request: HttpRequest, signature_id: int) -> HttpResponse:
     """Undo the signature just made and open its report again."""
     user = request.user
@@ -220,7 +220,9 @@ def undo(request: HttpRequest, signature_id: int) -> HttpResponse:
     found = get_object_or_404(Signature, pk=signature_id)
     review = get_object_or_404(Review, pk=found.order_id)
     try:
-        _done(request, review, "undo signature", lambda: sign_off.undo(signature_id, user))
+        _run_and_record(
+            request, review, "undo signature", lambda: sign_off.undo(signature_id, user)
+        )
     except sign_off.UndoExpired as error:
         review.refresh_from_db()
         return _page(request, review, 409, problem=error)
@@ -229,7 +231,7 @@ def undo(request: HttpRequest, signature_id: int) -> HttpResponse:
 
 @requires("results.view", "results.acknowledge")
 @require_POST
-@beside_document
+@allow_document_frame
 def acknowledge(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Acknowledge the critical values of a result."""
     review = get_object_or_404(Review, pk=order_id)
@@ -240,7 +242,7 @@ def acknowledge(request: HttpRequest, order_id: UUID) -> HttpResponse:
         return _page(request, review, 422)
     version = form.cleaned_data["version"]
     try:
-        _done(
+        _run_and_record(
             request,
             review,
             "acknowledge critical",
@@ -254,7 +256,7 @@ def acknowledge(request: HttpRequest, order_id: UUID) -> HttpResponse:
 
 @requires("results.view", "results.acknowledge")
 @require_POST
-@beside_document
+@allow_document_frame
 def call(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Record a call about critical values, made or tried."""
     review = get_object_or_404(Review, pk=order_id)
@@ -266,7 +268,7 @@ def call(request: HttpRequest, order_id: UUID) -> HttpResponse:
     given = dict(form.cleaned_data)
     version = given.pop("version")
     try:
-        _done(
+        _run_and_record(
             request,
             review,
             "critical call",
@@ -298,7 +300,7 @@ def version(request: HttpRequest, order_id: UUID, number: int) -> HttpResponse:
 
 @requires("results.view", "results.sign")
 @require_POST
-@beside_document
+@allow_document_frame
 def delegate(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Delegate to a colleague: this result, or every normal final one for some days."""
     review = get_object_or_404(Review, pk=order_id)
@@ -314,7 +316,7 @@ def delegate(request: HttpRequest, order_id: UUID) -> HttpResponse:
         order_id=review.pk if given["what"] == "this" else None,
         until=form.until,
     )
-    _done(request, review, "delegate signing", lambda: row.save(force_insert=True))
+    _run_and_record(request, review, "delegate signing", lambda: row.save(force_insert=True))
     return redirect(_address(request, review.pk))
 
 

@@ -73,7 +73,7 @@ class Oracle:
         kept = [one for one in self.unseen[user.pk] if about is not None and one[0] != about]
         self.unseen[user.pk] = kept
 
-    def digest_facts(self, user: User) -> list[Fact]:
+    def facts(self, user: User) -> list[Fact]:
         return sorted(fact for _, fact in self.unseen[user.pk])
 
 
