@@ -129,14 +129,14 @@ def test_order_list_misfits(sandbox: Sandbox, name: str, value: str, kind: str) 
         ("order_ids", [NOBODY, "x"], "uuid_parsing"),
     ],
 )
-def test_misfits_in_repeated_keys_name_their_place(
+def test_invalid_repeated_parameter_names_its_index(
     sandbox: Sandbox, name: str, values: list[str], kind: str
 ) -> None:
     answer = sandbox.http.get("/v3/orders", params={name: values})
     assert misfits(answer) == [(["query", name, 1], kind)]
 
 
-def test_all_misfits_are_told_at_once(sandbox: Sandbox) -> None:
+def test_all_invalid_parameters_are_reported_at_once(sandbox: Sandbox) -> None:
     answer = sandbox.http.get("/v3/orders", params={"size": 0, "page": "x", "user_id": "y"})
     assert sorted(loc[1] for loc, _ in misfits(answer)) == ["page", "size", "user_id"]
 

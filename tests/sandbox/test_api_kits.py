@@ -44,7 +44,7 @@ def _registration(world: World, sample_id: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_a_kit_belongs_to_nobody_until_it_is_registered(world: World) -> None:
+def test_kit_has_no_patient_until_registered(world: World) -> None:
     order = _order(world)
     assert order["patient_details"] is None
     assert order["shipping_details"]["zip"] == "85004"
@@ -69,7 +69,7 @@ def test_a_kit_belongs_to_nobody_until_it_is_registered(world: World) -> None:
     assert world.lows(key)[-1] == "completed"
 
 
-def test_kits_that_cannot_be(world: World) -> None:
+def test_invalid_kit_orders_are_refused(world: World) -> None:
     walk_in = _kit(world, lab_test_id=world.test("Yearly Check"))
     assert "method testkit" in said(world.post("/v3/order/testkit", walk_in))
     bare = _kit(world)

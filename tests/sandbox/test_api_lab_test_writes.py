@@ -72,7 +72,7 @@ def test_tests_of_others_stay_as_they_are(world: World) -> None:
     assert change("Men's Panel Draft", True) == 400
 
 
-def test_new_tests_that_cannot_be(world: World) -> None:
+def test_invalid_lab_tests_are_refused(world: World) -> None:
     def refused(**more: Any) -> str:
         answer = world.post("/v3/lab_tests", _wanted(world, **more))
         assert answer.status_code == 400

@@ -119,7 +119,7 @@ def test_addresses_that_do_not_fit(world: World, change: dict[str, Any], field: 
     assert misfits(answer) == {field}
 
 
-def test_every_misfit_is_told_at_once(world: World) -> None:
+def test_all_problems_of_a_new_order_are_reported_at_once(world: World) -> None:
     body = world.body(
         clinical_notes="x" * 1001,
         billing_type="cash",
@@ -138,7 +138,7 @@ def test_every_misfit_is_told_at_once(world: World) -> None:
     }
 
 
-def test_an_address_nobody_can_find(world: World) -> None:
+def test_unknown_address_is_refused(world: World) -> None:
     assert "could not be validated" in _refused(
         world, world.body(patient_address=ADDRESS | {"zip": "00012"})
     )
@@ -257,7 +257,7 @@ def test_choices_are_answered_by_code(world: World) -> None:
     assert placed.status_code == 200, placed.text
 
 
-def test_the_account_must_be_the_labs_own_active_and_ours(world: World) -> None:
+def test_account_must_be_active_and_of_lab_and_team(world: World) -> None:
     def with_account(key: str) -> dict[str, Any]:
         return world.body("Yearly Check", physician=PHYSICIAN, lab_account_id=key)
 

@@ -93,7 +93,7 @@ def test_where_clocks_do_not_change_neither_does_utc(world: World) -> None:
         assert found == {(0, -7.0)}
 
 
-def test_slots_are_the_same_at_every_asking(world: World) -> None:
+def test_slots_are_the_same_in_every_answer(world: World) -> None:
     first, second = (at_home(world, ADDRESS, start_date="2026-03-06") for _ in range(2))
     bare = [
         [{**slot, "booking_key": "", "expires_at": ""} for day in each["slots"] for slot in
@@ -151,7 +151,7 @@ def test_a_slot_taken_by_others_is_gone_until_it_is_given_back(world: World) -> 
     assert slot["start"] in {each["start"] for each in world.free(order)}
 
 
-def test_nobody_comes_by_appointment_to_places_not_served(world: World) -> None:
+def test_no_slots_in_areas_without_provider(world: World) -> None:
     for zip_code, zone in (("54650", "America/Chicago"), ("10001", "America/New_York"),
                            ("00501", None)):  # fmt: skip
         answer = at_home(world, {**ADDRESS, "zip_code": zip_code})
@@ -168,7 +168,7 @@ def test_nobody_comes_by_appointment_to_places_not_served(world: World) -> None:
         ({"access_notes": "x" * 1001}, ["body", "access_notes"]),
     ],
 )
-def test_an_address_that_does_not_fit_is_told_by_field(
+def test_invalid_address_is_reported_by_field(
     world: World, change: dict[str, Any], loc: list[str]
 ) -> None:
     answer = world.http.post(HOME, json={**ADDRESS, **change})

@@ -185,7 +185,7 @@ def test_decisions_are_announced_without_a_user(world: World) -> None:
         world.sandbox.control("webhooks", {"url": None})
 
 
-def test_the_harness_keeps_its_keys(world: World) -> None:
+def test_harness_repeats_answer_for_same_key(world: World) -> None:
     body = {"case": "no_match", "order_source": "managed"}
     key = str(uuid.uuid4())
     first = world.post("/v3/unmatched_result_test", body, key).json()

@@ -91,7 +91,7 @@ def test_a_new_user_is_found_in_every_way(http: httpx.Client) -> None:
     assert http.get("/v2/user", params={"offset": total}).json()["users"] == [user]
 
 
-def test_a_second_user_with_the_reference_is_told_of_the_first(http: httpx.Client) -> None:
+def test_duplicate_reference_names_the_first_user(http: httpx.Client) -> None:
     user = create(http)
     answer = http.post("/v2/user/", json={"client_user_id": user["client_user_id"]})
     assert answer.status_code == 400
@@ -129,7 +129,7 @@ def test_of_many_at_once_one_is_created(world: Sandbox, http: httpx.Client) -> N
         ),
     ],
 )
-def test_what_does_not_fit_a_user_is_told_by_field(
+def test_invalid_user_fields_are_reported_by_field(
     http: httpx.Client, body: dict[str, Any], locs: list[list[str]]
 ) -> None:
     answer = http.post("/v2/user", json=body)
@@ -285,7 +285,7 @@ def test_a_link_to_connect_a_device(http: httpx.Client) -> None:
     assert http.post("/v2/link/token", json={"user_id": str(uuid.uuid4())}).status_code == 404
 
 
-def test_life_goes_on_beside_users_the_team_has_made(world: Sandbox, http: httpx.Client) -> None:
+def test_simulation_ignores_users_created_by_the_team(world: Sandbox, http: httpx.Client) -> None:
     for _ in range(30):
         create(http)
     # Kits are registered by people of the seed only; one that failed would keep all others back.

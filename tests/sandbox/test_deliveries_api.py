@@ -48,7 +48,9 @@ def _make(management: httpx.Client, **body: Any) -> dict[str, Any]:
     return made
 
 
-def test_an_endpoint_lives(management: httpx.Client, receiver: Receiver, world: Sandbox) -> None:
+def test_endpoint_is_created_changed_and_deleted(
+    management: httpx.Client, receiver: Receiver, world: Sandbox
+) -> None:
     made = _make(management, url=receiver.url, description="Made-up endpoint")
     assert made.keys() == {
         *("id", "url", "description", "rate_limit", "disabled", "filter_types"),
@@ -71,7 +73,7 @@ def test_an_endpoint_lives(management: httpx.Client, receiver: Receiver, world: 
     assert management.delete(f"{HERE}/{made['id']}").status_code == 404
 
 
-def test_only_wanted_types_are_sent(
+def test_endpoint_gets_only_its_filter_types(
     management: httpx.Client, receiver: Receiver, world: Sandbox
 ) -> None:
     wanted = ["labtest.order.updated", "provider.device.created"]
@@ -81,7 +83,7 @@ def test_only_wanted_types_are_sent(
     assert sorted(receiver.types()) == wanted
 
 
-def test_every_endpoint_gets_its_own(management: httpx.Client, world: Sandbox) -> None:
+def test_every_endpoint_gets_its_own_messages(management: httpx.Client, world: Sandbox) -> None:
     with receiving() as one, receiving() as two:
         _make(management, url=one.url, secret=OTHER_SECRET)
         _make(management, url=two.url, secret=THIRD_SECRET)
@@ -177,7 +179,9 @@ def test_endpoints_are_paged(management: httpx.Client) -> None:
         ([], ["body"]),
     ],
 )
-def test_misfits_are_named(management: httpx.Client, body: Any, loc: list[Any]) -> None:
+def test_invalid_endpoint_fields_are_named(
+    management: httpx.Client, body: Any, loc: list[Any]
+) -> None:
     answer = management.post(HERE, json=body)
     assert answer.status_code == 422, answer.text
     assert loc in [item["loc"] for item in answer.json()["detail"]]

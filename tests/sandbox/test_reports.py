@@ -195,7 +195,7 @@ def test_images_are_taken_in_order(world: Sandbox, http: httpx.Client, user: str
     assert pages == [(3, 2)]
 
 
-def test_people_look_at_it_when_asked(world: Sandbox, http: httpx.Client, user: str) -> None:
+def test_human_review_follows_a_request(world: Sandbox, http: httpx.Client, user: str) -> None:
     job = _job(http, user, pdf(), needs_human_review="true")
     assert (job["needs_human_review"], job["is_reviewed"]) == (True, False)
     world.control("reports", {"job_ids": [job["id"]], "steps": 2})

@@ -183,7 +183,7 @@ def test_profile_is_one_object(world: Sandbox, http: httpx.Client) -> None:
     assert answer.status_code == 404
 
 
-def test_raw_records_say_nothing_of_a_person(
+def test_raw_records_have_no_personal_data(
     world: Sandbox, http: httpx.Client, now: datetime
 ) -> None:
     user = wearers(world, "band-one")[0]
@@ -262,7 +262,7 @@ def test_heart_rate_comes_by_the_minute_with_gaps_and_a_day_curve(
     assert mean(by_hour[3]) + 5 < mean(by_hour[15])
 
 
-def test_some_sources_know_no_zone(world: Sandbox, http: httpx.Client, now: datetime) -> None:
+def test_some_sources_have_no_time_zone(world: Sandbox, http: httpx.Client, now: datetime) -> None:
     params = {"start_date": (now - timedelta(days=2)).isoformat(), "provider": "sensor-five"}
     found = samples(http, wearers(world, "sensor-five")[0], "glucose", **params)
     assert {sample["timezone_offset"] for _, sample in found} == {None}

@@ -127,7 +127,7 @@ def _read_summaries(http: httpx.Client, user: str, kind: str, start: str, end: s
     return {(kind, each["id"]): each for each in answer.json()[KEYS.get(kind, kind)]}
 
 
-def test_what_was_told_of_days_is_what_a_range_answers(world: Sandbox, http: httpx.Client) -> None:
+def test_announced_days_equal_what_reads_return(world: Sandbox, http: httpx.Client) -> None:
     users = [_user_of(world, slug) for slug in ("band-one", "ring-two", "phone-four")]
     before = _last(world)
     told = world.control("wearables", {"user_ids": users, "days": 3})
@@ -155,7 +155,7 @@ def test_what_was_told_of_days_is_what_a_range_answers(world: Sandbox, http: htt
             assert {k: read[k] for k in theirs} == theirs
 
 
-def test_a_day_told_bit_by_bit_ends_as_it_is_read(sandbox_factory: SandboxFactory) -> None:
+def test_day_announced_in_parts_equals_what_reads_return(sandbox_factory: SandboxFactory) -> None:
     """Batches every few hours, with late arrivals and corrections, add up to what a read says."""
     world = sandbox_factory(users=60, orders=60, seed=7, speed=0)
     # Always the same day: what is corrected is left to chance, by the day.
@@ -201,7 +201,7 @@ def _end(sample: Record) -> datetime:
     return datetime.fromisoformat(sample.get("end") or sample["timestamp"])
 
 
-def test_a_broken_connection_stops_and_a_mended_one_catches_up(
+def test_broken_connection_stops_and_catches_up_later(
     sandbox_factory: SandboxFactory,
 ) -> None:
     world = sandbox_factory(users=60, orders=60, seed=7, speed=0)
@@ -239,7 +239,7 @@ def test_a_broken_connection_stops_and_a_mended_one_catches_up(
     assert "provider.connection.created" in kinds[first:]
 
 
-def test_devices_are_renewed(sandbox_factory: SandboxFactory) -> None:
+def test_device_software_is_updated(sandbox_factory: SandboxFactory) -> None:
     world = sandbox_factory(users=60, orders=60, seed=7, speed=0)
     _listen(world)
     user = _user_of(world, "band-one")
@@ -274,9 +274,7 @@ def test_workout_streams_are_announced_and_can_be_read(world: Sandbox, http: htt
         assert len(stream["time"]) == len(stream["heartrate"]) == len(stream["distance"]) > 100
 
 
-def test_a_backfill_goes_through_its_states_and_says_when_it_is_done(
-    world: Sandbox, http: httpx.Client
-) -> None:
+def test_backfill_passes_its_states_and_announces_end(world: Sandbox, http: httpx.Client) -> None:
     user = _user_of(world, "ring-two")
 
     def pulled() -> Record:
@@ -325,7 +323,9 @@ def test_a_backfill_goes_through_its_states_and_says_when_it_is_done(
     assert min(key[4] for key in rows) >= datetime.fromisoformat(start)
 
 
-def test_nothing_is_told_to_nobody_and_nothing_at_speed_0(sandbox_factory: SandboxFactory) -> None:
+def test_nothing_is_announced_without_endpoint_or_at_speed_0(
+    sandbox_factory: SandboxFactory,
+) -> None:
     still = sandbox_factory(users=20, orders=60, seed=7, speed=0)
     told = still.control("wearables", {"users": 3, "days": 1})
     assert told["messages"] == 0
@@ -335,7 +335,7 @@ def test_nothing_is_told_to_nobody_and_nothing_at_speed_0(sandbox_factory: Sandb
     assert _last(still) == 0
 
 
-def test_a_living_world_keeps_producing_at_a_moderate_rate(
+def test_running_world_announces_data_at_moderate_rate(
     sandbox_factory: SandboxFactory,
 ) -> None:
     alive = sandbox_factory(users=60, orders=60, seed=7, speed=1440)

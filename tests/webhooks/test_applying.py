@@ -32,14 +32,14 @@ def test_it_works() -> None:
     assert apply_events.drain() == 0
 
 
-def test_more_than_a_batch() -> None:
+def test_drain_applies_more_events_than_one_batch() -> None:
     for number in range(apply_events.BATCH + 30):
         put("labtest.order.created", order(number, 1))
     assert apply_events.drain() == apply_events.BATCH + 30
     assert Order.objects.count() == apply_events.BATCH + 30
 
 
-def test_a_batch_is_cut_where_its_bodies_are_too_many_bytes(
+def test_batch_ends_when_bodies_exceed_byte_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(apply_events, "BYTES", 2_000)
@@ -50,7 +50,7 @@ def test_a_batch_is_cut_where_its_bodies_are_too_many_bytes(
 
 
 @pytest.mark.parametrize("position", [0, 57, 99])
-def test_a_poisonous_event_fails_alone(position: int) -> None:
+def test_invalid_event_fails_without_its_batch(position: int) -> None:
     poison = {**order(7, 2), "updated_at": "yesterday"}
     events = [
         put("labtest.order.created", poison if number == position else order(number + 10, 1))
@@ -84,7 +84,7 @@ def test_a_poisonous_event_fails_alone(position: int) -> None:
         {"sample_id": "s" * 1_000_000},
     ],
 )
-def test_poison_in_a_field_ends_dead_with_a_reason_and_its_neighbours_are_applied(
+def test_invalid_field_ends_dead_and_others_are_applied(
     changed: dict[str, Any],
 ) -> None:
     bad = put("labtest.order.updated", order(1, 2, **changed))
@@ -101,7 +101,7 @@ def test_poison_in_a_field_ends_dead_with_a_reason_and_its_neighbours_are_applie
         assert Order.objects.filter(pk=order_id(1)).exists()
 
 
-def test_an_unknown_type_is_skipped_and_counted() -> None:
+def test_unknown_type_is_skipped_and_counted() -> None:
     for _ in range(3):
         put("labtest.teleport.completed", {"id": order_id(1)})
     apply_events.drain()
@@ -110,7 +110,7 @@ def test_an_unknown_type_is_skipped_and_counted() -> None:
     assert (seen.value, seen.sightings) == ("labtest.teleport.completed", 3)
 
 
-def test_what_nobody_knows_of_is_kept_beside_and_changes_nothing() -> None:
+def test_unknown_fields_are_stored_and_change_nothing() -> None:
     more = {f"new_field_{number}": {"deep": [number, "x"]} for number in range(500)}
     less = order(2, 2)
     del less["last_event"], less["priority"], less["requisition_form_url"]
@@ -124,7 +124,7 @@ def test_what_nobody_knows_of_is_kept_beside_and_changes_nothing() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_connection_killed_in_the_middle_costs_one_round() -> None:
+def test_killed_connection_repeats_only_one_batch() -> None:
     """The database ends the session of a worker that is writing: nothing of it stays, the event
     is not blamed, and the next round applies it."""
     put("labtest.order.created", order(1, 1))
@@ -166,7 +166,7 @@ FOREIGN = "7ea00000-0000-4000-8000-0000000000ff"
         {"team_id": TEAM, "data": order(2, 1, team_id=FOREIGN)},
     ],
 )
-def test_an_event_of_another_team_is_quarantined(said: dict[str, Any]) -> None:
+def test_event_of_another_team_is_quarantined(said: dict[str, Any]) -> None:
     body = {"event_type": "labtest.order.created", **said}
     put("labtest.order.created", json.dumps(body).encode())
     put("labtest.order.created", order(1, 1))
@@ -177,7 +177,7 @@ def test_an_event_of_another_team_is_quarantined(said: dict[str, Any]) -> None:
     ]
 
 
-def test_until_our_team_is_known_an_event_is_held_back() -> None:
+def test_event_waits_until_our_team_is_known() -> None:
     foreign = {"event_type": "labtest.order.created", "data": order(2, 1, team_id=FOREIGN)}
     put("labtest.order.created", json.dumps(foreign).encode())
     put("labtest.order.created", order(1, 1))
@@ -202,7 +202,7 @@ def test_until_our_team_is_known_an_event_is_held_back() -> None:
     assert [str(found.pk) for found in Order.objects.all()] == [order_id(1)]
 
 
-def test_what_the_driver_itself_refuses_is_about_the_event() -> None:
+def test_values_refused_by_driver_count_as_data_errors() -> None:
     """No SQLSTATE: the database found nothing wrong. Such an event is not tried for hours."""
     put("labtest.order.created", order(1, 1))
     apply_events.drain()
@@ -227,13 +227,13 @@ def test_what_the_driver_itself_refuses_is_about_the_event() -> None:
         ("historical.timeseries.hypnogram.created", "ignored"),
     ],
 )
-def test_known_types_nobody_reads(event_type: str, outcome: str) -> None:
+def test_known_types_without_handler_are_stored(event_type: str, outcome: str) -> None:
     put(event_type, [{"id": "x"}])
     apply_events.drain()
     assert Event.objects.values_list("state", "outcome").get() == ("done", outcome)
 
 
-def test_a_body_that_is_gone_cannot_be_applied() -> None:
+def test_event_with_deleted_body_fails() -> None:
     put("labtest.order.created", order(1, 1))
     Event.objects.update(body=None)
     apply_events.drain()
@@ -241,14 +241,14 @@ def test_a_body_that_is_gone_cannot_be_applied() -> None:
     assert event.state == "dead" and event.reason == "the body is no longer kept"
 
 
-def test_a_body_that_is_no_event_is_dead_at_once() -> None:
+def test_invalid_body_is_dead_at_once() -> None:
     put("", b"[]")
     put("labtest.order.created", order(1, 1))
     apply_events.drain()
     assert list(Event.objects.order_by("id").values_list("state", flat=True)) == ["dead", "done"]
 
 
-def test_a_state_of_a_newer_version_is_left_alone() -> None:
+def test_unknown_state_is_not_touched() -> None:
     put("labtest.order.created", order(1, 1), state="parked")
     assert apply_events.drain() == 0
     assert Event.objects.get().state == "parked"

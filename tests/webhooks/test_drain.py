@@ -8,7 +8,7 @@ from backoffice.celery import app
 from backoffice.devtools.programs import WORKERS
 
 
-def test_the_drain_has_a_queue_of_its_own_and_staff_wait_for_no_upload() -> None:
+def test_inbox_and_outbox_tasks_have_their_own_queues() -> None:
     queues: dict[str, set[str]] = defaultdict(set)
     for bell in app.conf.beat_schedule.values():
         queues[bell["options"]["queue"]].add(bell["task"])

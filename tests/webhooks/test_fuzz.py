@@ -172,7 +172,7 @@ def read_back() -> None:
 
 
 @pytest.mark.usefixtures("inbox")
-def test_ten_thousand_mutations(catalogue: Catalogue) -> None:
+def test_ten_thousand_mutations_never_break_the_drain(catalogue: Catalogue) -> None:
     """Bodies mutated before signing are stored and drained; anything changed after is refused."""
     chance = random.Random(1)
     bodies = [catalogue.message(event_type).body for event_type in CATALOGUE]
@@ -216,7 +216,7 @@ def test_ten_thousand_mutations(catalogue: Catalogue) -> None:
 
 
 @pytest.mark.usefixtures("inbox")
-def test_every_poison_in_every_field_of_an_order() -> None:
+def test_every_bad_value_in_every_order_field() -> None:
     """Each alone is dead or done; the good orders around it are there."""
     fields = list(order(1, 2))
     number = 0
@@ -274,7 +274,7 @@ def test_every_poison_in_every_field_of_an_order() -> None:
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_anything_at_all(raw: bytes, event_type: str, wrapped: bool) -> None:
+def test_any_bytes_are_received_and_closed(raw: bytes, event_type: str, wrapped: bool) -> None:
     name = b"type" if event_type == ATTEMPT_EXHAUSTED else b"event_type"
     whole = b'{"%b":"%b","data":%b}' % (name, event_type.encode(), raw)
     body = whole if wrapped else raw
@@ -293,7 +293,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         houses.close()
 
 
-def test_mutations_over_the_wire(house: House, catalogue: Catalogue) -> None:
+def test_mutations_over_http_are_answered(house: House, catalogue: Catalogue) -> None:
     """The same through the real server: heads that lie included."""
     chance = random.Random(2)
     attempts = []

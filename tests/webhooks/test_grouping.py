@@ -39,7 +39,7 @@ def held(event: Event) -> AbstractContextManager[None]:
 
 
 @pytest.mark.usefixtures("inbox")
-def test_many_at_once_with_repeats_are_each_stored_once() -> None:
+def test_concurrent_repeats_are_stored_once() -> None:
     sent = messages(60)
     with ThreadPoolExecutor(THREADS) as pool:
         answers = list(pool.map(deliver, [one for one in sent for _ in range(3)]))
@@ -52,7 +52,7 @@ def test_many_at_once_with_repeats_are_each_stored_once() -> None:
 
 
 @pytest.mark.usefixtures("inbox")
-def test_a_repeat_that_a_worker_holds_does_not_fail_those_beside_it() -> None:
+def test_locked_repeat_does_not_fail_its_group() -> None:
     first, *others = messages(40)
     assert deliver(first) == 204
     with held(Event.objects.get()), ThreadPoolExecutor(THREADS) as pool:
@@ -63,7 +63,7 @@ def test_a_repeat_that_a_worker_holds_does_not_fail_those_beside_it() -> None:
 
 
 @pytest.mark.usefixtures("inbox")
-def test_a_statement_is_prepared_once_whatever_events_lack() -> None:
+def test_insert_is_prepared_once_for_all_events() -> None:
     for known in ({}, {"user_id": USER}, {"team_id": TEAM}, {"user_id": USER, "team_id": TEAM}):
         assert deliver(message("labtest.order.created", {"id": "x"}, **known)) == 204
     stored = Event.objects.order_by("pk").values_list("user_id", "team_id")
@@ -100,7 +100,7 @@ def together(
         return [one.result(10) for one in (first, *rest)]
 
 
-def test_those_that_wait_go_together_and_no_more_than_allowed() -> None:
+def test_waiting_rows_commit_together_up_to_limit() -> None:
     written: list[list[str]] = []
     rows = [(name,) for name in "abcdefgh"]
     stored = together(lambda given: written.append([str(row[0]) for row in given]), rows)
@@ -109,7 +109,7 @@ def test_those_that_wait_go_together_and_no_more_than_allowed() -> None:
     assert sorted(name for group in written for name in group) == list("abcdefgh")
 
 
-def test_repeats_never_share_a_statement() -> None:
+def test_repeats_are_never_in_one_statement() -> None:
     written: list[list[str]] = []
     rows = [(name,) for name in "axxxy"]
     assert all(together(lambda given: written.append([str(row[0]) for row in given]), rows))
@@ -117,7 +117,7 @@ def test_repeats_never_share_a_statement() -> None:
     assert all(len(set(group)) == len(group) for group in written)
 
 
-def test_where_the_commit_fails_each_is_told_to_try_alone() -> None:
+def test_failed_group_commit_makes_each_row_retry_alone() -> None:
     def write(given: Sequence[RowValues]) -> None:
         if len(given) > 1:
             raise ValueError("one of them")

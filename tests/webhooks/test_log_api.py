@@ -20,7 +20,7 @@ def get(client: Client, address: str, role: str, **query: str) -> Any:
     return answer.json()
 
 
-def test_an_event_with_its_body(client: Client) -> None:
+def test_api_returns_event_with_body(client: Client) -> None:
     row = event(1)
     item = get(client, f"{row.pk}/", "service account")
     assert item["id"] == row.pk
@@ -30,7 +30,7 @@ def test_an_event_with_its_body(client: Client) -> None:
     assert AuditEntry.objects.get().patient_ids == [uid("patient", 1)]
 
 
-def test_who_may_not_see_records_gets_no_body(client: Client) -> None:
+def test_api_hides_body_without_record_permission(client: Client) -> None:
     row = event(1)
     headers = token_for(staff("lab coordinator"))
     one = client.get(f"/api/events/{row.pk}/", headers=headers)
@@ -40,7 +40,7 @@ def test_who_may_not_see_records_gets_no_body(client: Client) -> None:
     assert b"Canary" not in one.content + some.content
 
 
-def test_the_list_leaves_out_long_bodies_and_what_is_no_json(client: Client) -> None:
+def test_api_list_omits_long_and_non_json_bodies(client: Client) -> None:
     event(1)
     long = event(2, data={"id": "x", "text": "y" * 40_000})
     failed(3, body=b"{\xff")
@@ -71,5 +71,5 @@ def test_filters(client: Client, query: dict[str, str], expected: list[int]) -> 
 
 
 @pytest.mark.parametrize("role", ["clinician", "front desk", "auditor"])
-def test_these_roles_get_none(client: Client, role: str) -> None:
+def test_roles_without_permission_get_no_events(client: Client, role: str) -> None:
     assert client.get("/api/events/", headers=token_for(staff(role))).status_code == 403

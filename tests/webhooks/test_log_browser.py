@@ -86,7 +86,7 @@ def page(place: Place) -> Iterator[Browser]:
         yield opened
 
 
-def test_look_filter_preview_replay(page: Browser, place: Place) -> None:
+def test_staff_filter_preview_and_replay_an_event(page: Browser, place: Place) -> None:
     log_in(page, place.url, "lab-admin")
     page.link("System")
     page.sees("Events of the service")
@@ -118,7 +118,7 @@ def test_look_filter_preview_replay(page: Browser, place: Place) -> None:
     _settle(place.house)
 
 
-def test_the_structure_alone_for_who_may_not_see_values(page: Browser, place: Place) -> None:
+def test_page_masks_values_without_permission(page: Browser, place: Place) -> None:
     log_in(page, place.url, "lab-coordinator")
     page.open(f"{place.url}/system/events/?show=failed")
     page.link("Order changed")
@@ -129,7 +129,7 @@ def test_the_structure_alone_for_who_may_not_see_values(page: Browser, place: Pl
     assert "Replay" not in shown
 
 
-def test_from_an_order_to_what_told_it(page: Browser, place: Place) -> None:
+def test_order_links_to_the_event_of_its_status(page: Browser, place: Place) -> None:
     log_in(page, place.url, "lab-admin")
     order = place.house.value(
         "SELECT subject_id FROM webhooks_event WHERE outcome = 'applied' ORDER BY id DESC LIMIT 1"
@@ -139,7 +139,7 @@ def test_from_an_order_to_what_told_it(page: Browser, place: Place) -> None:
     page.sees("The service told us by webhook")
 
 
-def test_by_keyboard_and_on_a_phone(page: Browser, place: Place) -> None:
+def test_event_log_works_by_keyboard_and_on_phone(page: Browser, place: Place) -> None:
     log_in(page, place.url, "lab-admin")
     page.open(f"{place.url}/system/events/")
     page.type("body", "j")

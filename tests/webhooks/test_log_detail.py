@@ -61,7 +61,7 @@ def test_it_works(client: Client) -> None:
         assert words in page, words
 
 
-def test_who_may_not_see_records_sees_the_structure_alone(client: Client) -> None:
+def test_user_without_record_permission_sees_structure(client: Client) -> None:
     client.force_login(staff("lab coordinator"))
     event(1, data={**DATA, "sample_id": "Canary-before"})
     page = get(client, event(2, data=DATA))
@@ -70,7 +70,7 @@ def test_who_may_not_see_records_sees_the_structure_alone(client: Client) -> Non
         assert words in page, words
 
 
-def test_structure_hides_every_value_and_keeps_every_name() -> None:
+def test_masked_body_keeps_names_and_hides_values() -> None:
     body = {"a": "x", "b": [1, 2, 3, 4], "c": {"d": False, "e": None}, "event_type": "t"}
     assert payloads.mask(body) == {
         "a": "•••",
@@ -83,7 +83,7 @@ def test_structure_hides_every_value_and_keeps_every_name() -> None:
 
 
 @pytest.mark.parametrize("role", ["lab admin", "lab coordinator"])
-def test_a_view_of_the_payload_is_put_on_record(client: Client, role: str) -> None:
+def test_view_of_payload_is_audited(client: Client, role: str) -> None:
     client.force_login(staff(role))
     row = event(1)
     get(client, row)
@@ -98,7 +98,7 @@ def test_a_view_of_the_payload_is_put_on_record(client: Client, role: str) -> No
     [b"", b"{\xff\xfe", b"[" * 5000, b'"text"', b"[1]", b'{"data": 7}', b"9" * 5000, b"null"],
 )
 @pytest.mark.parametrize("role", ["lab admin", "lab coordinator"])
-def test_no_body_breaks_the_page(client: Client, role: str, body: bytes) -> None:
+def test_detail_page_shows_any_body(client: Client, role: str, body: bytes) -> None:
     client.force_login(staff(role))
     event(1, data={"id": "x"})
     get(client, failed(2, body=body, data={"id": "x"}))
@@ -134,7 +134,7 @@ POISON: dict[str, bytes] = {
 @pytest.mark.parametrize("poison", POISON)
 @pytest.mark.parametrize("role", ["lab admin", "lab coordinator"])
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Midway"])
-def test_no_poison_breaks_any_page(
+def test_pages_show_events_with_invalid_values(
     client: Client, settings: Any, poison: str, role: str, zone: str
 ) -> None:
     settings.TIME_ZONE = zone
@@ -154,26 +154,26 @@ def test_no_poison_breaks_any_page(
     assert client.get(f"/orders/{uid('order', 1)}/why/").status_code == 200
 
 
-def test_a_forgotten_body(client: Client) -> None:
+def test_detail_page_says_that_body_was_deleted(client: Client) -> None:
     client.force_login(staff("lab admin"))
     page = get(client, event(1, body=None))
     assert "The body has been forgotten" in page
     assert "Replay" not in page
 
 
-def test_a_long_body_is_cut(client: Client) -> None:
+def test_long_body_is_truncated(client: Client) -> None:
     client.force_login(staff("lab admin"))
     page = get(client, event(1, data={"id": "x", "text": "y" * 150_000}))
     assert "Cut here" in page
     assert len(page) < 130_000
 
 
-def test_markup_in_a_body_is_text(client: Client) -> None:
+def test_markup_in_body_is_escaped(client: Client) -> None:
     client.force_login(staff("lab admin"))
     assert "<script>alert" not in get(client, event(1, data={"id": "<script>alert(1)</script>"}))
 
 
-def test_what_a_failed_one_says(client: Client) -> None:
+def test_failed_event_shows_its_reason(client: Client) -> None:
     client.force_login(staff("lab admin"))
     page = get(client, failed(1, body_conflict=True))
     assert "after 2 attempts" in page
@@ -193,18 +193,18 @@ def test_what_a_failed_one_says(client: Client) -> None:
         ([1], None),
     ],
 )
-def test_when_it_happened(data: object, moment: str | None) -> None:
+def test_happened_at_is_read_from_payload(data: object, moment: str | None) -> None:
     found = payloads.happened_at(event_body("labtest.order.updated", data))
     assert (found and found.isoformat()[8:13]) == moment
 
 
 @pytest.mark.parametrize("number", ["0", "999999999", "9" * 30])
-def test_an_event_that_is_not_there(client: Client, number: str) -> None:
+def test_unknown_event_is_not_found(client: Client, number: str) -> None:
     client.force_login(staff("lab admin"))
     assert client.get(f"/system/events/{number}/").status_code == 404
 
 
-def test_queries_are_few_and_fixed(client: Client) -> None:
+def test_detail_page_has_fixed_number_of_queries(client: Client) -> None:
     client.force_login(staff("lab admin"))
     patient(1).save()
     demographics(1).save()

@@ -63,9 +63,7 @@ def test_it_works(client: Client, admin: User) -> None:
     assert "Canary" not in page
 
 
-def test_an_empty_inbox_and_an_empty_answer_say_different_things(
-    client: Client, admin: User
-) -> None:
+def test_empty_inbox_and_empty_result_differ(client: Client, admin: User) -> None:
     assert b"No event yet" in client.get(ADDRESS).content
     event(1)
     assert b"No event matches" in client.get(ADDRESS, {"type": "provider"}).content
@@ -133,20 +131,18 @@ def test_filters_combine(
         {"since": "yesterday"},
     ],
 )
-def test_a_filter_that_cannot_be_read_is_refused_in_words(
-    client: Client, many: None, query: dict[str, Any]
-) -> None:
+def test_invalid_filter_shows_error(client: Client, many: None, query: dict[str, Any]) -> None:
     assert shown(client, code=400, **query) == []
     assert b'role="alert"' in client.get(ADDRESS, query).content
 
 
-def test_days_in_the_wrong_order_are_told(client: Client, many: None) -> None:
+def test_dates_in_wrong_order_show_error(client: Client, many: None) -> None:
     query = {"since": "2026-11-21", "until": "2026-11-20"}
     assert shown(client, since=query["since"], until=query["until"]) == []
     assert b"This is before the first day." in client.get(ADDRESS, query).content
 
 
-def test_counts_by_state_and_by_type(client: Client, many: None) -> None:
+def test_events_are_counted_by_state_and_type(client: Client, many: None) -> None:
     context = client.get(ADDRESS).context
     tabs = {tab["name"]: str(tab["count"]) for tab in context["tabs"] if tab["count"]}
     assert tabs == {"failed": "1", "retrying": "1", "waiting": "1", "skipped": "1", "foreign": "1"}
@@ -161,13 +157,13 @@ def test_counts_stop_at_a_cap(monkeypatch: pytest.MonkeyPatch, many: None) -> No
     assert str(event_log.type_counts()["labtest.order.created"]) == "1"
 
 
-def test_what_waits_longest_is_told(client: Client, admin: User) -> None:
+def test_oldest_waiting_event_is_shown(client: Client, admin: User) -> None:
     event(1, state="pending", received_at=timezone.now() - timedelta(hours=3))
     event(2, state="pending", received_at=timezone.now())
     assert b"Waiting longest: received 3 h ago" in client.get(ADDRESS).content
 
 
-def test_a_retry_has_waited_since_it_was_received(client: Client, admin: User) -> None:
+def test_retry_waits_since_its_receipt(client: Client, admin: User) -> None:
     """Not since its next attempt fell due: that is later than much that came after it."""
     now = timezone.now()
     later = now + timedelta(hours=2)
@@ -179,7 +175,7 @@ def test_a_retry_has_waited_since_it_was_received(client: Client, admin: User) -
     assert b"Received 12 h ago" in client.get("/system/").content
 
 
-def test_paging_meets_every_event_once_and_finds_its_way_back(client: Client, admin: User) -> None:
+def test_paging_shows_every_event_once_both_ways(client: Client, admin: User) -> None:
     for n in range(1, 124):
         event(n)
     first = client.get(ADDRESS).context["page"]
@@ -192,7 +188,7 @@ def test_paging_meets_every_event_once_and_finds_its_way_back(client: Client, ad
     assert [row.pk for row in back.rows] == [row.pk for row in second.rows]
 
 
-def test_pages_of_many_types_meet_every_event_once(client: Client, admin: User) -> None:
+def test_pages_of_many_types_show_every_event_once(client: Client, admin: User) -> None:
     kinds = [f"historical.data.{name}.created" for name in ("hrv", "sleep", "steps")]
     for n in range(1, 161):
         event(n, "daily.data.hrv.created" if n % 5 == 0 else kinds[n % 7 % 3])
@@ -213,7 +209,7 @@ def test_pages_of_many_types_meet_every_event_once(client: Client, admin: User) 
         assert [row.pk for row in back.rows] == [row.pk for row in pages[1].rows]
 
 
-def test_a_page_of_many_types_does_not_walk_the_inbox(client: Client, admin: User) -> None:
+def test_page_of_many_types_does_not_scan_inbox(client: Client, admin: User) -> None:
     """Three old types among many newer events: their rows are read, not those between."""
     first = event(1, "historical.data.hrv.created")
     event(2, "historical.data.sleep.created")
@@ -248,7 +244,7 @@ def most_rows(plan: dict[str, Any]) -> float:
     return max([float(met), *(most_rows(step) for step in plan.get("Plans", []))])
 
 
-def test_a_moment_is_found_in_the_numbers(admin: User) -> None:
+def test_last_event_before_finds_id_by_time(admin: User) -> None:
     """Gaps in the numbers included: sequences leave them."""
     rows = [event(n) for n in range(1, 60)]
     Event.objects.filter(pk__in=[row.pk for row in rows[10:30]]).delete()
@@ -262,7 +258,7 @@ def test_a_moment_is_found_in_the_numbers(admin: User) -> None:
     assert event_log.last_event_before(NOW) == 0
 
 
-def test_what_was_shown_is_recorded(client: Client, many: None) -> None:
+def test_shown_events_are_audited(client: Client, many: None) -> None:
     forget()
     shown(client, show="failed")
     entry = AuditEntry.objects.get()
@@ -291,12 +287,12 @@ def test_the_number_of_queries_does_not_grow(client: Client, admin: User) -> Non
 
 
 @pytest.mark.parametrize("role", ["viewer", "front desk", "clinician", "auditor"])
-def test_these_roles_see_no_events(client: Client, role: str) -> None:
+def test_roles_without_permission_see_no_event_log(client: Client, role: str) -> None:
     client.force_login(staff(role))
     assert client.get(ADDRESS).status_code == 403
 
 
-def test_a_coordinator_sees_the_log_but_cannot_replay(client: Client) -> None:
+def test_coordinator_sees_log_but_cannot_replay(client: Client) -> None:
     client.force_login(staff("lab coordinator"))
     row = failed(1)
     page = client.get(ADDRESS).content.decode()
@@ -305,7 +301,7 @@ def test_a_coordinator_sees_the_log_but_cannot_replay(client: Client) -> None:
     assert client.post(f"{ADDRESS}{row.pk}/replay/").status_code == 403
 
 
-def test_failed_events_are_counted_in_the_navigation(client: Client, admin: User) -> None:
+def test_navigation_counts_failed_events(client: Client, admin: User) -> None:
     assert b"failed events" not in client.get("/orders/").content
     failed(1)
     failed(2)
@@ -329,11 +325,11 @@ def test_failed_events_are_counted_in_the_navigation(client: Client, admin: User
         ("", "Without a type"),
     ],
 )
-def test_types_in_words(event_type: str, words: str) -> None:
+def test_event_types_have_labels(event_type: str, words: str) -> None:
     assert event_log.type_words(event_type) == words
 
 
-def test_a_body_that_is_no_json_is_listed_all_the_same(client: Client, admin: User) -> None:
+def test_event_with_non_json_body_is_listed(client: Client, admin: User) -> None:
     event(1, "", body=b"{\xff", state="dead", outcome="failed", reason="not JSON")
     event(2, body=event_body("labtest.order.updated", [1, 2]), data=[])
     event(3, body=None)

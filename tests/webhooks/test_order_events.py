@@ -48,7 +48,7 @@ def heard(record: dict[str, Any]) -> Heard:
     return Heard(1, name, "labtest.order.updated", datetime.now(UTC), None, None, None, data)
 
 
-def test_older_events_are_stale_whether_together_or_apart() -> None:
+def test_older_event_is_stale_in_same_or_later_batch() -> None:
     assert drained(updated(1, 3)) == ["applied"]
     assert drained(updated(1, 2)) == ["stale"]
     assert drained(updated(2, 3), updated(2, 4), updated(2, 1)) == ["stale", "applied", "stale"]
@@ -57,7 +57,7 @@ def test_older_events_are_stale_whether_together_or_apart() -> None:
     assert not marked("orders")
 
 
-def test_an_older_event_still_completes_the_history() -> None:
+def test_older_event_completes_the_history() -> None:
     whole = order(1, 4)
     drained(updated(1, 4, events=whole["events"][3:]))
     assert OrderEvent.objects.count() == 1
@@ -66,7 +66,7 @@ def test_an_older_event_still_completes_the_history() -> None:
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_an_older_event_that_contradicts_the_history_is_drift(together: bool) -> None:
+def test_older_event_contradicting_history_is_drift(together: bool) -> None:
     steps = order(1, 3)["events"]
     steps[0]["status"] = "received.walk_in_test.rewritten"
     if together:
@@ -80,7 +80,7 @@ def test_an_older_event_that_contradicts_the_history_is_drift(together: bool) ->
     assert OrderEvent.objects.count() == 4
 
 
-def test_the_same_again_is_unchanged() -> None:
+def test_equal_event_is_unchanged() -> None:
     assert drained(updated(1, 2)) == ["applied"]
     before = Order.objects.values_list("as_of", flat=True).get()
     assert drained(updated(1, 2)) == ["unchanged"]
@@ -88,7 +88,7 @@ def test_the_same_again_is_unchanged() -> None:
     assert not marked("orders")
 
 
-def test_two_contents_of_one_version_ask_the_service() -> None:
+def test_two_contents_of_one_version_cause_a_lookup() -> None:
     assert drained(updated(1, 2)) == ["applied"]
     assert drained(updated(1, 2, notes="other")) == ["looked up"]
     assert marked("orders") == {order_id(1)}
@@ -106,7 +106,7 @@ def test_two_contents_of_one_version_ask_the_service() -> None:
         {"events": None},
     ],
 )
-def test_less_than_an_order_and_a_version_of_the_future_ask_the_service(
+def test_partial_order_and_future_version_cause_lookup(
     less: dict[str, Any],
 ) -> None:
     assert drained(updated(1, 2, **less)) == ["looked up"]
@@ -115,7 +115,7 @@ def test_less_than_an_order_and_a_version_of_the_future_ask_the_service(
     assert not Order.objects.exists()
 
 
-def test_an_answer_of_the_future_freezes_nothing() -> None:
+def test_future_answer_does_not_block_later_versions() -> None:
     """What is heard later wins over it; the service is asked again, as no version decided."""
     year = (datetime.now(UTC) + timedelta(days=365)).isoformat()
     told = service_orders.ORDER.read(
@@ -133,7 +133,7 @@ def test_an_answer_of_the_future_freezes_nothing() -> None:
     assert drained(updated(1, 3)) == ["stale"]
 
 
-def test_a_critical_result_of_the_future_hides_no_later_one() -> None:
+def test_future_critical_result_hides_no_later_one() -> None:
     year = (datetime.now(UTC) + timedelta(days=365)).isoformat()
     drained(put("labtest.result.critical", critical(1, 5, updated_at=year)))
     later = [critical(1, 90, status="corrected"), critical(1, 5, updated_at=year)]
@@ -143,13 +143,13 @@ def test_a_critical_result_of_the_future_hides_no_later_one() -> None:
     assert CriticalResult.objects.get().status == "corrected"
 
 
-def test_a_version_slightly_ahead_is_a_clock_and_no_reason_to_doubt() -> None:
+def test_version_slightly_ahead_is_applied() -> None:
     soon = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
     assert drained(updated(1, 2, updated_at=soon)) == ["applied"]
 
 
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
-def test_moments_that_could_not_be_read_back_are_no_news(moment: str) -> None:
+def test_unrepresentable_times_are_not_applied(moment: str) -> None:
     """Only the moment is lost where the record can do without it; else the event is dead. What was
     known of the order can still be read."""
     drained(updated(1, 2), put("labtest.result.critical", critical(2, 5)))
@@ -179,14 +179,14 @@ def test_moments_that_could_not_be_read_back_are_no_news(moment: str) -> None:
     assert [str(row.pk) for row in CriticalResult.objects.all()] == [order_id(2)]
 
 
-def test_unknown_words_are_kept_as_given() -> None:
+def test_unknown_vocabulary_is_stored_as_sent() -> None:
     event = {"id": 7, "created_at": at(0), "status": "orbiting.by_drone.in_orbit"}
     drained(updated(1, 1, events=[event], last_event=event, status="orbiting", origin="cloned"))
     kept = Order.objects.get()
     assert (kept.low_level_status, kept.bucket, kept.origin) == ("in_orbit", "unknown", "cloned")
 
 
-def test_a_redraw_nobody_knows_is_looked_up() -> None:
+def test_unknown_redraw_causes_a_lookup() -> None:
     group = {
         "id": order_id(500),
         "status": "active",
@@ -200,7 +200,7 @@ def test_a_redraw_nobody_knows_is_looked_up() -> None:
     assert str(Order.objects.get().order_transaction_id) == order_id(500)
 
 
-def test_an_order_of_somebody_new_asks_for_the_user() -> None:
+def test_order_of_unknown_user_causes_user_lookup() -> None:
     drained(updated(1, 1))
     assert marked("users") == {USER}
 
@@ -217,7 +217,7 @@ def appointment(number: int, **changed: Any) -> dict[str, Any]:
     return {**whole, **changed}
 
 
-def test_an_appointment_event_only_asks() -> None:
+def test_appointment_event_only_causes_a_lookup() -> None:
     event = put("labtest.appointment.updated", appointment(1))
     assert drained(event) == ["looked up"]
     assert not Appointment.objects.exists()
@@ -228,14 +228,14 @@ def test_an_appointment_event_only_asks() -> None:
     assert order_id(3) in marked("appointment-psc") & marked("appointment-phlebotomy")
 
 
-def test_a_storm_of_appointment_events_is_one_reason_to_ask() -> None:
+def test_many_appointment_events_cause_one_lookup() -> None:
     drained(*(put("labtest.appointment.updated", appointment(1)) for _ in range(1_000)))
     lookups = Lookup.objects.filter(kind__startswith="appointment-")
     assert [row.key for row in lookups] == [order_id(1)]
     assert Lookup.objects.filter(kind="orders").count() == 1
 
 
-def test_an_order_taken_up_again_goes_back_in_its_life() -> None:
+def test_reopened_order_returns_to_earlier_status() -> None:
     """No state is final: the service corrects and reinstates."""
     assert drained(updated(1, 6)) == ["applied"]
     before = Order.objects.get()
@@ -252,7 +252,7 @@ def test_an_order_taken_up_again_goes_back_in_its_life() -> None:
     assert drift.detail == "from completed to appointment_scheduled"
 
 
-def test_steps_forward_and_decisions_of_people_are_no_going_back() -> None:
+def test_forward_steps_and_decisions_are_not_reopening() -> None:
     drained(updated(1, 4))
     drained(updated(1, 6))
     Order.objects.update(bucket="at-lab")
@@ -273,7 +273,7 @@ def critical(number: int, minutes: int, **changed: Any) -> dict[str, Any]:
     return {**whole, **changed}
 
 
-def test_a_critical_result_is_there_at_once_and_the_newest_word_stays() -> None:
+def test_critical_result_is_stored_and_newest_wins() -> None:
     late = put("labtest.result.critical", critical(1, 60, status="final"))
     assert drained(late) == ["applied"]
     assert drained(put("labtest.result.critical", critical(1, 5))) == ["stale"]
@@ -285,7 +285,7 @@ def test_a_critical_result_is_there_at_once_and_the_newest_word_stays() -> None:
     assert (row.status, row.first_heard_at) == ("corrected", late.received_at)
 
 
-def test_two_critical_results_of_an_order_in_one_batch() -> None:
+def test_two_critical_results_in_one_batch_keep_newest() -> None:
     events = [put("labtest.result.critical", critical(1, minutes)) for minutes in (30, 10)]
     assert drained(*events) == ["applied", "stale"]
     assert CriticalResult.objects.get().message_id == events[0].message_id
@@ -300,14 +300,14 @@ def test_two_critical_results_of_an_order_in_one_batch() -> None:
         ("provider.device.created", {"id": {}, "provider": []}),
     ],
 )
-def test_what_nobody_reads_of_an_event_about_a_source_may_be_anything(
+def test_unread_fields_of_source_events_may_have_any_value(
     event_type: str, data: dict[str, Any]
 ) -> None:
     assert drained(put(event_type, data)) == ["looked up"]
     assert marked("connections") == {USER}
 
 
-def test_a_critical_result_of_nobody_and_without_a_version() -> None:
+def test_critical_result_without_user_or_version() -> None:
     bare = {"order_id": order_id(1)}
     event = {"event_type": "labtest.result.critical", "data": bare}
     assert drained(put("labtest.result.critical", json.dumps(event).encode())) == ["applied"]
@@ -315,7 +315,7 @@ def test_a_critical_result_of_nobody_and_without_a_version() -> None:
     assert (kept.user_id, kept.updated_at, kept.sample_id) == (None, None, None)
 
 
-def test_connections_and_devices_ask_for_the_users_sources() -> None:
+def test_connection_and_device_events_cause_lookups() -> None:
     provider = {"name": "A", "slug": "a", "logo": ""}
     created = put("provider.connection.created", {"user_id": USER, "provider": provider})
     broken = put("provider.connection.error", {"provider": "a", "error_type": "unknown"})
@@ -334,7 +334,7 @@ def rivals(first_told: Heard, second_told: Heard) -> dict[str, str]:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("later", [-1, 1])
-def test_two_contents_of_one_version_at_once_ask_the_service(known: bool, later: int) -> None:
+def test_concurrent_contents_of_one_version_cause_lookup(known: bool, later: int) -> None:
     """Whichever of them stays, whether the order was known or not."""
     if known:
         handle_orders([heard(order(1, 2))])
@@ -346,7 +346,7 @@ def test_two_contents_of_one_version_at_once_ask_the_service(known: bool, later:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("known", [False, True])
-def test_the_same_or_a_newer_version_at_once_asks_nobody(known: bool) -> None:
+def test_concurrent_equal_or_newer_version_causes_no_lookup(known: bool) -> None:
     if known:
         handle_orders([heard(order(1, 2))])
     one = heard(order(1, 3))

@@ -43,7 +43,7 @@ def deliver(sent: Message) -> DeliveryResponse:
     return receive(sent.headers(), io.BytesIO(sent.body).read)
 
 
-def test_no_database(door: dict[str, object], sent: Message) -> None:
+def test_delivery_without_database_is_503(door: dict[str, object], sent: Message) -> None:
     door["HOST"], door["PORT"] = "127.0.0.1", str(free_port())
     begun = time.monotonic()
     assert deliver(sent) == DeliveryResponse(503, "not stored", RETRY_AFTER)
@@ -54,13 +54,13 @@ def test_no_database(door: dict[str, object], sent: Message) -> None:
     assert answer.status_code == 503 and answer["Retry-After"] == str(RETRY_AFTER)
 
 
-def test_a_database_that_takes_no_writes(door: dict[str, object], sent: Message) -> None:
+def test_delivery_to_read_only_database_is_503(door: dict[str, object], sent: Message) -> None:
     door["OPTIONS"] = {"options": "-c default_transaction_read_only=on"}
     assert deliver(sent).status == 503
     assert not Event.objects.exists()
 
 
-def test_a_connection_that_died_is_replaced_at_once(sent: Message) -> None:
+def test_dead_connection_is_replaced_at_once(sent: Message) -> None:
     assert deliver(sent).status == 204
     with group_connection().cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
@@ -73,7 +73,7 @@ def test_a_connection_that_died_is_replaced_at_once(sent: Message) -> None:
     assert Event.objects.count() == 2
 
 
-def test_a_table_that_is_locked(sent: Message) -> None:
+def test_delivery_to_locked_table_is_503(sent: Message) -> None:
     """Somebody alters the table: no answer is better than a late one."""
     with transaction.atomic():
         with connection.cursor() as cursor:

@@ -30,7 +30,7 @@ def kept() -> set[str]:
     return set(Event.objects.exclude(body=None).values_list("message_id", flat=True))
 
 
-def test_old_bodies_of_what_is_done_with_are_forgotten(now: datetime, client: Client) -> None:
+def test_old_bodies_of_closed_events_are_deleted(now: datetime, client: Client) -> None:
     for n, state in enumerate(STATES, 1):
         event(n, state=state, received_at=now - timedelta(days=91))
     event(7, received_at=now - timedelta(days=89))
@@ -47,7 +47,7 @@ def test_old_bodies_of_what_is_done_with_are_forgotten(now: datetime, client: Cl
     assert retention.delete_old_bodies() == 0
 
 
-def test_an_event_done_late_is_forgotten_late(now: datetime) -> None:
+def test_body_of_late_event_is_deleted_late(now: datetime) -> None:
     late = event(1, state="dead", received_at=now - timedelta(days=100))
     event(2, received_at=now - timedelta(days=99))
     assert retention.delete_old_bodies() == 1
@@ -65,7 +65,9 @@ def test_in_steps(now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("days", "forgotten"), [(0, 0), (30, 1), (40, 0)])
-def test_how_long_is_set(now: datetime, settings: Any, days: int, forgotten: int) -> None:
+def test_retention_days_are_a_setting(
+    now: datetime, settings: Any, days: int, forgotten: int
+) -> None:
     settings.EVENT_BODY_DAYS = days
     event(1, received_at=now - timedelta(days=35))
     event(2, received_at=now)
@@ -81,7 +83,7 @@ def test_the_index_answers_it(now: datetime) -> None:
     assert "event_with_body" in plan, plan
 
 
-def test_the_clock_rings_for_it() -> None:
+def test_beat_schedules_body_retention() -> None:
     lines = app.conf.beat_schedule.values()
     (line,) = [line for line in lines if line["task"] == "webhooks.tasks.forget"]
     assert line["schedule"] == timedelta(hours=1)

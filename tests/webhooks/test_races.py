@@ -35,7 +35,7 @@ def heard(record: dict[str, Any]) -> Heard:
     )
 
 
-def test_the_older_of_two_at_once_still_completes_the_history() -> None:
+def test_older_of_two_concurrent_events_completes_history() -> None:
     newer, older = order(1, 5), order(1, 3)
     newer["events"] = newer["events"][-2:]
     with elsewhere(lambda: handle_orders([heard(newer)]), 0.5), transaction.atomic():
@@ -46,7 +46,7 @@ def test_the_older_of_two_at_once_still_completes_the_history() -> None:
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_two_drains_share_the_work_and_lose_nothing(named: bool) -> None:
+def test_two_drains_share_work_and_lose_nothing(named: bool) -> None:
     for number in range(1_500):
         subject = order_id(number % 50) if named else ""
         put("labtest.order.updated", order(number % 50, 1 + number % 6), subject_id=subject)
@@ -72,7 +72,7 @@ def claim() -> None:
     assert apply_events._claim_batch()
 
 
-def test_what_another_worker_has_in_hand_is_left_and_the_rest_is_not_held_up() -> None:
+def test_events_of_locked_subjects_are_left_for_later() -> None:
     put("labtest.order.created", order(1, 1), subject_id=order_id(1))
     with elsewhere(claim):
         left = put("labtest.order.updated", order(1, 2), subject_id=order_id(1))
@@ -86,7 +86,7 @@ def test_what_another_worker_has_in_hand_is_left_and_the_rest_is_not_held_up() -
     assert Order.objects.get(pk=order_id(1)).low_level_status == "requisition_created"
 
 
-def test_a_worker_waits_where_all_that_is_due_is_in_hand() -> None:
+def test_worker_waits_if_all_subjects_are_locked() -> None:
     put("labtest.order.created", order(1, 1), subject_id=order_id(1))
     put("labtest.order.created", order(2, 1), subject_id=order_id(2))
     drained: list[int] = []
@@ -113,7 +113,7 @@ def delivered(sent: Message) -> int:
     return receive(sent.headers(), io.BytesIO(sent.body).read).status
 
 
-def test_a_hundred_deliveries_of_one_message_at_once() -> None:
+def test_hundred_concurrent_deliveries_store_one_event() -> None:
     sent = message("labtest.order.created", order(1, 1))
 
     def deliver(_: int) -> int:
@@ -130,7 +130,7 @@ def test_a_hundred_deliveries_of_one_message_at_once() -> None:
     assert OrderEvent.objects.count() == 1
 
 
-def test_a_repeat_does_not_wait_for_the_worker_that_applies_it() -> None:
+def test_repeat_does_not_wait_for_applying_worker() -> None:
     sent = message("labtest.order.created", order(1, 1))
     assert delivered(sent) == 204
     with elsewhere(lambda: Event.objects.select_for_update().get()):

@@ -38,18 +38,18 @@ def told(body: bytes) -> object:
         return error.args
 
 
-def test_every_type_is_told_at_a_glance(catalogue: list[bytes]) -> None:
+def test_catalogue_events_are_canonical(catalogue: list[bytes]) -> None:
     assert all(event_envelope._is_canonical(body) for body in catalogue)
     assert event_envelope._is_canonical(message("labtest.order.updated", order(1, 6)).body)
 
 
 @pytest.mark.parametrize("body", UNSOUND)
-def test_what_could_harm_a_reader_is_refused(body: bytes) -> None:
+def test_harmful_bodies_are_refused(body: bytes) -> None:
     with pytest.raises(Misread):
         event_envelope.read(body)
 
 
-def test_looking_through_says_the_same(
+def test_fast_and_slow_readers_agree(
     catalogue: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(3)

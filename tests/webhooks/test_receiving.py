@@ -42,13 +42,13 @@ def test_it_works() -> None:
     assert abs(event.sent_at.timestamp() - time.time()) < 5
 
 
-def test_a_repeat_is_answered_and_counted_and_stores_nothing() -> None:
+def test_repeat_is_accepted_and_only_counted() -> None:
     for _ in range(3):
         assert deliver(NOTICE).status == 204
     assert Event.objects.get().deliveries == 3
 
 
-def test_a_repeat_after_hours_is_the_same_message() -> None:
+def test_repeat_after_hours_is_same_message() -> None:
     deliver(NOTICE)
     Event.objects.update(state="done", sent_at="2020-01-01T00:00Z", received_at="2020-01-01T00:00Z")
     assert deliver(NOTICE).status == 204
@@ -57,7 +57,7 @@ def test_a_repeat_after_hours_is_the_same_message() -> None:
     assert event.last_received_at.year > 2020
 
 
-def test_the_same_id_with_another_body_is_flagged_and_the_first_body_kept() -> None:
+def test_repeat_with_other_body_is_flagged() -> None:
     deliver(NOTICE)
     assert deliver(Message(NOTICE.body + b" ", NOTICE.id)).status == 204
     event = Event.objects.get()
@@ -66,7 +66,7 @@ def test_the_same_id_with_another_body_is_flagged_and_the_first_body_kept() -> N
     assert Event.objects.get().body_conflict, "the flag stays"
 
 
-def test_both_header_prefixes() -> None:
+def test_both_header_prefixes_are_accepted() -> None:
     for prefix in ("webhook", "svix"):
         sent = Message(NOTICE.body)
         assert receive(sent.headers(prefix=prefix), io.BytesIO(sent.body).read).status == 204
@@ -96,13 +96,13 @@ def test_both_header_prefixes() -> None:
         (415, {"content-encoding": "gzip"}),
     ],
 )
-def test_what_is_refused_and_leaves_nothing(status: int, changed: dict[str, str]) -> None:
+def test_refused_deliveries_store_nothing(status: int, changed: dict[str, str]) -> None:
     answer = deliver(NOTICE, **changed)
     assert answer.status == status and answer.reason
     assert not Event.objects.exists()
 
 
-def test_a_missing_header() -> None:
+def test_missing_header_is_refused() -> None:
     for name in ("webhook-id", "webhook-timestamp", "webhook-signature"):
         sent = NOTICE.headers()
         del sent[name]
@@ -111,13 +111,13 @@ def test_a_missing_header() -> None:
 
 
 @pytest.mark.parametrize("off", [-301, 310, -3600 * 10])
-def test_an_old_or_early_timestamp(off: int) -> None:
+def test_old_or_early_timestamp_is_refused(off: int) -> None:
     sent = headers(NOTICE.body, NOTICE.id, at=time.time() + off)
     assert receive(sent, io.BytesIO(NOTICE.body).read).status == 401
     assert not Event.objects.exists()
 
 
-def test_a_body_over_the_limit_is_not_read_whole(settings: Settings) -> None:
+def test_body_over_limit_is_not_read_whole(settings: Settings) -> None:
     settings.WEBHOOK_MAX_BYTES = 1000
     endless = io.BytesIO(b"x" * 1_000_000)
     assert receive(NOTICE.headers(), endless.read).status == 413
@@ -127,7 +127,7 @@ def test_a_body_over_the_limit_is_not_read_whole(settings: Settings) -> None:
     assert deliver(Message(body)).status == 204
 
 
-def test_two_secrets_while_they_are_changed(settings: Settings) -> None:
+def test_both_secrets_are_accepted_during_rotation(settings: Settings) -> None:
     old, new = "whsec_" + "b2xk" * 8, "whsec_" + "bmV3" * 8
     for secrets, good in (([old], [old]), ([old, new], [old, new]), ([new], [new])):
         settings.WEBHOOK_SECRETS = secrets
@@ -137,7 +137,7 @@ def test_two_secrets_while_they_are_changed(settings: Settings) -> None:
             assert status == (204 if secret in good else 401)
 
 
-def test_without_a_secret_nothing_is_believed(settings: Settings) -> None:
+def test_without_secret_every_delivery_is_503(settings: Settings) -> None:
     settings.WEBHOOK_SECRETS = []
     answer = deliver(NOTICE)
     assert answer.status == 503 and answer.retry_after
@@ -164,14 +164,14 @@ def test_without_a_secret_nothing_is_believed(settings: Settings) -> None:
         '{"event_type":"t","data":1}'.encode("utf-16"),
     ],
 )
-def test_a_genuine_body_that_is_no_event_is_kept_as_dead_with_its_reason(body: bytes) -> None:
+def test_signed_invalid_body_is_stored_as_dead(body: bytes) -> None:
     assert deliver(Message(body)).status == 204
     event = Event.objects.get()
     assert event.state == "dead" and event.reason and event.outcome == "failed"
     assert bytes(event.body or b"") == body
 
 
-def test_the_notice_of_an_exhausted_message_has_a_shape_of_its_own() -> None:
+def test_notice_of_exhausted_message_is_stored() -> None:
     body = b'{"type":"message.attempt.exhausted","data":{"msgId":"msg_1"}}'
     assert deliver(Message(body)).status == 204
     event = Event.objects.get()
@@ -187,7 +187,7 @@ def test_the_notice_of_an_exhausted_message_has_a_shape_of_its_own() -> None:
         json.dumps(order(1, 2))[:-1] + ',"zz":1' + "0" * 30 + "}",
     ],
 )
-def test_what_was_refused_when_received_is_refused_when_replayed(record: str) -> None:
+def test_invalid_body_is_refused_on_replay_too(record: str) -> None:
     body = b'{"event_type":"labtest.order.updated","data":' + record.encode() + b"}"
     assert deliver(Message(body)).status == 204
     event = Event.objects.get()
@@ -210,7 +210,7 @@ def test_what_was_refused_when_received_is_refused_when_replayed(record: str) ->
         b'{"type":"message.attempt.exhausted","data":[' + b"[" * 2_000 + b"]" * 2_001 + b"}",
     ],
 )
-def test_such_a_notice_is_looked_through_as_any_body(body: bytes) -> None:
+def test_exhausted_notice_is_validated_like_any_body(body: bytes) -> None:
     assert deliver(Message(body)).status == 204
     event = Event.objects.get()
     assert (event.state, event.outcome) == ("dead", "failed") and event.reason
@@ -224,7 +224,7 @@ def test_refusals_are_counted_by_reason() -> None:
     assert counted == {"bad signature": 2, "too large": 1}
 
 
-def test_a_flood_of_refusals_is_written_seldom_and_whole() -> None:
+def test_flood_of_refusals_is_written_rarely() -> None:
     refusals = RefusalCounter(every=5)
     for _ in range(500):
         refusals.note("bad signature")
@@ -243,7 +243,7 @@ def test_a_flood_of_refusals_is_written_seldom_and_whole() -> None:
     assert times() == 501
 
 
-def test_what_cannot_be_counted_now_is_counted_later() -> None:
+def test_failed_refusal_count_is_written_later() -> None:
     refusals = RefusalCounter(every=0)
     with connections["hooks"].cursor() as cursor:
         cursor.execute("ALTER TABLE webhooks_refusal RENAME TO webhooks_refusal_away")
@@ -255,7 +255,7 @@ def test_what_cannot_be_counted_now_is_counted_later() -> None:
     assert Refusal.objects.get().times == 2
 
 
-def test_of_a_head_that_cannot_be_genuine_no_body_is_read() -> None:
+def test_body_is_not_read_after_invalid_headers() -> None:
     good = NOTICE.headers()
     for name, value in (
         *((name, None) for name in good if name.startswith("webhook-")),
@@ -270,7 +270,7 @@ def test_of_a_head_that_cannot_be_genuine_no_body_is_read() -> None:
         assert body.tell() == 0
 
 
-def test_another_body_while_a_worker_holds_the_first_is_not_acknowledged() -> None:
+def test_other_body_of_locked_event_is_not_acknowledged() -> None:
     """It could not be flagged now; the sender brings it again."""
     deliver(NOTICE)
     other = Message(NOTICE.body + b" ", NOTICE.id)
@@ -296,7 +296,7 @@ def test_another_body_while_a_worker_holds_the_first_is_not_acknowledged() -> No
         (True, True, "http", "https, http", 204),
     ],
 )
-def test_plain_http_is_refused_where_the_settings_want_https(
+def test_plain_http_is_refused_if_https_only(
     settings: Settings,
     https_only: bool,
     behind_proxy: bool,
@@ -326,7 +326,7 @@ def test_plain_http_is_refused_where_the_settings_want_https(
 
 
 @pytest.mark.parametrize("path", ["/webhooks", "/webhooks/"])
-def test_the_address_with_and_without_its_slash(path: str) -> None:
+def test_endpoint_works_with_and_without_slash(path: str) -> None:
     sent = Message(NOTICE.body)
     answer = Client(enforce_csrf_checks=True).post(
         path, sent.body, content_type="application/json", headers=sent.headers()
@@ -336,7 +336,7 @@ def test_the_address_with_and_without_its_slash(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/webhooks//", "/webhooks/x", "/Webhooks/"])
-def test_another_address_is_no_door_and_leads_to_none(path: str) -> None:
+def test_other_paths_are_no_endpoint_and_do_not_redirect(path: str) -> None:
     """The sender takes a redirect for a failure, and would not show us why."""
     sent = Message(NOTICE.body)
     answer = Client().post(
@@ -346,7 +346,7 @@ def test_another_address_is_no_door_and_leads_to_none(path: str) -> None:
     assert not Event.objects.exists()
 
 
-def test_only_posts() -> None:
+def test_endpoint_accepts_only_post() -> None:
     for method in ("get", "put", "patch", "delete", "options", "head"):
         answer = getattr(Client(), method)("/webhooks/")
         assert answer.status_code == 405 and answer["Allow"] == "POST"

@@ -52,7 +52,7 @@ def state_of_everything() -> list[Any]:
     return found
 
 
-def test_a_preview_says_what_would_differ_and_changes_nothing(told: dict[str, Any]) -> None:
+def test_preview_shows_differences_and_changes_nothing(told: dict[str, Any]) -> None:
     known = event(1, data=told, state="pending")
     apply_events.drain()
     assert Order.objects.get(pk=told["id"])
@@ -71,7 +71,7 @@ def test_a_preview_says_what_would_differ_and_changes_nothing(told: dict[str, An
     assert known.pk < row.pk
 
 
-def test_a_preview_of_something_new(told: dict[str, Any]) -> None:
+def test_preview_shows_new_rows(told: dict[str, Any]) -> None:
     found = replay.preview(failed(1, data=told))
     tables = [change.table for change in found.rows]
     assert tables.count("order") == 1
@@ -82,7 +82,7 @@ def test_a_preview_of_something_new(told: dict[str, Any]) -> None:
     assert not Lookup.objects.exists()
 
 
-def test_a_preview_of_what_would_fail_again(told: dict[str, Any]) -> None:
+def test_preview_of_failing_event_shows_reason(told: dict[str, Any]) -> None:
     found = replay.preview(failed(1, data={**told, "created_at": "yesterday"}))
     assert found.failed
     assert "yesterday" not in found.reason
@@ -90,16 +90,14 @@ def test_a_preview_of_what_would_fail_again(told: dict[str, Any]) -> None:
     assert replay.preview(failed(3, body=None)).reason == "its body has been forgotten"
 
 
-def test_a_preview_of_what_nobody_reads(told: dict[str, Any]) -> None:
+def test_preview_of_unknown_type_is_set_aside(told: dict[str, Any]) -> None:
     row = event(1, "teleport.done", data={"id": "x"}, state="skipped", outcome="unknown type")
     assert replay.preview(row).outcome.value == "unknown type"
     kept = event(2, "continuous_query.result_table.changed", data={"id": "x"})
     assert replay.preview(kept).outcome.value == "kept"
 
 
-def test_a_replay_is_applied_and_never_beats_newer_facts(
-    told: dict[str, Any], client: Client
-) -> None:
+def test_replay_is_applied_and_never_beats_newer_data(told: dict[str, Any], client: Client) -> None:
     old = failed(1, data=newer(told, sample_id="OLD"))
     event(2, data={**newer(told, sample_id="NEW"), "updated_at": datetime.now(UTC).isoformat()})
     Event.objects.filter(message_id="msg_2").update(state="pending")
@@ -116,7 +114,7 @@ def test_a_replay_is_applied_and_never_beats_newer_facts(
     assert Order.objects.get(pk=told["id"]).sample_id == "NEW"
 
 
-def test_the_page_of_one(told: dict[str, Any], client: Client) -> None:
+def test_replay_page_of_one_event(told: dict[str, Any], client: Client) -> None:
     client.force_login(staff("lab admin"))
     row = failed(1, data=newer(told, sample_id="NEW-SAMPLE"))
     page = client.get(f"/system/events/{row.pk}/replay/").content.decode()
@@ -127,7 +125,7 @@ def test_the_page_of_one(told: dict[str, Any], client: Client) -> None:
     assert Event.objects.get(pk=row.pk).state == "dead"
 
 
-def test_a_replay_is_put_on_record_first(client: Client) -> None:
+def test_replay_is_audited_first(client: Client) -> None:
     user = staff("lab admin")
     client.force_login(user)
     row = failed(1)
@@ -137,7 +135,7 @@ def test_a_replay_is_put_on_record_first(client: Client) -> None:
     assert entry.reason == "replay"
 
 
-def test_a_forgotten_body_cannot_be_replayed(client: Client) -> None:
+def test_event_with_deleted_body_cannot_be_replayed(client: Client) -> None:
     client.force_login(staff("lab admin"))
     row = failed(1, body=None)
     answer = client.post(f"/system/events/{row.pk}/replay/", follow=True)
@@ -162,7 +160,7 @@ def chosen(client: Client, **query: str) -> int:
     return count
 
 
-def test_all_failed_ones_can_be_chosen_from(client: Client, many: None) -> None:
+def test_replay_page_lists_failed_events(client: Client, many: None) -> None:
     client.force_login(staff("lab admin"))
     assert chosen(client) == 8
     assert chosen(client, type="provider.device") == 1
@@ -174,7 +172,7 @@ def test_all_failed_ones_can_be_chosen_from(client: Client, many: None) -> None:
         assert words in page, words
 
 
-def test_all_chosen_are_replayed_and_no_other(client: Client, many: None) -> None:
+def test_only_chosen_events_are_replayed(client: Client, many: None) -> None:
     client.force_login(staff("lab admin"))
     context = client.get("/system/events/replay/", {"type": "labtest.order"}).context
     later = failed(11)
@@ -208,7 +206,7 @@ def pending() -> set[str]:
     return set(Event.objects.filter(state="pending").values_list("message_id", flat=True))
 
 
-def test_what_fails_after_the_page_was_shown_is_not_replayed(client: Client) -> None:
+def test_event_failing_after_page_load_is_not_replayed(client: Client) -> None:
     client.force_login(staff("lab admin"))
     retried = event(1, state="retry", outcome="", applied_at=None)
     failed(2)
@@ -220,7 +218,7 @@ def test_what_fails_after_the_page_was_shown_is_not_replayed(client: Client) -> 
     assert pending() == {"msg_2"}
 
 
-def test_many_are_replayed_in_steps_and_turns(
+def test_many_events_are_replayed_in_several_requests(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay, "STEP", 3)
@@ -247,9 +245,7 @@ def test_many_are_replayed_in_steps_and_turns(
     assert list(counts.values_list("row_count", flat=True)) == [3, 3, 2]
 
 
-def test_more_than_a_thousand_are_not_counted_one_by_one(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replay_count_stops_at_cap(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.force_login(staff("lab admin"))
     first = failed(1, body=b"{")
     columns = [field.attname for field in Event._meta.concrete_fields if field.name != "id"]
@@ -268,7 +264,7 @@ def test_more_than_a_thousand_are_not_counted_one_by_one(
     ("state", "outcome", "words"),
     [("skipped", "unknown type", "skipped"), ("quarantined", "foreign team", "quarantined")],
 )
-def test_what_was_set_aside_can_be_replayed_too(
+def test_skipped_and_quarantined_events_can_be_replayed(
     client: Client, state: str, outcome: str, words: str
 ) -> None:
     client.force_login(staff("lab admin"))
@@ -287,7 +283,7 @@ def test_what_was_set_aside_can_be_replayed_too(
     assert "/system/events/replay/?state=skipped" in listing
 
 
-def test_other_states_cannot_be_replayed_in_bulk(client: Client) -> None:
+def test_bulk_replay_rejects_other_states(client: Client) -> None:
     client.force_login(staff("lab admin"))
     event(1)
     assert client.get("/system/events/replay/", {"state": "done"}).status_code == 400
@@ -295,9 +291,7 @@ def test_other_states_cannot_be_replayed_in_bulk(client: Client) -> None:
     assert not pending()
 
 
-def test_values_in_the_preview_of_many_are_put_on_record(
-    client: Client, told: dict[str, Any]
-) -> None:
+def test_values_in_bulk_preview_are_audited(client: Client, told: dict[str, Any]) -> None:
     client.force_login(staff("lab admin"))
     row = failed(1, data=newer(told, sample_id="NEW-SAMPLE"))
     assert "NEW-SAMPLE" in client.get("/system/events/replay/").content.decode()
@@ -307,9 +301,7 @@ def test_values_in_the_preview_of_many_are_put_on_record(
 
 
 @pytest.mark.parametrize("data", [{}, {"through": "0"}, {"through": "x"}, {"since": "soon"}])
-def test_nothing_is_replayed_by_a_form_that_cannot_be_read(
-    client: Client, many: None, data: dict[str, str]
-) -> None:
+def test_invalid_form_replays_nothing(client: Client, many: None, data: dict[str, str]) -> None:
     client.force_login(staff("lab admin"))
     answer = client.post("/system/events/replay/", data)
     assert answer.status_code in (302, 400)
@@ -318,7 +310,7 @@ def test_nothing_is_replayed_by_a_form_that_cannot_be_read(
 
 
 @pytest.mark.parametrize("role", ["lab coordinator", "clinician", "auditor"])
-def test_these_roles_cannot_replay(client: Client, many: None, role: str) -> None:
+def test_roles_without_permission_cannot_replay(client: Client, many: None, role: str) -> None:
     client.force_login(staff(role))
     row = Event.objects.filter(state="dead").first()
     assert row is not None
@@ -328,7 +320,7 @@ def test_these_roles_cannot_replay(client: Client, many: None, role: str) -> Non
     assert not Event.objects.filter(state="pending").exists()
 
 
-def test_queries_of_the_page_do_not_grow_with_what_failed(client: Client) -> None:
+def test_replay_page_has_fixed_number_of_queries(client: Client) -> None:
     client.force_login(staff("lab admin"))
 
     def queries() -> int:
@@ -347,7 +339,7 @@ def test_queries_of_the_page_do_not_grow_with_what_failed(client: Client) -> Non
     assert queries() == one
 
 
-def test_every_type_of_the_catalogue_can_be_previewed() -> None:
+def test_every_catalogue_type_can_be_previewed() -> None:
     """Device data, too, whose tables are written by other ways than the mirror's."""
     know_our_team()
     catalogue = Catalogue(5)

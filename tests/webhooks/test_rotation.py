@@ -23,7 +23,9 @@ NEW = "whsec_" + base64.b64encode(b"the secret that comes next").decode()
 STEPS = ([SECRET], [NEW, SECRET], [NEW])
 
 
-def test_one_secret_after_the_other(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_rotation_loses_no_delivery(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(receiving, "_refusal_counter", receiving.RefusalCounter(every=0))
     settings.WEBHOOK_SECRETS = STEPS[0]
     over = threading.Event()

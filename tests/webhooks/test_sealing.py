@@ -44,7 +44,7 @@ def stored() -> list[bool]:
         return [cipher.is_encrypted(bytes(body)) for (body,) in cursor.fetchall()]
 
 
-def test_old_ones_are_sealed_and_read_as_they_came() -> None:
+def test_old_bodies_are_encrypted_and_readable() -> None:
     bodies = received(5)
     numbers = list(Event.objects.order_by("pk").values_list("pk", flat=True))
     assert encrypt_bodies() == 0 and not any(stored()), "they have just come"
@@ -56,7 +56,7 @@ def test_old_ones_are_sealed_and_read_as_they_came() -> None:
     assert encrypt_bodies() == 2 and all(stored())
 
 
-def test_what_waits_is_applied_though_it_was_sealed() -> None:
+def test_waiting_event_with_encrypted_body_is_applied() -> None:
     know_our_team()
     received(2)
     age()
@@ -65,7 +65,7 @@ def test_what_waits_is_applied_though_it_was_sealed() -> None:
     assert set(Event.objects.values_list("outcome", flat=True)) == {"applied"}
 
 
-def test_a_body_of_an_unknown_key_waits_until_the_key_is_back(settings: Settings) -> None:
+def test_body_with_unknown_key_waits_for_key(settings: Settings) -> None:
     know_our_team()
     received(1)
     age()

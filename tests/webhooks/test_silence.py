@@ -37,7 +37,7 @@ def stepped(now: datetime, minutes_ago: float, n: int = 1, **values: Any) -> Non
     order(n, **{"updated_at": at, "last_event_at": at, **values}).save()
 
 
-def test_silence_is_a_long_pause_while_orders_move(now: datetime) -> None:
+def test_long_pause_while_orders_change_is_silence(now: datetime) -> None:
     heard(now, 30, 25, 20)
     assert not silence.read(now).is_silent
     stepped(now, 25, n=1)
@@ -54,14 +54,16 @@ def test_silence_is_a_long_pause_while_orders_move(now: datetime) -> None:
     ("pause", "step_ago", "is_silent"),
     [(14, 10, False), (16, 10, True), (16, 1, False), (16, 13.9, True), (16, 15, False)],
 )
-def test_where_it_begins(now: datetime, pause: float, step_ago: float, is_silent: bool) -> None:
+def test_silence_begins_after_usual_pause(
+    now: datetime, pause: float, step_ago: float, is_silent: bool
+) -> None:
     """After the floor, when a step came after the last event and had time to be told."""
     heard(now, pause + 1, pause)
     stepped(now, step_ago)
     assert silence.read(now).is_silent is is_silent
 
 
-def test_the_rhythm_is_learned(now: datetime) -> None:
+def test_usual_pause_is_learned_from_events(now: datetime) -> None:
     heard(now, 180, 140, 100, 60)
     stepped(now, 30)
     assert silence.read(now).usual_pause == timedelta(minutes=80)
@@ -69,21 +71,21 @@ def test_the_rhythm_is_learned(now: datetime) -> None:
     assert silence.read(now + timedelta(minutes=21)).is_silent
 
 
-def test_a_quiet_weekend_teaches_nothing(now: datetime) -> None:
+def test_usual_pause_has_upper_limit(now: datetime) -> None:
     heard(now, 10_000, 400, 390)
     stepped(now, 30)
     assert silence.read(now).usual_pause == silence.LONGEST_USUAL_PAUSE
     assert silence.read(now).is_silent
 
 
-def test_changes_that_make_no_event_prove_nothing(now: datetime) -> None:
+def test_changes_without_event_are_no_silence(now: datetime) -> None:
     heard(now, 90, 80)
     stepped(now, 9, n=1, last_event_at=now - timedelta(days=3))
     stepped(now, 9, n=2, low_level_status="partial_results")
     assert not silence.read(now).is_silent
 
 
-def test_no_event_ever(now: datetime) -> None:
+def test_silence_without_any_event(now: datetime) -> None:
     stepped(now, 50, n=1)
     assert not silence.read(now).is_silent
     began = now - timedelta(minutes=40)
@@ -96,7 +98,7 @@ def test_no_event_ever(now: datetime) -> None:
 @pytest.mark.parametrize(
     ("seconds", "differ"), [(0.4, False), (59, False), (61, True), (-90, True)]
 )
-def test_clocks_that_differ(now: datetime, seconds: float, differ: bool) -> None:
+def test_clock_skew_is_detected(now: datetime, seconds: float, differ: bool) -> None:
     for n in range(1, 8):
         at = now - timedelta(minutes=n)
         event(n, received_at=at, sent_at=at - timedelta(seconds=seconds))
@@ -104,7 +106,7 @@ def test_clocks_that_differ(now: datetime, seconds: float, differ: bool) -> None
     assert silence.read(now).clocks_differ is differ
 
 
-def test_a_message_that_came_again_with_another_body(client: Client, now: datetime) -> None:
+def test_repeat_with_other_body_is_shown(client: Client, now: datetime) -> None:
     event(1, body_conflict=True, received_at=now)
     assert client.get("/health/inbox").json()["inbox"] == ["body conflicts"]
     Event.objects.update(last_received_at=now - timedelta(hours=25))
@@ -119,7 +121,7 @@ def test_a_message_that_came_again_with_another_body(client: Client, now: dateti
         assert words in page, words
 
 
-def test_refused_deliveries_of_a_day(now: datetime) -> None:
+def test_recent_refusals_are_counted_by_reason(now: datetime) -> None:
     hour = now.replace(minute=0, second=0, microsecond=0)
     for hours_ago, reason, times in [
         (0, "bad signature", 3),
@@ -134,7 +136,7 @@ def test_refused_deliveries_of_a_day(now: datetime) -> None:
     ]
 
 
-def test_it_is_shown(client: Client, now: datetime) -> None:
+def test_silence_is_shown_on_pages(client: Client, now: datetime) -> None:
     client.force_login(staff("lab admin"))
     heard(now, 30, 20)
     addresses = ("/system/", "/system/events/")
@@ -149,7 +151,7 @@ def test_it_is_shown(client: Client, now: datetime) -> None:
         assert "Ours is 4 min ahead of" in page
 
 
-def test_the_health_answer_tells(client: Client, now: datetime) -> None:
+def test_inbox_health_lists_reasons(client: Client, now: datetime) -> None:
     assert client.get("/health/inbox").json() == {"status": "ok", "inbox": []}
     heard(now, 30, 20)
     event(3, state="dead", received_at=now - timedelta(minutes=20))
@@ -171,7 +173,7 @@ def last() -> silence.Gap:
     return silence.Gap(row.pk, row.received_at)
 
 
-def test_in_silence_the_service_is_asked_to_send_again(now: datetime) -> None:
+def test_silence_schedules_resend(now: datetime) -> None:
     heard(now, 30, 20)
     assert silence.schedule_resends() is False
     assert not Lookup.objects.exists()
@@ -186,7 +188,7 @@ def answer(key: str, asked_at: datetime) -> timedelta | None:
     return silence.RESEND_LOOKUPS.store({key: (asked_at, None)})[key]
 
 
-def test_it_is_asked_again_until_the_silence_has_ended(now: datetime) -> None:
+def test_resend_repeats_until_silence_ends(now: datetime) -> None:
     heard(now, 30, 20)
     key = last().key()
     assert answer(key, now - timedelta(minutes=5)) == silence.RESEND_INTERVAL
@@ -209,7 +211,7 @@ class Asked:
         return self._real.resend_events(start_at=start_at, end_at=end_at)
 
 
-def test_a_gap_is_asked_for_after_its_end_too(service: Service, now: datetime) -> None:
+def test_resend_covers_gap_after_its_end(service: Service, now: datetime) -> None:
     """The real call, against the sandbox."""
     heard(now, 300, 290)
     stepped(now, 60)
@@ -226,7 +228,7 @@ def test_a_gap_is_asked_for_after_its_end_too(service: Service, now: datetime) -
     assert end >= now
 
 
-def test_a_silence_that_ended_before_it_was_noticed_is_asked_for(now: datetime) -> None:
+def test_unnoticed_silence_schedules_resend(now: datetime) -> None:
     """As when this side was down as well: the events of the end are there before the next look."""
     heard(now, 300, 295, 290)
     gap_of = last()
@@ -243,12 +245,12 @@ def test_a_silence_that_ended_before_it_was_noticed_is_asked_for(now: datetime) 
     assert not Lookup.objects.exists()  # That was for earlier looks to see.
 
 
-def test_no_window_is_longer_than_the_service_allows(service: Service, now: datetime) -> None:
+def test_resend_window_is_limited(service: Service, now: datetime) -> None:
     for began in (now - timedelta(days=300), None, now + timedelta(days=1)):
         silence.RESEND_LOOKUPS.fetch(service, silence.Gap(1, began).key())
 
 
-def test_device_data_is_read_since_the_silence_began(now: datetime) -> None:
+def test_silence_schedules_device_data_backfill(now: datetime) -> None:
     row = event(1, received_at=now - timedelta(hours=2))
     key = last().key()
     event(2, received_at=now)
@@ -264,7 +266,7 @@ def test_device_data_is_read_since_the_silence_began(now: datetime) -> None:
     assert Lookup.objects.get(kind=BACKFILL).generation == 2
 
 
-def test_without_any_event_no_device_data_is_read(now: datetime) -> None:
+def test_no_backfill_without_any_event(now: datetime) -> None:
     pull(1, ended_at=now)
     key = silence.Gap(0, None).key()
     assert answer(key, now) == silence.RESEND_INTERVAL

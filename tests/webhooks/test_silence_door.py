@@ -24,7 +24,7 @@ def refuse(reason: str, times: int, seconds_off: float | None = None) -> None:
 
 
 @pytest.mark.parametrize(("seconds_off", "words"), [(-600, "ahead of"), (480, "behind")])
-def test_a_clock_so_wrong_that_nothing_is_stored(
+def test_stale_refusals_show_clock_skew(
     inbox: None, client: Client, monkeypatch: pytest.MonkeyPatch, seconds_off: int, words: str
 ) -> None:
     """Through the door: genuine deliveries, signed by another clock than ours."""
@@ -46,7 +46,7 @@ def test_a_clock_so_wrong_that_nothing_is_stored(
 
 
 @pytest.mark.parametrize("reason", ["bad signature", "unsigned", "misshapen signature"])
-def test_a_flood_of_bad_signatures(inbox: None, client: Client, reason: str) -> None:
+def test_flood_of_bad_signatures_is_shown(inbox: None, client: Client, reason: str) -> None:
     refuse(reason, receiving.FLOOD_PER_MINUTE)
     assert client.get("/health/inbox").json()["inbox"] == []
     Refusal.objects.update(minute=timezone.now() - timedelta(minutes=2))
@@ -62,8 +62,6 @@ def test_a_flood_of_bad_signatures(inbox: None, client: Client, reason: str) -> 
     assert client.get("/health/inbox").json()["inbox"] == []
 
 
-def test_many_that_are_too_large_are_no_flood_of_bad_signatures(
-    inbox: None, client: Client
-) -> None:
+def test_large_bodies_are_no_flood_of_bad_signatures(inbox: None, client: Client) -> None:
     refuse("too large", receiving.FLOOD_PER_MINUTE + 5)
     assert client.get("/health/inbox").json()["inbox"] == []

@@ -52,7 +52,7 @@ def heard_of(house: House, orders: list[str]) -> int:
     )
 
 
-def test_what_was_not_told_arrives_after_all(place: tuple[House, Sandbox, str]) -> None:
+def test_missed_events_arrive_after_resend(place: tuple[House, Sandbox, str]) -> None:
     house, sandbox, url = place
     told = sandbox.control("change", {"orders": 3, "seed": 1})["order_ids"]
     wait_until(lambda: heard_of(house, told), 30, "the first events")

@@ -71,7 +71,7 @@ def status(line: socket.socket, seconds: float) -> int:
     return int(line.recv(12)[9:12])
 
 
-def test_slow_senders_hold_up_no_page_and_no_delivery(server: str) -> None:
+def test_slow_senders_do_not_delay_pages_or_deliveries(server: str) -> None:
     with ExitStack() as stack:
         began = time.monotonic()
         held = slow(server, stack)
@@ -86,7 +86,7 @@ def test_slow_senders_hold_up_no_page_and_no_delivery(server: str) -> None:
     assert {one.status for one in send(server, [genuine()] * 4, connections=2)} == {204}
 
 
-def test_bytes_that_drip_in_do_not_buy_time(server: str) -> None:
+def test_dripping_bytes_do_not_extend_the_time_limit(server: str) -> None:
     with ExitStack() as stack:
         line = opened(server, stack, "POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n")
         line.settimeout(0.2)
@@ -102,7 +102,7 @@ def test_bytes_that_drip_in_do_not_buy_time(server: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/accounts/login/", "/webhooks/", "/api/orders/", "/nowhere"])
-def test_a_body_that_is_too_large_is_refused_unread(server: str, path: str) -> None:
+def test_too_large_body_is_refused_unread(server: str, path: str) -> None:
     head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {10**9}\r\n\r\nx"
     with ExitStack() as stack:
         assert status(opened(server, stack, head), 5) == 413
@@ -139,7 +139,7 @@ def echoes(house: House) -> Iterator[tuple[str, str]]:
     ],
     ids=lambda given: f"{given[0]} {given[1]}",
 )
-def test_a_request_reaches_wsgi_as_the_server_would_give_it(
+def test_buffered_request_equals_direct_wsgi_request(
     echoes: tuple[str, str], request_: tuple[str, str, dict[str, str], bytes]
 ) -> None:
     method, path, headers, content = request_
@@ -157,14 +157,14 @@ def test_a_request_reaches_wsgi_as_the_server_would_give_it(
     assert found[1] == found[0]
 
 
-def test_a_long_answer_and_a_broken_one_come_to_an_end(echoes: tuple[str, str]) -> None:
+def test_long_and_failing_responses_end(echoes: tuple[str, str]) -> None:
     ours = echoes[1]
     assert httpx.get(f"{ours}/long", trust_env=False).content == b"x" * LONG
     assert httpx.get(f"{ours}/broken", trust_env=False).status_code == 500
     assert httpx.head(f"{ours}/long", trust_env=False).status_code == 200
 
 
-def test_chunks_and_headers_with_underscores_are_settled(echoes: tuple[str, str]) -> None:
+def test_chunked_bodies_and_underscore_headers(echoes: tuple[str, str]) -> None:
     sent = httpx.post(
         f"{echoes[1]}/x",
         content=iter([b"ab", b"", b"c"]),
