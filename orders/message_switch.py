@@ -1,6 +1,6 @@
-"""Whether the service sends text messages about an order: asked while a person waits.
+"""The state of the service's text messages about an order, read while a person waits.
 
-The order's record does not say it, so nothing of it is mirrored (orders.md 1).
+The record of the order does not have it, so it is not mirrored (orders.md 1).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def messages_on(order: Order) -> bool | None:
 
 
 def state_words(is_on: bool | None) -> str:
-    """For people: "On", "Off", or that it is unknown."""
+    """Return "On", "Off", or that it is unknown."""
     if is_on is None:
         return "Unknown: the service does not answer"
     return "On" if is_on else "Off"

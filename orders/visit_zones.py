@@ -1,6 +1,7 @@
-"""The zone a visit is shown in: its own, else that of its state, marked as assumed, else UTC.
+"""The zone that the times of an appointment are shown in: its own, else that of its state, marked
+as assumed, else UTC.
 
-Never that of the staff member: their time of day is not the one at which blood is drawn.
+It is never the zone of the staff member: that is not the time of day at which blood is drawn.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ STATE_NAMES: Final[dict[str, str]] = {
     "WI": "Wisconsin", "WY": "Wyoming",
 }  # fmt: skip
 _BY_STATE: Final = {state: zone for zone, states in _ZONES.items() for state in states.split()}
-"""The zone of most people of a state, by its two letters and by its name."""
+"""The zone of most people in a state, by its two letters and by its name."""
 _BY_STATE.update((name.upper(), _BY_STATE[code]) for code, name in STATE_NAMES.items())
 STATES_WITH_TWO_ZONES: Final = frozenset(
     ("AK", "FL", "ID", "IN", "KS", "KY", "MI", "ND", "NE", "OR", "SD", "TN", "TX")
@@ -50,7 +51,7 @@ STATES_WITH_TWO_ZONES: Final = frozenset(
 
 
 class Basis(StrEnum):
-    """How the zone of a visit is known."""
+    """How the zone of an appointment is known."""
 
     GIVEN = "given"
     STATE = "assumed from the state"
@@ -72,7 +73,9 @@ class VisitZone:
 
     @property
     def note(self) -> str:
-        """What stands beside every time that is shown in this zone; empty where it was given."""
+        """Return the note beside every time that is shown in this zone; empty where the zone was
+        given.
+        """
         return _NOTES[self.basis]
 
 
@@ -84,14 +87,14 @@ _NOTES: Final = {
 
 
 def state_zone(state: str | None) -> ZoneInfo | None:
-    """The zone of a state of the United States, by code or name; None for anything else."""
+    """Return the zone of a state of the United States, by code or name; None for anything else."""
     name = _BY_STATE.get(" ".join((state or "").split()).upper())
     return ZoneInfo(name) if name else None
 
 
 @lru_cache(maxsize=4096)
 def visit_zone(iana_timezone: str | None, state: str | None) -> VisitZone:
-    """The zone of a visit by its own time zone and the state of its address."""
+    """Return the zone of an appointment by its own time zone and the state of its address."""
     if (own := zone_of(iana_timezone)) is not None:
         return VisitZone(own, Basis.GIVEN)
     if (assumed := state_zone(state)) is not None:

@@ -15,7 +15,7 @@ from uuid import UUID
 from backoffice.service.events import Envelope, Heard
 from labs.reports.handlers import handle_report_jobs
 from orders.handlers import handle_appointments, handle_critical_results, handle_orders
-from orders.unmatched.sync import hear_match_reviews
+from orders.unmatched.sync import handle_match_reviews
 from patients.handlers import handle_connections
 from patients.wearables.handlers import (
     handle_backfills,
@@ -64,7 +64,7 @@ and it does not count as an attempt."""
 CRITICAL_RESULTS: Final = Route("critical results", handle_critical_results)
 ORDERS: Final = Route("orders", handle_orders)
 APPOINTMENTS: Final = Route("appointments", handle_appointments)
-MATCH_REVIEWS: Final = Route("results without a match", hear_match_reviews)
+MATCH_REVIEWS: Final = Route("results without a match", handle_match_reviews)
 CONNECTIONS: Final = Route("connections", handle_connections)
 DEVICES: Final = Route("devices", handle_connections)
 REPORT_JOBS: Final = Route("report jobs", handle_report_jobs)

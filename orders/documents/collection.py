@@ -1,5 +1,4 @@
-"""When a sample was collected: what is known of it, in which zone it is shown, and which times
-cannot be right."""
+"""Times of collection: what is known, in which zone it is shown, and which times are rejected."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from django.utils import timezone
 from backoffice.pages.widgets import TO_THE_MINUTE, DateTimeLocalInput
 from backoffice.service.written_times import read_written_time
 from backoffice.templatetags.ages import spoken, zone_name
-from orders.local_time import here, place_of
+from orders.local_time import local_clock_of, staff_clock
 from orders.models import Appointment, Order, OrderEvent
 from orders.visit_zones import Basis
 
@@ -28,15 +27,15 @@ CLOCK_CHANGE: Final = "The clocks change at this time. Enter a time an hour earl
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
-    """A known time of collection, and where it is from."""
+class CollectionTime:
+    """A known time of collection, and its source."""
 
     at: datetime
     source: str
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class CollectionClock:
     """The zone in which the time of a collection is shown and typed."""
 
     zone: tzinfo
@@ -44,87 +43,91 @@ class Clock:
 
     @property
     def name(self) -> str:
-        """`MST (America/Denver)`."""
+        """Return the name of the zone: `MST (America/Denver)`."""
         short, long = zone_name(timezone.now().astimezone(self.zone)), str(self.zone)
         return short if short == long else f"{short} ({long.replace('_', ' ')})"
 
 
-DRAWN: Final = "draw_completed"
+DRAW_COMPLETED: Final = "draw_completed"
 
 
-def draws_of(keys: Iterable[UUID]) -> dict[UUID, datetime]:
-    """When the draws of orders were completed, by the ids of the orders."""
-    events = OrderEvent.objects.filter(order_id__in=list(keys), low_level_status=DRAWN)
+def draw_times(keys: Iterable[UUID]) -> dict[UUID, datetime]:
+    """Return when the draws of orders were completed, by order id."""
+    events = OrderEvent.objects.filter(order_id__in=list(keys), low_level_status=DRAW_COMPLETED)
     return dict(events.order_by("created_at").values_list("order_id", "created_at"))
 
 
-def known_times(
+def collection_times(
     drawn: Mapping[UUID, datetime],
     reported: Mapping[UUID, str | None],
     visits: Mapping[UUID, Appointment],
-) -> dict[UUID, Collected]:
-    """Of orders by their ids: what the lab reports, else when the draw was completed, else the time
-    of the visit."""
+) -> dict[UUID, CollectionTime]:
+    """Return the time of collection by order id: the one that the lab reports, else that of the
+    completed draw, else that of the appointment.
+    """
     found = {
-        key: Collected(visit.start_at, "Time of the visit.")
+        key: CollectionTime(visit.start_at, "Time of the visit.")
         for key, visit in visits.items()
         if visit.start_at is not None
     }
-    found |= {key: Collected(at, "Time of the completed draw.") for key, at in drawn.items()}
+    found |= {key: CollectionTime(at, "Time of the completed draw.") for key, at in drawn.items()}
     for key, text in reported.items():
         if (at := read_written_time(text).instant) is not None:
-            found[key] = Collected(at, "Time in the lab’s report.")
+            found[key] = CollectionTime(at, "Time in the lab’s report.")
     return found
 
 
-def is_canceled(visit: Appointment) -> bool:
+def is_visit_canceled(visit: Appointment) -> bool:
     return "cancelled" in (visit.status, visit.event_status)
 
 
-def clock_of(order: Order, visit: Appointment | None) -> Clock:
-    """The clock at the place of the draw: of the visit, else of the patient; else of the staff
-    member, who sees which it is."""
+def collection_clock(order: Order, visit: Appointment | None) -> CollectionClock:
+    """Return the clock of the appointment, else of the patient, else of the staff member, with a
+    note that says so.
+    """
     if visit is not None and visit.visit_zone.basis is not Basis.UNKNOWN:
-        return Clock(visit.visit_zone.zone, visit.visit_zone.note)
+        return CollectionClock(visit.visit_zone.zone, visit.visit_zone.note)
     whole: Order | None = order
     if order.get_deferred_fields() or not Order.user.is_cached(order):
         whole = Order.objects.select_related("user").filter(pk=order.pk).first()
-    place = place_of(whole) if whole else here()
+    place = local_clock_of(whole) if whole else staff_clock()
     if not place.known:
-        return Clock(here().zone, "your time zone")
-    return Clock(place.zone, "" if place.sure else "time zone assumed from the state")
+        return CollectionClock(staff_clock().zone, "your time zone")
+    return CollectionClock(place.zone, "" if place.sure else "time zone assumed from the state")
 
 
-def why_not_collected(at: datetime, order: Order, known: Collected | None, zone: tzinfo) -> str:
-    """Why the sample of this order cannot have been collected then; empty where it can."""
-    if known is not None and at == minute_of(known.at):
-        return ""  # A visit may be ahead, and an imported order younger than its sample.
-    return why_not_between(at, order.created_at, zone)
+def collection_time_error(
+    at: datetime, order: Order, known: CollectionTime | None, zone: tzinfo
+) -> str:
+    """Return why the sample of this order cannot have been collected then, or an empty text."""
+    if known is not None and at == to_minute(known.at):
+        return ""  # An appointment may be in the future, and an import younger than its sample.
+    return time_range_error(at, order.created_at, zone)
 
 
-def why_not_between(at: datetime, created: datetime, zone: tzinfo) -> str:
-    """Why this is not between the time when an order was created and now."""
+def time_range_error(at: datetime, created: datetime, zone: tzinfo) -> str:
+    """Return why the time is not between the creation of the order and now, or an empty text."""
     now = timezone.now()
     if at > now:
         return FUTURE
-    if at < minute_of(created):
+    if at < to_minute(created):
         return TOO_EARLY.format(spoken(created.astimezone(zone), now.astimezone(zone)))
     return ""
 
 
-def minute_of(moment: datetime) -> datetime:
-    """As precise as a time can be typed."""
+def to_minute(moment: datetime) -> datetime:
+    """Round down to the precision in which a time can be typed."""
     return moment.replace(second=0, microsecond=0)
 
 
 class CollectedField(forms.DateTimeField):
-    """A time of collection by the clock of `zone`; that of the staff member unless it is set."""
+    """A time of collection by the clock of `zone`, or of the staff member where that is not set."""
 
     zone: tzinfo | None = None
 
     def __init__(self, *, required: bool) -> None:
         super().__init__(
-            label="Collected",
+            label="CollectionTime",
             required=required,
             input_formats=[TO_THE_MINUTE, f"{TO_THE_MINUTE}:%S"],
             widget=DateTimeLocalInput(),

@@ -1,4 +1,6 @@
-"""One document from the service: whole, and checked, or the reason why there is none."""
+"""Fetching one document from the service: a whole and checked PDF, or the reason why there
+is none.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from orders.documents import pdf_files
 from orders.documents.kinds import DocumentFacts, DocumentKind, LabelOptions
 
 SECONDS: Final = 15.0
-"""How long one document may take, its last byte included."""
+"""Time limit for one document, its last byte included."""
 NO_PDF: Final = (
     "The service did not send a readable PDF. Nothing was saved or printed. Try again in a few "
     "minutes."
@@ -26,7 +28,7 @@ LATER: Final = "The service does not answer now. Try again in a minute."
 
 
 @dataclass(frozen=True, slots=True)
-class Pdf:
+class CheckedPdf:
     """A whole document that can be opened."""
 
     content: bytes
@@ -35,7 +37,10 @@ class Pdf:
 
 class NoDocument(Exception):
     """There is no document to show: `words` for staff, and the HTTP status of the page that shows
-    them. `is_passing`: the same request may succeed in a minute, or after `retry_after` seconds."""
+    them.
+
+    `is_passing`: the same request may succeed in a minute, or after `retry_after` seconds.
+    """
 
     def __init__(
         self, words: str, status: int, *, is_passing: bool = False, retry_after: float = 0
@@ -47,17 +52,17 @@ class NoDocument(Exception):
         self.retry_after = retry_after
 
 
-def fetch(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) -> Pdf:
+def fetch(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) -> CheckedPdf:
     """Return the document of an order. Raises NoDocument."""
-    found = checked([download(kind, facts, options)])[0]
+    found = check_pdfs([download(kind, facts, options)])[0]
     if found is None:
         raise NoDocument(NO_PDF, 502)
     return found
 
 
 def download(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) -> bytes:
-    """What the service sends, not yet checked; safe in any thread. Raises NoDocument."""
-    if reason := why_none(kind, facts, options):
+    """Return what the service sends, not yet checked; safe in any thread. Raises NoDocument."""
+    if reason := unavailable_reason(kind, facts, options):
         raise NoDocument(reason, 404)
     try:
         with kind.fetch(service().within(SECONDS), facts, options) as document:
@@ -75,19 +80,19 @@ def download(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) ->
         raise NoDocument(LATER, 503, is_passing=True) from error
 
 
-def why_none(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) -> str:
-    """Why the service is not even asked; empty where it is."""
-    if reason := kind.why_not(facts):
+def unavailable_reason(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) -> str:
+    """Return why the service need not be asked, or an empty text."""
+    if reason := kind.unavailable_reason(facts):
         return reason
     without = options.collected_at is None and facts.collected is None
     return NO_TIME if kind.is_labels and without else ""
 
 
-def checked(contents: Sequence[bytes]) -> list[Pdf | None]:
-    """Each of them as a document; None for one that cannot be opened."""
+def check_pdfs(contents: Sequence[bytes]) -> list[CheckedPdf | None]:
+    """Return each content as a document; None for one that cannot be opened."""
     pages = pdf_files.page_counts(contents)
     return [
-        Pdf(content, count) if count else None
+        CheckedPdf(content, count) if count else None
         for content, count in zip(contents, pages, strict=True)
     ]
 

@@ -1,4 +1,4 @@
-"""What staff may choose about documents."""
+"""Forms for documents: labels of one order, and print jobs of many."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from django.utils import timezone
 from backoffice.outbox import CommandForm
 from backoffice.pages.widgets import TO_THE_MINUTE
 from orders.documents.collection import (
-    Clock,
     CollectedField,
-    clock_of,
-    why_not_between,
-    why_not_collected,
+    CollectionClock,
+    collection_clock,
+    collection_time_error,
+    time_range_error,
 )
 from orders.documents.kinds import (
+    DEFAULT_LABELS,
     KINDS,
-    LABELS,
-    MOST_LABELS,
+    MAX_LABELS,
     DocumentFacts,
     DocumentKind,
     LabelOptions,
@@ -31,29 +31,32 @@ from orders.documents.kinds import (
 
 
 def _number(label: str) -> forms.IntegerField:
-    words = f"Choose 1 to {MOST_LABELS} labels."
+    words = f"Choose 1 to {MAX_LABELS} labels."
     return forms.IntegerField(
         label=label,
         min_value=1,
-        max_value=MOST_LABELS,
+        max_value=MAX_LABELS,
         required=False,
         error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), words),
     )
 
 
 class LabelsForm(forms.Form):
-    """How many labels of an order, and the time of collection on them: typed by the clock at the
-    place of the draw, or now. A link that names no time is for the known one."""
+    """The number of labels of an order, and the time of collection on them: typed by the clock at
+    the place of the draw, or now.
+
+    A link without a time means the known one.
+    """
 
     number = _number("Labels")
     collected_at = CollectedField(required=True)
 
     def __init__(self, facts: DocumentFacts, data: QueryDict | None = None) -> None:
         self.facts = facts
-        self.clock = clock_of(facts.order, facts.visit)
+        self.clock = collection_clock(facts.order, facts.visit)
         self.is_now = data is not None and "now" in data
         known = facts.collected
-        first = {"number": LABELS, "collected_at": known.at if known else None}
+        first = {"number": DEFAULT_LABELS, "collected_at": known.at if known else None}
         if data is not None and known and not {"collected_at", "now"} & set(data):
             data = data.copy()
             data["collected_at"] = known.at.astimezone(self.clock.zone).strftime(TO_THE_MINUTE)
@@ -67,7 +70,7 @@ class LabelsForm(forms.Form):
 
     @property
     def hint(self) -> str:
-        """The zone of the time that is typed, and where the time that is filled in is from."""
+        """Return the zone of the typed time, and the source of the time that is filled in."""
         known = self.facts.collected
         note = f", {self.clock.note}" if self.clock.note else ""
         source = known.source if known else "No collection time is known."
@@ -75,7 +78,7 @@ class LabelsForm(forms.Form):
 
     @property
     def words(self) -> str:
-        """What is wrong, in sentences."""
+        """Return the errors as sentences."""
         return " ".join(str(text) for texts in self.errors.values() for text in texts)
 
     def clean_collected_at(self) -> datetime:
@@ -83,18 +86,18 @@ class LabelsForm(forms.Form):
             return timezone.now()
         at: datetime = self.cleaned_data["collected_at"]
         facts = self.facts
-        if reason := why_not_collected(at, facts.order, facts.collected, self.clock.zone):
+        if reason := collection_time_error(at, facts.order, facts.collected, self.clock.zone):
             raise ValidationError(reason)
         return at
 
     def options(self) -> LabelOptions:
-        """What was chosen, of a valid form."""
+        """Return the choices of a valid form."""
         given = self.cleaned_data
-        return LabelOptions(given["number"] or LABELS, given["collected_at"])
+        return LabelOptions(given["number"] or DEFAULT_LABELS, given["collected_at"])
 
 
 class PrintForm(CommandForm):
-    """Which documents of the chosen orders are printed, and how."""
+    """Which documents of the selected orders are printed, and how."""
 
     kinds = forms.MultipleChoiceField(
         label="Documents",
@@ -115,11 +118,11 @@ class PrintForm(CommandForm):
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
-        self.clock = Clock(timezone.get_current_timezone())
+        self.clock = CollectionClock(timezone.get_current_timezone())
         self.created = [
             one.order.created_at
             for one in facts
-            if not one.collected and not KINDS["labels"].why_not(one)
+            if not one.collected and not KINDS["labels"].unavailable_reason(one)
         ]
         collected = self.fields["collected_at"]
         collected.label = "Collection time for orders without a known one"
@@ -132,8 +135,8 @@ class PrintForm(CommandForm):
         at: datetime | None = self.cleaned_data["collected_at"]
         if at is None or not self.created:
             return at
-        # One that is too early for some of the orders only leaves those out.
-        if reason := why_not_between(at, min(self.created), self.clock.zone):
+        # A time that is too early for some of the orders only leaves those out.
+        if reason := time_range_error(at, min(self.created), self.clock.zone):
             raise ValidationError(reason)
         return at
 

@@ -1,8 +1,8 @@
-"""The documents of an order, in one table: what they are called, who may open them, when there is
-one, and how it is fetched (orders.md 1).
+"""The documents of an order, in one table: names, permissions, availability, and how each is
+fetched (orders.md 1).
 
-`why_not` answers from what is stored here, without asking the service, and only where it is sure:
-everything else the service decides, and its answer is explained (`fetching.py`).
+`unavailable_reason` answers from stored records, without a call to the service, and only where it
+is certain. The service decides everything else, and `fetching.py` explains its answer.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from backoffice.service import Service
 from backoffice.service.exchange import Document
 from backoffice.templatetags.ages import calendar_day
 from labs.models import LabTest
-from orders.documents.collection import Collected, draws_of, known_times
+from orders.documents.collection import CollectionTime, collection_times, draw_times
 from orders.models import Appointment, Order, Result
 from orders.models.order import CANCELED_STATUSES
 from orders.models.order_queryset import LIST_COLUMNS
 
-COLUMNS: Final = (*LIST_COLUMNS, "order_transaction_id", "has_abn", "lab_test_id")
-"""Columns of an order that `why_not` reads."""
-LABELS: Final = 3
-"""Labels of an order, unless somebody wants another number: the service's own default."""
-MOST_LABELS: Final = 30
+ORDER_COLUMNS: Final = (*LIST_COLUMNS, "order_transaction_id", "has_abn", "lab_test_id")
+"""Columns of an order that `unavailable_reason` reads."""
+DEFAULT_LABELS: Final = 3
+"""Labels of an order without another choice: the service's own default."""
+MAX_LABELS: Final = 30
 WITH_RESULT: Final = frozenset({"partial_results", "completed", "corrected"})
-"""Statuses of orders that have a result at the service, whatever has arrived here."""
+"""Statuses of orders that have a result at the service, even if it is not mirrored yet."""
 NO_INSTRUCTIONS: Final = "The lab gives no collection instructions for this test."
 BEFORE_REGISTRATION: Final = frozenset({"ordered", "awaiting_registration"})
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentFacts:
-    """One order, and what is stored beside it that its documents depend on."""
+    """One order, with the stored facts that its documents depend on."""
 
     order: Order
     has_result: bool
     transaction_orders: int
-    """Orders of its transaction, itself included."""
+    """Number of orders in its transaction, itself included."""
     transaction_has_result: bool
     visit: Appointment | None
-    """The visit that is booked."""
-    collected: Collected | None
+    """The booked appointment."""
+    collected: CollectionTime | None
     """When the sample was, or will be, collected; None: not known."""
     has_instructions: bool | None = None
     """Whether the lab gives collection instructions for the test; None: not known."""
@@ -57,9 +57,9 @@ class DocumentFacts:
 
 @dataclass(frozen=True, slots=True)
 class LabelOptions:
-    """How many labels, and the time of collection on them; None: the known one."""
+    """The number of labels, and the time of collection on them; None: the known one."""
 
-    number: int = LABELS
+    number: int = DEFAULT_LABELS
     collected_at: datetime | None = None
 
 
@@ -68,8 +68,11 @@ Fetch = Callable[[Service, DocumentFacts, LabelOptions], AbstractContextManager[
 
 @dataclass(frozen=True, slots=True)
 class DocumentKind:
-    """One kind. `slug` is its part of an address and of file names, `subject` what the audit log
-    calls it, `missing` what to say where the service has none."""
+    """One kind of document.
+
+    `slug` is its part of a URL and of file names, `subject` its name in the audit log, `missing`
+    the message where the service has none.
+    """
 
     slug: str
     label: str
@@ -88,8 +91,8 @@ class DocumentKind:
     def is_labels(self) -> bool:
         return self.slug == "labels"
 
-    def why_not(self, facts: DocumentFacts) -> str:
-        """Why there is none of this order, in words; empty where it can be fetched."""
+    def unavailable_reason(self, facts: DocumentFacts) -> str:
+        """Return why this order has no such document; empty where it can be fetched."""
         if facts.order.missing_since:
             return "The service no longer has this order."
         return self.reason(facts)
@@ -150,7 +153,7 @@ def _collected_at(facts: DocumentFacts, options: LabelOptions) -> datetime:
 
 
 _WITH_SAMPLE: Final = ("orders.view", "patients.view")
-"""For what goes with the sample: whoever works with orders and sees who the patients are."""
+"""Permissions for documents that go with the sample."""
 _WITH_RESULTS: Final = (*_WITH_SAMPLE, "results.view")
 
 KINDS: Final = {
@@ -228,13 +231,13 @@ KINDS: Final = {
 }
 
 
-def kinds_of(user: Any) -> list[DocumentKind]:
-    """Kinds of document that this person may open."""
+def document_kinds_for(user: Any) -> list[DocumentKind]:
+    """Return the kinds of document that this person may open."""
     return [kind for kind in KINDS.values() if may(user, *kind.needs)]
 
 
-def facts_of(orders: Iterable[Order]) -> list[DocumentFacts]:
-    """What the documents of these orders depend on, in their order: six queries."""
+def load_document_facts(orders: Iterable[Order]) -> list[DocumentFacts]:
+    """Return what the documents of these orders depend on, in the same order. Six queries."""
     found = list(orders)
     keys = [order.pk for order in found]
     ids = {order.order_transaction_id for order in found} - {None}
@@ -250,7 +253,7 @@ def facts_of(orders: Iterable[Order]) -> list[DocumentFacts]:
     tests = LabTest.objects.filter(pk__in=test_ids)
     instructions = dict(tests.values_list("pk", "has_collection_instructions"))
     visits = {visit.order_id: visit for visit in booked.order_by("start_at") if visit.order_id}
-    collected = known_times(draws_of(keys), reported, visits)
+    collected = collection_times(draw_times(keys), reported, visits)
     return [
         DocumentFacts(
             order,

@@ -1,4 +1,6 @@
-"""Jobs that print the documents of many orders as one PDF. The rows are the work: `printing.py`."""
+"""Jobs that print the documents of many orders as one PDF (`printing.py`). The rows are
+the work.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,16 @@ from backoffice.models import User
 
 
 class PrintJob(models.Model):
-    """Documents of some orders, for the one who asked. `done` and `failed` count its parts.
+    """A print job of one person. `done` and `failed` count its parts.
 
-    What was fetched is encrypted, and deleted at `expires_at` or when the job is canceled.
+    Fetched contents are encrypted, and deleted at `expires_at` or when the job is canceled.
     """
 
     class State(models.TextChoices):
         OPEN = "open", "In progress"
         DONE = "done", "Ready"
         FAILED = "failed", "Failed"
-        CANCELED_STATUSES = "canceled", "Canceled"
+        CANCELED = "canceled", "Canceled"
         EXPIRED = "expired", "Deleted"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
@@ -57,7 +59,7 @@ class PrintJob(models.Model):
             models.UniqueConstraint(fields=["asked_by", "form_id"], name="print_job_of_a_form")
         ]
         indexes = [
-            # Reader: printing.claimed
+            # Reader: printing._claim_job
             models.Index(fields=["due_at"], condition=Q(state="open"), name="print_job_open"),
             # Reader: the print jobs of one person
             models.Index(fields=["asked_by", "-asked_at"], name="print_job_of_person"),
@@ -111,7 +113,7 @@ class PrintPart(models.Model):
 
 
 class PrintFile(models.Model):
-    """The merged PDF of a job; its key is that of the job."""
+    """The merged PDF of a job; it has the same key as the job."""
 
     id = models.UUIDField(primary_key=True)
     job = models.OneToOneField(PrintJob, on_delete=models.CASCADE, related_name="file")

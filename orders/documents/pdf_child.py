@@ -30,14 +30,16 @@ CPU_SECONDS = 60
 PAGES = 500
 MARK = b"%PDF-"
 END = b"%%EOF"
-HEAD = 1024
-"""Bytes at the beginning in which the mark must be, and at the end in which the end must be."""
+MARK_RANGE = 1024
+"""Bytes at the beginning that must include the mark, and bytes at the end that must include the end
+mark.
+"""
 
 
-def opened(content: bytes) -> PdfReader:
-    """Return a reader of a whole document; raises ValueError or an error of pypdf."""
-    start = content[:HEAD].find(MARK)
-    if start < 0 or END not in content[-HEAD:]:
+def open_pdf(content: bytes) -> PdfReader:
+    """Return a reader of a whole document. Raises ValueError or an error of pypdf."""
+    start = content[:MARK_RANGE].find(MARK)
+    if start < 0 or END not in content[-MARK_RANGE:]:
         raise ValueError("not a whole PDF")
     reader = PdfReader(BytesIO(content[start:]))
     if reader.is_encrypted and not reader.decrypt(""):
@@ -46,9 +48,9 @@ def opened(content: bytes) -> PdfReader:
 
 
 def page_count(content: bytes) -> int | None:
-    """How many pages a document has; None where it cannot be opened."""
+    """Return the number of pages; None where the document cannot be opened."""
     try:
-        reader = opened(content)
+        reader = open_pdf(content)
         count = len(reader.pages)
         if not 1 <= count <= PAGES:
             return None
@@ -56,18 +58,20 @@ def page_count(content: bytes) -> int | None:
             page.mediabox.width  # noqa: B018 - read to see that it can be
             page.get_contents()
     except Exception:
-        # Whatever a broken document makes pypdf raise, it is not one to print.
+        # A broken document may make pypdf raise anything: it is not printed.
         return None
     return count
 
 
-def merged(documents: list[bytes], titles: list[str], new_sheet: bool) -> tuple[int, bytes]:
-    """Return one document, with a bookmark for each part, and its number of pages."""
+def merge_documents(
+    documents: list[bytes], titles: list[str], new_sheet: bool
+) -> tuple[int, bytes]:
+    """Return the number of pages and one document with a bookmark for each part."""
     writer = PdfWriter()
     for document, title in zip(documents, titles, strict=True):
         if new_sheet and len(writer.pages) % 2:
             writer.add_blank_page()
-        writer.append(opened(document), outline_item=title, import_outline=False)
+        writer.append(open_pdf(document), outline_item=title, import_outline=False)
     writer.metadata = {"/Title": "Documents of orders"}
     out = BytesIO()
     writer.write(out)
@@ -81,7 +85,7 @@ def answer(head: dict[str, Any], content: bytes) -> bytes:
         start += size
     if head["mode"] == "check":
         return json.dumps({"pages": [page_count(one) for one in documents]}).encode()
-    pages, whole = merged(documents, head["titles"], head["new_sheet"])
+    pages, whole = merge_documents(documents, head["titles"], head["new_sheet"])
     return json.dumps({"pages": pages}).encode() + b"\n" + whole
 
 

@@ -1,7 +1,7 @@
-"""PDF documents of the service: is it one, and many of them as one. pypdf runs in a child process.
+"""Checks and merges PDF documents of the service. pypdf runs in a child process.
 
-What the service sends is read by other programs next, on the machines of the clinic: nothing is
-shown, stored or merged that pypdf cannot open.
+Other programs on the machines of the clinic open these documents next: nothing is shown, stored or
+merged that pypdf cannot open.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class NotReadable(Exception):
 
 
 def page_counts(documents: Sequence[bytes]) -> list[int | None]:
-    """Pages of each document; None for one that is no PDF or cannot be opened."""
+    """Return the pages of each document; None for one that is no PDF or cannot be opened."""
     if not documents:
         return []
     try:
         found, _ = _run({"mode": "check"}, documents, CHECK_SECONDS)
     except NotReadable:
-        # One of them ended the process: the others are not to suffer for it.
+        # One of them ended the process: check each in a process of its own.
         if len(documents) == 1:
             return [None]
         return [page_counts([one])[0] for one in documents]
@@ -38,7 +38,9 @@ def page_counts(documents: Sequence[bytes]) -> list[int | None]:
 
 
 def merge(documents: Sequence[bytes], titles: Sequence[str], new_sheet: bool) -> tuple[int, bytes]:
-    """Number of pages and content of one document with all of them. Raises NotReadable."""
+    """Return the number of pages and the content of one document with all of them. Raises
+    NotReadable.
+    """
     head = {"mode": "merge", "titles": list(titles), "new_sheet": new_sheet}
     found, content = _run(head, documents, MERGE_SECONDS)
     return found["pages"], content
@@ -61,7 +63,7 @@ def _run(
     if done.returncode:
         raise NotReadable
     found, _, content = done.stdout.partition(b"\n")
-    del done  # Of a large document, one copy less.
+    del done  # One copy of a large document less.
     try:
         return json.loads(found), content
     except ValueError as error:

@@ -1,10 +1,10 @@
-"""The documents of many orders as one PDF, made in the background.
+"""Print jobs: the documents of many orders as one PDF, made in the background.
 
-A job and its parts are rows, written together when somebody asks. A worker takes a job for a while
+A job and its parts are rows, written together when somebody requests them. A worker leases a job
 (`lease_until`), fetches a few parts at once with no transaction open, and stores each with its
-outcome; one that dies leaves the rest waiting, and the next goes on where it was. When no part
-waits any more, what was fetched is merged in the order of the list. Everything is read again from
-the database before it is used: an order that was canceled meanwhile is left out.
+outcome. If the worker dies, the other parts keep waiting, and the next worker continues. When no
+part is waiting, the fetched ones are merged in the order of the list. Everything is read again from
+the database before it is used: an order that was canceled in the meantime is left out.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from backoffice.core import request_ids, shutdown
 from backoffice.core.access import may
 from backoffice.models import User
 from orders.documents import pdf_files
-from orders.documents.collection import minute_of
+from orders.documents.collection import to_minute
 from orders.documents.fetching import (
     BEFORE_ORDER,
     NO_PDF,
     TOO_LARGE,
+    CheckedPdf,
     NoDocument,
-    Pdf,
-    checked,
+    check_pdfs,
     download,
-    why_none,
+    unavailable_reason,
 )
 from orders.documents.kinds import (
-    COLUMNS,
     KINDS,
+    ORDER_COLUMNS,
     DocumentFacts,
     DocumentKind,
     LabelOptions,
-    facts_of,
+    load_document_facts,
 )
 from orders.documents.models import PrintFile, PrintJob, PrintPart
 from orders.models import Order
@@ -55,34 +55,36 @@ logger = logging.getLogger(__name__)
 
 TASK: Final = "orders.tasks.print_documents"
 QUEUE: Final = "bulk"
-"""Not that of short reads: a merge takes up to a minute, and people wait for those."""
-MOST_ORDERS: Final = 200
-MOST_BYTES: Final = 50 * 1024 * 1024
-"""Of all parts of a job together: a worker needs up to ten times as much memory to merge them."""
+"""Not the queue of short reads: a merge takes up to a minute, and people wait for those."""
+MAX_ORDERS: Final = 200
+MAX_BYTES: Final = 50 * 1024 * 1024
+"""Limit for all parts of a job together: to merge them, a worker needs up to ten times as much
+memory.
+"""
 BATCH: Final = 8
-AT_ONCE: Final = 4
-"""Documents asked for at the same time."""
+PARALLEL_FETCHES: Final = 4
+"""Documents fetched at the same time."""
 SECONDS: Final = 8.0
-"""Of one task: other people's jobs wait, too."""
+"""Duration of one task: jobs of other people wait too."""
 LONGEST: Final = 120
-"""Seconds of a task: the last batch, and the merging of a large job."""
+"""Time limit of a task in seconds: the last batch, and the merging of a large job."""
 LEASE: Final = timedelta(seconds=LONGEST + 30)
 ATTEMPTS: Final = 5
-KEPT: Final = timedelta(hours=24)
-"""How long what was fetched can be downloaded."""
-FORGOTTEN: Final = timedelta(days=30)
-"""Then the job itself is forgotten, with what was left out and why."""
+FILE_LIFETIME: Final = timedelta(hours=24)
+"""How long the file can be downloaded."""
+JOB_LIFETIME: Final = timedelta(days=30)
+"""How long the job is kept, with what was left out and why."""
 
-GONE: Final = "The order is no longer here."
-FULL: Final = "The file would be larger than 50 MB. Print this order separately."
+ORDER_GONE: Final = "The order is no longer here."
+FILE_FULL: Final = "The file would be larger than 50 MB. Print this order separately."
 NOT_ALLOWED: Final = "Your role no longer allows this."
-LOST: Final = "It could not be fetched in time. Open the documents of this order one by one."
+FETCH_LOST: Final = "It could not be fetched in time. Open the documents of this order one by one."
 NOT_MERGED: Final = "The documents could not be merged. Try again, or print fewer orders at once."
-FINAL: Final = (FULL, TOO_LARGE, GONE)
-"""Reasons that are the same however often a document is asked for."""
+PERMANENT_REASONS: Final = (FILE_FULL, TOO_LARGE, ORDER_GONE)
+"""Reasons that do not change when a document is fetched again."""
 
 State = PrintJob.State
-Outcome = Pdf | NoDocument
+Outcome = CheckedPdf | NoDocument
 
 
 def start(
@@ -95,8 +97,9 @@ def start(
     new_sheet: bool,
     query: dict[str, list[str]],
 ) -> PrintJob:
-    """Write a job with a part for each document, in the order of `orders`; the same form sent
-    twice is one job."""
+    """Create a job with a part for each document, in the order of `orders`. The same form sent
+    twice makes one job.
+    """
     assert isinstance(request.user, User)
     job = PrintJob(
         form_id=form_id,
@@ -125,7 +128,9 @@ def start(
 def _parts(
     job: PrintJob, orders: Sequence[Order], kinds: Sequence[DocumentKind]
 ) -> Iterable[PrintPart]:
-    """A combined document is printed once, with the first order of its transaction."""
+    """Yield the parts. A combined document is printed once, with the first order of its
+    transaction.
+    """
     transactions: set[UUID] = set()
     position = 0
     for order in orders:
@@ -146,22 +151,27 @@ def _parts(
 
 
 def cancel(job: PrintJob) -> bool:
-    """Fetch nothing more and delete what was fetched; False where the job had ended."""
+    """Stop a job and delete what it fetched; return False where the job had ended."""
     with transaction.atomic(durable=True):
         open_jobs = PrintJob.objects.filter(pk=job.pk, state=State.OPEN)
-        if not open_jobs.update(state=State.CANCELED_STATUSES, **_closed()):
+        if not open_jobs.update(state=State.CANCELED, **_closing_values()):
             return False
         PrintPart.objects.filter(job=job).update(content=None)
     return True
 
 
-def may_succeed(job: PrintJob) -> list[UUID]:
-    """Ids of the parts that were left out and may be fetched now: not what the order has none of,
-    nor what is too large."""
-    parts = PrintPart.objects.filter(job=job, state=PrintPart.State.FAILED).exclude(words__in=FINAL)
+def retryable_parts(job: PrintJob) -> list[UUID]:
+    """Return ids of parts that were left out and may be available now: not documents that the order
+    does not have, nor those that are too large.
+    """
+    parts = PrintPart.objects.filter(job=job, state=PrintPart.State.FAILED).exclude(
+        words__in=PERMANENT_REASONS
+    )
     found = list(parts.values_list("pk", "order_id", "kind"))
-    orders = Order.objects.only(*COLUMNS).filter(pk__in={order_id for _, order_id, _ in found})
-    facts = {one.order.pk: one for one in facts_of(orders)} if found else {}
+    orders = Order.objects.only(*ORDER_COLUMNS).filter(
+        pk__in={order_id for _, order_id, _ in found}
+    )
+    facts = {one.order.pk: one for one in load_document_facts(orders)} if found else {}
 
     def is_possible(order_id: UUID, kind: str) -> bool:
         if order_id not in facts or kind not in KINDS:
@@ -170,14 +180,16 @@ def may_succeed(job: PrintJob) -> list[UUID]:
             options = _options(job, facts[order_id], kind)
         except NoDocument:
             return False
-        return not why_none(KINDS[kind], facts[order_id], options)
+        return not unavailable_reason(KINDS[kind], facts[order_id], options)
 
     return [pk for pk, order_id, kind in found if is_possible(order_id, kind)]
 
 
 def retry(job: PrintJob) -> bool:
-    """Fetch again what was left out and may be had now, and merge everything anew; False where
-    there is nothing to try, or what was fetched is deleted already."""
+    """Fetch again what was left out and may be available now, and merge all parts again.
+
+    Return False where there is nothing to try, or the fetched contents are deleted already.
+    """
     with transaction.atomic(durable=True):
         ended = PrintJob.objects.filter(
             pk=job.pk, state__in=(State.DONE, State.FAILED), expires_at__gt=Now()
@@ -185,7 +197,7 @@ def retry(job: PrintJob) -> bool:
         locked = ended.select_for_update().first()
         if locked is None:
             return False
-        again = may_succeed(locked)
+        again = retryable_parts(locked)
         if not again and locked.state == State.DONE:
             return False
         PrintFile.objects.filter(job=job).delete()
@@ -205,24 +217,26 @@ def retry(job: PrintJob) -> bool:
 
 
 def expire() -> int:
-    """Delete what was fetched for jobs whose time is over, and forget old jobs; how many jobs."""
+    """Delete the contents of expired jobs, and delete old jobs; return the number of
+    expired jobs.
+    """
     with transaction.atomic(durable=True):
         over = PrintJob.objects.filter(expires_at__lte=Now()).exclude(state=State.OPEN)
         keys = list(over.select_for_update(skip_locked=True).values_list("pk", flat=True))
         PrintFile.objects.filter(job__in=keys).delete()
         PrintPart.objects.filter(job__in=keys).update(content=None)
         PrintJob.objects.filter(pk__in=keys).update(state=State.EXPIRED, expires_at=None)
-    PrintJob.objects.filter(asked_at__lt=Now() - FORGOTTEN).exclude(state=State.OPEN).delete()
+    PrintJob.objects.filter(asked_at__lt=Now() - JOB_LIFETIME).exclude(state=State.OPEN).delete()
     return len(keys)
 
 
 def work(seconds: float = SECONDS) -> int:
-    """Fetch and merge what is due, for about so long; how many parts were looked at."""
+    """Fetch and merge what is due, for about `seconds`; return the number of parts processed."""
     ends = time.monotonic() + seconds
     done = 0
     while time.monotonic() < ends and not shutdown.is_requested():
         token = uuid.uuid4()
-        job = _claimed(token)
+        job = _claim_job(token)
         if job is None:
             break
         with request_ids.use_request_id(job.pk.hex):
@@ -230,8 +244,8 @@ def work(seconds: float = SECONDS) -> int:
     return done
 
 
-def _claimed(token: UUID) -> PrintJob | None:
-    """Take the job that has waited longest; None when there is none."""
+def _claim_job(token: UUID) -> PrintJob | None:
+    """Lease the job that has waited longest; None when there is none."""
     free = Q(lease_until=None) | Q(lease_until__lt=Now())
     due = PrintJob.objects.filter(free, state=State.OPEN, due_at__lte=Now())
     with transaction.atomic(durable=True):
@@ -250,9 +264,11 @@ def _claimed(token: UUID) -> PrintJob | None:
 
 
 def _count_lost_attempt(job: PrintJob) -> None:
-    """A worker was lost while it had this job. Where a document causes that (it is too large for
-    the machine, or too slow for the task), the job would take one worker after the other: so the
-    documents that were being fetched, or else merged, have one attempt less."""
+    """Count an attempt of the documents that a lost worker was fetching, or else merging.
+
+    Where a document is the cause (too large for the machine, or too slow for the task), the job
+    would otherwise stop one worker after the other.
+    """
     parts = PrintPart.objects.filter(job=job)
     waiting = parts.filter(state=PrintPart.State.WAITING)
     if not waiting.exists():
@@ -261,7 +277,9 @@ def _count_lost_attempt(job: PrintJob) -> None:
     lost = list(waiting.filter(due_at__lte=Now()).order_by("position")[:BATCH].values("pk"))
     batch = parts.filter(pk__in=[one["pk"] for one in lost])
     batch.update(attempts=F("attempts") + 1)
-    count = batch.filter(attempts__gte=ATTEMPTS).update(state=PrintPart.State.FAILED, words=LOST)
+    count = batch.filter(attempts__gte=ATTEMPTS).update(
+        state=PrintPart.State.FAILED, words=FETCH_LOST
+    )
     PrintJob.objects.filter(pk=job.pk).update(failed=F("failed") + count)
 
 
@@ -281,32 +299,32 @@ def _work(job: PrintJob, token: UUID, ends: float) -> int:
             else:
                 _release(job, token, due_at=later)
             return done
-        if not _store(job, token, list(zip(batch, _outcomes(job, batch), strict=True))):
+        if not _store(job, token, list(zip(batch, _fetch_parts(job, batch), strict=True))):
             return done
         done += len(batch)
-    # Behind the others: everybody's jobs get on.
+    # Put the job behind the others, so that every job makes progress.
     _release(job, token, due_at=Now())
     return done
 
 
-def _outcomes(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
-    """What the service has for these parts; asked with no transaction open."""
-    orders = Order.objects.only(*COLUMNS).filter(pk__in={part.order_id for part in batch})
-    facts = {one.order.pk: one for one in facts_of(orders)}
+def _fetch_parts(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
+    """Fetch these parts with no transaction open, and return their outcomes."""
+    orders = Order.objects.only(*ORDER_COLUMNS).filter(pk__in={part.order_id for part in batch})
+    facts = {one.order.pk: one for one in load_document_facts(orders)}
 
     def fetched(part: PrintPart) -> bytes | NoDocument:
         found: DocumentFacts | None = facts.get(part.order_id)
         try:
             if found is None:
-                raise NoDocument(GONE, 404)
+                raise NoDocument(ORDER_GONE, 404)
             with request_ids.use_request_id(job.pk.hex):
                 return download(KINDS[part.kind], found, _options(job, found, part.kind))
         except NoDocument as error:
             return error
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(PARALLEL_FETCHES) as pool:
         answers = list(pool.map(fetched, batch))
-    pdfs = iter(checked([one for one in answers if isinstance(one, bytes)]))
+    pdfs = iter(check_pdfs([one for one in answers if isinstance(one, bytes)]))
     return [
         (next(pdfs) or NoDocument(NO_PDF, 502)) if isinstance(one, bytes) else one
         for one in answers
@@ -314,17 +332,21 @@ def _outcomes(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
 
 
 def _options(job: PrintJob, facts: DocumentFacts, kind: str) -> LabelOptions:
-    """The labels of an order carry its known time of collection, else the one given for all."""
+    """Return the options of the labels: the known time of collection, else the one given for all
+    orders.
+    """
     at = None if facts.collected else job.collected_at
-    if kind == "labels" and at is not None and at < minute_of(facts.order.created_at):
+    if kind == "labels" and at is not None and at < to_minute(facts.order.created_at):
         raise NoDocument(BEFORE_ORDER, 422)
     return LabelOptions(job.labels, at)
 
 
 def _store(job: PrintJob, token: UUID, outcomes: Sequence[tuple[PrintPart, Outcome]]) -> bool:
-    """Write what became of some parts; False where the job was canceled or is another worker's."""
+    """Store the outcomes of some parts; return False where the job was canceled or another worker
+    has it.
+    """
     with transaction.atomic(durable=True):
-        if not _held(job, token):
+        if not _renew_lease(job, token):
             return False
         done = failed = added = 0
         for part, outcome in outcomes:
@@ -337,8 +359,8 @@ def _store(job: PrintJob, token: UUID, outcomes: Sequence[tuple[PrintPart, Outco
                 else:
                     part.state, part.words = PrintPart.State.FAILED, outcome.words
                     failed += 1
-            elif job.size + added + len(outcome.content) > MOST_BYTES:
-                part.state, part.words = PrintPart.State.FAILED, FULL
+            elif job.size + added + len(outcome.content) > MAX_BYTES:
+                part.state, part.words = PrintPart.State.FAILED, FILE_FULL
                 failed += 1
             else:
                 part.state, part.content = PrintPart.State.DONE, outcome.content
@@ -353,7 +375,7 @@ def _store(job: PrintJob, token: UUID, outcomes: Sequence[tuple[PrintPart, Outco
 
 
 def _merge(job: PrintJob, token: UUID) -> None:
-    """Make one PDF of what was fetched, in the order of the list, and close the job."""
+    """Merge the fetched parts in the order of the list, and close the job."""
     parts = list(PrintPart.objects.filter(job=job, state=PrintPart.State.DONE).order_by("position"))
     if not parts:
         _close(job, token, State.DONE)
@@ -372,15 +394,18 @@ def _merge(job: PrintJob, token: UUID) -> None:
         return
     del parts  # Their contents are large.
     with transaction.atomic(durable=True):
-        if not _held(job, token):
+        if not _renew_lease(job, token):
             return
         PrintFile(pk=job.pk, job=job, content=content).save(force_insert=True)
-        PrintJob.objects.filter(pk=job.pk).update(state=State.DONE, pages=pages, **_closed())
+        PrintJob.objects.filter(pk=job.pk).update(
+            state=State.DONE, pages=pages, **_closing_values()
+        )
 
 
-def _held(job: PrintJob, token: UUID) -> bool:
-    """Whether the job is still this worker's, for some time more. Whoever cancels it waits for the
-    end of the transaction."""
+def _renew_lease(job: PrintJob, token: UUID) -> bool:
+    """Renew the lease; return whether this worker still has it. A cancellation waits for the end of
+    the transaction.
+    """
     mine = PrintJob.objects.filter(pk=job.pk, lease_token=token, state=State.OPEN)
     return bool(mine.update(lease_until=Now() + LEASE))
 
@@ -391,13 +416,13 @@ def _release(job: PrintJob, token: UUID, **changes: object) -> None:
 
 
 def _close(job: PrintJob, token: UUID, state: str, words: str = "") -> None:
-    _release(job, token, state=state, words=words, **_closed())
+    _release(job, token, state=state, words=words, **_closing_values())
 
 
-def _closed() -> dict[str, object]:
+def _closing_values() -> dict[str, object]:
     return {
         "finished_at": Now(),
-        "expires_at": Now() + KEPT,
+        "expires_at": Now() + FILE_LIFETIME,
         "lease_token": None,
         "lease_until": None,
     }

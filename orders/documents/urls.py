@@ -1,4 +1,4 @@
-"""Addresses of documents: those of one order, and of jobs that print those of many."""
+"""URLs of documents: those of one order, and the print jobs of many."""
 
 from django.urls import path
 

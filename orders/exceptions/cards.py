@@ -20,7 +20,7 @@ from backoffice.core.access import may
 from backoffice.models import Contact
 from backoffice.templatetags.ages import spoken
 from orders.exceptions.queue import MOVED, QUIET, STUCK, UNKNOWN
-from orders.local_time import Place, here, place_of
+from orders.local_time import LocalClock, local_clock_of, staff_clock
 from orders.models import Appointment, Order
 from orders.scheduling.rules import HOME
 from orders.views.changes import actions_of
@@ -133,9 +133,9 @@ def has_contact(order: Order) -> bool:
     return bool(named or order.said("patient_details").get("phone_number"))
 
 
-def patient_clock(order: Order, visit: Appointment | None) -> Place:
+def patient_clock(order: Order, visit: Appointment | None) -> LocalClock:
     """Return the place with the patient's time zone; without anybody to call, the reader's."""
-    return place_of(order, visit) if has_contact(order) else here()
+    return local_clock_of(order, visit) if has_contact(order) else staff_clock()
 
 
 def call_address(order: Order, visit: Appointment | None) -> tuple[str, Any]:
@@ -153,7 +153,7 @@ def available_outcomes(order: Order) -> list[CallOutcome]:
     return [one for one in CALL_OUTCOMES.values() if (kit if one.needs_kit else called)]
 
 
-def outcome_choices(order: Order, place: Place, now: datetime) -> list[OutcomeChoice]:
+def outcome_choices(order: Order, place: LocalClock, now: datetime) -> list[OutcomeChoice]:
     found = []
     for outcome in available_outcomes(order):
         until = place.morning(now, outcome.days)
@@ -161,7 +161,7 @@ def outcome_choices(order: Order, place: Place, now: datetime) -> list[OutcomeCh
     return found
 
 
-def snooze_choices(place: Place, now: datetime) -> list[tuple[str, str]]:
+def snooze_choices(place: LocalClock, now: datetime) -> list[tuple[str, str]]:
     """Return times to snooze a card until, in the patient's time zone: (ISO text, label)."""
     soon = (now + timedelta(hours=2)).astimezone(place.zone).replace(second=0, microsecond=0)
     moments = [place.morning(now, days) for days in (1, 2, 4, 7, 14)]
@@ -169,7 +169,7 @@ def snooze_choices(place: Place, now: datetime) -> list[tuple[str, str]]:
     return [(moment.isoformat(), time_text(moment, place)) for moment in found]
 
 
-def time_text(moment: datetime, place: Place) -> str:
+def time_text(moment: datetime, place: LocalClock) -> str:
     local = moment.astimezone(place.zone)
     return spoken(local, timezone.now().astimezone(place.zone))
 

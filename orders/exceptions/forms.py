@@ -10,7 +10,7 @@ from django import forms
 from django.utils import timezone
 
 from orders.exceptions.cards import CALL_OUTCOMES, HANDLED, SNOOZED, CallOutcome
-from orders.local_time import Place
+from orders.local_time import LocalClock
 
 MAX_SNOOZE: Final = timedelta(days=365)
 MAX_NOTE_LENGTH: Final = 2_000
@@ -41,7 +41,7 @@ class OutcomeForm(forms.Form):
     until = forms.CharField(max_length=40, required=False, label="Until")
     at = forms.CharField(max_length=20, required=False, label="Another time")
 
-    def __init__(self, data: Any, place: Place, offered: Iterable[CallOutcome]) -> None:
+    def __init__(self, data: Any, place: LocalClock, offered: Iterable[CallOutcome]) -> None:
         super().__init__(data)
         self.place = place
         field = self.fields["outcome"]

@@ -26,7 +26,7 @@ from orders.models import Handling, Order, OrderMove, UnmatchedResult
 from orders.models.order import CAN_GO_QUIET, EXCEPTION_STATUSES, OTHER_EXCEPTIONS
 from orders.models.order_queryset import OrderQuerySet
 from orders.results import open_criticals
-from orders.unmatched.models import OURS
+from orders.unmatched.models import PENDING_REVIEW
 
 PAGE_SIZE: Final = 25
 COUNT_CAP: Final = 500
@@ -237,7 +237,7 @@ def other_rows(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
     """
     found: dict[str, QuerySet[Any]] = {}
     if "results.match" in rights:
-        found[STUCK] = UnmatchedResult.objects.filter(missing_since=None, status=OURS)
+        found[STUCK] = UnmatchedResult.objects.filter(missing_since=None, status=PENDING_REVIEW)
     if "commands.view" in rights:
         found[UNKNOWN] = CommandRecord.objects.filter(state__in=OPEN_COMMANDS)
     return found

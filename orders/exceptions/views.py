@@ -22,7 +22,7 @@ from backoffice.templatetags.team import staff_name
 from orders.exceptions import cards, outcomes, queue
 from orders.exceptions.forms import OutcomeForm
 from orders.exceptions.queue import CRITICAL, EXCEPTION_GROUPS, SNOOZED
-from orders.local_time import Place
+from orders.local_time import LocalClock
 from orders.models import Handling, Order, OrderEvent, UsualTime, order_with_move
 from orders.progress import order_turn
 from orders.scheduling.rules import active_visit
@@ -259,7 +259,7 @@ def _ago_text(at: Any) -> str:
     return ago(at, timezone.now())
 
 
-def _recorded_text(row: Handling, clock: Place) -> str:
+def _recorded_text(row: Handling, clock: LocalClock) -> str:
     words = cards.OUTCOME_LABELS.get(row.outcome, row.outcome)
     return (
         f"{staff_name(row.by)} recorded “{words}” {_ago_text(row.at)}. "
@@ -267,7 +267,7 @@ def _recorded_text(row: Handling, clock: Place) -> str:
     )
 
 
-def _saved_text(row: Handling, order: Order, clock: Place) -> str:
+def _saved_text(row: Handling, order: Order, clock: LocalClock) -> str:
     name = f"{order.patient_first_name} {order.patient_last_name}".strip() or "The order"
     back = (
         f"Back {cards.time_text(row.until, clock)}." if row.until else "Back only if there is news."

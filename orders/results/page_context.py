@@ -14,7 +14,7 @@ from backoffice.core.access import may
 from backoffice.core.prepared_queries import by_key, where
 from backoffice.models import AS_RECEIVED, User
 from backoffice.templatetags.ages import years
-from orders.local_time import place_of
+from orders.local_time import local_clock_of
 from orders.models import Order, Result
 from orders.models.order_queryset import LIST_COLUMNS
 from orders.results.completeness import Completeness, completeness_by_order
@@ -128,7 +128,7 @@ def report_context(request: HttpRequest, review: Review, **forms: Any) -> dict[s
         "number": order.said("patient_details").get("phone_number")
         if is_call_needed and order
         else None,
-        "zone": place_of(order).shown if is_call_needed and order else "",
+        "zone": local_clock_of(order).shown if is_call_needed and order else "",
         "age": _age(order, result),
         "completeness": completeness_by_order([review.pk]).get(review.pk),
         "versions": versions,

@@ -29,7 +29,7 @@ from orders.exceptions import queue
 from orders.models import UnmatchedResult
 from orders.results import open_criticals, unsigned_count
 from orders.today.counts import order_counts
-from orders.unmatched.models import OURS
+from orders.unmatched.models import PENDING_REVIEW
 
 COUNT_CAP: Final = 100
 """A larger number is of no use to anybody, and every further row costs time."""
@@ -72,7 +72,7 @@ _TILE_KINDS: Final = (
           ("appointments.view",)),
     _TileKind("Unmatched results", "unmatched:list", {}, vocabulary.NEEDS_ACTION,
           ("results.match", "orders.view", "patients.view"),
-          lambda: UnmatchedResult.objects.filter(missing_since=None, status=OURS)),
+          lambda: UnmatchedResult.objects.filter(missing_since=None, status=PENDING_REVIEW)),
     _TileKind("Reports to check", "reports:list", {}, vocabulary.NEEDS_ACTION, ("reports.view",),
           lambda: Report.objects.filter(WAITING_FOR_STAFF)),
     _TileKind("Requests to decide", "commands:list", {"show": "decide"}, vocabulary.NEEDS_ACTION,

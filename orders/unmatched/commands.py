@@ -1,7 +1,7 @@
-"""Deciding whose an unmatched result is (orders.md 9).
+"""Commands that decide an unmatched result (orders.md 9).
 
 The service takes one decision per result and answers 404 to a second one, so a decision that may
-have arrived can be sent again; what was decided, by whomever, the item tells.
+have arrived can be sent again. The item shows what was decided, whoever decided it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from backoffice.service import orders as service_orders
 from backoffice.service import unmatched as service_unmatched
 from orders.models import Order
 from orders.sync.orders import store_orders
-from orders.unmatched.models import OURS, THEIRS, UnmatchedResult
+from orders.unmatched.models import PENDING_REVIEW, PENDING_SERVICE_REVIEW, UnmatchedResult
 from orders.unmatched.sync import RESOURCE, store_unmatched
 
 Item = Record[service_unmatched.UnmatchedResult]
-GONE = "The service no longer has this result."
+RESULT_GONE = "The service no longer has this result."
 
 
-def fate(status: str, action: str | None) -> str:
-    """What became of a result that is not ours to decide, in words."""
-    if status == THEIRS or action == "unsure":
+def resolution_text(status: str, action: str | None) -> str:
+    """Return what was decided about a result that is not pending here."""
+    if status == PENDING_SERVICE_REVIEW or action == "unsure":
         return "It was passed to the service’s people, who decide now."
     if action == "reject":
         return "It was rejected: it belongs to none of our orders."
@@ -48,18 +48,18 @@ def fate(status: str, action: str | None) -> str:
 
 
 def _action_of(item: Item) -> str | None:
-    """What was decided, also where "resolution_action | enum or null" is null."""
+    """Return what was decided, also where "resolution_action | enum or null" is null."""
     found = item.data
     if found.resolution_action:
         return found.resolution_action
-    if found.status == THEIRS:
+    if found.status == PENDING_SERVICE_REVIEW:
         return "unsure"
     if found.status == "resolved":
         return "reject" if found.resolved_order_id is None else "accept"
     return "accept" if found.resolved_order_id else None
 
 
-class _OfResult(Command, kw_only=True):
+class _DecisionCommand(Command, kw_only=True):
     """A decision about one unmatched result."""
 
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
@@ -80,43 +80,46 @@ class _OfResult(Command, kw_only=True):
     def form_url(self) -> str:
         return reverse("unmatched:detail", args=[self.result_id])
 
-    def action_wanted(self) -> str:
+    def requested_action(self) -> str:
         raise NotImplementedError
 
     def check(self) -> None:
         row = UnmatchedResult.objects.filter(pk=self.result_id).first()
         if row is None or row.missing_since:
-            raise PreconditionFailed(GONE)
-        if row.status != OURS:
+            raise PreconditionFailed(RESULT_GONE)
+        if row.status != PENDING_REVIEW:
             raise PreconditionFailed(
-                f"It is decided already. {fate(row.status, row.resolution_action)}"
+                f"It is decided already. {resolution_text(row.status, row.resolution_action)}"
             )
-        if self.action_wanted() not in row.allowed_actions:
+        if self.requested_action() not in row.allowed_actions:
             raise PreconditionFailed("The service does not offer this for this result.")
 
     def refresh(self, service: Service) -> None:
         try:
             store_unmatched([service.unmatched.get(self.result_id)])
         except errors.Missing:
-            raise PreconditionFailed(GONE) from None
+            raise PreconditionFailed(RESULT_GONE) from None
 
-    def _refuted(self, item: Item) -> Disproved:
-        """Somebody else decided: the page shows what."""
+    def _disproved(self, item: Item) -> Disproved:
+        """Return that somebody else decided; the page shows what."""
         store_unmatched([item])
         return Disproved(
-            "Somebody else was faster. " + fate(item.data.status, item.data.resolution_action)
+            "Somebody else was faster. "
+            + resolution_text(item.data.status, item.data.resolution_action)
         )
 
 
 class Accepted(NamedTuple):
-    """The order that has the result now, and the item as it then stood, where it could be read."""
+    """The order that has the result now, and the item after the decision, where it could
+    be read.
+    """
 
     order: Record[service_orders.Order]
     item: Item | None
 
 
-class AcceptResult(_OfResult, kw_only=True):
-    """Give the result to an order, or to a patient. The order that comes back may be a new one."""
+class AcceptResult(_DecisionCommand, kw_only=True):
+    """Give the result to an order, or to a patient. The service may answer with a new order."""
 
     kind: ClassVar[str] = "result.accept"
 
@@ -132,7 +135,7 @@ class AcceptResult(_OfResult, kw_only=True):
     def patient(self) -> UUID | None:
         return self.user_id
 
-    def action_wanted(self) -> str:
+    def requested_action(self) -> str:
         return "accept"
 
     def done_url(self, remote_id: str) -> str:
@@ -162,17 +165,17 @@ class AcceptResult(_OfResult, kw_only=True):
         # "404 not found or no longer reviewable": one decision is taken per result (orders.md 9).
         # "resolved_order_id | uuid or null": only an accepted one has it.
         item = service.unmatched.get(self.result_id)
-        if item.data.status == OURS:
+        if item.data.status == PENDING_REVIEW:
             return NoTrace()
         order_id = item.data.resolved_order_id
         if _action_of(item) != "accept" or order_id is None:
-            return self._refuted(item)
+            return self._disproved(item)
         order = service.orders.get(order_id)
         user_id = item.data.resolved_user_id or order.data.user_id
         if self.user_id is not None and user_id != self.user_id:
             store_orders([order])
-            return self._refuted(item)
-        if self._is_wanted(order):
+            return self._disproved(item)
+        if self._is_requested_order(order):
             return Confirmed(Accepted(order, item))
         # "Returns an Order which may be a new one": that it is ours is likely, and not said.
         store_orders([order])
@@ -193,9 +196,10 @@ class AcceptResult(_OfResult, kw_only=True):
             sync.schedule_lookups(RESOURCE, [self.result_id])
         return str(order_id)
 
-    def _is_wanted(self, order: Record[service_orders.Order]) -> bool:
-        """Whether it is our order, or a new one that recreates it: these join its transaction
-        (orders.md 2.11)."""
+    def _is_requested_order(self, order: Record[service_orders.Order]) -> bool:
+        """Whether it is the requested order, or a new one that recreates it: that joins its
+        transaction (orders.md 2.11).
+        """
         if self.order_id is None or self.order_id == order.data.id:
             return True
         group = order.data.order_transaction
@@ -205,8 +209,8 @@ class AcceptResult(_OfResult, kw_only=True):
         return bool(wanted and group and wanted.order_transaction_id == group.id)
 
 
-class ResolveResult(_OfResult, kw_only=True):
-    """Reject the result, or pass it to the service's people."""
+class ResolveResult(_DecisionCommand, kw_only=True):
+    """Reject the result, or pass it to the service's staff."""
 
     kind: ClassVar[str] = "result.resolve"
 
@@ -217,7 +221,7 @@ class ResolveResult(_OfResult, kw_only=True):
             return "Reject the result"
         return "Ask the service whose the result is"
 
-    def action_wanted(self) -> str:
+    def requested_action(self) -> str:
         return self.action
 
     def send(self, service: Service, sending: SendContext) -> Item:
@@ -229,15 +233,15 @@ class ResolveResult(_OfResult, kw_only=True):
         # "reject = resolved without attaching; unsure = to the service's staff, then
         # pending_ops_review" (orders.md 9); `resolution_action` may be null.
         item = service.unmatched.get(self.result_id)
-        if item.data.status == OURS:
+        if item.data.status == PENDING_REVIEW:
             return NoTrace()
         if _action_of(item) == self.action:
             return Confirmed(item)
         if self.action == "unsure":
-            # The service's staff, whom we asked, may have decided since.
-            words = fate(item.data.status, item.data.resolution_action)
+            # The service's staff may have decided since it was passed to them.
+            words = resolution_text(item.data.status, item.data.resolution_action)
             return Ambiguous([PossibleMatch(str(item.data.id), words)])
-        return self._refuted(item)
+        return self._disproved(item)
 
     def store(self, answer: Item) -> str:
         store_unmatched([answer])

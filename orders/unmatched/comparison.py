@@ -1,4 +1,4 @@
-"""Whom a result names, beside whom it may belong to."""
+"""Comparison of the person whom a result names with those it may belong to."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ from patients.names import fold
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One thing that is told of a person, and whether it is not what the result says."""
+class ComparedValue:
+    """One detail of a person, and whether it differs from the result."""
 
     value: Any
     differs: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedPerson:
     """A suggestion beside the result; `order` and `candidate` are None for a patient alone."""
 
     choice: str
     user_id: UUID | None
-    name: Said
-    dob: Said
-    gender: Said
-    lab: Said | None
+    name: ComparedValue
+    dob: ComparedValue
+    gender: ComparedValue
+    lab: ComparedValue | None
     order: Order | None = None
     candidate: Candidate | None = None
 
 
-def plain_choice(sides: Sequence[Compared]) -> str:
-    """The only suggestion, where it is of the person whom the result names; empty otherwise."""
+def obvious_choice(sides: Sequence[ComparedPerson]) -> str:
+    """Return the only suggestion where it agrees with the person whom the result names; otherwise
+    an empty text.
+    """
     if len(sides) != 1 or any(
         (sides[0].name.differs, sides[0].dob.differs, sides[0].gender.differs)
     ):
@@ -48,8 +50,10 @@ def plain_choice(sides: Sequence[Compared]) -> str:
     return sides[0].choice
 
 
-def compared(item: UnmatchedResult, candidates: Sequence[Candidate]) -> list[Compared]:
-    """The suggestions, as the service groups them: three queries."""
+def compare_candidates(
+    item: UnmatchedResult, candidates: Sequence[Candidate]
+) -> list[ComparedPerson]:
+    """Compare the suggestions, in the service's order. Three queries."""
     orders = Order.objects.defer("record").in_bulk(
         [one.order_id for one in candidates if one.order_id]
     )
@@ -62,7 +66,7 @@ def compared(item: UnmatchedResult, candidates: Sequence[Candidate]) -> list[Com
         )
     )
     return [
-        _one(
+        _compare_candidate(
             item,
             one,
             orders.get(one.order_id) if one.order_id else None,
@@ -73,29 +77,29 @@ def compared(item: UnmatchedResult, candidates: Sequence[Candidate]) -> list[Com
     ]
 
 
-def patients_beside(item: UnmatchedResult, people: Sequence[Patient]) -> list[Compared]:
-    """Patients that somebody looked for."""
+def compare_patients(item: UnmatchedResult, people: Sequence[Patient]) -> list[ComparedPerson]:
+    """Compare patients that somebody searched for."""
     return [
-        Compared(
+        ComparedPerson(
             choice=f"{PATIENT}{person.pk}",
             user_id=person.pk,
             name=_name(item, person.first_name, person.last_name),
-            dob=_born(item, person.dob),
-            gender=_sex(item, person.gender),
+            dob=_birth_date(item, person.dob),
+            gender=_gender(item, person.gender),
             lab=None,
         )
         for person in people
     ]
 
 
-def _one(
+def _compare_candidate(
     item: UnmatchedResult,
     candidate: Candidate,
     order: Order | None,
     person: Patient | None,
     labs: Mapping[str, str],
-) -> Compared:
-    """By what the order was placed with; by the patient's record where there is no order."""
+) -> ComparedPerson:
+    """Compare the details of the order, or of the patient where there is no order."""
     if order is not None:
         first, last = order.patient_first_name, order.patient_last_name
         born, gender = order.patient_dob, order.patient_gender
@@ -109,30 +113,32 @@ def _one(
     else:
         first, last, born, gender = "", "", None, ""
     lab = order.lab_slug if order is not None else None
-    return Compared(
+    return ComparedPerson(
         choice=choice_of(candidate),
         user_id=candidate.user_id,
         name=_name(item, first, last),
-        dob=_born(item, born),
-        gender=_sex(item, gender),
-        lab=Said(labs.get(lab, lab), bool(item.lab_slug and lab != item.lab_slug)) if lab else None,
+        dob=_birth_date(item, born),
+        gender=_gender(item, gender),
+        lab=ComparedValue(labs.get(lab, lab), bool(item.lab_slug and lab != item.lab_slug))
+        if lab
+        else None,
         order=order,
         candidate=candidate,
     )
 
 
-def _name(item: UnmatchedResult, first: str, last: str) -> Said:
-    return Said(
+def _name(item: UnmatchedResult, first: str, last: str) -> ComparedValue:
+    return ComparedValue(
         " ".join(part for part in (first, last) if part),
         fold(first, last) != fold(item.first_name, item.last_name)
         and compare_name_parts(item.first_name, item.last_name, first, last) is not Agreement.SAME,
     )
 
 
-def _born(item: UnmatchedResult, dob: date | None) -> Said:
-    return Said(dob, dob != item.dob)
+def _birth_date(item: UnmatchedResult, dob: date | None) -> ComparedValue:
+    return ComparedValue(dob, dob != item.dob)
 
 
-def _sex(item: UnmatchedResult, gender: str) -> Said:
+def _gender(item: UnmatchedResult, gender: str) -> ComparedValue:
     known = item.gender and gender and "unknown" not in (item.gender, gender)
-    return Said(gender, bool(known and fold(gender) != fold(item.gender)))
+    return ComparedValue(gender, bool(known and fold(gender) != fold(item.gender)))

@@ -1,4 +1,4 @@
-"""The form that decides whose an unmatched result is."""
+"""The form that decides an unmatched result."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ def choice_of(candidate: Candidate) -> str:
 
 
 class DecisionForm(CommandForm):
-    """`choice`: an order of the suggestions with its patient, or any patient. `plain` is the one
-    that needs no choosing, empty where somebody has to choose."""
+    """A decision. `choice`: one of the suggested orders with its patient, or any patient.
+
+    `obvious` is the choice without a selection, empty where somebody has to choose.
+    """
 
     action = forms.ChoiceField(required=True)
     choice = forms.CharField(max_length=100, required=False)
@@ -43,11 +45,11 @@ class DecisionForm(CommandForm):
         *args: Any,
         item: UnmatchedResult,
         candidates: Sequence[Candidate],
-        plain: str,
+        obvious: str,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.plain = plain
+        self.obvious = obvious
         self.candidates = {choice_of(one): one for one in candidates}
         action = self.fields["action"]
         assert isinstance(action, forms.ChoiceField)
@@ -57,7 +59,7 @@ class DecisionForm(CommandForm):
         given = super().clean() or self.cleaned_data
         if given.get("action") != "accept":
             return given
-        chosen = given.get("choice") or self.plain
+        chosen = given.get("choice") or self.obvious
         given["order_id"], given["user_id"] = self._read(chosen)
         return given
 

@@ -7,14 +7,14 @@ from django.db import models
 
 from backoffice.models import Mirrored
 
-OURS = "pending_customer_review"
-"""Status of a result that waits for us."""
-THEIRS = "pending_ops_review"
+PENDING_REVIEW = "pending_customer_review"
+"""Status of a result that staff here must decide."""
+PENDING_SERVICE_REVIEW = "pending_ops_review"
 RESOLVED = ("resolved", "matched")
 
 
 class UnmatchedResult(Mirrored):
-    """A result as it came in, and what was decided."""
+    """A result as it was received, and what was decided."""
 
     id = models.UUIDField(primary_key=True)
     status = models.TextField()
@@ -46,12 +46,12 @@ class UnmatchedResult(Mirrored):
         ]
 
     @property
-    def waits_for_us(self) -> bool:
-        return self.status == OURS and self.missing_since is None
+    def is_pending(self) -> bool:
+        return self.status == PENDING_REVIEW and self.missing_since is None
 
 
 class Candidate(models.Model):
-    """A patient, or an order of one, that the result may belong to."""
+    """A patient, or one of a patient's orders, that the result may belong to."""
 
     pk = models.CompositePrimaryKey("result_id", "position")
     result = models.ForeignKey(

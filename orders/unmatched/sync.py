@@ -1,4 +1,4 @@
-"""How unmatched results come into the mirror: a list of the open ones, and each by itself."""
+"""Sync of unmatched results: a list of the open ones, and lookups of single ones."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from backoffice.service.events import Heard, typed
 from orders.unmatched.models import RESOLVED, Candidate, UnmatchedResult
 
 RESOURCE: Final = "unmatched"
-A_PAGE: Final = 50
+PAGE_SIZE: Final = 50
 NO_SUCH_QUEUE: Final = (400, 403, 404)
-"""How the service answers a team for which the queue is not switched on."""
-_OFF: Final = object()
+"""Statuses of the service's answer to a team without the queue."""
+_DISABLED: Final = object()
 
 Item = Record[service_unmatched.UnmatchedResult]
 
@@ -103,7 +103,7 @@ UNMATCHED: Final = mirror.MirrorTable(
 
 
 def store_unmatched(records: Sequence[Item]) -> mirror.ApplyOutcome:
-    """Items become rows; what they lead to is read where we do not have it."""
+    """Store items, and schedule lookups of their orders."""
     outcome = mirror.apply(
         UNMATCHED, [MirrorRecord.from_service(record, record.data.id) for record in records]
     )
@@ -115,45 +115,45 @@ def store_unmatched(records: Sequence[Item]) -> mirror.ApplyOutcome:
 
 
 def _orders(item: service_unmatched.UnmatchedResult) -> set[UUID]:
-    """Orders that an item tells of, which stand differently now or are new to us."""
+    """Return the orders that an item names: their state has changed, or they are new."""
     found = {one.order_id for group in item.candidate_groups for one in group.candidates}
     return {order for order in found | {item.resolved_order_id} if order is not None}
 
 
-def _walk(
+def _fetch_batches(
     service: Service, run: SyncRun
 ) -> Iterator[sync.Batch[service_unmatched.UnmatchedResult]]:
-    """All that are open. No queue for this team is an answer too, and no error."""
+    """Yield all open items. That the team has no queue is an answer too, not an error."""
     try:
-        yield from sync.batches_by_cursor(lambda cursor: service.unmatched.list(A_PAGE, cursor))
+        yield from sync.batches_by_cursor(lambda cursor: service.unmatched.list(PAGE_SIZE, cursor))
     except (errors.Refused, errors.Missing) as error:
         if error.status not in NO_SUCH_QUEUE:
             raise
         yield sync.Batch(checkpoint={"enabled": False})
 
 
-def enabled() -> bool:
-    """Whether the team has such a queue, as the latest reading of the list tells."""
+def is_enabled() -> bool:
+    """Whether the team has the queue, by the latest run over the list."""
     done = SyncRun.objects.filter(resource=RESOURCE, state=SyncRun.State.DONE)
     latest = done.order_by("-created_at").values_list("checkpoint", flat=True).first()
     return latest is None or latest.get("enabled", True)
 
 
-class _Open(sync.UnsortedListComparison):
-    """What we think is open and the list has not was decided elsewhere: each is asked for."""
+class _OpenResultComparison(sync.UnsortedListComparison):
+    """Looks up items that are open in the mirror and missing in the list: somebody decided them."""
 
     def __init__(self, run: SyncRun) -> None:
         super().__init__(
             run, UNMATCHED, keys=lambda record: [(record.data.id,)], handle_suspects=self._look_up
         )
-        self.off = False
+        self.is_disabled = False
 
     def __call__(self, batch: sync.Batch[Any], is_last: bool) -> list[str]:
-        self.off = self.off or batch.checkpoint.get("enabled") is False
+        self.is_disabled = self.is_disabled or batch.checkpoint.get("enabled") is False
         return super().__call__(batch, is_last)
 
     def _look_up(self, keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
-        if self.off:
+        if self.is_disabled:
             return []
         ids = [key[0] for key in keys]
         known = UnmatchedResult.objects.filter(pk__in=ids).exclude(status__in=RESOLVED)
@@ -164,10 +164,10 @@ class _Open(sync.UnsortedListComparison):
 
 SYNCED_LIST: Final = sync.SyncedList(
     resource=RESOURCE,
-    batches=_walk,
+    batches=_fetch_batches,
     store=store_unmatched,
     interval=lambda: timedelta(seconds=settings.SYNC_UNMATCHED_SECONDS),
-    find_missing=_Open,
+    find_missing=_OpenResultComparison,
     lookup_kind=RESOURCE,
 )
 
@@ -178,11 +178,11 @@ def _fetch(service: Service, key: str) -> Any:
     except errors.Refused as error:
         if error.status not in NO_SUCH_QUEUE:
             raise
-        return _OFF
+        return _DISABLED
 
 
 def _store(answers: Mapping[str, Any]) -> dict[str, timedelta | None]:
-    store_unmatched([answer for answer in answers.values() if answer is not _OFF])
+    store_unmatched([answer for answer in answers.values() if answer is not _DISABLED])
     return {}
 
 
@@ -193,8 +193,8 @@ def _absent(keys: Sequence[str], asked_at: datetime) -> None:
 LOOKUP: Final = sync.LookupType(kind=RESOURCE, fetch=_fetch, store=_store, on_missing=_absent)
 
 
-def hear_match_reviews(events: Sequence[Heard]) -> Mapping[str, str]:
-    """An event has less than the item (webhooks.md 4.2): it is a reason to read it."""
+def handle_match_reviews(events: Sequence[Heard]) -> Mapping[str, str]:
+    """Schedule lookups: an event has less than the item (webhooks.md 4.2)."""
     sync.schedule_lookups(
         RESOURCE, [typed(service_events.MATCH_REVIEW, event).id for event in events]
     )

@@ -1,4 +1,4 @@
-"""Results that nobody could match: the list, and the card where one is decided."""
+"""Unmatched results: the list, and the page on which one is decided."""
 
 from __future__ import annotations
 
@@ -16,26 +16,32 @@ from backoffice.outbox import Command
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from orders.models import Order
-from orders.unmatched.commands import AcceptResult, ResolveResult, fate
-from orders.unmatched.comparison import compared, patients_beside, plain_choice
+from orders.unmatched.commands import AcceptResult, ResolveResult, resolution_text
+from orders.unmatched.comparison import compare_candidates, compare_patients, obvious_choice
 from orders.unmatched.forms import ACTIONS, DecisionForm
-from orders.unmatched.models import OURS, RESOLVED, THEIRS, Candidate, UnmatchedResult
-from orders.unmatched.sync import enabled
+from orders.unmatched.models import (
+    PENDING_REVIEW,
+    PENDING_SERVICE_REVIEW,
+    RESOLVED,
+    Candidate,
+    UnmatchedResult,
+)
+from orders.unmatched.sync import is_enabled
 from patients.models import Patient
 
 SIZE: Final = 50
 FOUND: Final = 8
-"""Patients a search shows: enough to see that more letters are needed."""
+"""Number of patients that a search shows: enough to see that more letters are needed."""
 OLDEST_FIRST: Final = Sort(("created_at", "id"))
 NEWEST_FIRST: Final = Sort(("created_at", "id"), descending=True)
 TABS: Final = {"": "Ours to decide", "service": "With the service", "decided": "Decided"}
-STATUSES: Final = {"": (OURS,), "service": (THEIRS,), "decided": RESOLVED}
+STATUSES: Final = {"": (PENDING_REVIEW,), "service": (PENDING_SERVICE_REVIEW,), "decided": RESOLVED}
 
 
 @requires("orders.view", "patients.view")
 @require_safe
 def results(request: HttpRequest) -> HttpResponse:
-    """Results without a match; those that wait for us first, the oldest on top."""
+    """Unmatched results; those that wait for us first, the oldest on top."""
     show = request.GET.get("show", "")
     if show not in TABS:
         raise BadRequest("There is no such tab.")
@@ -46,13 +52,13 @@ def results(request: HttpRequest) -> HttpResponse:
         size=SIZE,
         **page_position(request),
     )
-    whose = Candidate.objects.filter(result__in=[row.pk for row in page.rows])
-    patients = set(whose.values_list("user_id", flat=True))
+    suggested = Candidate.objects.filter(result__in=[row.pk for row in page.rows])
+    patients = set(suggested.values_list("user_id", flat=True))
     audit.listed(request, "unmatched result", (row.pk for row in page.rows), patients)
     context = {
         "page": page,
         "show": show,
-        "enabled": enabled(),
+        "enabled": is_enabled(),
         "tabs": [
             (key, label, capped_count(rows.filter(status__in=STATUSES[key])))
             for key, label in TABS.items()
@@ -64,19 +70,19 @@ def results(request: HttpRequest) -> HttpResponse:
 @requires("orders.view", "patients.view")
 @require_http_methods(["GET", "HEAD", "POST"])
 def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
-    """One result: whom it names, whom it may belong to, and what can be done.
+    """One result: the person it names, whom it may belong to, and what can be done.
 
-    Looking for a patient is a POST like deciding: names stay out of addresses.
+    The search for a patient is a POST like the decision: names stay out of URLs.
     """
     item = get_object_or_404(UnmatchedResult, pk=result_id)
     candidates = list(item.candidates.order_by("position"))
     if request.method == "POST" and not may(request.user, "results.match"):
         raise PermissionDenied
-    sides = compared(item, candidates)
-    form = _form(request, item, candidates, plain_choice(sides))
+    sides = compare_candidates(item, candidates)
+    form = _form(request, item, candidates, obvious_choice(sides))
     searching = "search" in request.POST
     if searching:
-        form.errors.clear()  # Looking is not yet deciding.
+        form.errors.clear()  # A search is not a decision.
     elif request.method == "POST" and form.is_valid():
         if form.enqueue(request, _command(item, form)) is not None:
             return redirect("unmatched:detail", item.pk)
@@ -89,7 +95,7 @@ def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
         "find": word,
         "searching": searching,
     }
-    context["people"] = patients_beside(item, _people(word, form)) if request.POST else []
+    context["people"] = compare_patients(item, _people(word, form)) if request.POST else []
     if searching:
         people = [one.user_id for one in context["people"]]
         audit.listed(request, "patient", people, people, searched=True)
@@ -100,9 +106,9 @@ def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
 
 
 def _form(
-    request: HttpRequest, item: UnmatchedResult, candidates: list[Candidate], plain: str
+    request: HttpRequest, item: UnmatchedResult, candidates: list[Candidate], obvious: str
 ) -> DecisionForm:
-    options: dict[str, Any] = {"item": item, "candidates": candidates, "plain": plain}
+    options: dict[str, Any] = {"item": item, "candidates": candidates, "obvious": obvious}
     return DecisionForm.from_request(request, **options)
 
 
@@ -122,15 +128,17 @@ def _card(item: UnmatchedResult, form: DecisionForm) -> dict[str, Any]:
         given = Order.objects.defer("record").filter(pk=item.resolved_order_id).first()
     return {
         "item": item,
-        "chosen": form["choice"].value() or form.plain,
+        "chosen": form["choice"].value() or form.obvious,
         "actions": [(a, ACTIONS[a]) for a in ACTIONS if a in item.allowed_actions],
-        "fate": "" if item.waits_for_us else fate(item.status, item.resolution_action),
+        "resolution_text": ""
+        if item.is_pending
+        else resolution_text(item.status, item.resolution_action),
         "given": given,
     }
 
 
 def _people(word: str, form: DecisionForm) -> list[Patient]:
-    """Patients by name, birth date, e-mail or phone; and the one chosen before."""
+    """Return patients by name, birth date, e-mail or phone, without those that are suggested."""
     if not word:
         return []
     found = Patient.objects.defer("record").filter(missing_since=None).identified_by(word)

@@ -17,11 +17,11 @@ from backoffice.core.vocabulary.interpretations import RANK
 from backoffice.models import AS_RECEIVED
 from labs.models import Lab
 from orders.activity import MILESTONES, TABS, order_activity
-from orders.documents.collection import DRAWN, is_canceled, known_times
+from orders.documents.collection import DRAW_COMPLETED, collection_times, is_visit_canceled
 from orders.documents.kinds import WITH_RESULT, DocumentFacts
 from orders.documents.views.documents import document_lines
 from orders.exceptions.queue import group_of, is_handled
-from orders.local_time import place_of
+from orders.local_time import local_clock_of
 from orders.models import (
     Appointment,
     Handling,
@@ -84,8 +84,10 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         ],
     )
     test = order.said("lab_test")
-    booked = standing if standing and standing.start_at and not is_canceled(standing) else None
-    draws = [one.created_at for one in events if one.low_level_status == DRAWN]
+    booked = (
+        standing if standing and standing.start_at and not is_visit_canceled(standing) else None
+    )
+    draws = [one.created_at for one in events if one.low_level_status == DRAW_COMPLETED]
     drawn = {order.pk: draws[-1]} if draws else {}
     reported = {order.pk: result.date_collected} if result else {}
     facts = DocumentFacts(
@@ -94,13 +96,13 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         1 + len(siblings),
         result is not None or any(one.low_level_status in WITH_RESULT for one in siblings),
         booked,
-        known_times(drawn, reported, {order.pk: booked} if booked else {}).get(order.pk),
+        collection_times(drawn, reported, {order.pk: booked} if booked else {}).get(order.pk),
         False if test.get("has_collection_instructions") is False else None,
     )
     context = {
         "order": order,
         "turn": replace(turn, is_handled=handled, is_signed=signed),
-        "place": place_of(order, standing),
+        "place": local_clock_of(order, standing),
         "exception": exception if may(request.user, "exceptions.work") else "",
         "handling": handling,
         "nodes": progress_steps(order, events, standing is not None and not standing.has_ended),

@@ -175,7 +175,7 @@ def test_job_of_a_killed_worker_is_taken_over(clinician: Client, find_order: Fin
     orders = [find_order("ready", number=number) for number in range(2)]
     job = prepare(clinician, orders, "requisition")
     lost = uuid.uuid4()
-    assert printing._claimed(lost) is not None
+    assert printing._claim_job(lost) is not None
     assert printing.work() == 0, "it is another worker's"
     PrintJob.objects.filter(pk=job.pk).update(lease_until=timezone.now())
     assert printing.work() == 2
@@ -189,7 +189,7 @@ def test_job_of_a_killed_worker_is_taken_over(clinician: Client, find_order: Fin
 def lose_workers(job: PrintJob, count: int = printing.ATTEMPTS) -> None:
     """As many workers take the job, and are killed before they have stored anything."""
     for _ in range(count):
-        assert printing._claimed(uuid.uuid4()) is not None
+        assert printing._claim_job(uuid.uuid4()) is not None
         PrintJob.objects.filter(pk=job.pk).update(lease_until=timezone.now())
 
 
@@ -199,7 +199,7 @@ def test_document_that_ends_workers_is_left_out(clinician: Client, find_order: F
     lose_workers(job)
     job = finish(job)
     assert (job.state, job.done, job.failed, job.pages) == ("done", 2, printing.BATCH, 2)
-    assert page_of(clinician, job).count(printing.LOST) == printing.BATCH
+    assert page_of(clinician, job).count(printing.FETCH_LOST) == printing.BATCH
     clinician.post(reverse("documents:job-retry", args=[job.pk]))
     job = finish(PrintJob.objects.get(pk=job.pk))
     assert (job.done, job.failed, job.pages) == (10, 0, 10)
@@ -207,10 +207,10 @@ def test_document_that_ends_workers_is_left_out(clinician: Client, find_order: F
 
 def test_merge_that_ends_workers_is_given_up(clinician: Client, find_order: FindOrder) -> None:
     job = prepare(clinician, [find_order("ready")], "requisition")
-    fetched = printing._claimed(token := uuid.uuid4())
+    fetched = printing._claim_job(token := uuid.uuid4())
     assert fetched is not None
     parts = list(job.parts.all())
-    outcomes = list(zip(parts, printing._outcomes(fetched, parts), strict=True))
+    outcomes = list(zip(parts, printing._fetch_parts(fetched, parts), strict=True))
     assert printing._store(fetched, token, outcomes)
     printing._release(job, token)
     lose_workers(job, printing.ATTEMPTS + 1)
@@ -257,7 +257,7 @@ def test_more_orders_than_allowed_are_refused_in_words(
 ) -> None:
     order = find_order("ready")
     rows = []
-    for _ in range(printing.MOST_ORDERS):
+    for _ in range(printing.MAX_ORDERS):
         copy = Order.objects.get(pk=order.pk)
         copy.pk = uuid.uuid4()
         rows.append(copy)
@@ -379,10 +379,10 @@ def test_only_what_may_succeed_is_tried_again(
 def test_canceled_job_counts_what_was_done_before(clinician: Client, find_order: FindOrder) -> None:
     orders = [find_order("ready"), find_order("ready", number=1), find_order("canceled")]
     job = prepare(clinician, orders, "requisition")
-    fetched = printing._claimed(token := uuid.uuid4())
+    fetched = printing._claim_job(token := uuid.uuid4())
     assert fetched is not None
     parts = [job.parts.get(position=0), job.parts.get(position=2)]
-    outcomes = list(zip(parts, printing._outcomes(fetched, parts), strict=True))
+    outcomes = list(zip(parts, printing._fetch_parts(fetched, parts), strict=True))
     assert printing._store(fetched, token, outcomes)
     clinician.post(reverse("documents:job-cancel", args=[job.pk]))
     page = page_of(clinician, job)

@@ -20,7 +20,7 @@ from backoffice.core.access import roles_of
 from backoffice.models import Assignment, AuditEntry, CommandRecord, Contact, Note, User
 from orders.exceptions import queue
 from orders.exceptions.outcomes import outcome_stamp
-from orders.local_time import place_of
+from orders.local_time import local_clock_of
 from orders.models import Appointment, Handling, Order, OrderEvent, UnmatchedResult
 from tests.api.rows import envelope, order, patient, staff, uid
 
@@ -429,7 +429,7 @@ def test_a_kit_may_be_sent_again(client: Client, coordinator: User) -> None:
 def test_the_clock_of_a_patient_is_found_or_said_to_be_unknown() -> None:
     def zone(record: str, fallback: str | None = None) -> tuple[str, bool, bool]:
         someone = patient(1, fallback_time_zone=fallback)
-        place = place_of(order(1, user=someone, user_id=someone.pk, **envelope(record)))
+        place = local_clock_of(order(1, user=someone, user_id=someone.pk, **envelope(record)))
         return place.name, place.sure, place.known
 
     def state(name: str) -> str:

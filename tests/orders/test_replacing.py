@@ -213,7 +213,7 @@ def answered(answer: str = "12") -> None:
 def test_answers_of_the_canceled_order_are_filled_in(client_of: Client, begin: str) -> None:
     answered()
     page = client_of.get(page_of(client_of), {begin: FORMER})
-    assert page.context["order_request"].one(f"q-2-{QUESTION['id']}") == "12"
+    assert page.context["order_request"].value(f"q-2-{QUESTION['id']}") == "12"
     shown = page.content.decode()
     assert 'value="12"' in shown
     hint = "Answers from the canceled order are filled in where the same question is asked."
@@ -227,17 +227,17 @@ def test_answers_are_filled_in_by_the_code_of_a_question(client_of: Client) -> N
     ask(1, {**QUESTION, "id": 5, "code": "WEEKS"})
     values = typed(tests=[], markers=["1"], replaces=FORMER)
     page = client_of.post(page_of(client_of), values, headers={"HX-Request": "true"})
-    assert page.context["order_request"].one("q-1-5") == "12"
+    assert page.context["order_request"].value("q-1-5") == "12"
     values["q-1-5"] = ""
     page = client_of.post(page_of(client_of), values, headers={"HX-Request": "true"})
-    assert page.context["order_request"].one("q-1-5") == ""
+    assert page.context["order_request"].value("q-1-5") == ""
 
 
 def test_an_answer_that_is_no_choice_any_more_is_given_again(client_of: Client) -> None:
     answered()
     ask(2, {**QUESTION, "answers": [{"code": "Y", "value": "Yes"}]})
     page = client_of.get(page_of(client_of), {"replaces": FORMER})
-    assert page.context["order_request"].one(f"q-2-{QUESTION['id']}") == ""
+    assert page.context["order_request"].value(f"q-2-{QUESTION['id']}") == ""
 
 
 def test_unknown_answers_must_be_given_again(client_of: Client) -> None:

@@ -19,7 +19,7 @@ from backoffice.models import AuditEntry, CommandRecord, Lookup, SyncRun, User
 from backoffice.service.events import Heard
 from orders.models import Order, Result, UnmatchedResult
 from orders.unmatched.forms import choice_of
-from orders.unmatched.sync import SYNCED_LIST, enabled, hear_match_reviews
+from orders.unmatched.sync import SYNCED_LIST, handle_match_reviews, is_enabled
 from patients.models import Demographics
 from tests.outbox.desk import Desk
 from tests.outbox.matching import unmatched
@@ -348,7 +348,7 @@ def test_an_event_is_a_reason_to_read_the_item(desk: Desk) -> None:
     data = b'{"id": "%s", "status": "pending_customer_review"}' % str(item.pk).encode()
     now = timezone.now()
     told = Heard(1, "msg_1", "labtest.match_review.created", now, None, None, None, data)
-    assert hear_match_reviews([told]) == {told.message_id: "looked up"}
+    assert handle_match_reviews([told]) == {told.message_id: "looked up"}
     desk.look_up()
     assert UnmatchedResult.objects.get().pk == item.pk
 
@@ -356,7 +356,7 @@ def test_an_event_is_a_reason_to_read_the_item(desk: Desk) -> None:
 def test_no_such_queue_is_no_error(desk: Desk, switched_off: None) -> None:
     read_list()
     run = SyncRun.objects.filter(resource="unmatched").latest("created_at")
-    assert (run.state, run.error) == ("done", "") and not enabled()
+    assert (run.state, run.error) == ("done", "") and not is_enabled()
     shown = desk.client("clinician").get(reverse("unmatched:list")).content.decode()
     assert "has not switched this queue on" in shown
 
@@ -375,4 +375,4 @@ def test_a_queue_that_is_switched_off_later_keeps_what_it_had(desk: Desk) -> Non
     finally:
         desk.sandbox.control("match_review", {"enabled": True})
     read_list()
-    assert enabled()
+    assert is_enabled()

@@ -16,23 +16,23 @@ from backoffice.core.access import requires
 from orders.documents.fetching import NoDocument, fetch
 from orders.documents.forms import LabelsForm
 from orders.documents.kinds import (
-    COLUMNS,
+    ORDER_COLUMNS,
     DocumentFacts,
     DocumentKind,
     LabelOptions,
-    facts_of,
-    kinds_of,
+    document_kinds_for,
+    load_document_facts,
 )
 from orders.models import Order
 
-# No `sandbox`: viewers of browsers do not open a PDF with it. Scripts of a PDF reach nothing here.
+# No `sandbox`: browsers do not open a PDF with it. Scripts of a PDF reach nothing here.
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
-NEEDED: Final = ("orders.view", "patients.view")
+PERMISSIONS: Final = ("orders.view", "patients.view")
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentLine:
-    """One kind of document of an order, as a page shows it; `reason`: why there is none."""
+    """One kind of document of an order on a page; `reason`: why there is none."""
 
     kind: DocumentKind
     reason: str
@@ -40,11 +40,12 @@ class DocumentLine:
 
 
 def document_lines(facts: DocumentFacts, user: Any) -> list[DocumentLine]:
-    """The documents that this person may open, the combined one where there is more than one
-    order."""
+    """Return the documents that this person may open; the combined one only for several orders."""
     return [
-        DocumentLine(kind, reason := kind.why_not(facts), _labels_form(kind, facts, reason))
-        for kind in kinds_of(user)
+        DocumentLine(
+            kind, reason := kind.unavailable_reason(facts), _labels_form(kind, facts, reason)
+        )
+        for kind in document_kinds_for(user)
         if kind.slug != "transaction-result" or facts.transaction_orders > 1
     ]
 
@@ -53,18 +54,21 @@ def _labels_form(kind: DocumentKind, facts: DocumentFacts, reason: str) -> Label
     return LabelsForm(facts) if kind.is_labels and not reason else None
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_safe
 def order_documents(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """All documents of an order; lists and cards open it as a drawer."""
+    """All documents of an order. Lists and cards open it as a drawer."""
     order = _order(order_id)
     audit.viewed(request, "order", [order.pk], [order.user_id])
-    context = {"order": order, "lines": document_lines(facts_of([order])[0], request.user)}
+    context = {
+        "order": order,
+        "lines": document_lines(load_document_facts([order])[0], request.user),
+    }
     return render(request, "orders/documents/of_order.html", context)
 
 
 def document_view(kind: DocumentKind) -> Callable[..., HttpResponse]:
-    """Return the view of one kind, which declares what that kind needs."""
+    """Return the view of one kind, with the permissions that this kind needs."""
 
     @requires(*kind.needs)
     @require_safe
@@ -72,24 +76,24 @@ def document_view(kind: DocumentKind) -> Callable[..., HttpResponse]:
         """The document of an order, to read and print, or to save with `?save`. In a frame of ours
         (`?beside`) the page that explains why there is none is as small as it can be."""
         order = _order(order_id)
-        facts = facts_of([order])[0]
+        facts = load_document_facts([order])[0]
         labels = None
-        if kind.is_labels and not kind.why_not(facts):
+        if kind.is_labels and not kind.unavailable_reason(facts):
             labels = LabelsForm(facts, request.GET)
             if not labels.is_valid():
-                return _explained(request, order, kind, NoDocument(labels.words, 422), labels)
+                return _explain(request, order, kind, NoDocument(labels.words, 422), labels)
         try:
             pdf = fetch(kind, facts, labels.options() if labels else LabelOptions())
         except NoDocument as error:
-            return _explained(request, order, kind, error)
+            return _explain(request, order, kind, error)
         save = "save" in request.GET
-        record(request, kind, [order], save=save, is_beside="beside" in request.GET)
-        return as_pdf(pdf.content, f"{kind.slug}-{str(order.pk)[:8]}.pdf", save=save)
+        record_opening(request, kind, [order], save=save, is_beside="beside" in request.GET)
+        return pdf_response(pdf.content, f"{kind.slug}-{str(order.pk)[:8]}.pdf", save=save)
 
     return document
 
 
-def record(
+def record_opening(
     request: HttpRequest,
     kind: DocumentKind,
     orders: list[Order],
@@ -97,8 +101,11 @@ def record(
     save: bool = False,
     is_beside: bool = False,
 ) -> None:
-    """Note who opened documents of this kind. What opens in a window of its own is there to be
-    printed, and nobody learns whether it was; beside a report it is read."""
+    """Record in the audit log who opened documents of this kind.
+
+    A document in a window of its own is recorded as printed, as nobody learns whether it was;
+    beside a report it is recorded as viewed.
+    """
     action = "export" if save else "view" if is_beside else "print"
     ids = [order.pk for order in orders]
     patients = [order.user_id for order in orders]
@@ -111,9 +118,10 @@ def record(
     audit.record(request, action, kind.subject, ids=ids, patients=patients, row_count=len(orders))
 
 
-def as_pdf(content: bytes, name: str, *, save: bool) -> HttpResponse:
-    """A document as it is sent: shown in the browser, or saved under a name that says nothing of
-    the patient."""
+def pdf_response(content: bytes, name: str, *, save: bool) -> HttpResponse:
+    """Return the response with a document, shown in the browser or saved under a name that does not
+    identify the patient.
+    """
     response = HttpResponse(content, content_type="application/pdf")
     how = "attachment" if save else "inline"
     response.headers["Content-Disposition"] = f'{how}; filename="{name}"'
@@ -124,7 +132,7 @@ def as_pdf(content: bytes, name: str, *, save: bool) -> HttpResponse:
     return response
 
 
-def _explained(
+def _explain(
     request: HttpRequest,
     order: Order,
     kind: DocumentKind,
@@ -150,4 +158,4 @@ def _explained(
 
 
 def _order(order_id: UUID) -> Order:
-    return get_object_or_404(Order.objects.only(*COLUMNS), pk=order_id)
+    return get_object_or_404(Order.objects.only(*ORDER_COLUMNS), pk=order_id)

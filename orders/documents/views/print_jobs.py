@@ -1,4 +1,6 @@
-"""Printing the documents of many orders: which, how far it is, the file, what was left out."""
+"""Pages of print jobs: choose documents, follow the progress, download the file, see what was left
+out.
+"""
 
 from __future__ import annotations
 
@@ -21,72 +23,72 @@ from backoffice.pages.lists.views.saved_views import keys_of, selected
 from orders.documents import printing
 from orders.documents.forms import PrintForm
 from orders.documents.kinds import (
-    COLUMNS,
+    DEFAULT_LABELS,
     KINDS,
-    LABELS,
+    ORDER_COLUMNS,
     DocumentFacts,
     DocumentKind,
     LabelOptions,
-    facts_of,
-    kinds_of,
+    document_kinds_for,
+    load_document_facts,
 )
 from orders.documents.models import PrintFile, PrintJob, PrintPart
-from orders.documents.views.documents import NEEDED, as_pdf, record
+from orders.documents.views.documents import PERMISSIONS, pdf_response, record_opening
 from orders.models import Order
 from orders.order_list.definition import ORDER_LIST
 
 SHOWN: Final = 300
-"""Documents that were left out, on the page of a job."""
+"""Number of documents that were left out, on the page of a job."""
 LATEST: Final = 20
-CHOSEN: Final = ("requisition",)
+DEFAULT_KINDS: Final = ("requisition",)
 CANNOT_READ: Final = "These filters can no longer be read. Correct them first."
-NOTHING: Final = "Select orders first."
+NOTHING_SELECTED: Final = "Select orders first."
 DELETED: Final = "This file was deleted 24 hours after it was made. Select the orders again."
 
 NOT_AGAIN: Final = "Nothing that was left out is available now. You can select the orders again."
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_POST
 def choose(request: HttpRequest) -> HttpResponse:
     """Choose the documents of the selected orders, and start to fetch them."""
     user = staff_of(request)
     back = request.POST.get("here", "").replace("\x00", "")[:4_000]
-    begun = "go" in request.POST
-    if begun:
+    is_submitted = "go" in request.POST
+    if is_submitted:
         keys = keys_of(request)
     else:
         filters, rows = selected(request, ORDER_LIST)
         if filters is None:
             messages.error(request, CANNOT_READ)
             return redirect(f"{ORDER_LIST.address()}?{back}")
-        # In the order of the list; one more than there may be, to know whether they are too many.
+        # In the order of the list; one more than the limit, to notice that there are too many.
         page = ORDER_LIST.page(
-            rows, filters, printing.MOST_ORDERS + 1, {"after": None, "before": None}
+            rows, filters, printing.MAX_ORDERS + 1, {"after": None, "before": None}
         )
         keys = [row.pk for row in page.rows]
-    known = Order.objects.only(*COLUMNS).in_bulk(keys)
+    known = Order.objects.only(*ORDER_COLUMNS).in_bulk(keys)
     orders = [known[key] for key in keys if key in known]
     if not orders:
-        messages.error(request, NOTHING)
+        messages.error(request, NOTHING_SELECTED)
         return redirect(f"{ORDER_LIST.address()}?{back}")
-    offered = kinds_of(user)
-    too_many = len(orders) > printing.MOST_ORDERS
-    facts = [] if too_many else facts_of(orders)
+    offered = document_kinds_for(user)
+    too_many = len(orders) > printing.MAX_ORDERS
+    facts = [] if too_many else load_document_facts(orders)
     form = PrintForm(
-        request.POST if begun else None,
+        request.POST if is_submitted else None,
         kinds=offered,
         facts=facts,
-        initial=None if begun else {"kinds": CHOSEN, "labels": LABELS},
+        initial=None if is_submitted else {"kinds": DEFAULT_KINDS, "labels": DEFAULT_LABELS},
     )
-    if begun and form.is_valid():
+    if is_submitted and form.is_valid():
         given = form.cleaned_data
         made = printing.start(
             request,
             orders,
             [kind for kind in offered if kind.slug in given["kinds"]],
             form_id=given["form_id"],
-            options=LabelOptions(given["labels"] or LABELS, given["collected_at"]),
+            options=LabelOptions(given["labels"] or DEFAULT_LABELS, given["collected_at"]),
             new_sheet=given["new_sheet"],
             query={name: values for name, values in QueryDict(back).lists() if name != "run"},
         )
@@ -96,31 +98,33 @@ def choose(request: HttpRequest) -> HttpResponse:
         "form": form,
         "orders": orders,
         "too_many": too_many,
-        "most": printing.MOST_ORDERS,
+        "most": printing.MAX_ORDERS,
         "choices": [] if too_many else _choices(offered, facts, form),
         "here": back,
         "address": f"{ORDER_LIST.address()}?{back}",
     }
-    return render(request, "orders/documents/choose.html", context, status=422 if begun else 200)
+    return render(
+        request, "orders/documents/choose.html", context, status=422 if is_submitted else 200
+    )
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_safe
 def jobs(request: HttpRequest) -> HttpResponse:
-    """The latest print jobs of whoever asks."""
+    """The latest print jobs of the current user."""
     found = PrintJob.objects.filter(asked_by=staff_of(request)).order_by("-asked_at")[:LATEST]
     context = {"jobs": [(one, _labels(one)) for one in found]}
     return render(request, "orders/documents/jobs.html", context)
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_safe
 def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
-    """One job: how far it is, its file, and what was left out and why."""
+    """One job: its progress, its file, and what was left out and why."""
     found = _job(request, job_id)
     parts = PrintPart.objects.filter(job=found, state=PrintPart.State.FAILED).order_by("position")
-    # Of a canceled job nothing is left out: it has no file.
-    is_canceled = found.state == PrintJob.State.CANCELED_STATUSES
+    # A canceled job has no file, so nothing is left out of it.
+    is_canceled = found.state == PrintJob.State.CANCELED
     left_out = [] if is_canceled else list(parts.defer("content")[:SHOWN])
     has_ended = found.state in (PrintJob.State.DONE, PrintJob.State.FAILED)
     names = ORDER_LIST.told({part.order_id for part in left_out}, request.user)
@@ -133,7 +137,7 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     context = {
         "job": found,
         "labels": _labels(found),
-        "again": len(printing.may_succeed(found)) if has_ended and found.failed else 0,
+        "again": len(printing.retryable_parts(found)) if has_ended and found.failed else 0,
         "left_out": [
             (part, KINDS[part.kind].label, *names.get(part.order_id, ("Order", "")))
             for part in left_out
@@ -144,10 +148,10 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     return render(request, "orders/documents/job.html", context)
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_safe
 def progress(request: HttpRequest, job_id: UUID) -> HttpResponse:
-    """How far a job is, for its page; the page is loaded anew when it has ended."""
+    """The progress of a job: a fragment. The page reloads when the job has ended."""
     found = _job(request, job_id)
     answer = render(request, "orders/documents/_progress.html", {"job": found})
     if not found.is_open:
@@ -155,7 +159,7 @@ def progress(request: HttpRequest, job_id: UUID) -> HttpResponse:
     return answer
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_safe
 def file(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """The merged PDF, to print, or to save with `?save`."""
@@ -171,13 +175,13 @@ def file(request: HttpRequest, job_id: UUID) -> HttpResponse:
     parts = PrintPart.objects.filter(job=found, state=PrintPart.State.DONE).defer("content")
     for kind in kinds:
         if keys := [part.order_id for part in parts if part.kind == kind.slug]:
-            orders = Order.objects.only(*COLUMNS).filter(pk__in=keys)
-            record(request, kind, list(orders), save="save" in request.GET)
+            orders = Order.objects.only(*ORDER_COLUMNS).filter(pk__in=keys)
+            record_opening(request, kind, list(orders), save="save" in request.GET)
     name = f"documents-{str(found.pk)[:8]}.pdf"
-    return as_pdf(bytes(made.content), name, save="save" in request.GET)
+    return pdf_response(bytes(made.content), name, save="save" in request.GET)
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_POST
 def cancel_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Stop a job and delete what it has fetched."""
@@ -189,10 +193,10 @@ def cancel_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     return redirect("documents:job", found.pk)
 
 
-@requires(*NEEDED)
+@requires(*PERMISSIONS)
 @require_POST
 def retry_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
-    """Ask once more for what was left out."""
+    """Fetch again what was left out."""
     found = _job(request, job_id)
     if printing.retry(found):
         enqueueing.wake_worker(printing.TASK, printing.QUEUE)
@@ -202,7 +206,7 @@ def retry_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
 
 
 def _job(request: HttpRequest, job_id: UUID) -> PrintJob:
-    """Jobs are seen by who asked for them."""
+    """Return the job; only the person who requested it may see it."""
     found = PrintJob.objects.filter(pk=job_id, asked_by=staff_of(request)).first()
     if found is None:
         raise Http404
@@ -216,12 +220,12 @@ def _labels(job: PrintJob) -> list[str]:
 def _choices(
     offered: list[DocumentKind], facts: list[DocumentFacts], form: PrintForm
 ) -> list[dict[str, Any]]:
-    """Each kind, for how many of the orders there may be one, and whether it is ticked."""
+    """Return each kind with the number of orders that have one, and whether it is ticked."""
     ticked = form["kinds"].value() or ()
     return [
         {
             "kind": kind,
-            "available": sum(not kind.why_not(one) for one in facts),
+            "available": sum(not kind.unavailable_reason(one) for one in facts),
             "ticked": kind.slug in ticked,
         }
         for kind in offered
