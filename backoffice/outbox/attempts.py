@@ -1,4 +1,4 @@
-"""The history of a command: each sending and look-up, and how it ended."""
+"""The history of a command: each sending and lookup, and how it ended."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from backoffice.models import CommandAttempt, CommandRecord
 from backoffice.service import errors
 
 
-class Attempt:
-    """One line of the command's history: when, what for, how it ended. No content."""
+class AttemptLog:
+    """Context manager that writes one history row: time, phase and outcome, no content."""
 
     def __init__(self, row: CommandRecord, phase: str) -> None:
         self._row = row
@@ -20,15 +20,15 @@ class Attempt:
         self._error: errors.ServiceError | None = None
         self._began: datetime = timezone.now()
 
-    def ended(self, outcome: str, error: errors.ServiceError | None) -> None:
+    def record(self, outcome: str, error: errors.ServiceError | None) -> None:
         self._outcome, self._error = outcome, error
 
-    def __enter__(self) -> Attempt:
+    def __enter__(self) -> AttemptLog:
         return self
 
     def __exit__(self, fault: type[BaseException] | None, *_: object) -> None:
         if fault is not None:
-            return  # The fault is recorded where it is handled.
+            return  # `delivery` records faults where it handles them.
         CommandAttempt.objects.create(
             command=self._row,
             phase=self._phase,

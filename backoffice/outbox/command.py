@@ -1,4 +1,4 @@
-"""What a command says of itself."""
+"""The base class of commands, and the results of their lookups."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import msgspec
 from backoffice.models import CommandRecord
 from backoffice.service import Service
 
-KEY_LIVES: Final = timedelta(hours=20)
+KEY_LIFETIME: Final = timedelta(hours=20)
 """The service keeps an idempotency key for 24 hours at least."""
 
 
 class ResendPolicy(Enum):
-    """What a machine may do when a sending is unknown and the service shows no trace of it."""
+    """Whether to send again when an outcome is unknown and the service shows no trace of it."""
 
     NEVER = "never"
-    """No key, no natural key: a second sending would be a second thing. A person decides."""
+    """No idempotency key or natural key: a second sending would act twice. A person decides."""
     SAME_KEY = "same key"
     """The service knows the idempotency key for a day."""
     SAME_EFFECT = "same effect"
-    """Twice is once: cancelling, moving to a time, a number that must be unique."""
+    """Sending twice has the same effect: cancel, move to a time, set a unique number."""
 
 
 class PreconditionFailed(Exception):
@@ -40,7 +40,7 @@ class PreconditionFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SendContext:
-    """What a sending and its look-ups may know of the row."""
+    """The part of the row that `send` and `settle` may use."""
 
     id: UUID
     idempotency_key: UUID
@@ -90,17 +90,17 @@ class Ambiguous:
 class Command(msgspec.Struct, kw_only=True):
     """One write to the service, as data: its fields are what is sent and what the person saw.
 
-    Subclasses are declared with `kw_only=True`, set the class variables and write `title`,
-    `subject`, `check`, `send`, `settle` and `store`. `check` runs when it is asked, and again
-    right before it is sent.
+    Subclasses are declared with `kw_only=True`, set the class variables and implement `title`,
+    `subject`, `check`, `send`, `settle` and `store`. `check` runs when the command is enqueued, and
+    again right before it is sent.
     """
 
     kind: ClassVar[str]
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.NEVER
     task: ClassVar[str]
-    """The Celery task that delivers it, to be rung for."""
+    """Name of the Celery task that delivers it."""
     fields: ClassVar[dict[str, str]] = {}
-    """Where the service's words on a field belong: its path in the body, by prefix, to ours."""
+    """Form fields by path in the body, or its beginning, to place the service's messages."""
 
     @classmethod
     def read(cls, payload: Any) -> Self:
@@ -110,65 +110,72 @@ class Command(msgspec.Struct, kw_only=True):
         return msgspec.to_builtins(self)
 
     def title(self) -> str:
-        """What is asked, in words: "Cancel the order"."""
+        """Return what is requested, such as "Cancel the order"."""
         raise NotImplementedError
 
     def subject(self) -> tuple[str, str]:
-        """Kind and id of the record it is about, such as ("order", "<id>"); where it is still to be
-        made, of what it is made for, or by which it will be known."""
+        """Return type and id of the record it is about, such as ("order", "<id>").
+
+        If the record does not exist yet, return those of the record it is made for, or an id by
+        which it will be known.
+        """
         raise NotImplementedError
 
     def patient(self) -> UUID | None:
-        """The patient it is about."""
+        """Return the id of the patient it is about."""
         return None
 
     def difference(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What it is to change, before and after, for the audit; nothing where it makes something
-        new, or the person did not see what was."""
+        """Return the changed values, before and after, for the audit.
+
+        Both are empty if the command makes something new, or the person did not see the old values.
+        """
         return {}, {}
 
     def lock_key(self) -> str:
-        """Only one command with the same lock may be open at a time; empty for no lock."""
+        """Return the key of which only one command may be open at a time; empty for no lock."""
         return ":".join(self.subject())
 
     def form_url(self) -> str:
-        """Address of the form it came from, where it can be corrected; empty for none."""
+        """Return the URL of the form it came from, to correct it there; empty for none."""
         return ""
 
     def done_url(self, remote_id: str) -> str:
-        """Address of what came of it; empty for the subject's own page."""
+        """Return the URL of the result; empty for the page of the subject."""
         return ""
 
     def next_command(self, remote_id: str) -> Command | None:
-        """The step that is asked for next, in the same person's name, as soon as this is done."""
+        """Return the next step, enqueued in the same person's name as soon as this is done."""
         return None
 
     def check(self) -> None:
-        """Raise PreconditionFailed where it cannot be asked, by what the mirror knows."""
+        """Raise PreconditionFailed if the mirror shows that it cannot be done."""
 
     def refresh(self, service: Service) -> None:
-        """Bring what `check` looks at up to date, right before it is sent. ServiceError: later."""
+        """Update what `check` reads, right before it is sent. On ServiceError it is sent later."""
 
     def record_state_before(self) -> None:
-        """Keep, in fields of the command, what the mirror shows right before the first sending,
-        after `refresh`: `settle` tells by it what was there before. The fields are stored."""
+        """Copy the state of the mirror into fields of the command, which are stored.
+
+        Runs right before the first sending, after `refresh`. `settle` compares with it.
+        """
 
     def send(self, service: Service, sending: SendContext) -> Any:
-        """The one call. Returns the answer; raises ServiceError."""
+        """Make the one call and return its answer. Raises ServiceError."""
         raise NotImplementedError
 
     def settle(
         self, service: Service, sending: SendContext
     ) -> Confirmed | NoTrace | Disproved | Ambiguous:
-        """Ask the service whether it happened; raises ServiceError where that cannot be told.
+        """Ask the service whether it happened. Raises ServiceError if that is unknown now.
 
-        It compares only what the interface promises: beside each comparison stands the sentence it
-        relies on. What is merely likely is `Ambiguous`, which a person decides on.
+        Compare only what the interface promises, and cite the sentence beside each comparison. If
+        it is only likely, return `Ambiguous`, and a person decides.
         """
         raise NotImplementedError
 
     def store(self, answer: Any) -> str:
-        """Rows of an answer, in the caller's transaction; the id of what was made or changed."""
+        """Store an answer as rows, in the caller's transaction; return the id of the record."""
         raise NotImplementedError
 
 

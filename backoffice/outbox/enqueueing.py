@@ -1,4 +1,4 @@
-"""What people do: ask, withdraw, decide."""
+"""What people do with commands: enqueue, withdraw, resolve. And wake a worker."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from django.utils import timezone
 from backoffice import audit
 from backoffice.core import request_ids
 from backoffice.models import CommandRecord, CommandRecords, User
-from backoffice.outbox.command import KEY_LIVES, Command, PreconditionFailed
-from backoffice.outbox.late_outcomes import FIRST_LOOK
+from backoffice.outbox.command import KEY_LIFETIME, Command, PreconditionFailed
+from backoffice.outbox.late_outcomes import FIRST_LOOKUP_SECONDS
 from backoffice.pages.drafts import WRITTEN
 
 logger = logging.getLogger(__name__)
 
 WAKE_TIMEOUT_SECONDS: Final = 0.3
-"""Seconds that ringing may take: it is not the work."""
-TITLE: Final = 200
-"""Letters of a title."""
-NOT_TYPED: Final = ("csrfmiddlewaretoken", "form_id", WRITTEN)
+"""Seconds that the message to a worker may take; the work does not depend on it."""
+MAX_TITLE_LENGTH: Final = 200
+"""Characters of a title."""
+CONTROL_FIELDS: Final = ("csrfmiddlewaretoken", "form_id", WRITTEN)
 DECISIONS: Final = ("again", "exists", "give-up")
 
 
 class FormAlreadyUsed(PreconditionFailed):
-    """The form was sent before, and this is something else: it is to be sent as a new one."""
+    """The form was sent before with other contents: it must be sent as a new one."""
 
 
 class Conflict(Exception):
-    """Somebody asked for something about the same thing, and that is still open."""
+    """Another command with the same lock is open."""
 
     def __init__(self, other: CommandRecord) -> None:
         super().__init__(other.pk)
@@ -60,18 +60,18 @@ def enqueue(
     assert isinstance(request.user, User)
     sent = CommandRecord.objects.filter(form_id=form_id)
     typed = dict(typed or {})
-    same = _same(sent, request.user, typed)
+    same = _earlier_command(sent, request.user, typed)
     if same is not None:
         return same
     try:
         command.check()
     except PreconditionFailed:
-        # Of two clicks the first may be done by now: "cancelled already" was our own doing.
-        same = _same(sent, request.user, typed)
+        # Of two clicks the first may be done by now: "cancelled already" was our own command.
+        same = _earlier_command(sent, request.user, typed)
         if same is not None:
             return same
         raise
-    row = _row(
+    row = _command_row(
         command,
         form_id=form_id,
         form_data=typed,
@@ -95,8 +95,8 @@ def enqueue(
                     reason=reason,
                 )
         except IntegrityError:
-            # Of this form, or about the same thing; what was open a moment ago may have ended.
-            same = _same(sent, request.user, typed)
+            # Same form or same lock; the command that was open a moment ago may have ended.
+            same = _earlier_command(sent, request.user, typed)
             if same is not None:
                 return same
             other = CommandRecord.objects.open().filter(lock=row.lock).first()
@@ -112,8 +112,10 @@ def enqueue(
 
 
 def was_already_sent(request: HttpRequest) -> bool:
-    """Whether this very form asked already: a second click, a reload, the back button. What it
-    asked for may be so by now, and then it could not be asked any more."""
+    """Return whether this form was sent already: a second click, a reload, the back button.
+
+    Its command may be done by now; checked again, it would fail.
+    """
     try:
         form_id = UUID(request.POST.get("form_id", ""))
     except ValueError:
@@ -123,25 +125,27 @@ def was_already_sent(request: HttpRequest) -> bool:
 
 
 def typed_values(request: HttpRequest) -> dict[str, list[str]]:
-    """What stood in a form."""
-    return storable_values(request.POST, NOT_TYPED)
+    """Return the values that a person entered in a form."""
+    return storable_values(request.POST, CONTROL_FIELDS)
 
 
 def storable_values(data: QueryDict, without: Container[str]) -> dict[str, list[str]]:
-    """What a form sent, but for some names, as far as a database can keep it."""
+    """Return the values of a form as the database can store them, except those in `without`."""
     return {
-        _kept(name): [_kept(value) for value in values]
+        _storable_text(name): [_storable_text(value) for value in values]
         for name, values in data.lists()
         if name not in without
     }
 
 
-def _kept(text: str) -> str:
+def _storable_text(text: str) -> str:
     return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
-def _same(sent: CommandRecords, user: User, typed: Mapping[str, list[str]]) -> CommandRecord | None:
-    """What this form has asked for already, with the same in it."""
+def _earlier_command(
+    sent: CommandRecords, user: User, typed: Mapping[str, list[str]]
+) -> CommandRecord | None:
+    """Return the command that this form made with the same values; None if there is none."""
     same = sent.first()
     if same is None:
         return None
@@ -158,12 +162,14 @@ def _same(sent: CommandRecords, user: User, typed: Mapping[str, list[str]]) -> C
 
 
 def enqueue_next(row: CommandRecord, command: Command) -> None:
-    """Ask for the step after `row` in the name of who asked for that, with what they typed: in the
-    transaction that closes `row`, once."""
+    """Enqueue the step after `row`, once, in the transaction that closes `row`.
+
+    It has the same requester and form values.
+    """
     form_id = uuid.uuid5(row.pk, "then")
     if CommandRecord.objects.filter(form_id=form_id).exists():
         return
-    step = _row(
+    step = _command_row(
         command,
         form_id=form_id,
         form_data=row.form_data,
@@ -172,18 +178,18 @@ def enqueue_next(row: CommandRecord, command: Command) -> None:
         reason=row.reason,
     )
     if CommandRecord.objects.open().filter(lock=step.lock).exists():
-        # Somebody asks for the like just now. The step waits its turn: it is checked before it is
-        # sent, and to lose it would be worse.
+        # A command with the same lock is open. Enqueue the step without the lock: it is checked
+        # before it is sent, and to lose it would be worse.
         step.lock = ""
     step.save(force_insert=True)
     audit.followed(row.requested_by, step.kind, [step.pk, step.subject_id], [step.patient_id])
 
 
-def _row(command: Command, **more: Any) -> CommandRecord:
+def _command_row(command: Command, **more: Any) -> CommandRecord:
     subject_type, subject_id = command.subject()
     return CommandRecord(
         kind=command.kind,
-        title=command.title()[:TITLE],
+        title=command.title()[:MAX_TITLE_LENGTH],
         subject_type=subject_type,
         subject_id=subject_id,
         patient_id=command.patient(),
@@ -196,32 +202,35 @@ def _row(command: Command, **more: Any) -> CommandRecord:
 
 
 def withdraw(request: HttpRequest, command_id: UUID) -> bool:
-    """Take back what was never sent; False when that is too late."""
+    """Withdraw a command that was never sent; return False if it is too late."""
     with transaction.atomic(durable=True):
-        taken = CommandRecord.objects.filter(
+        withdrawn = CommandRecord.objects.filter(
             pk=command_id, state=CommandRecord.State.WAITING, first_sent_at=None
         ).update(
             state=CommandRecord.State.WITHDRAWN,
             finished_at=Now(),
             decided_by=request.user,
-            # A worker that is looking at it may not close it or put it back any more.
+            # A worker that has claimed it loses the lease, so it cannot close or release it.
             lease_token=None,
             lease_until=None,
         )
-        if taken:
-            _audited(request, command_id, "withdrawn")
-    return bool(taken)
+        if withdrawn:
+            _audit_decision(request, command_id, "withdrawn")
+    return bool(withdrawn)
 
 
 def resolve(
     request: HttpRequest, command_id: UUID, attempt: int, decision: str, exists: str, reason: str
 ) -> bool:
-    """A person decides what nobody else can. The decision names the attempt it was made on, so a
-    second click or a faster colleague changes nothing; False then."""
+    """Record a person's decision on an undecided command; return False if it came too late.
+
+    The decision names the attempt it was made on, so a second click changes nothing, and neither
+    does a slower colleague.
+    """
     changes: dict[str, Any] = {"decided_by": request.user, "decision": decision}
     if decision == "again":
         changes |= {"state": CommandRecord.State.WAITING, "due_at": Now(), "refusal": ""}
-        if _key_is_worn(command_id):
+        if _needs_new_key(command_id):
             changes |= {"idempotency_key": uuid.uuid4(), "keys": F("keys") + 1, "keyed_at": None}
     elif decision == "exists":
         changes |= {
@@ -231,8 +240,8 @@ def resolve(
             "finished_at": Now(),
         }
     else:
-        # It may still turn out to have happened: see `ended.py`.
-        first_look = Now() + Value(timedelta(seconds=FIRST_LOOK))
+        # It may still turn out to have happened: see `late_outcomes.py`.
+        first_look = Now() + Value(timedelta(seconds=FIRST_LOOKUP_SECONDS))
         changes |= {
             "state": CommandRecord.State.GIVEN_UP,
             "finished_at": Now(),
@@ -243,24 +252,24 @@ def resolve(
             pk=command_id, attempts=attempt, state=CommandRecord.State.UNDECIDED
         ).update(lease_token=None, lease_until=None, **changes)
         if decided:
-            _audited(request, command_id, decision, reason)
+            _audit_decision(request, command_id, decision, reason)
     return bool(decided)
 
 
-def _key_is_worn(command_id: UUID) -> bool:
-    """Whether the service answers it with a failure it has kept, or may have forgotten it."""
-    worn = Q(status__gte=500) | Q(keyed_at__lt=timezone.now() - KEY_LIVES)
-    return CommandRecord.objects.filter(worn, pk=command_id).exists()
+def _needs_new_key(command_id: UUID) -> bool:
+    """Return whether the service keeps a failure for the key, or may have forgotten the key."""
+    is_unusable = Q(status__gte=500) | Q(keyed_at__lt=timezone.now() - KEY_LIFETIME)
+    return CommandRecord.objects.filter(is_unusable, pk=command_id).exists()
 
 
-def _audited(request: HttpRequest, command_id: UUID, what: str, reason: str = "") -> None:
+def _audit_decision(request: HttpRequest, command_id: UUID, what: str, reason: str = "") -> None:
     row = CommandRecord.objects.get(pk=command_id)
     patients = [row.patient_id]
     audit.asked(request, f"{row.kind} {what}", [row.pk, row.subject_id], patients, reason)
 
 
 def wake_worker(task: str, queue: str = "outbox") -> None:
-    """Tell a worker to look now; unheard, the clock tells it within a second or two."""
+    """Send a message to look for work now; if it is lost, beat sends one in a second or two."""
     options = {
         "socket_timeout": WAKE_TIMEOUT_SECONDS,
         "socket_connect_timeout": WAKE_TIMEOUT_SECONDS,
@@ -272,4 +281,4 @@ def wake_worker(task: str, queue: str = "outbox") -> None:
         ) as connection:
             current_app.send_task(task, connection=connection, queue=queue, retry=False, expires=30)
     except Exception as error:
-        logger.info("the bell was not heard: %s", type(error).__name__)
+        logger.info("a worker could not be woken: %s", type(error).__name__)

@@ -1,9 +1,9 @@
 """Commands that a person or a look-up closed as not done, and that happen after all.
 
-A slow service may carry out a request after somebody has given it up. Such a command is looked up
-for some time longer: soon where the mirror sees something about it change, else at growing
-intervals. Where it is found, it is closed as done, whoever asked is notified, and whoever asked
-for the same again is warned (`team.telling` reads `late_after`).
+A slow service may carry out a request after somebody gave it up. Such a command is looked up for
+some more time: soon if the mirror records a related change, else at growing intervals. If it
+happened, it is closed as done, its requester is notified, and so is whoever requested the same
+again (`team.notifications` reads `late_after`).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from backoffice.models import CommandRecord, CommandRecords
 
 State = CommandRecord.State
 
-FOLLOWED: Final = timedelta(days=14)
-"""How long after its end a command is looked up. Its contents are forgotten later than that."""
-FIRST_LOOK: Final = 60
-"""Seconds from the end to the first look-up."""
+LOOKUP_PERIOD: Final = timedelta(days=14)
+"""How long after its end a command is looked up. Its contents are erased later than that."""
+FIRST_LOOKUP_SECONDS: Final = 60
+"""Seconds from the end to the first lookup."""
 EARLIER_HAPPENED: Final = "An earlier request for the same, which was given up, was carried out."
 
 WITHOUT_EFFECT: Final = (State.REFUSED, State.WITHDRAWN)
-"""Ends of a command that repeats nothing."""
+"""Final states of a command that had no effect."""
 
-FOLLOWED_ROWS: Final = "(state = 'given_up' OR state = 'refused' AND doubted)"
+MAY_HAVE_HAPPENED: Final = "(state = 'given_up' OR state = 'refused' AND doubted)"
 """Ended commands that may have been carried out: the condition of the index command_followed."""
-# One look-up per change: the change has to be newer than the last look.
-_WAKE: Final = f"""
+# One lookup per change: the change must be newer than the last lookup.
+_MAKE_CHANGED_DUE: Final = f"""
 UPDATE backoffice_commandrecord AS command SET due_at = now()
-WHERE {FOLLOWED_ROWS} AND due_at > now() AND finished_at > now() - make_interval(secs => %s)
+WHERE {MAY_HAVE_HAPPENED} AND due_at > now() AND finished_at > now() - make_interval(secs => %s)
  AND EXISTS (
   SELECT FROM backoffice_change AS change
   WHERE change.at > coalesce(command.looked_at, command.finished_at)
@@ -42,54 +42,56 @@ WHERE {FOLLOWED_ROWS} AND due_at > now() AND finished_at > now() - make_interval
 """
 
 
-def is_followed(row: CommandRecord) -> bool:
-    """Whether an ended command may still turn out to have happened."""
+def may_have_happened(row: CommandRecord) -> bool:
+    """Return whether an ended command may still turn out to have happened."""
     return row.state == State.GIVEN_UP or (row.state == State.REFUSED and row.doubted)
 
 
-def wake_by_changes() -> None:
-    """Make due what the mirror saw something change about since the last look-up."""
+def make_changed_due() -> None:
+    """Make ended commands due if the mirror has recorded a related change since their lookup."""
     with connection.cursor() as cursor:
-        cursor.execute(_WAKE, [FOLLOWED.total_seconds()])
+        cursor.execute(_MAKE_CHANGED_DUE, [LOOKUP_PERIOD.total_seconds()])
 
 
-def next_look(row: CommandRecord, at: datetime) -> float:
-    """Seconds until the next look-up: a quarter of the time since the end, ten minutes at least."""
+def next_lookup_delay(row: CommandRecord, at: datetime) -> float:
+    """Return seconds to the next lookup: a quarter of the time since the end, at least 600."""
     since = (at - (row.finished_at or at)).total_seconds()
     return max(600.0, since / 4)
 
 
 def later_commands(row: CommandRecord) -> CommandRecords:
-    """Later commands for the same thing as `row`."""
+    """Return later commands with the same kind and lock (or subject) as `row`."""
     later = CommandRecord.objects.filter(kind=row.kind, requested_at__gt=row.requested_at)
     if row.lock:
         return later.filter(lock=row.lock)
     return later.filter(subject_type=row.subject_type, subject_id=row.subject_id)
 
 
-def belongs_to_another(row: CommandRecord, remote_id: str) -> bool:
-    """Whether what was found is, or may be, the work of a later command for the same thing."""
+def is_of_later_command(row: CommandRecord, remote_id: str) -> bool:
+    """Return whether the record found is, or may be, the work of a later command."""
     sent = Q(state__in=CommandRecord.OPEN) & ~Q(first_sent_at=None)
     done = Q(state=State.DONE, remote_id=remote_id)
     return later_commands(row).filter(sent | done).exists()
 
 
-def hold_repeats(row: CommandRecord) -> None:
-    """What was asked again and not sent yet is not sent: a person decides whether it is still
-    wanted. In the transaction that closes `row`."""
+def suspend_repeats(row: CommandRecord) -> None:
+    """Stop later commands for the same that were not sent yet: a person decides on them.
+
+    Runs in the transaction that closes `row`.
+    """
     found = [{"id": row.remote_id, "words": EARLIER_HAPPENED}]
     later_commands(row).filter(state=State.WAITING, first_sent_at=None).update(
         state=State.UNDECIDED,
         found=found,
-        # A worker that is preparing it loses its lease, and so does not send it.
+        # A worker that is preparing one loses its lease, so it does not send it.
         lease_token=None,
         lease_until=None,
         due_at=timezone.now() + timedelta(seconds=600),
     )
 
 
-def earlier_that_happened(row: CommandRecord) -> CommandRecord | None:
-    """The earlier command for the same thing that happened after it had ended, if there is one."""
+def earlier_late_command(row: CommandRecord) -> CommandRecord | None:
+    """Return the earlier command for the same that happened after its end, if there is one."""
     if row.state in WITHOUT_EFFECT:
         return None
     earlier = CommandRecord.objects.filter(kind=row.kind, requested_at__lt=row.requested_at)

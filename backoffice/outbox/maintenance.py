@@ -1,5 +1,4 @@
-"""What is put right before workers take a command: lost leases, the reason of a hold; and what is
-forgotten of ended ones."""
+"""Housekeeping of commands: lost leases, the reason of a hold, contents of ended commands."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ from backoffice.models import CommandAttempt, CommandRecord
 State = CommandRecord.State
 
 CONTENTS_RETENTION: Final = timedelta(days=30)
-"""How long an ended command keeps its contents, which are health data: a refused one is corrected
-with them."""
+"""How long an ended command keeps its contents, which are health data. A refused command is
+corrected with them."""
 
 _EXPLAIN = f"""
 UPDATE backoffice_commandrecord SET hindrance = %s
@@ -26,7 +25,7 @@ WHERE state = 'waiting' AND hindrance = '' AND NOT ({heartbeats.NOT_ON_HOLD})
 
 
 def mark_lost_sendings() -> None:
-    """Sendings whose worker is gone: whether the service has them, nobody here knows."""
+    """Mark sendings with an expired lease as uncertain: the service may have received them."""
     with transaction.atomic(durable=True):
         lost = CommandRecord.objects.filter(state=State.SENDING, lease_until__lt=Now())
         rows = list(lost.select_for_update(skip_locked=True))
@@ -42,13 +41,13 @@ def mark_lost_sendings() -> None:
 
 
 def explain_hold() -> None:
-    """Why what waits is not sent."""
+    """Write the reason into waiting commands while sending is on hold."""
     with connection.cursor() as cursor:
         cursor.execute(_EXPLAIN, [heartbeats.ON_HOLD])
 
 
 def erase_contents() -> int:
-    """What ended commands carried: who asked for what, and what became of it, stays."""
+    """Erase the contents of old ended commands; requester, kind and outcome stay."""
     ended = CommandRecord.objects.exclude(state__in=CommandRecord.OPEN).filter(
         finished_at__lt=Now() - Value(CONTENTS_RETENTION)
     )

@@ -1,6 +1,6 @@
-"""Names of records beside their ids, in what the service writes.
+"""Add names of records beside their ids in messages of the service.
 
-The apps that mirror records register how an id is found in a text and named: this package knows
+The apps that mirror records register functions that find and name ids, because this package knows
 none of their tables.
 """
 
@@ -13,21 +13,23 @@ from django.db import DatabaseError
 
 logger = logging.getLogger(__name__)
 
-Namer = Callable[[Sequence[str]], list[str]]
+RecordNamer = Callable[[Sequence[str]], list[str]]
 """Returns the same texts, in the same order, with a name beside each id that it knows."""
 
-_namers: list[Namer] = []
+_namers: list[RecordNamer] = []
 
 
-def register(namer: Namer) -> None:
+def register(namer: RecordNamer) -> None:
     """Add a namer, once."""
     if namer not in _namers:
         _namers.append(namer)
 
 
 def with_names(texts: Sequence[str]) -> list[str]:
-    """Return the texts with names beside the ids of mirrored records; as they are where the
-    names cannot be read now."""
+    """Return the texts with names beside the ids of mirrored records.
+
+    Return them unchanged if the names cannot be read now.
+    """
     named = list(texts)
     for namer in _namers:
         try:

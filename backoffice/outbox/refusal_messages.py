@@ -1,4 +1,4 @@
-"""The service's words on a refusal, for the form a command came from."""
+"""Messages of the service on a refusal, for the form of the command."""
 
 from __future__ import annotations
 
@@ -8,23 +8,29 @@ from backoffice.outbox.command import Command
 from backoffice.outbox.record_names import with_names
 from backoffice.service import errors
 
-LETTERS: Final = 500
-"""Letters kept of what the service says, per field."""
+MAX_MESSAGE_LENGTH: Final = 500
+"""Characters kept of each message of the service."""
 
 
-def refusal_words(error: errors.ServiceError, command: Command) -> tuple[str, list[dict[str, str]]]:
-    """The service's words for staff, and those about single fields at our names of them. Ids of
-    mirrored records have their names beside them."""
+def refusal_message(
+    error: errors.ServiceError, command: Command
+) -> tuple[str, list[dict[str, str]]]:
+    """Return the service's general message, and its messages on single fields of the form.
+
+    Ids of mirrored records have their names beside them.
+    """
     fields = []
-    general = [error.message[:LETTERS]] if error.message else []
+    general = [error.message[:MAX_MESSAGE_LENGTH]] if error.message else []
     for problem in getattr(error, "fields", ()):
         ours = _form_field(problem.path, command.fields)
-        fields.append({"field": ours, "path": problem.path, "words": problem.msg[:LETTERS]})
+        fields.append(
+            {"field": ours, "path": problem.path, "words": problem.msg[:MAX_MESSAGE_LENGTH]}
+        )
         if not ours:
             general.append(
-                f"{problem.path}: {problem.msg}"[:LETTERS]
+                f"{problem.path}: {problem.msg}"[:MAX_MESSAGE_LENGTH]
                 if problem.path
-                else problem.msg[:LETTERS]
+                else problem.msg[:MAX_MESSAGE_LENGTH]
             )
     if not general:
         if fields:
@@ -36,11 +42,11 @@ def refusal_words(error: errors.ServiceError, command: Command) -> tuple[str, li
     words, *of_fields = with_names([" ".join(general), *(field["words"] for field in fields)])
     for field, text in zip(fields, of_fields, strict=True):
         field["words"] = text
-    return words[: 4 * LETTERS], fields
+    return words[: 4 * MAX_MESSAGE_LENGTH], fields
 
 
 def _form_field(path: str, names: dict[str, str]) -> str:
-    """By the longest known beginning of the path."""
+    """Return the form field for the longest known beginning of the path."""
     while path:
         if path in names:
             return names[path]
@@ -48,7 +54,7 @@ def _form_field(path: str, names: dict[str, str]) -> str:
     return ""
 
 
-def obstacle_words(error: errors.ServiceError) -> str:
+def obstacle_message(error: errors.ServiceError) -> str:
     if isinstance(error, errors.Limited):
         return "The service asks us to wait."
     if isinstance(error, errors.Unreachable):

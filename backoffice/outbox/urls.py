@@ -1,4 +1,4 @@
-"""Addresses of what was asked of the service."""
+"""URLs of the command pages."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""What was asked of the service, on pages: the list, one command, its strip, and decisions."""
+"""Pages of commands: the list, one command, its status strip, and decisions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("requested_at", "id"), descending=True)
-TABS: Final = {
+COMMAND_TABS: Final = {
     "mine": "Mine",
     "decide": "Need a decision",
     "open": "Under way",
@@ -29,15 +29,15 @@ TABS: Final = {
     "": "All",
 }
 LATE: Final = "Someone was faster, or it has moved on in the meantime. This is its current state."
-REASON_LETTERS: Final = 500
+MAX_REASON_LENGTH: Final = 500
 
 
 @requires("commands.view")
 @require_safe
 def commands(request: HttpRequest) -> HttpResponse:
-    """Everything staff asked, newest first, by how it stands."""
+    """List commands, newest first, by state."""
     show = request.GET.get("show", "")
-    if show not in TABS:
+    if show not in COMMAND_TABS:
         raise BadRequest("There is no such tab.")
     rows = CommandRecord.objects.select_related("requested_by")
     if show == "mine":
@@ -52,14 +52,16 @@ def commands(request: HttpRequest) -> HttpResponse:
     audit.listed(
         request, "command", (row.pk for row in page.rows), (row.patient_id for row in page.rows)
     )
-    tabs = [{"key": key, "label": label, "current": key == show} for key, label in TABS.items()]
+    tabs = [
+        {"key": key, "label": label, "current": key == show} for key, label in COMMAND_TABS.items()
+    ]
     return render(request, "commands/list.html", {"page": page, "tabs": tabs})
 
 
 @requires("commands.view")
 @require_safe
 def command(request: HttpRequest, command_id: UUID) -> HttpResponse:
-    """One command: what, who, how it stands, its history, and what can be done."""
+    """Show one command: requester, state, history and possible actions."""
     row = _row(command_id)
     audit.viewed(request, "command", [row.pk], [row.patient_id])
     return render(request, "commands/detail.html", _context(request, row))
@@ -68,8 +70,11 @@ def command(request: HttpRequest, command_id: UUID) -> HttpResponse:
 @requires("commands.view")
 @require_safe
 def strip(request: HttpRequest, command_id: UUID) -> HttpResponse:
-    """How it stands, for the page that shows it. That it has ended is told as an event: a page on
-    which nothing is being filled in goes to what came of it; on others the strip has a link."""
+    """Return the status strip of a command, polled by the page that shows it.
+
+    When the command has ended, the response triggers an event: a page without a form in progress
+    goes to the result; on others the strip shows a link.
+    """
     row = _row(command_id)
     response = render(request, "commands/_strip.html", {"command": row, "polled": True})
     if not row.is_open:
@@ -81,7 +86,7 @@ def strip(request: HttpRequest, command_id: UUID) -> HttpResponse:
 @requires("commands.view")
 @require_POST
 def take_back(request: HttpRequest, command_id: UUID) -> HttpResponse:
-    """Withdraw what was not sent yet: whoever asked, or who may decide."""
+    """Withdraw a command that was not sent yet; for its requester and people who may decide."""
     row = _row(command_id)
     if row.requested_by_id != request.user.pk and not may(request.user, "commands.decide"):
         messages.error(request, "Only who asked for it, or a lab coordinator, can take it back.")
@@ -93,7 +98,7 @@ def take_back(request: HttpRequest, command_id: UUID) -> HttpResponse:
 @requires("commands.view")
 @require_POST
 def decision(request: HttpRequest, command_id: UUID) -> HttpResponse:
-    """A person says what became of it, or what is to be done."""
+    """Record a person's decision on the outcome or the next step."""
     row = _row(command_id)
     if row.requested_by_id != request.user.pk and not may(request.user, "commands.decide"):
         messages.error(request, "Only who asked for it, or a lab coordinator, can decide.")
@@ -102,7 +107,7 @@ def decision(request: HttpRequest, command_id: UUID) -> HttpResponse:
     attempt = request.POST.get("attempt", "")
     if decided not in DECISIONS or not (attempt.isascii() and attempt.isdigit()):
         raise BadRequest("There is no such decision.")
-    reason = request.POST.get("reason", "").replace("\x00", "").strip()[:REASON_LETTERS]
+    reason = request.POST.get("reason", "").replace("\x00", "").strip()[:MAX_REASON_LENGTH]
     exists = request.POST.get("exists", "")
     if decided == "exists" and exists not in {one["id"] for one in row.found}:
         raise BadRequest("That was not found at the service.")
@@ -123,7 +128,7 @@ def _context(request: HttpRequest, row: CommandRecord) -> dict[str, Any]:
     mine = row.requested_by_id == request.user.pk
     return {
         "command": row,
-        "earlier": late_outcomes.earlier_that_happened(row),
+        "earlier": late_outcomes.earlier_late_command(row),
         "history": row.history.order_by("pk"),
         "may_decide": mine or may(request.user, "commands.decide"),
         "may_take_back": row.state == CommandRecord.State.WAITING and row.first_sent_at is None,
