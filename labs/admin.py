@@ -18,9 +18,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from backoffice import audit
-from backoffice.admin import Kind, RecordAdmin, groups, site
+from backoffice.admin import BaseAdmin, RecordAdmin, groups, site
 from backoffice.admin.lists import display
-from backoffice.admin.records import Reasons
+from backoffice.admin.records import LookupKeys
 from backoffice.core.service_team import mirror_team
 from backoffice.pages.paging.pages import Sort
 from backoffice.templatetags.ui import when
@@ -95,7 +95,7 @@ class TeamForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
 
 
 @register(Team, site=site)
-class TeamAdmin(Kind):
+class TeamAdmin(BaseAdmin):
     """The service tells ids of teams and no names: these are ours."""
 
     group = groups.LABORATORIES
@@ -140,7 +140,9 @@ class TeamAdmin(Kind):
     def save_model(self, request: HttpRequest, obj: Team, form: Any, change: bool) -> None:
         before = names().get(obj.pk, "")
         obj.save()
-        audit.changed(request, "team", [obj.pk], before={"name": before}, after={"name": obj.name})
+        audit.record_change(
+            request, "team", [obj.pk], before={"name": before}, after={"name": obj.name}
+        )
 
 
 @register(Lab, site=site)
@@ -192,5 +194,5 @@ class ReportJobAdmin(PatientRecordAdmin):
     needs = ("reports.view", "patients.view", "results.view", "records.view")
     list_display = ("id", "user_id", "state", "lab_name", "as_of", "missing_since")
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         return {REPORT_JOBS: [row.pk]}

@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from backoffice.core import vocabulary
-from backoffice.team.changes import Change, changes_of
-from backoffice.team.queries import said_about
+from backoffice.team.changes import ChangeLogEntry, change_log
+from backoffice.team.queries import notes_and_calls
 from backoffice.team.subjects import Subject
 from orders.models import AppointmentEvent, Order, OrderEvent, OrderMove
 from patients.models import Connection, Insurance, Patient
@@ -41,7 +41,7 @@ class ActivityEntry:
     url: str = ""
     subject_label: str = ""
     is_milestone: bool = True
-    change: Change | None = None
+    change: ChangeLogEntry | None = None
     event_id: int | None = None
     folded_entries: list[ActivityEntry] = field(default_factory=list)
     """The steps between milestones that this entry, the newest of them, stands for."""
@@ -61,7 +61,7 @@ def patient_activity(
     found: list[ActivityEntry] = []
     if sees_changes:
         about = Subject("patient", str(patient.pk), patient.pk)
-        changes = changes_of(about, MAX_ENTRIES, sees_results=results)
+        changes = change_log(about, MAX_ENTRIES, sees_results=results)
         found += [ActivityEntry(one.at, change=one) for one in changes]
     if show != PEOPLE:
         found += _record_entries(patient)
@@ -89,11 +89,11 @@ def order_activity(
     about = Subject("order", str(order.pk), order.user_id)
     found: list[ActivityEntry] = []
     if notes and show == MILESTONES:
-        for one in said_about(about, sees_results=results):
-            change = Change(one.at, one.by, one.outcome or "Note", text=one.text)
+        for one in notes_and_calls(about, sees_results=results):
+            change = ChangeLogEntry(one.at, one.by, one.outcome or "Note", text=one.text)
             found.append(ActivityEntry(one.at, change=change))
     elif sees_changes:
-        changes = changes_of(about, MAX_ENTRIES, sees_results=results)
+        changes = change_log(about, MAX_ENTRIES, sees_results=results)
         found += [ActivityEntry(one.at, change=one) for one in changes]
     if show != PEOPLE:
         found += _with_newest_shown(_order_steps(order, events))

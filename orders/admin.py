@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from backoffice.admin import RecordAdmin, site
-from backoffice.admin.records import MOST, Reasons
+from backoffice.admin.records import MAX_FETCHED, LookupKeys
 from backoffice.pages.paging.pages import Sort
 from orders.handlers import LOOKUP_KIND_BY_TYPE
 from orders.models import Appointment, Order, Result, Transaction, UnmatchedResult
@@ -36,7 +36,7 @@ class OrderAdmin(RecordAdmin):
     identifiers = ("sample_id",)
     found_by = "Full ID, or sample ID"
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         return {"orders": [row.pk]}
 
     def lead(self, row: Any) -> tuple[str, str]:
@@ -50,9 +50,9 @@ class TransactionAdmin(RecordAdmin):
     needs = ("orders.view", "records.view")
     list_display = ("id", "status", "as_of", "missing_since")
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         """It comes with each of its orders."""
-        return {"orders": list(row.orders.order_by().values_list("pk", flat=True)[:MOST])}
+        return {"orders": list(row.orders.order_by().values_list("pk", flat=True)[:MAX_FETCHED])}
 
 
 @register(Appointment, site=site)
@@ -91,7 +91,7 @@ class ResultAdmin(RecordAdmin):
     def patients_of(self, rows: Any) -> list[Any]:
         return [row.order.user_id if row.order else None for row in rows]
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         return {"results": [row.pk]}
 
     def lead(self, row: Any) -> tuple[str, str]:
@@ -106,7 +106,7 @@ class UnmatchedResultAdmin(RecordAdmin):
     list_display = ("id", "status", "lab_name", "created_at", "missing_since")
     patient = "resolved_user_id"
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         return {"unmatched": [row.pk]}
 
     def lead(self, row: Any) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from django.contrib.admin import register
 from django.urls import reverse
 
 from backoffice.admin import RecordAdmin, site
-from backoffice.admin.records import Reasons
+from backoffice.admin.records import LookupKeys
 from backoffice.pages.paging.pages import Sort
 from patients.models import Connection, Demographics, Insurance, Patient, Payor, Provider
 from patients.sync import PROVIDER_LIST
@@ -38,7 +38,7 @@ class PatientAdmin(PatientRecordAdmin):
     identifiers = ("client_user_id",)
     found_by = "Full ID, or the full client user ID"
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         return {"users": [row.pk]}
 
 
@@ -52,7 +52,7 @@ class DemographicsAdmin(PatientRecordAdmin):
     searched = ("pk",)
     found_by = "The patient’s full ID"
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         return {"demographics": [row.pk]}
 
 
@@ -62,7 +62,7 @@ class ConnectionAdmin(PatientRecordAdmin):
     topic = "connection"
     list_display = ("id", "user_id", "slug", "status", "error_type", "missing_since")
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         return {"connections": [row.user_id]}
 
 
@@ -73,7 +73,7 @@ class InsuranceAdmin(PatientRecordAdmin):
     topic = "insurance"
     list_display = ("id", "user_id", "is_primary", "payor_code", "superseded_at")
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         return {"insurance-primary" if row.is_primary else "insurance-secondary": [row.user_id]}
 
 
@@ -88,7 +88,7 @@ class PayorAdmin(RecordAdmin):
     searched = ("pk", "name")
     found_by = "Full code or name"
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         return {"payors": [row.name]}
 
 

@@ -181,7 +181,7 @@ def patient_list(request: HttpRequest) -> HttpResponse:
         total, page = _found(filters, request.user, screen.size, page_position(request))
         if notice := LEFT_OUT.get(filters.sort[0]):
             screen.notices.append(notice)
-    audit.listed(
+    audit.record_list(
         request,
         "patient",
         [patient.pk for patient in page.rows],

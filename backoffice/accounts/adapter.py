@@ -25,15 +25,15 @@ from backoffice.accounts import (
     second_factor,
     throttle,
 )
-from backoffice.accounts.session_store import BEGAN, ORIGIN
-from backoffice.core.request_ids import client_address
+from backoffice.accounts.session_store import ORIGIN_KEY, STARTED_AT_KEY
+from backoffice.core.request_ids import address_of
 from backoffice.models import User
 
-TOO_MANY: Final = (
+TOO_MANY_ATTEMPTS: Final = (
     "Too many attempts. Wait four minutes, then try again. Where you have logged in before, "
     "attempts of others do not count; and passkeys always work."
 )
-MESSAGES: Final = {
+MESSAGE_TEXTS: Final = {
     "mfa/messages/totp_activated.txt": "Authenticator app added",
     "mfa/messages/totp_deactivated.txt": "Authenticator app removed",
     "mfa/messages/webauthn_added.txt": "Passkey added",
@@ -41,21 +41,21 @@ MESSAGES: Final = {
 }
 
 
-def refused(request: HttpRequest, reason: str, who: str = "") -> None:
+def record_refusal(request: HttpRequest, reason: str, who: str = "") -> None:
     """On record once a minute for each `who`, else for each address: nobody fills the trail."""
-    who = who or f"{reason}\n{throttle.network_of(client_address(request) or '')}"
-    if throttle.TOLD.take(who):
-        audit.sign_in_refused(request, reason)
+    who = who or f"{reason}\n{throttle.network_prefix(address_of(request) or '')}"
+    if throttle.AUDITED_REFUSALS.take(who):
+        audit.record_failed_sign_in(request, reason)
 
 
-class TooMany(ValidationError):
+class TooManyAttempts(ValidationError):
     """Not evaluated: too many attempts came before it."""
 
     def __init__(self) -> None:
-        super().__init__(TOO_MANY, code="too_many")
+        super().__init__(TOO_MANY_ATTEMPTS, code="too_many")
 
 
-class Adapter(DefaultAccountAdapter):
+class AccountAdapter(DefaultAccountAdapter):
     """`ACCOUNT_ADAPTER`. Every success and every refusal is recorded; nobody signs up."""
 
     error_messages = DefaultAccountAdapter.error_messages | {
@@ -76,7 +76,7 @@ class Adapter(DefaultAccountAdapter):
         return client_address(request) or ""
 
     def is_reauthentication_required(self, *, app: str, **_: Any) -> bool:
-        return not recent_authentication.is_fresh(self.request)
+        return not recent_authentication.has_recent_authentication(self.request)
 
     def add_message(
         self,
@@ -87,7 +87,7 @@ class Adapter(DefaultAccountAdapter):
         extra_tags: str = "",
         message: str | None = None,
     ) -> None:
-        words = message or MESSAGES.get(message_template or "")
+        words = message or MESSAGE_TEXTS.get(message_template or "")
         if words:
             messages.add_message(request, level, words)
 
@@ -99,46 +99,46 @@ class Adapter(DefaultAccountAdapter):
         password that is over."""
         name = credentials["username"]
         counted = [
-            (throttle.PASSWORDS, known_devices.counted_as(request, name)),
-            (throttle.ADDRESSES, throttle.network_of(self.get_client_ip(request))),
+            (throttle.PASSWORDS, known_devices.throttle_key(request, name)),
+            (throttle.ADDRESSES, throttle.network_prefix(self.get_client_ip(request))),
         ]
         for number, (bucket, who) in enumerate(counted):
             if not bucket.take(who):
                 # What is not evaluated counts nowhere: one name fills no address.
                 for other, whose in counted[:number]:
                     other.give_back(whose)
-                refused(request, "too many attempts", f"{bucket.name}\n{who}")
-                raise TooMany
+                record_refusal(request, "too many attempts", f"{bucket.name}\n{who}")
+                raise TooManyAttempts
         user = authenticate(request, **credentials)
         if user is None:
-            audit.sign_in_refused(request)
+            audit.record_failed_sign_in(request)
             return None
         for bucket, who in counted:
             bucket.give_back(who)
         assert isinstance(user, User)
-        if first_passwords.is_over(user):
-            audit.sign_in_refused(request, "first password over")
-            raise ValidationError(first_passwords.OVER)
+        if first_passwords.is_expired(user):
+            audit.record_failed_sign_in(request, "first password over")
+            raise ValidationError(first_passwords.EXPIRED)
         return user
 
     # Getting in
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
         """A passkey or single sign-on of an account that was closed."""
-        audit.sign_in_refused(request)
+        audit.record_failed_sign_in(request)
         messages.error(request, "You could not be logged in. Ask an administrator of your clinic.")
         return HttpResponseRedirect(reverse("login"))
 
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
         super().login(request, user)
-        request.session[BEGAN] = time.time()
+        request.session[STARTED_AT_KEY] = time.time()
         agent = request.headers.get("User-Agent", "")[:200]
-        request.session[ORIGIN] = [client_address(request), agent]
+        request.session[ORIGIN_KEY] = [address_of(request), agent]
         request.session.set_expiry(0)
-        if second_factor.shown_in(get_authentication_records(request, user)):
-            request.session[second_factor.MARK] = True
+        if second_factor.includes_second_factor(get_authentication_records(request, user)):
+            request.session[second_factor.VERIFIED_KEY] = True
         try:
-            audit.signed_in(request)
+            audit.record_sign_in(request)
         except audit.AuditUnavailable as error:
             self.logout(request)
             raise ImmediateHttpResponse(render(request, "503.html", status=503)) from error
@@ -147,5 +147,5 @@ class Adapter(DefaultAccountAdapter):
         self, request: HttpRequest, user: AbstractBaseUser, **details: Any
     ) -> HttpResponse:
         response: HttpResponse = super().post_login(request, user, **details)
-        known_devices.remember(request, response, user.get_username())
+        known_devices.remember_device(request, response, user.get_username())
         return response

@@ -10,7 +10,7 @@ from backoffice.core import vocabulary
 from backoffice.core.prepared_queries import columns, read
 from backoffice.models import User
 
-_STAFF: Final = f"""
+_FIND_STAFF: Final = f"""
 SELECT {columns(User)}, pg_current_snapshot()::text AS snapshot, (
  SELECT max(decision) FROM backoffice_unknownvalue WHERE decision > 0
 ) AS decision, ARRAY(
@@ -21,13 +21,13 @@ FROM backoffice_user WHERE id = %s
 """  # noqa: S608 - our names
 
 
-class Staff(ModelBackend):
-    """Find staff; with the same statement their groups, the snapshot a page begins in (see
-    `live.py`), and the last decision on unknown values (see `vocabulary.decisions`). Names that do
+class StaffBackend(ModelBackend):
+    """Finds staff; with the same statement their groups, the snapshot a page begins in (see
+    `live.py`), and whether values were given other words (see `vocabulary.given`). Names that do
     not exist take as long as those that do."""
 
     def get_user(self, user_id: int) -> User | None:
-        user = next(iter(read(User, _STAFF, [user_id])), None)
+        user = next(iter(read(User, _FIND_STAFF, [user_id])), None)
         if user is not None:
             vocabulary.decisions.refresh_to(getattr(user, "decision", None) or 0)
         return user if user is not None and self.user_can_authenticate(user) else None

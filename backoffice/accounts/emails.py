@@ -28,7 +28,7 @@ from backoffice.models import User
 
 logger = logging.getLogger(__name__)
 
-Due = TypeVar("Due", AccountNews, PasswordReset)
+QueuedEmail = TypeVar("QueuedEmail", AccountNews, PasswordReset)
 
 LEASE_SECONDS: Final = 120
 NEWS_DAYS: Final = 2
@@ -48,7 +48,7 @@ UPDATE {table} SET due_at = statement_timestamp() + make_interval(secs => %s) WH
 """
 
 
-def tell(request: HttpRequest, user: User, what: str, *, email: str = "") -> None:
+def notify_owner(request: HttpRequest, user: User, what: str, *, email: str = "") -> None:
     """The owner of an account hears of a change, whoever made it, at `email` where theirs is
     another one now. In the caller's transaction."""
     email = email or user.email
@@ -61,14 +61,16 @@ def send_due() -> int:
     if not settings.EMAIL_URL:
         return 0
     half_an_hour = timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
-    return _send(PasswordReset, half_an_hour, _link) + _send(
-        AccountNews, timedelta(days=NEWS_DAYS), _news
+    return _send(PasswordReset, half_an_hour, _reset_message) + _send(
+        AccountNews, timedelta(days=NEWS_DAYS), _change_message
     )
 
 
-def _send(kind: type[Due], lasts: timedelta, message: Callable[[Due], EmailMessage]) -> int:
+def _send(
+    kind: type[QueuedEmail], lasts: timedelta, message: Callable[[QueuedEmail], EmailMessage]
+) -> int:
     sent = 0
-    while (row := _claimed(kind)) is not None:
+    while (row := _claim(kind)) is not None:
         # A link that is asked for once more meanwhile is another row under the same key.
         this = kind._default_manager.filter(pk=row.pk, asked_at=row.asked_at)
         if timezone.now() - row.asked_at > lasts:
@@ -84,13 +86,13 @@ def _send(kind: type[Due], lasts: timedelta, message: Callable[[Due], EmailMessa
     return sent
 
 
-def _claimed(kind: type[Due]) -> Due | None:
+def _claim(kind: type[QueuedEmail]) -> QueuedEmail | None:
     names = {"table": kind._meta.db_table, "key": kind._meta.pk.column}
     rows = kind._default_manager.raw(_CLAIM.format(**names), [LEASE_SECONDS])
     return next(iter(rows), None)
 
 
-def _link(row: PasswordReset) -> EmailMessage:
+def _reset_message(row: PasswordReset) -> EmailMessage:
     user = row.user
     key = urlsafe_base64_encode(force_bytes(user.pk))
     way = reverse("password-new", args=[key, default_token_generator.make_token(user)])
@@ -106,7 +108,7 @@ def _link(row: PasswordReset) -> EmailMessage:
     )
 
 
-def _news(row: AccountNews) -> EmailMessage:
+def _change_message(row: AccountNews) -> EmailMessage:
     at = row.asked_at.strftime("%Y-%m-%d at %H:%M UTC")
     return _message(
         # Rows of a version before this one name no address.

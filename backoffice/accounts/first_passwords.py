@@ -26,13 +26,13 @@ from backoffice.models import User
 View = TypeVar("View", bound=Callable[..., Any])
 
 HOURS: Final = 24
-OVER: Final = "This first password was good for a day. Ask an administrator for another one."
+EXPIRED: Final = "This first password was good for a day. Ask an administrator for another one."
 _LETTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
 """None of them is taken for another when it is read out."""
-_WITH: Final = "with_first_password"
+_ALLOW_FIRST_PASSWORD: Final = "with_first_password"  # noqa: S105 - a name
 
 
-def give(user: User, *, voided: bool = False) -> str:
+def issue(user: User, *, voided: bool = False) -> str:
     """Void the password of `user`. What to tell them as their first one; empty where a link is
     mailed, which says so where theirs was `voided`. In the caller's transaction."""
     first = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(4))
@@ -49,27 +49,29 @@ def give(user: User, *, voided: bool = False) -> str:
     return ""
 
 
-def is_over(user: User) -> bool:
+def is_expired(user: User) -> bool:
     return user.first_password_until is not None and user.first_password_until < timezone.now()
 
 
-def with_first_password(view: View) -> View:
+def allow_first_password(view: View) -> View:
     """Declare that a view is also for people who still have to choose a password."""
-    setattr(view, _WITH, True)
+    setattr(view, _ALLOW_FIRST_PASSWORD, True)
     return view
 
 
-def owed(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | None:
+def refuse_first_password(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | None:
     """What to answer instead of `view` to somebody who came in by a first password."""
     user = request.user
     if not isinstance(user, User) or user.first_password_until is None:
         return None
     if (
-        getattr(view, _WITH, False)
-        or second_factor.is_before(view)
-        or not access.declared_permissions(view)
+        getattr(view, _ALLOW_FIRST_PASSWORD, False)
+        or second_factor.is_allowed_before(view)
+        or not access.declaration(view)
     ):
         return None
     if all(one["method"] != "password" for one in get_authentication_records(request, user)):
         return None
-    return second_factor.led(request, "password-change", "Choose your own password first.")
+    return second_factor.redirect_or_refuse(
+        request, "password-change", "Choose your own password first."
+    )

@@ -19,13 +19,13 @@ ALGORITHMS: Final = (
     *("ES256", "ES384", "ES512", "EdDSA"),
 )
 """Signatures with a key pair: never none, and no secret that we hold, too."""
-NEEDED: Final = ["iss", "sub", "aud", "exp", "iat"]
+REQUIRED_CLAIMS: Final = ["iss", "sub", "aud", "exp", "iat"]
 LEEWAY: Final = 30
 """Seconds that clocks may differ."""
 _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")
 
 
-class Verifying(OpenIDConnectOAuth2Adapter):
+class VerifyingOIDCAdapter(OpenIDConnectOAuth2Adapter):
     """django-allauth's, that trusts its provider for what it can show."""
 
     @property
@@ -58,7 +58,7 @@ class Verifying(OpenIDConnectOAuth2Adapter):
             audience=app.client_id,
             issuer=config["issuer"],
             leeway=LEEWAY,
-            options={"require": NEEDED},
+            options={"require": REQUIRED_CLAIMS},
         )
         if claims.get("azp", app.client_id) != app.client_id:
             raise jwt.InvalidAudienceError("the token was made for another client")

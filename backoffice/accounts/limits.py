@@ -22,32 +22,32 @@ from django.views.decorators.http import require_http_methods
 from backoffice.accounts.session_store import SessionStore
 from backoffice.core.access import public
 
-UNATTENDED: Final = "X-Unattended"
+UNATTENDED_HEADER: Final = "X-Unattended"
 """Header of requests that pages make by themselves."""
 
-_MOVE_ON: Final = """
+_EXTEND: Final = """
 UPDATE backoffice_staffsession SET expire_date = %s, seen_at = greatest(seen_at, %s)
 WHERE session_key = %s
 """
 
 
-def warned_seconds() -> int:
+def warning_seconds() -> int:
     """How long before the end people are warned."""
     return min(120, settings.SESSION_IDLE_SECONDS // 2)
 
 
-def noticed(request: HttpRequest) -> None:
+def extend_after_request(request: HttpRequest) -> None:
     """Somebody has done something: the session goes on, unless that was noted a moment ago."""
     session = request.session
     if not isinstance(session, SessionStore) or session.expires_at is None:
         return
-    if session.modified or SESSION_KEY not in session or UNATTENDED in request.headers:
+    if session.modified or SESSION_KEY not in session or UNATTENDED_HEADER in request.headers:
         return
     often = min(60, settings.SESSION_IDLE_SECONDS // 10)
-    _move_on(session, timezone.now(), timedelta(seconds=often))
+    extend(session, timezone.now(), timedelta(seconds=often))
 
 
-def _move_on(session: SessionStore, acted_at: datetime, often: timedelta) -> None:
+def extend(session: SessionStore, acted_at: datetime, often: timedelta) -> None:
     """Nothing happens for less than `often`."""
     ends = session.end_after(acted_at)
     if session.expires_at is None or ends - session.expires_at <= often:
@@ -55,28 +55,28 @@ def _move_on(session: SessionStore, acted_at: datetime, often: timedelta) -> Non
     # Not `save`: what another request has put into the session meanwhile stays, and a session that
     # was ended meanwhile stays ended.
     with connection.cursor() as cursor:
-        cursor.execute(_MOVE_ON, [ends, acted_at, session.session_key])
+        cursor.execute(_EXTEND, [ends, acted_at, session.session_key])
     session.expires_at = ends
 
 
-def left(request: HttpRequest) -> tuple[int, bool]:
+def remaining_time(request: HttpRequest) -> tuple[int, bool]:
     """Seconds until the session ends if nothing more is done, and whether that end stands fast."""
     session = request.session
     assert isinstance(session, SessionStore)
     ends = session.expires_at or session.get_expiry_date()
-    return _seconds(ends), _stands_fast(session, ends)
+    return _seconds_until(ends), _is_absolute_end(session, ends)
 
 
-def _stands_fast(session: SessionStore, ends: datetime) -> bool:
+def _is_absolute_end(session: SessionStore, ends: datetime) -> bool:
     longest = session.longest()
     return longest is not None and longest - ends < timedelta(seconds=1)
 
 
-def _seconds(moment: datetime) -> int:
+def _seconds_until(moment: datetime) -> int:
     return max(0, int((moment - timezone.now()).total_seconds()))
 
 
-def _acted_at(request: HttpRequest) -> datetime:
+def _last_action_at(request: HttpRequest) -> datetime:
     said = request.POST.get("idle", "0")
     seconds = int(said) if said.isascii() and said.isdigit() and len(said) < 7 else 0
     return timezone.now() - timedelta(seconds=seconds)
@@ -84,7 +84,7 @@ def _acted_at(request: HttpRequest) -> datetime:
 
 @public
 @require_http_methods(["GET", "POST"])
-def session(request: HttpRequest) -> HttpResponse:
+def session_status(request: HttpRequest) -> HttpResponse:
     """How long the session lasts, asked by open pages. By POST somebody did something on the page,
     `idle` seconds ago, and it goes on from then.
 
@@ -97,8 +97,8 @@ def session(request: HttpRequest) -> HttpResponse:
         response = JsonResponse({"left": 0}, status=401)
     else:
         if request.method == "POST" and isinstance(request.session, SessionStore):
-            _move_on(request.session, _acted_at(request), timedelta(0))
-        seconds, fixed = left(request)
+            extend(request.session, _last_action_at(request), timedelta(0))
+        seconds, fixed = remaining_time(request)
         told = {"left": seconds, "fixed": fixed, "who": str(user.pk), "token": get_token(request)}
         response = JsonResponse(told)
     add_never_cache_headers(response)

@@ -16,7 +16,7 @@ from backoffice.models import User
 from backoffice.templatetags.ages import zone_of
 
 
-class SignedIn:
+class StaffMiddleware:
     """No page without the second factor that is demanded, none with a first password; every answer
     in the time zone of whom it is for, refusals and errors too; and what people do is noticed."""
 
@@ -26,13 +26,15 @@ class SignedIn:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         with timezone.override(_zone_of(request.user)):
             response = self.get_response(request)
-        limits.noticed(request)
+        limits.extend_after_request(request)
         return response
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], *_: Any
     ) -> HttpResponseBase | None:
-        return second_factor.owed(request, view) or first_passwords.owed(request, view)
+        return second_factor.refuse_without_second_factor(
+            request, view
+        ) or first_passwords.refuse_first_password(request, view)
 
 
 def _zone_of(user: AbstractBaseUser | AnonymousUser) -> ZoneInfo | None:

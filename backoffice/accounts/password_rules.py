@@ -17,18 +17,18 @@ from django.core.exceptions import ValidationError
 logger = logging.getLogger(__name__)
 
 PRODUCT: Final = ("backoffice",)
-_SHORTEST: Final = 4
+_MIN_WORD_LENGTH: Final = 4
 """Letters: shorter words are parts of too many others."""
-_DIGEST: Final = 40
+_DIGEST_LENGTH: Final = 40
 """Letters of a SHA-1."""
 
 
-class NoWordsOfOurs:
+class SiteWordValidator:
     """Neither the product's name, nor its hosts', nor `PASSWORD_WORDS`, however written."""
 
     def validate(self, password: str, user: Any = None) -> None:
-        plain = _plain(password)
-        for word in words():
+        plain = _normalize(password)
+        for word in forbidden_words():
             if word in plain:
                 raise ValidationError(
                     f"Leave out “{word}”: it is among what anybody would try here.", "our_word"
@@ -38,20 +38,20 @@ class NoWordsOfOurs:
         return "Your password cannot hold words that anybody would try here."
 
 
-def words() -> list[str]:
+def forbidden_words() -> list[str]:
     """What no password may hold, in small letters and digits alone."""
     hosts = [*settings.ALLOWED_HOSTS, urlsplit(settings.SITE_URL).hostname or ""]
     # Of office.clinic.example the first two: the last one says nothing of us.
     parts = [part for host in hosts for part in (host.split(".")[:-1] or [host])]
-    found = map(_plain, [*PRODUCT, *parts, *settings.PASSWORD_WORDS])
-    return sorted({word for word in found if len(word) >= _SHORTEST and not word.isdigit()})
+    found = map(_normalize, [*PRODUCT, *parts, *settings.PASSWORD_WORDS])
+    return sorted({word for word in found if len(word) >= _MIN_WORD_LENGTH and not word.isdigit()})
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return re.sub(r"[\W_]", "", text.casefold())
 
 
-class NotBreached:
+class BreachedPasswordValidator:
     """Not in `PASSWORD_BREACHED_FILE`, where there is one."""
 
     def validate(self, password: str, user: Any = None) -> None:
@@ -90,4 +90,4 @@ def _digest_after(lines: BinaryIO, place: int) -> bytes:
     lines.seek(max(place - 1, 0))
     if place:
         lines.readline()
-    return lines.readline()[:_DIGEST].upper() or b"~"
+    return lines.readline()[:_DIGEST_LENGTH].upper() or b"~"

@@ -26,7 +26,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit
 from backoffice.accounts import emails, known_devices, throttle
-from backoffice.accounts.first_passwords import with_first_password
+from backoffice.accounts.first_passwords import allow_first_password
 from backoffice.accounts.models import StaffSession
 from backoffice.core.access import public, signed_in
 from backoffice.core.request_ids import client_address
@@ -37,7 +37,7 @@ RULES: Final = "At least 12 characters. A few unrelated words work well."
 # Changed
 
 
-class _Chosen:
+class _NewPasswordMixin:
     """A password by its owner, typed twice: kept together with the entry about it, the e-mail, and
     the end of their other sessions."""
 
@@ -55,13 +55,13 @@ class _Chosen:
         request = context.request
         with transaction.atomic(durable=True):
             saved: User = super().save(commit)  # type: ignore[misc]
-            others_of(saved.pk, request).delete()
-            audit.asked(request, "password", [saved.pk], (), self.way)
-            emails.tell(request, saved, "Your password was changed")
+            other_sessions(saved.pk, request).delete()
+            audit.record_action(request, "password", [saved.pk], (), self.way)
+            emails.notify_owner(request, saved, "Your password was changed")
         return saved
 
 
-class ChangeForm(_Chosen, PasswordChangeForm):
+class ChangePasswordForm(_NewPasswordMixin, PasswordChangeForm):
     def clean_old_password(self) -> str:
         """Guesses count and are on record like those at the log-in."""
         typed: str = self.cleaned_data["old_password"]
@@ -76,10 +76,10 @@ class ChangeForm(_Chosen, PasswordChangeForm):
         return given
 
 
-class _Change(PasswordChangeView):
+class _ChangePassword(PasswordChangeView):
     """Other sessions of this person end; this one goes on."""
 
-    form_class = ChangeForm
+    form_class = ChangePasswordForm
     template_name = "accounts/password_change.html"
     success_url = reverse_lazy("account")
 
@@ -89,7 +89,7 @@ class _Change(PasswordChangeView):
         return response
 
 
-def others_of(user_id: int, request: HttpRequest) -> Any:
+def other_sessions(user_id: int, request: HttpRequest) -> Any:
     """Sessions of this person but the one of this request."""
     rows = StaffSession.objects.filter(user_id=user_id)
     return rows.exclude(session_key=request.session.session_key or "")
@@ -98,13 +98,13 @@ def others_of(user_id: int, request: HttpRequest) -> Any:
 # A link is asked for
 
 
-class AskForm(forms.Form):
+class PasswordResetRequestForm(forms.Form):
     email = forms.EmailField(
         label="E-mail", max_length=254, widget=forms.EmailInput({"autocomplete": "email"})
     )
 
 
-_ASK: Final = """
+_QUEUE_RESET: Final = """
 INSERT INTO backoffice_passwordreset (user_id)
 SELECT id FROM backoffice_user
 WHERE lower(email) = lower(%s) AND is_active AND password NOT LIKE '!%%'
@@ -114,36 +114,39 @@ ON CONFLICT (user_id) DO UPDATE SET asked_at = statement_timestamp(), due_at = s
 
 @public
 @require_http_methods(["GET", "HEAD", "POST"])
-def ask(request: HttpRequest) -> HttpResponse:
+def request_reset(request: HttpRequest) -> HttpResponse:
     """Who asks too often is told the same, and nothing more is mailed."""
-    context: dict[str, Any] = {"mails": bool(settings.EMAIL_URL), "form": AskForm()}
+    context: dict[str, Any] = {
+        "mails": bool(settings.EMAIL_URL),
+        "form": PasswordResetRequestForm(),
+    }
     if request.method != "POST" or not settings.EMAIL_URL:
         return render(request, "accounts/password_ask.html", context)
-    form = AskForm(request.POST)
+    form = PasswordResetRequestForm(request.POST)
     if not form.is_valid():
         return render(request, "accounts/password_ask.html", {**context, "form": form}, status=400)
     email = form.cleaned_data["email"]
-    network = throttle.network_of(client_address(request) or "")
+    network = throttle.network_prefix(address_of(request) or "")
     if throttle.RESETS_FROM.take(network) and throttle.RESETS.take(email.lower()):
         with connection.cursor() as cursor:
-            cursor.execute(_ASK, [email])
+            cursor.execute(_QUEUE_RESET, [email])
     return HttpResponseRedirect(reverse("password-asked"))
 
 
 @public
 @require_safe
-def asked(request: HttpRequest) -> HttpResponse:
+def reset_requested(request: HttpRequest) -> HttpResponse:
     return render(request, "accounts/password_asked.html")
 
 
 # A link is followed
 
 
-class NewPasswordForm(_Chosen, SetPasswordForm):  # type: ignore[type-arg]  # only in the stubs
+class NewPasswordForm(_NewPasswordMixin, SetPasswordForm):  # type: ignore[type-arg]  # only in the stubs
     way = "by e-mail"
 
 
-class _SetAnew(PasswordResetConfirmView):
+class _SetPassword(PasswordResetConfirmView):
     form_class = NewPasswordForm
     template_name = "accounts/password_new.html"
     success_url = reverse_lazy("login")
@@ -152,9 +155,9 @@ class _SetAnew(PasswordResetConfirmView):
     def form_valid(self, form: Any) -> HttpResponse:
         response = super().form_valid(form)
         messages.success(self.request, "Your new password is set. Log in with it.")
-        known_devices.remember(self.request, response, form.user.get_username())
+        known_devices.remember_device(self.request, response, form.user.get_username())
         return response
 
 
-change = with_first_password(signed_in(_Change.as_view()))
-set_anew = public(_SetAnew.as_view())
+change_password = allow_first_password(signed_in(_ChangePassword.as_view()))
+set_password = public(_SetPassword.as_view())

@@ -18,18 +18,18 @@ SECONDS: Final = 900
 """A log-in or a later proof counts this long; for a form that was opened in time, twice as long."""
 
 
-def is_fresh(request: HttpRequest) -> bool:
+def has_recent_authentication(request: HttpRequest) -> bool:
     proofs = get_authentication_records(request, request.user)
     looking = request.method in ("GET", "HEAD")
     return any(time.time() - one["at"] < SECONDS * (1 if looking else 2) for one in proofs)
 
 
-def fresh(view: View) -> View:
+def require_recent_authentication(view: View) -> View:
     """Ask for a proof first; inside of what lets nobody in but members of staff."""
 
     @wraps(view)
     def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if not request.user.is_authenticated or is_fresh(request):
+        if not request.user.is_authenticated or has_recent_authentication(request):
             answer: HttpResponseBase = view(request, *args, **kwargs)
             return answer
         query = urlencode({"next": request.get_full_path()})

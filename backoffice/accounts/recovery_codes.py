@@ -17,7 +17,7 @@ from django.contrib.auth.hashers import check_password, make_password
 from django.db import transaction
 
 
-def keep_hashes(user: Any) -> None:
+def store_hashes(user: Any) -> None:
     """Instead of the seed of the codes that `user` has just been shown."""
     with transaction.atomic():
         rows = Authenticator.objects.select_for_update()
@@ -29,7 +29,7 @@ def keep_hashes(user: Any) -> None:
                 kept.save(update_fields=["data"])
 
 
-def is_one(kept: Authenticator, code: str) -> bool:
+def use_code(kept: Authenticator, code: str) -> bool:
     """Whether `code` is one of them and was not used before; it is used now."""
     if len(code) != app_settings.RECOVERY_CODE_DIGITS:
         return False  # to compare hashes takes long

@@ -29,15 +29,15 @@ AREAS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Every permission lies in one area."""
 
-_SEEING: Final = (".view", ".read", ".open")
+_READ_ONLY: Final = (".view", ".read", ".open")
 
 
-def told(granted: Collection[str]) -> str:
+def summarize(granted: Collection[str]) -> str:
     """`Works on orders and patients; can only view results`. Of all permissions: `Everything`."""
     if PERMISSIONS.keys() <= set(granted):
         return "Everything"
     held = {area: [one for one in names if one in granted] for area, names in AREAS.items()}
-    working = [area for area, names in held.items() if not all(map(_only_sees, names))]
+    working = [area for area, names in held.items() if not all(map(_is_read_only, names))]
     seeing = [area for area, names in held.items() if names and area not in working]
     parts = [f"works on {join_with_and(working)}"] if working else []
     parts += [f"can only view {join_with_and(seeing)}"] if seeing else []
@@ -45,5 +45,5 @@ def told(granted: Collection[str]) -> str:
     return words[0].upper() + words[1:]
 
 
-def _only_sees(permission: str) -> bool:
-    return permission.endswith(_SEEING)
+def _is_read_only(permission: str) -> bool:
+    return permission.endswith(_READ_ONLY)

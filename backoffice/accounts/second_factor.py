@@ -1,7 +1,8 @@
-"""A second factor: who must have one, what proves it, and where its secrets are kept.
+"""Second factors: who must have one, the forms that check it, and the storage of its secrets.
 
-`SECOND_FACTOR_ROLES` says which roles must. A session in which it was shown bears a mark; without
-it, people of these roles see no page but those on which they set one up (`owed`).
+`SECOND_FACTOR_ROLES` lists the roles that must have one. A session in which it was verified carries
+a mark (`VERIFIED_KEY`). Without the mark, people with these roles can open only the pages on which
+they set up a second factor (`refuse_without_second_factor`).
 """
 
 from __future__ import annotations
@@ -32,70 +33,72 @@ from backoffice.models import User
 
 View = TypeVar("View", bound=Callable[..., Any])
 
-TYPES: Final = [Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN]
+FACTOR_TYPES: Final = [Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN]
 """What is a second factor by itself; recovery codes stand in for one."""
-MARK: Final = "second_factor"
+VERIFIED_KEY: Final = "second_factor"
 """In a session: a second factor was shown."""
-_BEFORE: Final = "before_second_factor"
-PLACE: Final = "second factor"
+_ALLOW_BEFORE: Final = "before_second_factor"
+ENCRYPTION_CONTEXT: Final = "second factor"
 """Where sealed secrets are kept (`encryption.py`)."""
 
 
 # Who must
 
 
-def demanded_of(user: User) -> bool:
+def is_required_for(user: User) -> bool:
     """Whether one of the roles of `user` must have a second factor."""
     roles = settings.SECOND_FACTOR_ROLES
     return "all" in roles or not access.roles_of(user).isdisjoint(roles)
 
 
-def mark(request: HttpRequest) -> None:
+def mark_verified(request: HttpRequest) -> None:
     """It was shown. The session may do more from now on, so it gets another key."""
-    if not request.session.get(MARK):
+    if not request.session.get(VERIFIED_KEY):
         request.session.cycle_key()
-        request.session[MARK] = True
+        request.session[VERIFIED_KEY] = True
 
 
-def missing_in(request: HttpRequest) -> bool:
+def is_unverified(request: HttpRequest) -> bool:
     """Whether there is a second factor, and this session has not shown it: it was begun before."""
-    return not request.session.get(MARK) and is_mfa_enabled(request.user, TYPES)
+    return not request.session.get(VERIFIED_KEY) and is_mfa_enabled(request.user, FACTOR_TYPES)
 
 
-def shown_in(proofs: Iterable[dict[str, Any]]) -> bool:
+def includes_second_factor(proofs: Iterable[dict[str, Any]]) -> bool:
     """Whether one of the proofs of a log-in was a second factor, here or at the provider."""
     enough = {"mfa", "socialaccount"} if settings.OIDC_SECOND_FACTOR else {"mfa"}
     return any(one["method"] in enough for one in proofs)
 
 
-def before_second_factor(view: View) -> View:
+def allow_before_second_factor(view: View) -> View:
     """Declare that a view is also for people who still have to set one up."""
-    setattr(view, _BEFORE, True)
+    setattr(view, _ALLOW_BEFORE, True)
     return view
 
 
-def is_before(view: Callable[..., Any]) -> bool:
-    return bool(getattr(view, _BEFORE, False))
+def is_allowed_before(view: Callable[..., Any]) -> bool:
+    return bool(getattr(view, _ALLOW_BEFORE, False))
 
 
-def lacks(request: HttpRequest, user: User) -> bool:
+def is_missing(request: HttpRequest, user: User) -> bool:
     """Whether one is demanded of `user` and was not shown."""
-    return not request.session.get(MARK) and demanded_of(user)
+    return not request.session.get(VERIFIED_KEY) and is_required_for(user)
 
 
-def owed(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | None:
+def refuse_without_second_factor(
+    request: HttpRequest, view: Callable[..., Any]
+) -> HttpResponse | None:
     """What to answer instead of `view` while a second factor is demanded and was not shown."""
     if not settings.SECOND_FACTOR_ROLES:
         return None
     user = request.user
-    if not isinstance(user, User) or not lacks(request, user):
+    if not isinstance(user, User) or not is_missing(request, user):
         return None
-    if is_before(view) or access.declared_permissions(view) == ():
+    if is_allowed_before(view) or access.declaration(view) == ():
         return None
-    return led(request, "second-factor", "Set up your second factor first.")
+    return redirect_or_refuse(request, "second-factor", "Set up your second factor first.")
 
 
-def led(request: HttpRequest, route: str, words: str) -> HttpResponse:
+def redirect_or_refuse(request: HttpRequest, route: str, words: str) -> HttpResponse:
     """A page is led to `route`; what pages fetch, and forms, are refused with `words`."""
     if request.method == "GET" and request.headers.get("Sec-Fetch-Dest", "document") == "document":
         return HttpResponseRedirect(reverse(route))
@@ -111,7 +114,7 @@ class _OnceInput(forms.PasswordInput):
     input_type = "text"
 
 
-class _Code(forms.Form):
+class _CodeFieldForm(forms.Form):
     code = forms.CharField(
         label="Code",
         max_length=40,
@@ -121,7 +124,7 @@ class _Code(forms.Form):
     )
 
 
-class _Checked(_Code):
+class _VerifyCodeMixin(_CodeFieldForm):
     """A code of the app or a recovery code. Each is good once, and guessing takes long."""
 
     user: User
@@ -134,34 +137,34 @@ class _Checked(_Code):
         for kept in Authenticator.objects.filter(user=self.user).exclude(
             type=Authenticator.Type.WEBAUTHN
         ):
-            if _fits(kept, code):
+            if _matches(kept, code):
                 kept.user = self.user
                 self.authenticator = kept
                 throttle.CODES.give_back(who)
                 return code
-        audit.sign_in_refused(context.request, "second factor")
+        audit.record_failed_sign_in(context.request, "second factor")
         raise forms.ValidationError(
             "This code is not right, or was used before. Wait for the next one of your app."
         )
 
 
-def _fits(kept: Authenticator, code: str) -> bool:
+def _matches(kept: Authenticator, code: str) -> bool:
     if kept.type != Authenticator.Type.TOTP:
-        return recovery_codes.is_one(kept, normalize_user_code(code))
+        return recovery_codes.use_code(kept, normalize_user_code(code))
     # allauth forgets used codes too early for codes that are good before and after their time.
     right = validate_totp_code(decrypt(kept.data["secret"]), code)
     return right and throttle.USED_CODES.take(f"{kept.user_id}\n{normalize_user_code(code)}")
 
 
-class CodeForm(_Checked, AuthenticateForm):
+class SignInCodeForm(_VerifyCodeMixin, AuthenticateForm):
     """At the log-in."""
 
 
-class ProofForm(_Checked, ReauthenticateForm):
+class ReauthenticateCodeForm(_VerifyCodeMixin, ReauthenticateForm):
     """To prove who one is once more."""
 
 
-class AppForm(_Code, ActivateTOTPForm):
+class AuthenticatorAppForm(_CodeFieldForm, ActivateTOTPForm):
     """The first code of an app that was just set up."""
 
 
@@ -183,7 +186,7 @@ class PasskeyForm(AddWebAuthnForm):
 # Secrets
 
 
-class Secrets(DefaultMFAAdapter):
+class SecondFactorAdapter(DefaultMFAAdapter):
     """`MFA_ADAPTER`: secrets are sealed before they are stored."""
 
     error_messages = DefaultMFAAdapter.error_messages | {
@@ -191,10 +194,10 @@ class Secrets(DefaultMFAAdapter):
     }
 
     def encrypt(self, text: str) -> str:
-        return cipher.encrypt(text, PLACE)
+        return cipher.sealed(text, ENCRYPTION_CONTEXT)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return cipher.decrypt(encrypted_text, PLACE)
+        return cipher.opened(encrypted_text, ENCRYPTION_CONTEXT)
 
     def _get_user_identifier(self, user: AbstractBaseUser) -> str:
         return user.get_username()

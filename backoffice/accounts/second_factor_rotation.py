@@ -9,44 +9,49 @@ from typing import Any, Final
 from allauth.mfa.models import Authenticator
 from django.db import transaction
 
-from backoffice.accounts.second_factor import PLACE
+from backoffice.accounts.second_factor import ENCRYPTION_CONTEXT
 from backoffice.core.encryption import cipher
 
 _NAMES: Final = ("secret", "seed")
 """Of an authenticator app, and of recovery codes. Passkeys have none: their keys are public."""
-_LIST: Final = "migrated_codes"
+_HASH_LIST: Final = "migrated_codes"
 """Hashes of recovery codes that were shown (`recovery_codes.py`)."""
 
 
-class FactorSecrets:
+class SecondFactorSecrets:
     name: Final = "secrets of second factors"
 
     def count(self) -> Counter[int | None]:
         kept = Authenticator.objects.values_list("data", flat=True)
-        return Counter(cipher.key_id_of(text) for data in kept for text in _sealed(data))
+        return Counter(cipher.key_of(text) for data in kept for text in _encrypted_values(data))
 
     def seal_anew(self) -> Iterator[int]:
         for key in Authenticator.objects.order_by("pk").values_list("pk", flat=True):
             with transaction.atomic(durable=True):
                 rows = Authenticator.objects.select_for_update(skip_locked=True)
-                changed = any(_sealed_anew(row) for row in rows.filter(pk=key))
+                changed = any(_rotate(row) for row in rows.filter(pk=key))
             if changed:
                 yield 1
 
 
-def _sealed(data: dict[str, Any]) -> list[str]:
-    return [*(data[name] for name in _NAMES if name in data), *data.get(_LIST, ())]
+def _encrypted_values(data: dict[str, Any]) -> list[str]:
+    return [*(data[name] for name in _NAMES if name in data), *data.get(_HASH_LIST, ())]
 
 
-def _sealed_anew(row: Authenticator) -> bool:
-    old = [text for text in _sealed(row.data) if cipher.key_id_of(text) != cipher.current_key_id()]
+def _rotate(row: Authenticator) -> bool:
+    old = [
+        text for text in _encrypted_values(row.data) if cipher.key_of(text) != cipher.writing_key()
+    ]
     try:
-        anew = {text: cipher.encrypt(cipher.decrypt(text, PLACE), PLACE) for text in old}
-    except cipher.DecryptionError:
+        anew = {
+            text: cipher.sealed(cipher.opened(text, ENCRYPTION_CONTEXT), ENCRYPTION_CONTEXT)
+            for text in old
+        }
+    except cipher.CannotOpen:
         return False
     for name in row.data.keys() & set(_NAMES):
         row.data[name] = anew.get(row.data[name], row.data[name])
-    if _LIST in row.data:
-        row.data[_LIST] = [anew.get(text, text) for text in row.data[_LIST]]
+    if _HASH_LIST in row.data:
+        row.data[_HASH_LIST] = [anew.get(text, text) for text in row.data[_HASH_LIST]]
     row.save(update_fields=["data"])
     return bool(anew)

@@ -19,9 +19,9 @@ from django.utils import timezone
 from backoffice.accounts.models import StaffSession
 from backoffice.core.prepared_queries import columns, read
 
-BEGAN: Final = "began"
+STARTED_AT_KEY: Final = "began"
 """In a session: seconds since 1970 at the log-in."""
-ORIGIN: Final = "origin"
+ORIGIN_KEY: Final = "origin"
 """In a session: address and browser of the log-in."""
 
 _FIND: Final = (
@@ -59,7 +59,7 @@ class SessionStore(db.SessionStore):
 
     def longest(self) -> datetime | None:
         """When it ends whatever is done; None before a log-in."""
-        began = self.get(BEGAN)
+        began = self.get(STARTED_AT_KEY)
         if began is None:
             return None
         return datetime.fromtimestamp(began + settings.SESSION_COOKIE_AGE, UTC)
@@ -67,13 +67,13 @@ class SessionStore(db.SessionStore):
     def create_model_instance(self, data: dict[str, Any]) -> StaffSession:
         known = SESSION_KEY in data
         if known:
-            data.setdefault(BEGAN, time.time())
+            data.setdefault(STARTED_AT_KEY, time.time())
         row = super().create_model_instance(data)
         assert isinstance(row, StaffSession)
         self.expires_at = row.expire_date
         if known:
             row.user_id = int(data[SESSION_KEY])
-            row.began_at = datetime.fromtimestamp(data[BEGAN], UTC)
-            row.ip, row.agent = data.get(ORIGIN) or (None, "")
+            row.began_at = datetime.fromtimestamp(data[STARTED_AT_KEY], UTC)
+            row.ip, row.agent = data.get(ORIGIN_KEY) or (None, "")
         row.seen_at = timezone.now()
         return row

@@ -35,26 +35,26 @@ from jwt import PyJWTError
 
 from backoffice import audit
 from backoffice.accounts import emails, staff_changes
-from backoffice.accounts.adapter import refused
-from backoffice.accounts.id_tokens import Verifying
+from backoffice.accounts.adapter import record_refusal
+from backoffice.accounts.id_tokens import VerifyingOIDCAdapter
 from backoffice.core.access import ROLES, SERVICE_ACCOUNT, public
 from backoffice.models import User
 
 logger = logging.getLogger(__name__)
 
 PROVIDER: Final = "oidc"
-_SORRY: Final = "The log-in at {} did not work. Try again, or log in with your password."
+_FAILURE_MESSAGE: Final = "The log-in at {} did not work. Try again, or log in with your password."
 TOPIC: Final = "single sign-on"
 """What audit entries about links call them; their object is the account."""
 LINKED: Final = "Your account was linked to single sign-on"
 UNLINKED: Final = "Your account was unlinked from single sign-on"
-_SAID: Final = "said at the single sign-on"
+_PROVIDER_REASON: Final = "said at the single sign-on"
 _FAILURES: Final = (OSError, KeyError, ValueError, PyJWTError, IntegrityError)
 """Of the way there and back: the provider, its tokens, and two log-ins of one new person at once.
 """
 
 
-class Adapter(DefaultSocialAccountAdapter):
+class SocialAccountAdapter(DefaultSocialAccountAdapter):
     """`SOCIALACCOUNT_ADAPTER`."""
 
     def get_requests_session(self) -> Any:
@@ -69,8 +69,8 @@ class Adapter(DefaultSocialAccountAdapter):
         reason = "no account"
         with transaction.atomic():
             if not sociallogin.is_existing:
-                _one_at_a_time(claims)
-                user = _found(claims) or _made(request, claims)
+                _lock_email(claims)
+                user = _find_account(claims) or _create_account(request, claims)
                 if user is not None and is_linked(user):
                     # Linked meanwhile by another tab, or for good to somebody else.
                     sociallogin.lookup()
@@ -79,9 +79,9 @@ class Adapter(DefaultSocialAccountAdapter):
                     _link(request, sociallogin, user)
             if sociallogin.is_existing and settings.OIDC_ROLES_CLAIM:
                 assert isinstance(sociallogin.user, User)
-                _give_roles(request, sociallogin.user, claims)
+                _set_roles(request, sociallogin.user, claims)
         if not sociallogin.is_existing:
-            refused(request, reason)
+            record_refusal(request, reason)
             context = {
                 "provider": settings.OIDC_NAME,
                 "email": claims.get("email", ""),
@@ -93,7 +93,7 @@ class Adapter(DefaultSocialAccountAdapter):
     def on_authentication_error(
         self, request: HttpRequest, provider: Any, exception: Any = None, **_: Any
     ) -> None:
-        raise ImmediateHttpResponse(_sorry(request, exception))
+        raise ImmediateHttpResponse(failure_response(request, exception))
 
 
 def _claims(sociallogin: SocialLogin) -> dict[str, Any]:
@@ -108,22 +108,22 @@ def _claims(sociallogin: SocialLogin) -> dict[str, Any]:
     return {**token, **info}
 
 
-def _email(claims: dict[str, Any]) -> str:
+def _verified_email(claims: dict[str, Any]) -> str:
     """The address that the provider has verified; empty for none."""
     return str(claims.get("email") or "") if claims.get("email_verified") is True else ""
 
 
-def _one_at_a_time(claims: dict[str, Any]) -> None:
+def _lock_email(claims: dict[str, Any]) -> None:
     """Of two log-ins with one address, the second sees the account and the link that the first
     has made. Until the transaction ends."""
-    key = f"single sign-on {_email(claims).lower()}"
+    key = f"single sign-on {_verified_email(claims).lower()}"
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
 
 
-def _found(claims: dict[str, Any]) -> User | None:
+def _find_account(claims: dict[str, Any]) -> User | None:
     """The one account with the verified address."""
-    email = _email(claims)
+    email = _verified_email(claims)
     found = list(User.objects.filter(email__iexact=email).order_by("pk")[:2]) if email else []
     return found[0] if len(found) == 1 else None
 
@@ -136,15 +136,15 @@ def is_linked(user: User) -> bool:
 def _link(request: HttpRequest, sociallogin: SocialLogin, user: User) -> None:
     """From now on this identity of the provider opens the account; recorded, and mailed."""
     sociallogin.connect(request, user)
-    audit.changed(
+    audit.record_change(
         request,
         TOPIC,
         [user.pk],
         before={"single sign-on": "not linked"},
         after={"single sign-on": f"linked to {sociallogin.account.uid[:100]}"},
-        reason=_SAID,
+        reason=_PROVIDER_REASON,
     )
-    emails.tell(request, user, LINKED)
+    emails.notify_owner(request, user, LINKED)
 
 
 def unlink(request: HttpRequest, user: User) -> bool:
@@ -157,14 +157,14 @@ def unlink(request: HttpRequest, user: User) -> bool:
     linked.delete()
     before = {"single sign-on": ", ".join(f"linked to {uid[:100]}" for uid in uids)}
     after = {"single sign-on": "not linked"}
-    audit.changed(request, TOPIC, [user.pk], before=before, after=after)
-    emails.tell(request, user, UNLINKED)
+    audit.record_change(request, TOPIC, [user.pk], before=before, after=after)
+    emails.notify_owner(request, user, UNLINKED)
     return True
 
 
-def _made(request: HttpRequest, claims: dict[str, Any]) -> User | None:
+def _create_account(request: HttpRequest, claims: dict[str, Any]) -> User | None:
     """A new account, where that is allowed; without a role, until somebody gives it one."""
-    email = _email(claims)
+    email = _verified_email(claims)
     if not settings.OIDC_CREATE or not email or User.objects.filter(email__iexact=email).exists():
         return None
     names = [str(claims.get("preferred_username") or email)[:150], email[:150]]
@@ -177,24 +177,31 @@ def _made(request: HttpRequest, claims: dict[str, Any]) -> User | None:
         first_name=str(claims.get("given_name") or "")[:150],
         last_name=str(claims.get("family_name") or "")[:150],
     )
-    after = staff_changes.told(user)
-    audit.changed(request, staff_changes.TOPIC, [user.pk], before={}, after=after, reason=_SAID)
+    after = staff_changes.account_snapshot(user)
+    audit.record_change(
+        request, staff_changes.TOPIC, [user.pk], before={}, after=after, reason=_PROVIDER_REASON
+    )
     return user
 
 
-def _give_roles(request: HttpRequest, user: User, claims: dict[str, Any]) -> None:
+def _set_roles(request: HttpRequest, user: User, claims: dict[str, Any]) -> None:
     """The roles that the claim names, and no other; `a.b` is the claim b inside of a."""
     said: Any = claims
     for part in settings.OIDC_ROLES_CLAIM.split("."):
         said = said.get(part) if isinstance(said, dict) else None
     names = said.split(",") if isinstance(said, str) else said if isinstance(said, list) else []
     wanted = {str(name).strip() for name in names} & (ROLES.keys() - {SERVICE_ACCOUNT})
-    before = staff_changes.told(User.objects.select_for_update().get(pk=user.pk))
-    staff_changes.give_roles(user, wanted)
-    after = staff_changes.told(user)
+    before = staff_changes.account_snapshot(User.objects.select_for_update().get(pk=user.pk))
+    staff_changes.set_roles(user, wanted)
+    after = staff_changes.account_snapshot(user)
     if before != after:
-        audit.changed(
-            request, staff_changes.TOPIC, [user.pk], before=before, after=after, reason=_SAID
+        audit.record_change(
+            request,
+            staff_changes.TOPIC,
+            [user.pk],
+            before=before,
+            after=after,
+            reason=_PROVIDER_REASON,
         )
 
 
@@ -203,12 +210,12 @@ def _give_roles(request: HttpRequest, user: User, claims: dict[str, Any]) -> Non
 
 @public
 @require_POST
-def begin(request: HttpRequest) -> HttpResponse:
+def start(request: HttpRequest) -> HttpResponse:
     """To the provider, by a page of ours: browsers let no form of ours lead to another site."""
     if not settings.OIDC_SERVER_URL:
         raise Http404
     provider = get_adapter(request).get_provider(request, PROVIDER)
-    provider.oauth2_adapter_class = Verifying
+    provider.oauth2_adapter_class = VerifyingOIDCAdapter
     nonce = secrets.token_urlsafe()
     try:
         answer = provider.redirect(
@@ -219,31 +226,31 @@ def begin(request: HttpRequest) -> HttpResponse:
             nonce=nonce,
         )
     except _FAILURES as error:
-        return _sorry(request, error)
-    return _led(request, answer["Location"])
+        return failure_response(request, error)
+    return _redirect_page(request, answer["Location"])
 
 
 @public
 @require_safe
-def back(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+def callback(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     """From the provider."""
     if not settings.OIDC_SERVER_URL:
         raise Http404
     try:
-        view = OAuth2CallbackView.adapter_view(Verifying(request, provider_id))
+        view = OAuth2CallbackView.adapter_view(VerifyingOIDCAdapter(request, provider_id))
         answer: HttpResponseBase = view(request)
     except _FAILURES as error:
-        return _sorry(request, error)
+        return failure_response(request, error)
     return answer
 
 
-def _led(request: HttpRequest, to: str) -> HttpResponse:
+def _redirect_page(request: HttpRequest, to: str) -> HttpResponse:
     context = {"redirect_to": to, "provider": settings.OIDC_NAME}
     return render(request, "socialaccount/login_redirect.html", context)
 
 
-def _sorry(request: HttpRequest, error: Exception | None) -> HttpResponse:
+def failure_response(request: HttpRequest, error: Exception | None) -> HttpResponse:
     logger.warning("single sign-on failed", exc_info=error)
-    refused(request, "single sign-on")
-    messages.error(request, _SORRY.format(settings.OIDC_NAME))
+    record_refusal(request, "single sign-on")
+    messages.error(request, _FAILURE_MESSAGE.format(settings.OIDC_NAME))
     return HttpResponseRedirect(reverse("login"))

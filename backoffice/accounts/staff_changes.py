@@ -20,7 +20,7 @@ def roles_of_account(user: User) -> list[str]:
     return sorted(names | {ADMINISTRATOR} if user.is_superuser else names)
 
 
-def give_roles(user: User, roles: Collection[str]) -> None:
+def set_roles(user: User, roles: Collection[str]) -> None:
     """These and no others. Groups that are no roles stay as they are."""
     if user.is_superuser and ADMINISTRATOR not in roles:
         user.is_superuser = False
@@ -29,7 +29,7 @@ def give_roles(user: User, roles: Collection[str]) -> None:
     user.groups.set([*Group.objects.filter(name__in=roles), *others])
 
 
-def told(user: User) -> dict[str, str]:
+def account_snapshot(user: User) -> dict[str, str]:
     """As the database has it now."""
     user = User.objects.get(pk=user.pk)
     return {

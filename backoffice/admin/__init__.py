@@ -9,10 +9,10 @@ other packages register with Django's own site is shown nowhere.
 - `staff.py`, `roles.py`: people and what they may do.
 """
 
-from backoffice.admin.lists import Kind
+from backoffice.admin.lists import BaseAdmin
 from backoffice.admin.records import RecordAdmin
 from backoffice.admin.roles import RoleAdmin
 from backoffice.admin.site import site
 from backoffice.admin.staff import StaffAdmin
 
-__all__ = ["Kind", "RecordAdmin", "RoleAdmin", "StaffAdmin", "site"]
+__all__ = ["BaseAdmin", "RecordAdmin", "RoleAdmin", "StaffAdmin", "site"]

@@ -21,7 +21,7 @@ GROUPS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class IndexLink:
     """One line of the first page."""
 
     group: str
@@ -33,22 +33,23 @@ class Link:
 
 
 LINKS: Final = (
-    Link(PEOPLE, "What each role may do", "Roles and permissions side by side", "roles",
-         "staff.change"),
-    Link(WORK, "Events", "What the service sent by webhook, and the outcomes", "events:list",
-         "events.view"),
-    Link(WORK, "Replay failed events", "All that failed for the same reason, after a preview",
-         "events:replay", "events.replay"),
-    Link(WORK, "Requests", "What staff asked of the service", "commands:list", "commands.view"),
-    Link(WORK, "Requests to decide", "Requests whose outcome is unknown", "commands:list",
-         "commands.decide", "?show=decide"),
-    Link(WORK, "Runs", "Syncs of the service’s lists", "system:runs", "system.view"),
-    Link(WORK, "Look-ups", "Records read one by one: what is due, what failed", "system:health",
-         "system.view", "#lookups"),
-    Link(WORK, "Differences", "Where our copy differed from the service", "system:drift",
-         "system.view"),
-    Link(WORK, "Unread records", "Records that do not fit their columns", "system:unread",
-         "system.view"),
-    Link(VALUES, "Unknown values", "Give each a meaning: bucket and words",
-         "system:unknown", "system.view"),
+    IndexLink(PEOPLE, "What each role may do", "Roles and permissions side by side", "roles",
+              "staff.change"),
+    IndexLink(WORK, "Events", "What the service sent by webhook, and the outcomes", "events:list",
+              "events.view"),
+    IndexLink(WORK, "Replay failed events", "All that failed for the same reason, after a preview",
+              "events:replay", "events.replay"),
+    IndexLink(WORK, "Requests", "What staff asked of the service", "commands:list",
+              "commands.view"),
+    IndexLink(WORK, "Requests to decide", "Requests whose outcome is unknown", "commands:list",
+              "commands.decide", "?show=decide"),
+    IndexLink(WORK, "Runs", "Syncs of the service’s lists", "system:runs", "system.view"),
+    IndexLink(WORK, "Look-ups", "Records read one by one: what is due, what failed",
+              "system:health", "system.view", "#lookups"),
+    IndexLink(WORK, "Differences", "Where our copy differed from the service", "system:drift",
+              "system.view"),
+    IndexLink(WORK, "Unread records", "Records that do not fit their columns", "system:unread",
+              "system.view"),
+    IndexLink(VALUES, "Unknown values", "Give each a meaning: bucket and words",
+              "system:unknown", "system.view"),
 )  # fmt: skip

@@ -26,9 +26,9 @@ from backoffice.core.access import may
 from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
 from backoffice.templatetags import ui
 
-Cell = TypeVar("Cell", bound=Callable[..., Any])
-PLACE: Final = ("after", "before")
-SIZE: Final = 50
+CellMethod = TypeVar("CellMethod", bound=Callable[..., Any])
+CURSOR_PARAMETERS: Final = ("after", "before")
+PAGE_SIZE: Final = 50
 
 
 class KeysetList(ChangeList):
@@ -38,21 +38,21 @@ class KeysetList(ChangeList):
 
     def get_filters_params(self, params: dict[str, Any] | None = None) -> dict[str, Any]:
         found = super().get_filters_params(params)
-        return {name: value for name, value in found.items() if name not in PLACE}
+        return {name: value for name, value in found.items() if name not in CURSOR_PARAMETERS}
 
     def get_query_string(
         self, new_params: dict[str, Any] | None = None, remove: Iterable[str] | None = None
     ) -> str:
         """Another filter is another list: the place in this one is dropped."""
-        return super().get_query_string(new_params, [*(remove or ()), *PLACE])
+        return super().get_query_string(new_params, [*(remove or ()), *CURSOR_PARAMETERS])
 
     def get_results(self, request: HttpRequest) -> None:
         kind = self.model_admin
-        assert isinstance(kind, Kind)
+        assert isinstance(kind, BaseAdmin)
         # What was searched for is little: found by its own index, not along that of the sort.
         whole = self.root_queryset if self.query else None
-        self.page = fetch_page(
-            self.queryset, kind.sort, size=SIZE, all_rows=whole, **page_position(request)
+        self.page = page_of(
+            self.queryset, kind.sort, size=PAGE_SIZE, whole=whole, **place_of(request)
         )
         self.result_list = self.page.rows
         self.result_count = len(self.page.rows)
@@ -86,13 +86,13 @@ class KeysetList(ChangeList):
         ]
 
     def _cell(self, name: Any, row: Any) -> SafeString | str:
-        return drawn(lookup_field(name, row, self.model_admin)[2], short=True)
+        return display_value(lookup_field(name, row, self.model_admin)[2], short=True)
 
     def _label(self, name: Any) -> str:
-        return written(str(label_for_field(name, self.model, self.model_admin)))
+        return column_label(str(label_for_field(name, self.model, self.model_admin)))
 
 
-class Kind(ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
+class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
     """One kind of thing. `needs` are the permissions to see it, `changes` that to change it (none:
     nobody changes it here). Nothing is ever deleted here: audit rows point to it."""
 
@@ -197,17 +197,17 @@ class Kind(ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
         return "\x00" not in text
 
 
-def display(label: str) -> Callable[[Cell], Cell]:
-    """A method of a `Kind` as a column of its list."""
+def display(label: str) -> Callable[[CellMethod], CellMethod]:
+    """A method of a `BaseAdmin` as a column of its list."""
 
-    def name(cell: Cell) -> Cell:
+    def name(cell: CellMethod) -> CellMethod:
         cell.short_description = label  # type: ignore[attr-defined]
         return cell
 
     return name
 
 
-def drawn(value: Any, *, short: bool = False) -> SafeString | str:
+def display_value(value: Any, *, short: bool = False) -> SafeString | str:
     """A value as every other page draws it; ids whole, or `short`."""
     if short and isinstance(value, UUID):
         return ui.short_id(value, copy=False)
@@ -224,11 +224,11 @@ def drawn(value: Any, *, short: bool = False) -> SafeString | str:
     return conditional_escape(ui.dash(value))
 
 
-def capitalised(words: str) -> str:
+def capitalize_first(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-SPELLED: Final = {
+SPELLED_OUT: Final = {
     "id": "ID", "url": "URL", "npi": "NPI", "abn": "ABN", "iana": "IANA", "hrv": "HRV",
     "rem": "REM", "zip": "ZIP", "zipcode": "ZIP code", "dob": "date of birth", "email": "e-mail",
     "lat": "latitude", "lng": "longitude", "hr": "heart rate", "heartrate": "heart rate",
@@ -238,18 +238,18 @@ SPELLED: Final = {
 """What names of columns shorten, as people write it."""
 
 
-def written(name: str) -> str:
+def column_label(name: str) -> str:
     """The name of a column as a label: `provider id` is `Provider ID`."""
-    return capitalised(" ".join(SPELLED.get(word, word) for word in name.split()))
+    return capitalize_first(" ".join(SPELLED_OUT.get(word, word) for word in name.split()))
 
 
-def address_of(site: str, row: Model, page: str = "change") -> str:
+def admin_url(site: str, row: Model, page: str = "change") -> str:
     """Of a page about a row."""
     name = f"{row._meta.app_label}_{row._meta.model_name}"
     return reverse(f"{site}:{name}_{page}", args=[quote(row.pk)])
 
 
-def deferred(rows: QuerySet[Any], model: type[Model]) -> QuerySet[Any]:
+def defer_record(rows: QuerySet[Any], model: type[Model]) -> QuerySet[Any]:
     """Without what no list shows."""
     names = {field.name for field in model._meta.fields}
     return rows.defer(*names.intersection(("record", "content_hash")))

@@ -24,7 +24,15 @@ from django.views.decorators.http import require_POST, require_safe
 
 from backoffice import audit, sync
 from backoffice.admin import groups
-from backoffice.admin.lists import Kind, address_of, capitalised, deferred, display, drawn, written
+from backoffice.admin.lists import (
+    BaseAdmin,
+    admin_url,
+    capitalize_first,
+    column_label,
+    defer_record,
+    display,
+    display_value,
+)
 from backoffice.core import vocabulary
 from backoffice.core.access import may, roles_with
 from backoffice.core.identifiers import same_identifier
@@ -32,23 +40,25 @@ from backoffice.models import Lookup, SyncRun
 from backoffice.pages.sync_health import state_of
 from backoffice.templatetags.ages import ago
 
-MOST: Final = 100
+MAX_FETCHED: Final = 100
 """Rows that are fetched again at once."""
-ASKED: Final = "The service is asked within seconds. The outcome appears on each record’s page."
-LISTED: Final = (
+FETCH_REQUESTED: Final = (
+    "The service is asked within seconds. The outcome appears on each record’s page."
+)
+LIST_RUN_REQUESTED: Final = (
     "These can only be fetched with their whole list. A run over it has been requested; see "
     "System > Runs."
 )
-OPEN: Final = "A run over this list is already open and will bring them."
-NOTHING: Final = "None of these can be fetched: the service offers no call for it."
-TOO_MANY: Final = f"Choose at most {MOST} at once. Nothing was requested."
+LIST_RUN_OPEN: Final = "A run over this list is already open and will bring them."
+NOT_FETCHABLE: Final = "None of these can be fetched: the service offers no call for it."
+TOO_MANY_CHOSEN: Final = f"Choose at most {MAX_FETCHED} at once. Nothing was requested."
 
-Reasons = Mapping[str, Iterable[object]]
+LookupKeys = Mapping[str, Iterable[object]]
 """Kinds of look-ups, each with the keys it reads."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class FetchStatus:
     """How one way of fetching a record stands."""
 
     what: str
@@ -60,7 +70,7 @@ class Fetch:
         return vocabulary.GLYPHS[self.family]
 
 
-class RecordAdmin(Kind):
+class RecordAdmin(BaseAdmin):
     """One kind of record. `topic` is what audit entries call it; `patient` names the column that
     says whose it is. `synced_list` is read where no single call of the service reads the record."""
 
@@ -77,7 +87,7 @@ class RecordAdmin(Kind):
     search_fields = ("pk",)  # `get_search_results` reads `searched`
     actions = ("fetch_again",)
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         """What reads this record by itself."""
         return {}
 
@@ -92,7 +102,7 @@ class RecordAdmin(Kind):
         return [view, *super().get_urls()]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return deferred(super().get_queryset(request), self.model)
+        return defer_record(super().get_queryset(request), self.model)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -119,7 +129,7 @@ class RecordAdmin(Kind):
         listed = getattr(answer, "context_data", None)
         if listed and "cl" in listed:
             rows = listed["cl"].result_list
-            audit.listed(
+            audit.record_list(
                 request, self.topic, (row.pk for row in rows), self.patients_of(rows),
                 searched=bool(request.GET.get("q")),
             )  # fmt: skip
@@ -137,15 +147,15 @@ class RecordAdmin(Kind):
 
     def record_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         row = self._row(request, object_id)
-        audit.viewed(request, self.topic, [row.pk], self.patients_of([row]))
+        audit.record_view(request, self.topic, [row.pk], self.patients_of([row]))
         url, name = self.lead(row)
         context = {
             "row": row,
-            "names": capitalised(self.plural),
-            "list_url": address_of_list(self),
-            "fetch_url": address_of(self.admin_site.name, row, "fetch"),
+            "names": capitalize_first(self.plural),
+            "list_url": admin_list_url(self),
+            "fetch_url": admin_url(self.admin_site.name, row, "fetch"),
             "columns": [
-                (written(str(field.verbose_name)), drawn(getattr(row, field.attname)))
+                (column_label(str(field.verbose_name)), display_value(getattr(row, field.attname)))
                 for field in self.opts.fields
                 if field.name not in ("record", "content_hash")
             ],
@@ -160,13 +170,13 @@ class RecordAdmin(Kind):
         """Give a reason to read this record, recorded."""
         row = self._row(request, object_id)
         self._fetch(request, [row])
-        return redirect(address_of(self.admin_site.name, row))
+        return redirect(admin_url(self.admin_site.name, row))
 
     @display("Fetch again")
     def fetch_again(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        rows = list(queryset[: MOST + 1])
-        if len(rows) > MOST:
-            messages.error(request, TOO_MANY)
+        rows = list(queryset[: MAX_FETCHED + 1])
+        if len(rows) > MAX_FETCHED:
+            messages.error(request, TOO_MANY_CHOSEN)
         else:
             self._fetch(request, rows)
 
@@ -175,8 +185,8 @@ class RecordAdmin(Kind):
         for row in rows:
             for kind, keys in self.reasons(row).items():
                 reasons.setdefault(kind, set()).update(keys)
-        if not reasons and self.synced_list is None:
-            messages.warning(request, NOTHING)
+        if not reasons and self.listing is None:
+            messages.warning(request, NOT_FETCHABLE)
             return
         with transaction.atomic():
             run = None
@@ -185,21 +195,23 @@ class RecordAdmin(Kind):
             elif self.synced_list is not None:
                 run = sync.request_run(self.synced_list)
             keys = [row.pk for row in rows]
-            audit.asked(request, f"fetch {self.topic} again", keys, self.patients_of(rows))
-        messages.success(request, ASKED if reasons else LISTED if run else OPEN)
+            audit.record_action(request, f"fetch {self.topic} again", keys, self.patients_of(rows))
+        messages.success(
+            request, FETCH_REQUESTED if reasons else LIST_RUN_REQUESTED if run else LIST_RUN_OPEN
+        )
 
-    def _fetches(self, row: Any) -> list[Fetch]:
+    def _fetches(self, row: Any) -> list[FetchStatus]:
         """How each way of fetching it stands: one query."""
         reasons = self.reasons(row)
         if not reasons:
-            return [_of_list(self.synced_list)] if self.synced_list else []
+            return [_list_status(self.listing)] if self.listing else []
         wanted = Q()
         for kind, keys in reasons.items():
             wanted |= Q(kind=kind, key__in=[str(key) for key in keys])
         known: dict[str, list[Lookup]] = {kind: [] for kind in reasons}
-        for lookup in Lookup.objects.filter(wanted).order_by("kind", "key")[:MOST]:
+        for lookup in Lookup.objects.filter(wanted).order_by("kind", "key")[:MAX_FETCHED]:
             known[lookup.kind].append(lookup)
-        return [_of_lookups(kind, found) for kind, found in known.items()]
+        return [_lookup_status(kind, found) for kind, found in known.items()]
 
     def _row(self, request: HttpRequest, object_id: str) -> Any:
         if not self.has_view_permission(request):
@@ -213,40 +225,44 @@ class RecordAdmin(Kind):
         return [getattr(row, self.patient) for row in rows] if self.patient else []
 
 
-def address_of_list(kind: Kind) -> str:
+def admin_list_url(kind: BaseAdmin) -> str:
     name = f"{kind.opts.app_label}_{kind.opts.model_name}_changelist"
     return reverse(f"{kind.admin_site.name}:{name}")
 
 
-def _of_lookups(kind: str, found: list[Lookup]) -> Fetch:
+def _lookup_status(kind: str, found: list[Lookup]) -> FetchStatus:
     what = vocabulary.LISTS.get(kind, kind)
     now = timezone.now()
     if not found:
-        return Fetch(what, "Came with its list; not fetched on its own yet.", vocabulary.PREPARING)
+        return FetchStatus(
+            what, "Came with its list; not fetched on its own yet.", vocabulary.PREPARING
+        )
     due = [one for one in found if one.due_at is not None and one.due_at <= now]
     failing = next((one for one in found if one.error), None)
     looked = max((one.looked_at for one in found if one.looked_at), default=None)
     if failing is not None:
-        return Fetch(what, f"{failing.error}. {_again(failing, now)}", vocabulary.NEEDS_ACTION)
+        return FetchStatus(
+            what, f"{failing.error}. {_retry_text(failing, now)}", vocabulary.NEEDS_ACTION
+        )
     if due:
-        return Fetch(what, "Requested: a worker reads it next.", vocabulary.ON_THE_WAY)
+        return FetchStatus(what, "Requested: a worker reads it next.", vocabulary.ON_THE_WAY)
     if looked is None:
-        return Fetch(what, "Not read yet.", vocabulary.PREPARING)
-    return Fetch(what, f"Read {ago(looked, now)}.", vocabulary.RESULT_IN)
+        return FetchStatus(what, "Not read yet.", vocabulary.PREPARING)
+    return FetchStatus(what, f"Read {ago(looked, now)}.", vocabulary.RESULT_IN)
 
 
-def _of_list(synced_list: sync.SyncedList) -> Fetch:
-    what = f"{vocabulary.LISTS.get(synced_list.resource, synced_list.resource)}, the whole list"
-    runs = SyncRun.objects.filter(resource=synced_list.resource, full=synced_list.full)
+def _list_status(listing: sync.Listing) -> FetchStatus:
+    what = f"{vocabulary.LISTS.get(listing.resource, listing.resource)}, the whole list"
+    runs = SyncRun.objects.filter(resource=listing.resource, full=listing.full)
     run = runs.order_by("-created_at").first()
     if run is None:
-        return Fetch(what, "Never read.", vocabulary.PREPARING)
+        return FetchStatus(what, "Never read.", vocabulary.PREPARING)
     family, _, word = state_of(run)
     asked = ago(run.finished_at or run.created_at, timezone.now())
-    return Fetch(what, f"{word}, {asked}.{f' {run.error}' if run.error else ''}", family)
+    return FetchStatus(what, f"{word}, {asked}.{f' {run.error}' if run.error else ''}", family)
 
 
-def _again(failing: Lookup, now: datetime) -> str:
+def _retry_text(failing: Lookup, now: datetime) -> str:
     if failing.due_at is None:
         return "Will not be retried automatically."
     soon = failing.due_at - now < timedelta(minutes=1)

@@ -13,14 +13,14 @@ from django.views.decorators.http import require_safe
 
 from backoffice.accounts import role_summary
 from backoffice.admin import groups
-from backoffice.admin.lists import Kind, capitalised, display
+from backoffice.admin.lists import BaseAdmin, capitalize_first, display
 from backoffice.admin.site import site
 from backoffice.core.access import ADMINISTRATOR, PERMISSIONS, ROLES
 from backoffice.models import User
 from backoffice.pages.paging.pages import Sort
 
 
-class RoleAdmin(Kind):
+class RoleAdmin(BaseAdmin):
     group = groups.PEOPLE
     singular, plural = "role", "roles"
     words = "What each role may do, and who holds it"
@@ -35,11 +35,11 @@ class RoleAdmin(Kind):
 
     @display("Name")
     def title(self, role: Group) -> str:
-        return capitalised(role.name)
+        return capitalize_first(role.name)
 
     @display("May do")
     def grants(self, role: Group) -> str:
-        return role_summary.told(ROLES[role.name])
+        return role_summary.summarize(ROLES[role.name])
 
     @display("People")
     def people(self, role: Any) -> int:

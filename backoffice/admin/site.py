@@ -10,11 +10,11 @@ from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, URLResolver, include, path, reverse
 
 from backoffice.admin.groups import GROUPS, LINKS
-from backoffice.admin.lists import capitalised
+from backoffice.admin.lists import capitalize_first
 from backoffice.core.access import may, requires
 
 
-class Administration(AdminSite):
+class AdministrationSite(AdminSite):
     """Only what registers here is shown. No log-in, log-out or password page of its own."""
 
     site_header = site_title = index_title = "Administration"
@@ -48,13 +48,13 @@ class Administration(AdminSite):
                 name = f"{model._meta.app_label}_{model._meta.model_name}"
                 lines[admin.group].append(  # type: ignore[attr-defined]  # all are `lists.Kind`
                     {
-                        "label": capitalised(admin.plural),  # type: ignore[attr-defined]
+                        "label": capitalize_first(admin.plural),  # type: ignore[attr-defined]
                         "words": admin.words,  # type: ignore[attr-defined]
                         "url": reverse(f"{self.name}:{name}_changelist"),
                     }
                 )
         for link in LINKS:
-            if may(request.user, link.permission) and (url := _address(link.route)):
+            if may(request.user, link.permission) and (url := _url_or_empty(link.route)):
                 line = {"label": link.label, "words": link.words, "url": url + link.query}
                 lines[link.group].append(line)
         groups = [
@@ -65,7 +65,7 @@ class Administration(AdminSite):
         return TemplateResponse(request, "administration/index.html", {"groups": groups})
 
 
-def _address(route: str) -> str:
+def _url_or_empty(route: str) -> str:
     """Empty for a page that does not exist."""
     try:
         return reverse(route)
@@ -73,4 +73,4 @@ def _address(route: str) -> str:
         return ""
 
 
-site: Final = Administration()
+site: Final = AdministrationSite()

@@ -29,10 +29,10 @@ from backoffice.accounts import (
     single_sign_on,
     staff_changes,
 )
-from backoffice.accounts.passwords import others_of
-from backoffice.accounts.recent_authentication import fresh
+from backoffice.accounts.passwords import other_sessions
+from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.admin import groups
-from backoffice.admin.lists import Kind, display
+from backoffice.admin.lists import BaseAdmin, display
 from backoffice.admin.site import site
 from backoffice.core.access import ADMINISTRATOR, PERMISSIONS, ROLES, SERVICE_ACCOUNT
 from backoffice.models import User
@@ -40,12 +40,16 @@ from backoffice.pages.paging.pages import Sort
 from backoffice.pages.preferences import PreferencesForm
 from backoffice.templatetags.team import staff_name
 
-YOURSELF: Final = "Nobody takes the administration from themselves: ask another administrator."
-END_YOURSELF: Final = "Nobody ends their own account: ask another administrator."
+OWN_ADMINISTRATION: Final = (
+    "Nobody takes the administration from themselves: ask another administrator."
+)
+OWN_ACCOUNT: Final = "Nobody ends their own account: ask another administrator."
 WITHOUT_ROLE: Final = "{} has no role: whoever logs in with this account finds no pages."
-NO_LONGER: Final = "You are no administrator any more: somebody took it from you just now."
-SHOWN: Final = "You are shown a temporary password for them, and their sessions end."
-TAKEN: Final = "Another account has this {}: everybody has one of their own."
+NO_LONGER_ADMINISTRATOR: Final = (
+    "You are no administrator any more: somebody took it from you just now."
+)
+SHOWN_ONCE: Final = "You are shown a temporary password for them, and their sessions end."
+NOT_UNIQUE: Final = "Another account has this {}: everybody has one of their own."
 
 
 class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
@@ -90,7 +94,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
             del self.fields["anew"]
         else:
             self.fields["anew"].help_text = "If it was forgotten, or somebody else knows it. " + (
-                "They get a link to set another." if settings.EMAIL_URL else SHOWN
+                "They get a link to set another." if settings.EMAIL_URL else SHOWN_ONCE
             )
 
     @property
@@ -100,7 +104,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         return [
             (
                 box,
-                role_summary.told(names),
+                role_summary.summarize(names),
                 [PERMISSIONS[name] for name in PERMISSIONS if name in names],
             )
             for box, names in granted
@@ -112,7 +116,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         account = self.instance
         if not account.pk or not account.is_active or staff_changes.roles_of_account(account):
             return ""
-        return _without_role(account)
+        return _no_role_warning(account)
 
     def clean_email(self) -> str:
         return self._own("email")
@@ -124,21 +128,21 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         typed: str = self.cleaned_data[name]
         others = User.objects.exclude(pk=self.instance.pk)
         if typed and others.filter(**{f"{name}__iexact": typed}).exists():
-            raise ValidationError(TAKEN.format(str(self.fields[name].label).lower()))
+            raise ValidationError(NOT_UNIQUE.format(str(self.fields[name].label).lower()))
         return typed
 
     clean_time_zone = PreferencesForm.clean_time_zone
 
     def clean(self) -> dict[str, Any]:
         given: dict[str, Any] = super().clean() or self.cleaned_data
-        administrators = _administrators()
+        administrators = _locked_administrators()
         if self.actor.pk not in administrators:
-            raise ValidationError(NO_LONGER)
+            raise ValidationError(NO_LONGER_ADMINISTRATOR)
         if self.instance.pk == self.actor.pk:
             if ADMINISTRATOR not in given.get("roles", ()):
-                self.add_error("roles", YOURSELF)
+                self.add_error("roles", OWN_ADMINISTRATION)
             if not given.get("is_active"):
-                self.add_error("is_active", END_YOURSELF)
+                self.add_error("is_active", OWN_ACCOUNT)
         return given
 
 
@@ -157,9 +161,9 @@ class RoleFilter(SimpleListFilter):
         return queryset.filter(Q(pk__in=holders) | Q(is_superuser=role == ADMINISTRATOR))
 
 
-@method_decorator(fresh, name="changelist_view")
-@method_decorator(fresh, name="changeform_view")
-class StaffAdmin(Kind):
+@method_decorator(require_recent_authentication, name="changelist_view")
+@method_decorator(require_recent_authentication, name="changeform_view")
+class StaffAdmin(BaseAdmin):
     """Rights are given by somebody who proved a short while ago who they are."""
 
     group = groups.PEOPLE
@@ -224,9 +228,9 @@ class StaffAdmin(Kind):
         with transaction.atomic():
             for user in people:
                 Authenticator.objects.filter(user=user).delete()
-                others_of(user.pk, request).delete()
-                audit.asked(request, "second factor", [user.pk], (), "taken away")
-                emails.tell(request, user, "Your second factors were taken away")
+                other_sessions(user.pk, request).delete()
+                audit.record_action(request, "second factor", [user.pk], (), "taken away")
+                emails.notify_owner(request, user, "Your second factors were taken away")
         messages.success(
             request, "They are logged out, and set up a new second factor at their next log-in."
         )
@@ -236,7 +240,7 @@ class StaffAdmin(Kind):
         with transaction.atomic():
             unlinked = [user for user in people if single_sign_on.unlink(request, user)]
             for user in unlinked:
-                others_of(user.pk, request).delete()
+                other_sessions(user.pk, request).delete()
         count = f"{len(unlinked)} of {len(people)} accounts"
         messages.success(
             request, f"Unlinked: {count}. The next sign-in by a verified e-mail address links anew."
@@ -244,22 +248,22 @@ class StaffAdmin(Kind):
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """The account, its roles and the entry about both, in the transaction of the request."""
-        before = staff_changes.told(obj) if change else {}
+        before = staff_changes.account_snapshot(obj) if change else {}
         given = form.cleaned_data
         obj.save()
-        staff_changes.give_roles(obj, given["roles"])
-        after = staff_changes.told(obj)
+        staff_changes.set_roles(obj, given["roles"])
+        after = staff_changes.account_snapshot(obj)
         if not change or given.get("anew"):
-            first = first_passwords.give(obj, voided=change)
+            first = first_passwords.issue(obj, voided=change)
             request.first_password = first  # type: ignore[attr-defined]  # for `_handed_over`
         told = {**after, "password": "set anew"} if given.get("anew") else after
-        audit.changed(request, staff_changes.TOPIC, [obj.pk], before=before, after=told)
-        if obj.pk != getattr(request.user, "pk", None) and _lesser(before, told):
-            others_of(obj.pk, request).delete()
+        audit.record_change(request, staff_changes.TOPIC, [obj.pk], before=before, after=told)
+        if obj.pk != getattr(request.user, "pk", None) and _ends_sessions(before, told):
+            other_sessions(obj.pk, request).delete()
         if obj.is_active and not given["roles"]:
-            messages.warning(request, _without_role(obj))
+            messages.warning(request, _no_role_warning(obj))
         if change:
-            _tell_owner(request, obj, before["e-mail"], voided=bool(given.get("anew")))
+            _notify_owner(request, obj, before["e-mail"], voided=bool(given.get("anew")))
 
     def response_add(self, request: HttpRequest, obj: User, *args: Any) -> HttpResponse:
         return self._handed_over(request, obj) or super().response_add(request, obj, *args)
@@ -282,16 +286,16 @@ class StaffAdmin(Kind):
             "person": user,
             "password": first,
             "hours": first_passwords.HOURS,
-            "warning": "" if staff_changes.roles_of_account(user) else _without_role(user),
+            "warning": "" if staff_changes.roles_of_account(user) else _no_role_warning(user),
         }
         return render(request, "administration/first_password.html", context)
 
 
-def _without_role(user: User) -> str:
+def _no_role_warning(user: User) -> str:
     return WITHOUT_ROLE.format(staff_name(user))
 
 
-def _administrators() -> set[int]:
+def _locked_administrators() -> set[int]:
     """All who are it now. Their rows are locked: of two who take it from each other, the second
     sees what the first did."""
     rows = User.objects.filter(Q(groups__name=ADMINISTRATOR) | Q(is_superuser=True))
@@ -300,15 +304,15 @@ def _administrators() -> set[int]:
     return set(rows.filter(pk__in=locked, is_active=True).values_list("pk", flat=True))
 
 
-def _tell_owner(request: HttpRequest, user: User, email: str, *, voided: bool) -> None:
+def _notify_owner(request: HttpRequest, user: User, email: str, *, voided: bool) -> None:
     """At the address they had: whoever voids the password may have changed it, too."""
     if voided:
-        emails.tell(request, user, "Your password was voided", email=email)
+        emails.notify_owner(request, user, "Your password was voided", email=email)
     if email != user.email:
-        emails.tell(request, user, "Your e-mail address was changed", email=email)
+        emails.notify_owner(request, user, "Your e-mail address was changed", email=email)
 
 
-def _lesser(before: dict[str, str], after: dict[str, str]) -> bool:
+def _ends_sessions(before: dict[str, str], after: dict[str, str]) -> bool:
     """Whether open sessions stand for something that is no longer so."""
     watched = ("roles", "account", "password")
     return bool(before) and any(before.get(one) != after.get(one) for one in watched)

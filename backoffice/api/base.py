@@ -110,7 +110,7 @@ class Face(APIView):
         if isinstance(refused, tokens.Refused):
             known = [refused.token.key_id] if refused.token else []
             try:
-                audit.record(
+                audit.record_entry(
                     request, "login", "token", ids=known, outcome="refused", reason=str(refused)
                 )
             except audit.AuditUnavailable as unavailable:

@@ -133,7 +133,7 @@ class Resource(Face):
         items = self._items(request, rows)
         if self.patient is not None:
             keys = [item["id"] for item in items]
-            audit.listed(
+            audit.record_list(
                 request._request,
                 self.name(),
                 keys,
@@ -161,7 +161,7 @@ class Resource(Face):
             raise Http404
         items = self._items(request, rows)
         if self.patient is not None:
-            audit.viewed(request._request, self.name(), [id], self.patients_of(items))
+            audit.record_view(request._request, self.name(), [id], self.patients_of(items))
         return _json(items[0])
 
     def _rows(self) -> QuerySet[Any, tuple[Any, ...]]:

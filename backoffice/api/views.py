@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit
-from backoffice.accounts.recent_authentication import fresh
+from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.api import tokens
 from backoffice.api.forms import TokenForm
 from backoffice.api.models import ApiToken
@@ -42,7 +42,7 @@ def listed(request: HttpRequest) -> HttpResponse:
 
 
 @requires("tokens.manage")
-@fresh
+@require_recent_authentication
 @require_http_methods(METHODS)
 def new(request: HttpRequest) -> HttpResponse:
     """The form; its answer is the one page that ever shows the text of the token."""
@@ -71,7 +71,7 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
         token = ApiToken.objects.select_for_update().get(pk=token_id)
         if token.revoked_at is None:
             tokens.revoke(token)
-            audit.asked(request, "revoke token", [token.key_id], [])
+            audit.record_action(request, "revoke token", [token.key_id], [])
     return redirect("system:tokens")
 
 
@@ -91,7 +91,7 @@ def _made(request: HttpRequest, asked: dict[str, Any]) -> tuple[ApiToken, str]:
             by=request.user,
             form_id=asked["form_id"],
         )
-        audit.asked(request, "make token", [made.key_id, account.username], [])
+        audit.record_action(request, "make token", [made.key_id, account.username], [])
     return made, text
 
 

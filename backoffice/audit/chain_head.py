@@ -29,10 +29,10 @@ _TAIL_BYTES: Final = 4_096
 """Of the file: many lines, of which the last is read."""
 
 
-def seal(seconds: float | None = None) -> None:
+def seal_and_remember(seconds: float | None = None) -> None:
     """Seal what came, for about `seconds`, and write the new head; or record that the chain no
     longer holds the head that was written last, and seal on without forgetting that one."""
-    last = remembered()
+    last = remembered_head()
     lost = bool(last) and not is_in_chain(last)
     if lost:
         logger.error("audit trail no longer holds its last recorded end, seal %s", last)
@@ -40,21 +40,21 @@ def seal(seconds: float | None = None) -> None:
     seals.seal(seconds=seconds)
     head = seals.head()
     if not lost and head and head != last:
-        write(head)
+        remember_head(head)
 
 
 def is_in_chain(head: str) -> bool:
     number, _, _ = head.partition(":")
     found = AuditSeal.objects.filter(n=int(number)).first() if number.isdigit() else None
-    return found is not None and seals.name_of(found) == head
+    return found is not None and seals.head_of(found) == head
 
 
-def remembered() -> str:
+def remembered_head() -> str:
     """The head that was written last: of the file, else of Redis; empty where neither has one."""
     return _last_of_file(settings.AUDIT_HEAD_FILE) or _in_cache()
 
 
-def write(head: str, now: datetime | None = None) -> None:
+def remember_head(head: str, now: datetime | None = None) -> None:
     """Remember `head`: in the log, in the file, and in Redis."""
     logger.info("audit trail ends with seal %s", head)
     if settings.AUDIT_HEAD_FILE:
@@ -99,10 +99,10 @@ def _cache_key() -> str:
 
 def _record_finding(head: str) -> None:
     """One check with the finding, not one a minute: until another check was made since."""
-    latest = verification.latest()
+    latest = verification.latest_check()
     if latest is None or not any(
-        verification.lost_words(head) == words for words in latest.trouble
+        verification.lost_head_finding(head) == words for words in latest.trouble
     ):
-        found = verification.check(heads=[head])
+        found = verification.check_chain(heads=[head])
         now = timezone.now()
-        AuditCheck(asked_at=now, finished_at=now, **verification.as_columns(found)).save()
+        AuditCheck(asked_at=now, finished_at=now, **verification.check_columns(found)).save()

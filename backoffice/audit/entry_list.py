@@ -15,9 +15,9 @@ from django.utils import timezone
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
-from backoffice.audit.forms import TrailFilters
+from backoffice.audit.forms import AuditFilterForm
 from backoffice.audit.models import AuditEntry
-from backoffice.audit.recording import ACTIONS, kind_words
+from backoffice.audit.recording import ACTION_LABELS, kind_label
 from backoffice.core.access import may
 from backoffice.core.urls import record_url
 from backoffice.pages.lists.context import Screen
@@ -26,7 +26,7 @@ from backoffice.templatetags.ages import MONTHS
 from backoffice.templatetags.shapes import glyph_svg
 from backoffice.templatetags.ui import DASH, dash, short_id
 
-PAGES: Final = {
+RECORD_PAGES: Final = {
     "order": ("orders:detail", "orders.view"),
     "patient": ("patients:detail", "patients.view"),
     "result": ("reviewing:report", "results.view"),
@@ -40,14 +40,14 @@ PAGES: Final = {
 """Kinds of records that have a page: its route, and who may open it."""
 
 
-UNNAMED: Final = {"anonymous": "Nobody known", "machine": "Somebody at the machine"}
-LONG: Final = 36
+UNNAMED_ACTORS: Final = {"anonymous": "Nobody known", "machine": "Somebody at the machine"}
+MAX_ID_LENGTH: Final = 36
 """Letters of an id that stand in a row: those of a UUID, which is shortened by itself."""
 
 
-def page_of(kind: str, key: str, user: Any) -> str:
+def record_page_url(kind: str, key: str, user: Any) -> str:
     """Address of a record's page; empty where it has none, or not for this person."""
-    route, permission = PAGES.get(kind, ("", ""))
+    route, permission = RECORD_PAGES.get(kind, ("", ""))
     if not route or not may(user, permission):
         return ""
     try:
@@ -56,18 +56,18 @@ def page_of(kind: str, key: str, user: Any) -> str:
         return ""
 
 
-def who(entry: AuditEntry) -> str:
+def actor_name(entry: AuditEntry) -> str:
     """Who did it, in words."""
     if entry.actor is None:
-        return UNNAMED.get(entry.actor_kind, "The back office")
+        return UNNAMED_ACTORS.get(entry.actor_kind, "The back office")
     return entry.actor.get_full_name()
 
 
-def did(entry: AuditEntry) -> str:
-    return ACTIONS.get(entry.action, entry.action.capitalize())
+def action_label(entry: AuditEntry) -> str:
+    return ACTION_LABELS.get(entry.action, entry.action.capitalize())
 
 
-def outcome(value: str) -> SafeString:
+def outcome_html(value: str) -> SafeString:
     """How it ended: only what was not simply done is marked."""
     if value == "ok":
         return SafeString("Done")
@@ -75,12 +75,12 @@ def outcome(value: str) -> SafeString:
     return SafeString(f'<span class="st bare" data-st="needs-action">{told}</span>')
 
 
-def patient_of(entry: AuditEntry) -> UUID | None:
+def single_patient(entry: AuditEntry) -> UUID | None:
     """The patient it is about, where it is about one."""
     return entry.patient_ids[0] if len(entry.patient_ids) == 1 else None
 
 
-def _lines(values: Iterable[object]) -> str:
+def _join(values: Iterable[object]) -> str:
     return " ".join(map(str, values))
 
 
@@ -100,10 +100,10 @@ COLUMNS: Final = (
         "About",
         (
             Cell("Kind", lambda row: row.object_type),
-            Cell("Records", lambda row: _lines(row.object_ids)),
+            Cell("Records", lambda row: _join(row.object_ids)),
         ),
     ),
-    Column("patient", "Patient", (Cell("Patients", lambda row: _lines(row.patient_ids)),)),
+    Column("patient", "Patient", (Cell("Patients", lambda row: _join(row.patient_ids)),)),
     Column("outcome", "Outcome", (Cell("Outcome", lambda row: row.outcome),)),
     Column("reason", "Reason", (Cell("Reason", lambda row: row.reason),)),
     Column("ip", "From", (Cell("From", lambda row: row.ip),)),
@@ -114,7 +114,7 @@ COLUMNS: Final = (
 OWN_COLUMNS: Final = tuple(column for column in COLUMNS if column.shown and column.key != "who")
 
 
-class Trail(Listing):
+class AuditList(Listing):
     name = "audit"
     subject = "audit entry"
     nouns = ("entry", "entries")
@@ -128,8 +128,8 @@ class Trail(Listing):
         Preset("entered", "Log-ins", {"did": ["login"]}),
     )
 
-    def form(self, data: QueryDict, user: Any) -> TrailFilters:
-        return TrailFilters(data)
+    def form(self, data: QueryDict, user: Any) -> AuditFilterForm:
+        return AuditFilterForm(data)
 
     def everything(self, user: Any) -> QuerySet[AuditEntry]:
         return AuditEntry.objects.select_related("actor").defer("before", "after")
@@ -139,37 +139,37 @@ class Trail(Listing):
         return found
 
     def drawn(self, rows: list[Any], screen: Screen) -> SafeString:
-        return draw(rows, screen.columns, screen.user)
+        return render_rows(rows, screen.columns, screen.user)
 
     def patient_of(self, row: AuditEntry) -> UUID | None:
-        return patient_of(row)
+        return single_patient(row)
 
 
-TRAIL: Final = Trail()
+AUDIT_LIST: Final = AuditList()
 
 
 # Rows. `named` is what a template that may know it calls the one patient of an entry.
 
 
-def draw(rows: Iterable[AuditEntry], columns: Sequence[Column], user: Any) -> SafeString:
+def render_rows(rows: Iterable[AuditEntry], columns: Sequence[Column], user: Any) -> SafeString:
     drawn = []
     leads = may(user, "audit.view")
     for row in rows:
-        drawn.append(f"<tr>{_at(row, leads)}")
-        drawn += [CELLS[column.key](row, user) for column in columns[1:]]
+        drawn.append(f"<tr>{_at_cell(row, leads)}")
+        drawn += [CELL_RENDERERS[column.key](row, user) for column in columns[1:]]
         drawn.append("</tr>\n")
     return SafeString("".join(drawn))
 
 
-def _at(row: AuditEntry, leads: bool) -> str:
-    moment = _moment(row.at)
+def _at_cell(row: AuditEntry, leads: bool) -> str:
+    moment = _time_html(row.at)
     if leads:
         url = reverse("audit:entry", args=[row.pk])
         moment = f'<a href="{url}" hx-boost="false">{moment}</a>'
     return f'<th scope="row" class="lead nowrap">{moment}</th>\n'
 
 
-def _moment(at: datetime) -> str:
+def _time_html(at: datetime) -> str:
     """To the second: entries of one minute are told apart."""
     local = timezone.localtime(at)
     year = "" if local.year == timezone.localdate().year else f" {local.year}"
@@ -177,25 +177,25 @@ def _moment(at: datetime) -> str:
     return f'<time datetime="{at.astimezone(UTC).isoformat()}">{told}</time>'
 
 
-def _who(row: AuditEntry, user: Any) -> str:
+def _actor_cell(row: AuditEntry, user: Any) -> str:
     chip = ' <span class="chip">by token</span>' if row.actor_kind == "token" else ""
-    return f'<td data-label="Who" class="nowrap">{escape(who(row))}{chip}</td>\n'
+    return f'<td data-label="Who" class="nowrap">{escape(actor_name(row))}{chip}</td>\n'
 
 
-def _about(row: AuditEntry, user: Any) -> str:
-    kind, count = escape(kind_words(row.object_type)), len(row.object_ids)
+def _record_cell(row: AuditEntry, user: Any) -> str:
+    kind, count = escape(kind_label(row.object_type)), len(row.object_ids)
     if count == 1:
         key = row.object_ids[0]
-        url = page_of(row.object_type, key, user)
-        told = short_id(key if len(key) <= LONG else key[:8], False)
+        url = record_page_url(row.object_type, key, user)
+        told = short_id(key if len(key) <= MAX_ID_LENGTH else key[:8], False)
         kind += f' <a href="{url}" hx-boost="false">{told}</a>' if url else f" {told}"
     elif count:
         kind += f' <span class="muted">({count} records)</span>'
     return f'<td data-label="About">{kind}</td>\n'
 
 
-def _patient(row: AuditEntry, user: Any) -> str:
-    key, told = patient_of(row), str(DASH)
+def _patient_cell(row: AuditEntry, user: Any) -> str:
+    key, told = single_patient(row), str(DASH)
     if key is not None:
         named = getattr(row, "named", "")
         told = f"<bdi>{escape(named)}</bdi>" if named else short_id(key, False)
@@ -207,7 +207,7 @@ def _patient(row: AuditEntry, user: Any) -> str:
     return f'<td data-label="Patient" class="nowrap">{told}</td>\n'
 
 
-def _plain(label: str, name: str, css: str = "") -> Callable[[AuditEntry, Any], str]:
+def _plain_cell(label: str, name: str, css: str = "") -> Callable[[AuditEntry, Any], str]:
     def cell(row: AuditEntry, user: Any) -> str:
         said = conditional_escape(dash(getattr(row, name)))
         return f'<td data-label="{label}"{css}>{said}</td>\n'
@@ -215,18 +215,18 @@ def _plain(label: str, name: str, css: str = "") -> Callable[[AuditEntry, Any], 
     return cell
 
 
-CELLS: Final[dict[str, Callable[[AuditEntry, Any], str]]] = {
-    "who": _who,
-    "did": lambda row, user: f'<td data-label="Action">{escape(did(row))}</td>\n',
-    "about": _about,
-    "patient": _patient,
-    "outcome": lambda row, user: f'<td data-label="Outcome">{outcome(row.outcome)}</td>\n',
-    "reason": _plain("Reason", "reason", ' class="wrap"'),
-    "ip": _plain("From", "ip", ' class="nowrap"'),
+CELL_RENDERERS: Final[dict[str, Callable[[AuditEntry, Any], str]]] = {
+    "who": _actor_cell,
+    "did": lambda row, user: f'<td data-label="Action">{escape(action_label(row))}</td>\n',
+    "about": _record_cell,
+    "patient": _patient_cell,
+    "outcome": lambda row, user: f'<td data-label="Outcome">{outcome_html(row.outcome)}</td>\n',
+    "reason": _plain_cell("Reason", "reason", ' class="wrap"'),
+    "ip": _plain_cell("From", "ip", ' class="nowrap"'),
     "request": lambda row, user: (
         f'<td data-label="Request">{short_id(row.request_id, False)}</td>\n'
     ),
-    "route": _plain("Page", "route"),
-    "number": _plain("Number", "pk", ' class="num"'),
+    "route": _plain_cell("Page", "route"),
+    "number": _plain_cell("Number", "pk", ' class="num"'),
 }
 """By the key of the column; the first leads to the entry."""

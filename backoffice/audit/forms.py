@@ -10,15 +10,15 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from backoffice.audit.models import AuditEntry
-from backoffice.audit.recording import ACTIONS, kind_words
+from backoffice.audit.recording import ACTION_LABELS, kind_label
 from backoffice.models import User
 from backoffice.pages.lists.fields import DaysField, LateChoices, MomentField, UuidField, in_order
 from backoffice.pages.lists.forms import Filter, FilterForm
 
 NOBODY: Final = "nobody"
-KINDS: Final = 200
+MAX_KINDS: Final = 200
 
-_KINDS: Final = """
+_KINDS_SQL: Final = """
 WITH RECURSIVE kinds (kind, position) AS (
     (SELECT object_type, 1 FROM backoffice_auditentry ORDER BY object_type LIMIT 1)
     UNION ALL
@@ -30,14 +30,14 @@ SELECT kind FROM kinds WHERE kind IS NOT NULL
 """
 
 
-def _kinds() -> list[tuple[str, str]]:
+def _kind_choices() -> list[tuple[str, str]]:
     """Every kind of record there is an entry about, each by one step down an index."""
     with connection.cursor() as cursor:
-        cursor.execute(_KINDS, [KINDS])
-        return [(kind, kind_words(kind)) for (kind,) in cursor.fetchall()]
+        cursor.execute(_KINDS_SQL, [MAX_KINDS])
+        return [(kind, kind_label(kind)) for (kind,) in cursor.fetchall()]
 
 
-def _people() -> list[tuple[str, str]]:
+def _person_choices() -> list[tuple[str, str]]:
     named = User.objects.order_by("first_name", "last_name", "username").values_list(
         "pk", "first_name", "last_name", "username"
     )[:1_000]
@@ -51,14 +51,14 @@ class PersonField(LateChoices):
         return text == NOBODY or (text.isascii() and text.isdigit() and len(text) < 10)
 
 
-class TrailFilters(FilterForm):
+class AuditFilterForm(FilterForm):
     """Who did what to which record, when, and how it ended; all of it together."""
 
     person = PersonField(required=False, label="Who", widget=forms.CheckboxSelectMultiple)
     did = forms.MultipleChoiceField(
         required=False,
         label="Action",
-        choices=list(ACTIONS.items()),
+        choices=list(ACTION_LABELS.items()),
         widget=forms.CheckboxSelectMultiple,
     )
     kind = LateChoices(required=False, label="Kind", widget=forms.CheckboxSelectMultiple)
@@ -98,7 +98,7 @@ class TrailFilters(FilterForm):
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data)
-        for name, read in (("person", _people), ("kind", _kinds)):
+        for name, read in (("person", _person_choices), ("kind", _kind_choices)):
             field = self.fields[name]
             assert isinstance(field, LateChoices)
             field.offer(cache(read))

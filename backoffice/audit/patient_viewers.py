@@ -12,11 +12,11 @@ from django.db.models import Count, Max, Min, Q, QuerySet
 from backoffice.audit.models import AuditEntry
 from backoffice.models import User
 
-LOOKS: Final = ("view", "list", "search", "print", "export")
+VIEW_ACTIONS: Final = ("view", "list", "search", "print", "export")
 
 
 @dataclass(frozen=True, slots=True)
-class Looker:
+class PatientViewer:
     """One person, and how often they saw the patient in which way."""
 
     user: User | None
@@ -32,14 +32,14 @@ class Looker:
         return self.opened + self.listed + self.taken
 
 
-def looks_at(patient_id: UUID) -> QuerySet[AuditEntry]:
-    rows = AuditEntry.objects.filter(patient_ids__contains=[patient_id], action__in=LOOKS)
+def views_of_patient(patient_id: UUID) -> QuerySet[AuditEntry]:
+    rows = AuditEntry.objects.filter(patient_ids__contains=[patient_id], action__in=VIEW_ACTIONS)
     return rows.select_related("actor").defer("before", "after")
 
 
-def lookers_of(patient_id: UUID) -> list[Looker]:
+def viewers_of_patient(patient_id: UUID) -> list[PatientViewer]:
     """Everybody who looked, latest first: two queries."""
-    rows = looks_at(patient_id).select_related(None).order_by()
+    rows = views_of_patient(patient_id).select_related(None).order_by()
     counted = rows.values_list("actor", "actor_kind").annotate(
         first=Min("at"),
         last=Max("at"),
@@ -49,5 +49,5 @@ def lookers_of(patient_id: UUID) -> list[Looker]:
     )
     told: list[tuple[Any, ...]] = list(counted)
     people = User.objects.in_bulk({actor for actor, *_ in told if actor})
-    found = [Looker(people.get(actor), *rest) for actor, *rest in told]
+    found = [PatientViewer(people.get(actor), *rest) for actor, *rest in told]
     return sorted(found, key=lambda one: one.last, reverse=True)

@@ -1,8 +1,8 @@
-"""Who saw and who changed what. The only writer of `AuditEntry`.
+"""Write audit entries: who viewed and who changed what. The only writer of `AuditEntry`.
 
-An entry is committed before the first byte of the page leaves; when it cannot be written the page
-is not shown (`AuditUnavailable`, answered 503). Lists leave one entry with the ids shown, never
-the words searched for.
+An entry is committed before the first byte of the page is sent. If it cannot be written, the page
+is not shown (`AuditUnavailable`, answered with 503). A list leaves one entry with the ids that it
+shows, never the words that were searched for.
 """
 
 import contextlib
@@ -30,12 +30,12 @@ class AuditUnavailable(APIException):
     default_code = "audit_unavailable"
 
 
-def kind_words(kind: str) -> str:
-    """What a kind is called; that of a request is written `lab_account.allowlist`."""
+def kind_label(kind: str) -> str:
+    """Return the label of a kind of record or command, such as `lab_account.allowlist`."""
     return kind.replace("_", " ").replace(".", " ").capitalize()
 
 
-def record(
+def record_entry(
     request: HttpRequest,
     action: str,
     object_type: str,
@@ -46,10 +46,10 @@ def record(
     reason: str = "",
     row_count: int | None = None,
 ) -> None:
-    """Write one entry and commit it. Raises AuditUnavailable when that fails.
+    """Write one entry and commit it. Raise AuditUnavailable if that fails.
 
-    `action` is one of `ACTIONS`. Must be called outside any open transaction: a rolled-back page
-    must not take its entry with it.
+    `action` is a key of `ACTION_LABELS`. Call this outside any open transaction: a page that is
+    rolled back must not take its entry with it.
     """
     entry = _entry(
         request,
@@ -62,13 +62,13 @@ def record(
         row_count=row_count,
     )
     try:
-        with _alone():
+        with _own_transaction():
             _write(entry)
     except DatabaseError as error:
         raise AuditUnavailable from error
 
 
-ACTIONS: Final = {
+ACTION_LABELS: Final = {
     "view": "Opened",
     "list": "Saw in a list",
     "search": "Found by searching",
@@ -78,9 +78,9 @@ ACTIONS: Final = {
     "login": "Logged in",
     "denied": "Was refused",
 }
-"""What somebody did, in words."""
-LETTERS: Final = 20_000
-"""Of what a change says it changed, before and after each."""
+"""Labels of the actions."""
+MAX_CHANGE_LENGTH: Final = 20_000
+"""Characters of the JSON text of `before`, and of `after`."""
 
 _COLUMNS: Final = (
     *("actor_id", "actor_kind", "action", "object_type", "object_ids", "patient_ids", "route"),
@@ -92,36 +92,40 @@ _INSERT: Final = (
 )
 
 
-def _alone() -> contextlib.AbstractContextManager[None]:
-    """Where no transaction is open a statement commits by itself; an open one is refused."""
+def _own_transaction() -> contextlib.AbstractContextManager[None]:
+    """Refuse an open transaction. Without one, each statement commits by itself."""
     if connection.in_atomic_block:
         return transaction.atomic(durable=True)
     return contextlib.nullcontext()
 
 
 def _write(entry: AuditEntry) -> None:
-    """Every page waits for this: what `save` does around the statement takes twice its time."""
-    given = {name: getattr(entry, name) for name in _COLUMNS}
+    """Insert the row with plain SQL: every page waits for it, and `save` takes three times as long
+    as the statement alone."""
+    values = {name: getattr(entry, name) for name in _COLUMNS}
     for name in ("object_ids", "patient_ids"):
-        given[name] = prepared_queries.array(given[name])
+        values[name] = prepared_queries.array(values[name])
     for name in ("before", "after"):
-        given[name] = _json(given[name])
+        values[name] = _to_json(values[name])
     with prepared_queries.cursor() as cursor:
-        cursor.execute(_INSERT, list(given.values()))
+        cursor.execute(_INSERT, list(values.values()))
 
 
-def asked(
+def record_action(
     request: HttpRequest,
     kind: str,
     ids: Iterable[object],
     patients: Iterable[UUID | None],
     reason: str = "",
 ) -> None:
-    """A command of `kind` is recorded or decided on. In the caller's transaction: both or none."""
-    _change(_entry(request, "change", kind, ids=ids, patients=patients, reason=reason))
+    """Record that somebody did something to records of `kind`, such as sending a command.
+
+    The entry joins the caller's transaction: action and entry are committed together or not at all.
+    """
+    _save_change(_entry(request, "change", kind, ids=ids, patients=patients, reason=reason))
 
 
-def changed(
+def record_change(
     request: HttpRequest,
     kind: str,
     ids: Iterable[object],
@@ -131,45 +135,50 @@ def changed(
     patients: Iterable[UUID | None] = (),
     reason: str = "",
 ) -> None:
-    """Something of `kind` is changed here, from `before` to `after`: of both, what differs is kept.
+    """Record that the back office itself changed `kind` from `before` to `after`.
 
-    In the caller's transaction: both or none. Values are whatever JSON can say, and times, ids.
-    Raises ValueError for more than `LETTERS`, which is no change that a person can look at.
+    Only the names whose values differ are stored. Values are JSON values, times, and ids. The entry
+    joins the caller's transaction: change and entry are committed together or not at all. Raise
+    ValueError for more than `MAX_CHANGE_LENGTH` characters: nobody could read such a change.
     """
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     entry = _entry(request, "change", kind, ids=ids, patients=patients, reason=reason)
     if names:
         entry.before = {name: before[name] for name in names if name in before}
         entry.after = {name: after[name] for name in names if name in after}
-    _change(entry)
+    _save_change(entry)
 
 
-def followed(
+def record_follow_up(
     actor: User, kind: str, ids: Iterable[object], patients: Iterable[UUID | None]
 ) -> None:
-    """A command of `kind` follows one that `actor` asked for. In the caller's transaction."""
-    _change(
+    """Record that a command of `kind` follows one that `actor` requested.
+
+    The entry joins the caller's transaction.
+    """
+    _save_change(
         AuditEntry(
             actor=actor,
             action="change",
             object_type=kind,
             object_ids=[str(key) for key in ids],
-            patient_ids=_known(patients),
+            patient_ids=_patient_ids(patients),
         )
     )
 
 
-def by_machine(kind: str, ids: Iterable[object], reason: str = "") -> None:
-    """A change that somebody at the machine made with `manage.py`. In the caller's transaction."""
+def record_console_action(kind: str, ids: Iterable[object], reason: str = "") -> None:
+    """Record a change that somebody made with `manage.py`. The entry joins the caller's
+    transaction."""
     keys = [str(key) for key in ids]
     entry = AuditEntry(
         actor_kind="machine", action="change", object_type=kind, object_ids=keys, reason=reason
     )
-    _change(entry)
+    _save_change(entry)
 
 
-def _change(entry: AuditEntry) -> None:
-    """Keep it, and tell pages that stand open."""
+def _save_change(entry: AuditEntry) -> None:
+    """Write the entry and announce the change to open pages."""
     _write(entry)
     subjects = set(entry.patient_ids)
     for key in entry.object_ids:
@@ -178,17 +187,17 @@ def _change(entry: AuditEntry) -> None:
     changes.record_change(entry.object_type[:40], subjects)
 
 
-def viewed(
+def record_view(
     request: HttpRequest,
     object_type: str,
     ids: Iterable[object],
     patients: Iterable[UUID | None],
 ) -> None:
-    """A page about one thing (or one thing and its siblings) is about to be shown."""
-    record(request, "view", object_type, ids=ids, patients=patients)
+    """Record that a page about one record, or a record and its siblings, is about to be shown."""
+    record_entry(request, "view", object_type, ids=ids, patients=patients)
 
 
-def listed(
+def record_list(
     request: HttpRequest,
     object_type: str,
     ids: Iterable[object],
@@ -196,28 +205,31 @@ def listed(
     *,
     searched: bool = False,
 ) -> None:
-    """A page of a list is about to be shown; `searched` when it answers words typed by staff."""
+    """Record that a page of a list is about to be shown.
+
+    `searched` says that staff typed words to search for.
+    """
     shown = list(ids)
     action = "search" if searched else "list"
-    record(request, action, object_type, ids=shown, patients=patients, row_count=len(shown))
+    record_entry(request, action, object_type, ids=shown, patients=patients, row_count=len(shown))
 
 
-def denied(request: HttpRequest, permission: str) -> None:
-    """Someone known asked for what their roles do not grant."""
-    record(request, "denied", "permission", ids=[permission], outcome="refused")
+def record_denied(request: HttpRequest, permission: str) -> None:
+    """Record that a signed-in person asked for something that their roles do not grant."""
+    record_entry(request, "denied", "permission", ids=[permission], outcome="refused")
 
 
-def signed_in(request: HttpRequest) -> None:
-    """`request.user` has just logged in."""
-    record(request, "login", "session")
+def record_sign_in(request: HttpRequest) -> None:
+    """Record that `request.user` signed in."""
+    record_entry(request, "login", "session")
 
 
-def sign_in_refused(request: HttpRequest, reason: str = "") -> None:
-    """A log-in failed. What was typed is not kept: it may be a password in the wrong box."""
-    record(request, "login", "session", outcome="refused", reason=reason)
+def record_failed_sign_in(request: HttpRequest, reason: str = "") -> None:
+    """Record a failed sign-in without the typed text: it may be a password in the wrong field."""
+    record_entry(request, "login", "session", outcome="refused", reason=reason)
 
 
-def _known(patients: Iterable[UUID | None]) -> list[UUID]:
+def _patient_ids(patients: Iterable[UUID | None]) -> list[UUID]:
     return sorted({key for key in patients if key is not None}, key=attrgetter("int"))
 
 
@@ -236,11 +248,11 @@ def _entry(
     match = request.resolver_match
     return AuditEntry(
         actor=user,
-        actor_kind=_kind(request, user),
+        actor_kind=_actor_kind(request, user),
         action=action,
         object_type=object_type,
         object_ids=[str(key) for key in ids],
-        patient_ids=_known(patients),
+        patient_ids=_patient_ids(patients),
         route=(match.view_name if match else "")[:100],
         request_id=request_ids.request_id_of(request),
         ip=request_ids.client_address(request),
@@ -250,16 +262,16 @@ def _entry(
     )
 
 
-def _json(said: Any) -> str | None:
-    if said is None:
+def _to_json(value: Any) -> str | None:
+    if value is None:
         return None
-    text = json.dumps(said, cls=DjangoJSONEncoder, ensure_ascii=False)
-    if len(text) > LETTERS:
-        raise ValueError(f"a change of more than {LETTERS} letters")
+    text = json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)
+    if len(text) > MAX_CHANGE_LENGTH:
+        raise ValueError(f"a change of more than {MAX_CHANGE_LENGTH} characters")
     return text
 
 
-def _kind(request: HttpRequest, user: User | None) -> str:
+def _actor_kind(request: HttpRequest, user: User | None) -> str:
     if user is None:
         return "anonymous"
     return "token" if getattr(request, "auth", None) else "staff"

@@ -28,53 +28,53 @@ _DELETE: Final = f"DELETE FROM {AuditEntry._meta.db_table} WHERE id BETWEEN %s A
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class RemovalBacklog:
     """How much has grown old."""
 
     seals: int
     entries: int
 
 
-def due() -> Due:
-    found = _old().aggregate(rows=Sum("rows"))
-    return Due(_old().count(), found["rows"] or 0)
+def removal_backlog() -> RemovalBacklog:
+    found = _expired_seals().aggregate(rows=Sum("rows"))
+    return RemovalBacklog(_expired_seals().count(), found["rows"] or 0)
 
 
-def retire(seconds: float | None = None) -> int:
+def remove_expired(seconds: float | None = None) -> int:
     """Take away what has grown old, until nothing is left or for about `seconds`; how many entries.
 
     Each step commits by itself: whoever stops it loses nothing, and the next run goes on.
     """
     ends = None if seconds is None else time.monotonic() + seconds
     taken = 0
-    while step := _retire_next():
+    while step := _remove_next():
         taken += step
         if ends is not None and time.monotonic() >= ends:
             break
     return taken
 
 
-def _retire_next() -> int:
+def _remove_next() -> int:
     with transaction.atomic():
-        seals.hold_chain()
+        seals.lock_chain()
         chosen: list[AuditSeal] = []
         rows = 0
-        for one in _old().order_by("to_id")[: seals.MOST]:
-            if chosen and rows + one.rows > seals.MOST:
+        for one in _expired_seals().order_by("to_id")[: seals.MAX_ENTRIES]:
+            if chosen and rows + one.rows > seals.MAX_ENTRIES:
                 break
             chosen.append(one)
             rows += one.rows
         if not chosen:
             return 0
-        found = verification.check(after=chosen[0].n - 1, until=chosen[-1].n)
+        found = verification.check_chain(after=chosen[0].n - 1, until=chosen[-1].n)
         if found.troubles:
             logger.error("audit entries stay: what has grown old does not fit its seals")
             return 0
-        _take_away(chosen, rows)
+        _remove(chosen, rows)
     return rows
 
 
-def _take_away(chosen: list[AuditSeal], rows: int) -> None:
+def _remove(chosen: list[AuditSeal], rows: int) -> None:
     from_id, to_id = chosen[0].from_id, chosen[-1].to_id
     years = str(settings.AUDIT_KEEP_YEARS)
     with connection.cursor() as cursor:
@@ -87,7 +87,7 @@ def _take_away(chosen: list[AuditSeal], rows: int) -> None:
 
 def _seal_removal(chosen: list[AuditSeal], rows: int) -> None:
     digest = hashlib.sha256(b"".join(bytes(one.mac) for one in chosen)).digest()
-    seals.add(
+    seals.append(
         AuditSeal(
             removal=True,
             from_id=chosen[0].from_id,
@@ -99,7 +99,7 @@ def _seal_removal(chosen: list[AuditSeal], rows: int) -> None:
     )
 
 
-def _old() -> QuerySet[AuditSeal]:
+def _expired_seals() -> QuerySet[AuditSeal]:
     """Seals whose entries are to go; none while they are held, or kept for ever."""
     if not settings.AUDIT_KEEP_YEARS or settings.AUDIT_HOLD:
         return AuditSeal.objects.none()

@@ -1,6 +1,6 @@
 """Seals: every minute a digest over the entries that came, in a chain that only we can make.
 
-    digest   SHA-256 over the SHA-256 of each entry, by id (`TEXT` says what of it)
+    digest   SHA-256 over the SHA-256 of each entry, by id (`ENTRY_TEXT` says what of it)
     mac      HMAC of the seal and of the mac before it, with a key that is not in the database
 
 So an entry that is changed, removed or slipped in between shows, and so does a seal; that the end
@@ -25,7 +25,7 @@ from django.utils import timezone
 from backoffice.audit.models import AuditEntry, AuditSeal
 from backoffice.models import Installation
 
-MOST: Final = 1_000
+MAX_ENTRIES: Final = 1_000
 """Entries under one seal; also what retention takes away in one transaction."""
 LOCK: Final = 5_280_131
 """Of whoever adds a seal, among PostgreSQL's advisory locks."""
@@ -34,15 +34,15 @@ _ENTRIES: Final = AuditEntry._meta.db_table
 
 # No setting of a session changes what this says: a moment is counted in microseconds. Whoever adds
 # a column adds a form of the text; seals name theirs.
-TEXT: Final = """ROW(e.id, (extract(epoch FROM e.at) * 1000000)::bigint, e.actor_id, e.actor_kind,
- e.action, e.object_type, e.object_ids, e.patient_ids, e.route, e.request_id, e.ip, e.outcome,
- e.reason, e.row_count, e.before, e.after)::text"""
+ENTRY_TEXT: Final = """ROW(e.id, (extract(epoch FROM e.at) * 1000000)::bigint, e.actor_id,
+ e.actor_kind, e.action, e.object_type, e.object_ids, e.patient_ids, e.route, e.request_id, e.ip,
+ e.outcome, e.reason, e.row_count, e.before, e.after)::text"""
 DIGEST: Final = (
-    f"sha256(coalesce(string_agg(sha256(convert_to({TEXT}, 'UTF8')), '' ORDER BY e.id), ''))"
+    f"sha256(coalesce(string_agg(sha256(convert_to({ENTRY_TEXT}, 'UTF8')), '' ORDER BY e.id), ''))"
 )
 _NEXT: Final = f"""
 SELECT count(*), min(e.id), max(e.id), {DIGEST}
-FROM (SELECT * FROM {_ENTRIES} WHERE id > %s AND id <= %s ORDER BY id LIMIT {MOST}) AS e
+FROM (SELECT * FROM {_ENTRIES} WHERE id > %s AND id <= %s ORDER BY id LIMIT {MAX_ENTRIES}) AS e
 """
 _WRITERS: Final = f"""
 SELECT virtualtransaction FROM pg_locks
@@ -55,7 +55,7 @@ WHERE relation = '{_ENTRIES}'::regclass AND mode = 'RowExclusiveLock'
 def seal(now: datetime | None = None, seconds: float | None = None) -> int:
     """Seal all entries that are there for good, or for about `seconds`; how many."""
     ends = None if seconds is None else time.monotonic() + seconds
-    last, sealed = settled(), 0
+    last, sealed = last_settled_id(), 0
     while last is not None and (rows := _seal_next(last, now or timezone.now())):
         sealed += rows
         if ends is not None and time.monotonic() >= ends:
@@ -63,7 +63,7 @@ def seal(now: datetime | None = None, seconds: float | None = None) -> int:
     return sealed
 
 
-def settled(patience: float = 3.0) -> int | None:
+def last_settled_id(patience: float = 3.0) -> int | None:
     """Id up to which no entry can come any more; None where `patience` seconds do not tell.
 
     Ids are drawn before entries commit. Whoever has drawn one smaller than the greatest we see
@@ -91,7 +91,7 @@ def _writers() -> set[str]:
 def _seal_next(last: int, now: datetime) -> int:
     """One more seal over entries up to `last`; how many it covers, none if all are sealed."""
     with transaction.atomic(), connection.cursor() as cursor:
-        hold_chain()
+        lock_chain()
         before = AuditSeal.objects.filter(removal=False).order_by("-to_id").first()
         sealed_to = before.to_id if before else 0
         cursor.execute(_NEXT, [sealed_to, last])
@@ -100,7 +100,7 @@ def _seal_next(last: int, now: datetime) -> int:
             from_id = sealed_to + 1 if before else first
             if before is None:
                 record_first_entry(first)
-            add(AuditSeal(from_id=from_id, to_id=to_id, rows=rows, digest=digest, at=now))
+            append(AuditSeal(from_id=from_id, to_id=to_id, rows=rows, digest=digest, at=now))
     return int(rows)
 
 
@@ -115,24 +115,24 @@ def first_entry() -> int | None:
     return Installation.objects.values_list("audit_first_entry", flat=True).first()
 
 
-def hold_chain() -> None:
+def lock_chain() -> None:
     """Nobody else adds a seal until this transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
 
 
-def add(made: AuditSeal) -> None:
+def append(made: AuditSeal) -> None:
     """Append a seal to the chain, which the caller holds."""
     before = AuditSeal.objects.order_by("-n").first()
     key_id, key = next(iter(keys().items()))
     made.n = before.n + 1 if before else 1
     made.prev = bytes(before.mac) if before else b""
     made.form, made.key_id = FORM, key_id
-    made.mac = mac_of(made, key)
+    made.mac = compute_mac(made, key)
     made.save(force_insert=True)
 
 
-def mac_of(one: AuditSeal, key: bytes) -> bytes:
+def compute_mac(one: AuditSeal, key: bytes) -> bytes:
     moment = one.at.astimezone(UTC).isoformat(timespec="microseconds")
     said = (one.n, int(one.removal), one.from_id, one.to_id, one.rows, one.form, one.key_id, moment)
     text = "|".join(map(str, said)).encode()
@@ -142,10 +142,10 @@ def mac_of(one: AuditSeal, key: bytes) -> bytes:
 def head() -> str:
     """`N:MAC` of the last seal: what to remember. Empty without one."""
     last = AuditSeal.objects.order_by("-n").first()
-    return name_of(last) if last else ""
+    return head_of(last) if last else ""
 
 
-def name_of(one: AuditSeal) -> str:
+def head_of(one: AuditSeal) -> str:
     return f"{one.n}:{bytes(one.mac).hex()}"
 
 
@@ -162,7 +162,7 @@ def _keys(given: tuple[str, ...]) -> Mapping[str, bytes]:
     return {hashlib.sha256(key).hexdigest()[:8]: key for key in made}
 
 
-def tidy() -> int:
+def flush_index_pending_lists() -> int:
     """Do now what the indexes of entries have put off; how many pages of it. Otherwise it is done,
     thousands of entries later, by whose page comes next. By a function of those who own the
     indexes: workers do not."""

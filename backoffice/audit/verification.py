@@ -23,11 +23,11 @@ from backoffice.audit.seals import first_entry
 logger = logging.getLogger(__name__)
 
 STEP: Final = 100
-LAST: Final = 2**63 - 1
-TROUBLES: Final = 50
+MAX_NUMBER: Final = 2**63 - 1
+MAX_FINDINGS: Final = 50
 """Told one by one; beyond it, only how many there are."""
-EVERY: Final = timedelta(hours=24)
-YOUNGEST: Final = timedelta(days=365)
+CHECK_INTERVAL: Final = timedelta(hours=24)
+MIN_REMOVAL_AGE: Final = timedelta(days=365)
 """Nothing younger can have been taken away because of its age."""
 LOCK: Final = 5_280_132
 """Of whoever checks, among PostgreSQL's advisory locks."""
@@ -35,7 +35,7 @@ LOCK: Final = 5_280_132
 _SEALS: Final = AuditSeal._meta.db_table
 _ENTRIES: Final = AuditEntry._meta.db_table
 _COLUMNS: Final = tuple(column.attname for column in AuditSeal._meta.concrete_fields)
-_READ: Final = f"""
+_READ_SEALS: Final = f"""
 SELECT {", ".join(f"s.{name}" for name in _COLUMNS)}, held.rows, held.digest,
  gone.rows, gone.digest, gone.until,
  (SELECT max(to_id) FROM {_SEALS} WHERE removal)
@@ -53,7 +53,7 @@ ORDER BY s.n
 
 
 @dataclass(slots=True)
-class Checked:
+class CheckResult:
     """What a check has found."""
 
     seals: int = 0
@@ -67,7 +67,7 @@ class Checked:
 
     def tell(self, words: str) -> None:
         self.troubles += 1
-        if len(self.trouble) < TROUBLES:
+        if len(self.trouble) < MAX_FINDINGS:
             self.trouble.append(words)
 
     @property
@@ -76,7 +76,7 @@ class Checked:
         return [*self.trouble, *([f"And {left:,} more."] if left else [])]
 
 
-class Read(NamedTuple):
+class SealReading(NamedTuple):
     """A seal, and what is there now: its entries, or the seals whose entries it says are gone."""
 
     seal: AuditSeal
@@ -88,25 +88,25 @@ class Read(NamedTuple):
     removed_to: int | None
 
 
-def check(
+def check_chain(
     after: int = 0,
-    until: int = LAST,
+    until: int = MAX_NUMBER,
     heads: Iterable[str] = (),
-    progress: Callable[[Checked], None] | None = None,
-) -> Checked:
+    progress: Callable[[CheckResult], None] | None = None,
+) -> CheckResult:
     """Recompute everything, or the seals behind number `after` up to `until`. `heads` (`N:MAC`) are
     ends that somebody remembers: a trail without them was cut off or made anew."""
-    walk = _Walk(after)
-    for done, one in enumerate(_read(after, until), 1):
+    walk = _ChainCheck(after)
+    for done, one in enumerate(_read_seals(after, until), 1):
         walk.look(one)
         if progress and done % STEP == 0:
             progress(walk.found)
-    if until == LAST:
+    if until == MAX_NUMBER:
         walk.end(heads)
     return walk.found
 
 
-def lost_words(head: str) -> str:
+def lost_head_finding(head: str) -> str:
     """The finding that the chain no longer holds a remembered head (`N:MAC`)."""
     number, _, mac = head.partition(":")
     return (
@@ -115,47 +115,47 @@ def lost_words(head: str) -> str:
     )
 
 
-def as_columns(found: Checked) -> dict[str, Any]:
+def check_columns(found: CheckResult) -> dict[str, Any]:
     """Columns of an AuditCheck that hold what was found."""
     names = ("seals", "entries", "removed", "unsealed", "unknown_key", "head")
     return {**{name: getattr(found, name) for name in names}, "trouble": found.told}
 
 
-def last_before(moment: datetime) -> int:
+def last_seal_before(moment: datetime) -> int:
     """Number of the last seal made before `moment`; 0 for none."""
     rows = AuditSeal.objects.filter(at__lt=moment).order_by("-n")
     return rows.values_list("n", flat=True).first() or 0
 
 
-def _read(after: int, until: int) -> Iterator[Read]:
+def _read_seals(after: int, until: int) -> Iterator[SealReading]:
     while True:
         with connection.cursor() as cursor:
-            cursor.execute(_READ, [after, until])
+            cursor.execute(_READ_SEALS, [after, until])
             rows = cursor.fetchall()
         for row in rows:
             values = dict(zip(_COLUMNS, row, strict=False))
             one, rest = AuditSeal(**values), row[len(_COLUMNS) :]
-            yield Read(one, *rest)
+            yield SealReading(one, *rest)
             after = one.n
         if len(rows) < STEP:
             return
 
 
-class _Walk:
+class _ChainCheck:
     """Along the chain, seal by seal."""
 
     def __init__(self, after: int) -> None:
-        self.found = Checked()
+        self.found = CheckResult()
         self.keys = seals.keys()
         self.known = False
         """A seal of a key we have was seen: one of another key behind it is nobody's."""
         earlier = AuditSeal.objects.filter(n__lte=after)
         self.last = earlier.order_by("-n").first()
         self.first_entry = first_entry()
-        self.sealed_to = _end(earlier.filter(removal=False))
-        self.removed_to = _end(earlier.filter(removal=True))
+        self.sealed_to = _last_to_id(earlier.filter(removal=False))
+        self.removed_to = _last_to_id(earlier.filter(removal=True))
 
-    def look(self, read: Read) -> None:
+    def look(self, read: SealReading) -> None:
         one = read.seal
         self.found.seals += 1
         self._chain(one)
@@ -178,14 +178,14 @@ class _Walk:
         key = self.keys.get(one.key_id)
         if key is not None:
             self.known = True
-            if not hmac.compare_digest(seals.mac_of(one, key), bytes(one.mac)):
+            if not hmac.compare_digest(seals.compute_mac(one, key), bytes(one.mac)):
                 self._tell(one, "the seal itself was changed")
         elif self.known:
             self._tell(one, "it was made with a key that is not ours, after seals of ours")
         else:
             self.found.unknown_key += 1
 
-    def _entries(self, read: Read) -> None:
+    def _entries(self, read: SealReading) -> None:
         one, rows = read.seal, read.rows or 0
         if self.last is None and one.from_id != self.first_entry:
             begin = self.first_entry or "any, as far as is recorded"
@@ -198,34 +198,34 @@ class _Walk:
         if one.to_id <= (read.removed_to or 0):
             self.found.removed += one.rows
             if rows:
-                self._tell(one, f"{_entries(rows)} that had been taken away stand here again")
+                self._tell(one, f"{_count_entries(rows)} that had been taken away stand here again")
             return
         self.found.entries += rows
         if one.form != seals.FORM:
             self._tell(one, f"it is of a form ({one.form}) that this version does not know")
         elif rows != one.rows:
             what = "missing" if rows < one.rows else "too many"
-            self._tell(one, f"{_entries(abs(rows - one.rows))} {what}")
+            self._tell(one, f"{_count_entries(abs(rows - one.rows))} {what}")
         elif bytes(read.digest or b"") != bytes(one.digest):
-            self._tell(one, f"of its {_entries(rows)} at least one was changed")
+            self._tell(one, f"of its {_count_entries(rows)} at least one was changed")
 
-    def _removal(self, read: Read) -> None:
+    def _removal(self, read: SealReading) -> None:
         one = read.seal
         if self.removed_to is not None and one.from_id != self.removed_to + 1:
             self._tell(one, "it says that entries were taken away out of turn")
         self.removed_to = one.to_id
         if read.gone_rows != one.rows or bytes(read.gone_digest or b"") != bytes(one.digest):
             self._tell(one, "it does not fit the seals of the entries that it says were taken away")
-        elif read.gone_until is None or read.gone_until > one.at - YOUNGEST:
+        elif read.gone_until is None or read.gone_until > one.at - MIN_REMOVAL_AGE:
             self._tell(one, "it says that entries were taken away before they were old")
 
     def end(self, heads: Iterable[str]) -> None:
-        self.found.head = seals.name_of(self.last) if self.last else ""
+        self.found.head = seals.head_of(self.last) if self.last else ""
         for remembered in filter(None, heads):
             n = remembered.partition(":")[0]
             one = AuditSeal.objects.filter(n=int(n)).first()
-            if one is None or seals.name_of(one) != remembered:
-                self.found.tell(lost_words(remembered))
+            if one is None or seals.head_of(one) != remembered:
+                self.found.tell(lost_head_finding(remembered))
         self.found.unsealed = AuditEntry.objects.filter(pk__gt=self.sealed_to or 0).count()
 
     def _tell(self, one: AuditSeal, words: str) -> None:
@@ -235,38 +235,38 @@ class _Walk:
         )
 
 
-def _end(rows: Any) -> int | None:
+def _last_to_id(rows: Any) -> int | None:
     return rows.order_by("-to_id").values_list("to_id", flat=True).first()  # type: ignore[no-any-return]
 
 
-def _entries(count: int) -> str:
+def _count_entries(count: int) -> str:
     return f"{count:,} {'entry' if count == 1 else 'entries'}"
 
 
 # Checks as rows: one a day, and whenever an auditor asks
 
 
-def work(now: datetime | None = None) -> AuditCheck | None:
+def run_due_check(now: datetime | None = None) -> AuditCheck | None:
     """Make the oldest check that is asked for, or the daily one; None where there is nothing to do.
 
     A check that was cut short is open still, and begins again.
     """
     now = now or timezone.now()
-    if not AuditCheck.objects.filter(asked_at__gt=now - EVERY).exists():
+    if not AuditCheck.objects.filter(asked_at__gt=now - CHECK_INTERVAL).exists():
         AuditCheck.objects.bulk_create([AuditCheck(asked_at=now)], ignore_conflicts=True)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [LOCK])
         free = cursor.fetchone()[0]
         due = AuditCheck.objects.filter(finished_at=None).order_by("pk").first() if free else None
         if due is not None:
-            _make(due)
+            _run_check(due)
     return due
 
 
-def _make(due: AuditCheck) -> None:
+def _run_check(due: AuditCheck) -> None:
     earlier = AuditCheck.objects.exclude(head="").order_by("-finished_at").first()
-    found = check(heads=[earlier.head] if earlier else [])
-    for name, value in as_columns(found).items():
+    found = check_chain(heads=[earlier.head] if earlier else [])
+    for name, value in check_columns(found).items():
         setattr(due, name, value)
     due.finished_at = timezone.now()
     due.save()
@@ -275,6 +275,6 @@ def _make(due: AuditCheck) -> None:
         logger.error("audit trail is broken: %s findings, see System > Audit", found.troubles)
 
 
-def latest() -> AuditCheck | None:
+def latest_check() -> AuditCheck | None:
     """The last check that ended."""
     return AuditCheck.objects.exclude(finished_at=None).order_by("-finished_at").first()

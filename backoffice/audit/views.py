@@ -18,11 +18,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice import audit
 from backoffice.audit import entry_list, retention, seals, verification
-from backoffice.audit.entry_list import OWN_COLUMNS, TRAIL
+from backoffice.audit.entry_list import AUDIT_LIST, OWN_COLUMNS
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
-from backoffice.audit.recording import kind_words
+from backoffice.audit.recording import kind_label
 from backoffice.core.access import may, requires, signed_in
-from backoffice.outbox.enqueueing import wake_worker
 from backoffice.pages.lists.context import Screen
 from backoffice.pages.lists.definition import staff_of
 from backoffice.pages.lists.fields import status_of
@@ -30,31 +29,31 @@ from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from backoffice.pages.paging.row_query import match_rows
 
-SIZE: Final = 50
+PAGE_SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
-SHOWN: Final = 200
+MAX_SHOWN: Final = 200
 """Records, patients and other entries of one entry that are listed by name."""
-CHECKS: Final = 20
-MONTHS: Final = 24
-STALE: Final = timedelta(minutes=10)
+SHOWN_CHECKS: Final = 20
+SHOWN_MONTHS: Final = 24
+UNSEALED_LIMIT: Final = timedelta(minutes=10)
 """Entries are sealed every minute: one that waits longer waits for something."""
 
 
 @requires("audit.view")
 @require_safe
-def trail(request: HttpRequest) -> HttpResponse:
+def entry_list_page(request: HttpRequest) -> HttpResponse:
     """Entries, newest first; filters and place in the list all stand in the address."""
-    form = TRAIL.form(request.GET, request.user)
+    form = AUDIT_LIST.form(request.GET, request.user)
     valid = form.is_valid()
-    screen = Screen.of(request, TRAIL, form)
+    screen = Screen.of(request, AUDIT_LIST, form)
     if screen.elsewhere:
         return redirect(screen.elsewhere)
-    rows = TRAIL.rows(form, request.user) if valid else AuditEntry.objects.none()
-    found = match_rows(rows, TRAIL.everything(request.user), form.keyset())
-    page = TRAIL.page(found.rows, form, screen.size, page_position(request), found.all_rows)
+    rows = AUDIT_LIST.rows(form, request.user) if valid else AuditEntry.objects.none()
+    found = gathered(rows, AUDIT_LIST.everything(request.user), form.keyset())
+    page = AUDIT_LIST.page(found.rows, form, screen.size, place_of(request), found.whole)
     patient = form.cleaned_data.get("patient") if valid else None
-    shown = [*_named(request, page.rows), *([patient] if patient else [])]
-    audit.listed(request, TRAIL.subject, (row.pk for row in page.rows), shown)
+    shown = [*_named_patients(request, page.rows), *([patient] if patient else [])]
+    audit.record_list(request, AUDIT_LIST.subject, (row.pk for row in page.rows), shown)
     context = {
         "list": screen,
         "filters": form,
@@ -64,7 +63,7 @@ def trail(request: HttpRequest) -> HttpResponse:
         "pager": screen.pager(page, found.count),
         "total": found.count,
         "patient": patient,
-        "broken": _broken(verification.latest()),
+        "broken": _findings(verification.latest_check()),
     }
     return render(request, "audit/list.html", context, status=status_of(form))
 
@@ -80,24 +79,27 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
     beside: list[AuditEntry] = []
     if found.request_id:
         same = AuditEntry.objects.filter(request_id=found.request_id).exclude(pk=found.pk)
-        beside = list(same.select_related("actor").order_by("at", "pk")[:SHOWN])
-    patients = found.patient_ids[:SHOWN]
-    audit.viewed(
-        request, TRAIL.subject, [found.pk], patients if may(request.user, "patients.view") else []
+        beside = list(same.select_related("actor").order_by("at", "pk")[:MAX_SHOWN])
+    patients = found.patient_ids[:MAX_SHOWN]
+    audit.record_view(
+        request,
+        AUDIT_LIST.subject,
+        [found.pk],
+        patients if may(request.user, "patients.view") else [],
     )
     seal = AuditSeal.objects.filter(removal=False, to_id__gte=found.pk).order_by("to_id").first()
     context = {
         "entry": found,
-        "who": entry_list.who(found),
-        "did": entry_list.did(found),
-        "kind": kind_words(found.object_type),
-        "outcome": entry_list.outcome(found.outcome),
+        "who": entry_list.actor_name(found),
+        "did": entry_list.action_label(found),
+        "kind": kind_label(found.object_type),
+        "outcome": entry_list.outcome_html(found.outcome),
         "records": [
-            (key, entry_list.page_of(found.object_type, key, request.user))
-            for key in found.object_ids[:SHOWN]
+            (key, entry_list.record_page_url(found.object_type, key, request.user))
+            for key in found.object_ids[:MAX_SHOWN]
         ],
         "patients": patients,
-        "shown": SHOWN,
+        "shown": MAX_SHOWN,
         "differences": _differences(found),
         "beside": beside,
         "columns": entry_list.COLUMNS[:6],
@@ -108,21 +110,21 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
 
 @signed_in
 @require_safe
-def mine(request: HttpRequest) -> HttpResponse:
+def my_entries(request: HttpRequest) -> HttpResponse:
     """What I did, newest first, as it is on record."""
     rows = AuditEntry.objects.filter(actor=request.user.pk).select_related("actor")
-    page = fetch_page(
-        rows.defer("before", "after"), NEWEST_FIRST, size=SIZE, **page_position(request)
+    page = page_of(rows.defer("before", "after"), NEWEST_FIRST, size=PAGE_SIZE, **place_of(request))
+    audit.record_list(
+        request, "own entries", (row.pk for row in page.rows), _named_patients(request, page.rows)
     )
-    audit.listed(request, "own entries", (row.pk for row in page.rows), _named(request, page.rows))
     return render(request, "audit/mine.html", {"page": page, "columns": OWN_COLUMNS})
 
 
-def _named(request: HttpRequest, rows: Iterable[AuditEntry]) -> list[UUID | None]:
+def _named_patients(request: HttpRequest, rows: Iterable[AuditEntry]) -> list[UUID | None]:
     """Patients who are called by their names in these rows."""
     if not may(request.user, "patients.view"):
         return []
-    return [entry_list.patient_of(row) for row in rows]
+    return [entry_list.single_patient(row) for row in rows]
 
 
 def _differences(found: AuditEntry) -> list[dict[str, Any]]:
@@ -130,14 +132,14 @@ def _differences(found: AuditEntry) -> list[dict[str, Any]]:
     return [
         {
             "name": name.replace("_", " ").capitalize(),
-            "before": _said(before.get(name)),
-            "after": _said(after.get(name)),
+            "before": _display_value(before.get(name)),
+            "after": _display_value(after.get(name)),
         }
         for name in dict.fromkeys([*before, *after])
     ]
 
 
-def _said(value: Any) -> Any:
+def _display_value(value: Any) -> Any:
     """A value of a change as it is read."""
     if isinstance(value, bool):
         return "Yes" if value else "No"
@@ -153,7 +155,9 @@ def _said(value: Any) -> Any:
 @require_safe
 def integrity(request: HttpRequest) -> HttpResponse:
     """The last check, what it found, its end to remember, and how long entries are kept."""
-    checks = list(AuditCheck.objects.select_related("asked_by").order_by("-asked_at")[:CHECKS])
+    checks = list(
+        AuditCheck.objects.select_related("asked_by").order_by("-asked_at")[:SHOWN_CHECKS]
+    )
     done = [one for one in checks if one.finished_at]
     last = AuditSeal.objects.filter(removal=False).order_by("-to_id").first()
     waiting = AuditEntry.objects.filter(pk__gt=last.to_id if last else 0)
@@ -161,15 +165,15 @@ def integrity(request: HttpRequest) -> HttpResponse:
     context = {
         "checks": checks,
         "latest": done[0] if done else None,
-        "broken": _broken(done[0] if done else None),
+        "broken": _findings(done[0] if done else None),
         "asked": any(one.finished_at is None for one in checks),
         "last": last,
         "head": seals.head(),
         "unsealed": capped_count(waiting),
-        "late": oldest if oldest and oldest < timezone.now() - STALE else None,
+        "late": oldest if oldest and oldest < timezone.now() - UNSEALED_LIMIT else None,
         "years": settings.AUDIT_KEEP_YEARS,
         "hold": settings.AUDIT_HOLD,
-        "due": retention.due(),
+        "due": retention.removal_backlog(),
         "own_key": bool(settings.AUDIT_KEYS),
     }
     return render(request, "audit/integrity.html", context)
@@ -182,13 +186,13 @@ def check_now(request: HttpRequest) -> HttpResponse:
     with transaction.atomic(durable=True):
         made = AuditCheck(asked_by=staff_of(request))
         AuditCheck.objects.bulk_create([made], ignore_conflicts=True)
-        audit.asked(request, "audit check", [], [])
-    wake_worker("backoffice.operations.tasks.check_audit", queue="bulk")
+        audit.record_action(request, "audit check", [], [])
+    ring("backoffice.operations.tasks.check_audit", queue="bulk")
     messages.success(request, "It is checked now. This page shows what was found when it is done.")
     return redirect("audit:integrity")
 
 
-def _broken(found: AuditCheck | None) -> list[str]:
+def _findings(found: AuditCheck | None) -> list[str]:
     return list(found.trouble) if found else []
 
 
@@ -216,22 +220,26 @@ class ReviewForm(forms.Form):
 def reviews(request: HttpRequest) -> HttpResponse:
     """Months, and who has looked through them; somebody who has says so here."""
     form = ReviewForm(request.POST) if request.method == "POST" else None
-    if form is not None and form.is_valid() and _signed_off(request, form):
+    if form is not None and form.is_valid() and _save_review(request, form):
         return redirect("audit:reviews")
     said: dict[date, list[AuditReview]] = {}
-    for one in AuditReview.objects.select_related("by").order_by("-month", "at")[: MONTHS * 20]:
+    for one in AuditReview.objects.select_related("by").order_by("-month", "at")[
+        : SHOWN_MONTHS * 20
+    ]:
         said.setdefault(one.month, []).append(one)
-    months = [_month(first, said.get(first, []), request, form) for first in _months()]
+    months = [
+        _month_context(first, said.get(first, []), request, form) for first in _review_months()
+    ]
     context = {"months": months, "form": form}
     return render(request, "audit/reviews.html", context, status=422 if form else 200)
 
 
-def _signed_off(request: HttpRequest, form: ReviewForm) -> bool:
+def _save_review(request: HttpRequest, form: ReviewForm) -> bool:
     month, note = form.cleaned_data["month"], form.cleaned_data["note"].strip()
     try:
         with transaction.atomic(durable=True):
             AuditReview.objects.create(month=month, by=staff_of(request), note=note)
-            audit.asked(request, "audit review", [f"{month:%Y-%m}"], [])
+            audit.record_action(request, "audit review", [f"{month:%Y-%m}"], [])
     except IntegrityError:
         form.add_error(None, "You have signed this month off already.")
         return False
@@ -239,19 +247,19 @@ def _signed_off(request: HttpRequest, form: ReviewForm) -> bool:
     return True
 
 
-def _months() -> list[date]:
+def _review_months() -> list[date]:
     """First days of the months since the first entry, newest first; the current one is not over."""
     begun = AuditEntry.objects.order_by("at", "pk").values_list("at", flat=True).first()
     found: list[date] = []
     month = timezone.localdate().replace(day=1)
     first = timezone.localtime(begun).date().replace(day=1) if begun else month
-    while len(found) < MONTHS and month > first:
+    while len(found) < SHOWN_MONTHS and month > first:
         month = (month - timedelta(days=1)).replace(day=1)
         found.append(month)
     return found
 
 
-def _month(
+def _month_context(
     first: date, said: list[AuditReview], request: HttpRequest, form: ReviewForm | None
 ) -> dict[str, Any]:
     last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)

@@ -194,13 +194,13 @@ def _guard(view: View, permissions: tuple[str, ...], declared: tuple[str, ...]) 
         try:
             for permission in permissions:
                 if not may(user, permission):
-                    audit.denied(request, permission)
+                    audit.record_denied(request, permission)
                     return _render_forbidden(request, permission)
             response: HttpResponseBase = view(request, *args, **kwargs)
         except audit.AuditUnavailable:
             return render(request, "503.html", status=503)
         except PermissionDenied:
-            audit.denied(request, "")
+            audit.record_denied(request, "")
             raise
         response.headers.setdefault("Cache-Control", "no-store, private")
         return response
@@ -241,7 +241,7 @@ class DeclaredPermission(BasePermission):
             return False
         if may(user, "api.read", *needed):
             return True
-        audit.denied(request._request, ", ".join(needed))
+        audit.record_denied(request._request, ", ".join(needed))
         return False
 
 

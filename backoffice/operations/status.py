@@ -118,7 +118,7 @@ def read() -> Status:
 
 def _audit_findings() -> int:
     """How many findings the last check of the audit trail has."""
-    latest = verification.latest()
+    latest = verification.latest_check()
     return len(latest.trouble) if latest else 0
 
 

@@ -23,13 +23,13 @@ def prune() -> None:
     outbox.erase_contents()
     bulk.forget()
     changes.prune()
-    throttle.forget()
+    throttle.delete_empty_buckets()
     SessionStore.clear_expired()
 
 
 @shared_task
 def tell() -> None:
-    notifications.tell_of_requests()
+    notifications.notify_request_outcomes()
 
 
 @shared_task
@@ -46,15 +46,15 @@ def heartbeat(self: Any) -> None:
 
 @shared_task
 def seal() -> None:
-    chain_head.seal(seconds=TIDYING)
-    seals.tidy()
+    chain_head.seal_and_remember(seconds=TIDYING)
+    seals.flush_index_pending_lists()
 
 
 @shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)
 def check_audit() -> None:
-    verification.work()
+    verification.run_due_check()
 
 
 @shared_task
 def retire_audit() -> None:
-    retention.retire(seconds=TIDYING)
+    retention.remove_expired(seconds=TIDYING)

@@ -86,7 +86,9 @@ def move(ours: UUID, theirs: UUID, synced_lists: Sequence[sync.SyncedList]) -> N
         SyncRun.objects.filter(state__in=[SyncRun.State.DUE, SyncRun.State.RUNNING]).update(
             state=SyncRun.State.FAILED, finished_at=Now(), lease_until=None, error=MOVED
         )
-        audit.by_machine("adopt team", [ours, theirs], f"from team {ours} to team {theirs}")
+        audit.record_console_action(
+            "adopt team", [ours, theirs], f"from team {ours} to team {theirs}"
+        )
     for synced_list in synced_lists:
         if synced_list.full and (run := sync.request_run(synced_list)) is not None:
             # That none of its records were here before is no difference worth a report.

@@ -85,7 +85,7 @@ def enqueue(
         try:
             with transaction.atomic(durable=True):
                 row.save(force_insert=True)
-                audit.changed(
+                audit.record_change(
                     request,
                     row.kind,
                     [row.pk, subject_id],
@@ -182,7 +182,9 @@ def enqueue_next(row: CommandRecord, command: Command) -> None:
         # before it is sent, and to lose it would be worse.
         step.lock = ""
     step.save(force_insert=True)
-    audit.followed(row.requested_by, step.kind, [step.pk, step.subject_id], [step.patient_id])
+    audit.record_follow_up(
+        row.requested_by, step.kind, [step.pk, step.subject_id], [step.patient_id]
+    )
 
 
 def _command_row(command: Command, **more: Any) -> CommandRecord:
@@ -265,7 +267,7 @@ def _needs_new_key(command_id: UUID) -> bool:
 def _audit_decision(request: HttpRequest, command_id: UUID, what: str, reason: str = "") -> None:
     row = CommandRecord.objects.get(pk=command_id)
     patients = [row.patient_id]
-    audit.asked(request, f"{row.kind} {what}", [row.pk, row.subject_id], patients, reason)
+    audit.record_action(request, f"{row.kind} {what}", [row.pk, row.subject_id], patients, reason)
 
 
 def wake_worker(task: str, queue: str = "outbox") -> None:

@@ -49,7 +49,7 @@ def commands(request: HttpRequest) -> HttpResponse:
     elif show == "refused":
         rows = rows.filter(state=CommandRecord.State.REFUSED)
     page = fetch_page(rows, NEWEST_FIRST, size=SIZE, **page_position(request))
-    audit.listed(
+    audit.record_list(
         request, "command", (row.pk for row in page.rows), (row.patient_id for row in page.rows)
     )
     tabs = [
@@ -63,7 +63,7 @@ def commands(request: HttpRequest) -> HttpResponse:
 def command(request: HttpRequest, command_id: UUID) -> HttpResponse:
     """Show one command: requester, state, history and possible actions."""
     row = _row(command_id)
-    audit.viewed(request, "command", [row.pk], [row.patient_id])
+    audit.record_view(request, "command", [row.pk], [row.patient_id])
     return render(request, "commands/detail.html", _context(request, row))
 
 

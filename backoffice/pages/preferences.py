@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from backoffice.accounts.views.sign_in import keep_theme
+from backoffice.accounts.views.sign_in import set_theme_cookie
 from backoffice.core.access import signed_in
 from backoffice.models import User
 
@@ -67,7 +67,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
     User.objects.filter(pk=user.pk).update(**form.cleaned_data)
     messages.success(request, "Preferences saved")
     response = HttpResponseRedirect(reverse("preferences"))
-    keep_theme(response, form.cleaned_data["theme"])
+    set_theme_cookie(response, form.cleaned_data["theme"])
     return response
 
 

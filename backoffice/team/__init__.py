@@ -5,37 +5,37 @@ people. On pages: `{% load team %}`.
 """
 
 from backoffice.team.actions import (
-    LETTERS,
-    Empty,
-    Taken,
-    TooLong,
+    MAX_NOTE_LENGTH,
+    AlreadyAssigned,
+    EmptyNote,
+    NoteTooLong,
+    add_note,
     assign,
     colleagues,
-    contact,
-    note,
     notify,
     people_who_may,
+    record_contact,
     release,
 )
-from backoffice.team.notification_kinds import KINDS
-from backoffice.team.queries import holders
-from backoffice.team.subjects import SUBJECTS, url_of, word_for
+from backoffice.team.notification_kinds import NOTIFICATION_KINDS
+from backoffice.team.queries import assignments_by_subject
+from backoffice.team.subjects import SUBJECTS, subject_label, subject_url
 
 __all__ = [
-    "KINDS",
-    "LETTERS",
+    "MAX_NOTE_LENGTH",
+    "NOTIFICATION_KINDS",
     "SUBJECTS",
-    "Empty",
-    "Taken",
-    "TooLong",
+    "AlreadyAssigned",
+    "EmptyNote",
+    "NoteTooLong",
+    "add_note",
     "assign",
+    "assignments_by_subject",
     "colleagues",
-    "contact",
-    "holders",
-    "note",
     "notify",
     "people_who_may",
+    "record_contact",
     "release",
-    "url_of",
-    "word_for",
+    "subject_label",
+    "subject_url",
 ]

@@ -27,25 +27,25 @@ from backoffice.team.models import (
     Note,
     Notification,
 )
-from backoffice.team.notification_kinds import KINDS
-from backoffice.team.subjects import subject
+from backoffice.team.notification_kinds import NOTIFICATION_KINDS
+from backoffice.team.subjects import make_subject
 
-LETTERS: Final = 4_000
+MAX_NOTE_LENGTH: Final = 4_000
 """Of one note."""
-MENTION: Final = re.compile(r"(?<![\w@.])@(\w[\w.@+-]*\w|\w)")
+MENTION_PATTERN: Final = re.compile(r"(?<![\w@.])@(\w[\w.@+-]*\w|\w)")
 MAIL_AFTER: Final = timedelta(minutes=1)
 """Who sees it in the app by then gets no e-mail."""
 
 
-class Empty(Exception):
+class EmptyNote(Exception):
     """There is nothing in the note."""
 
 
-class TooLong(Exception):
+class NoteTooLong(Exception):
     """The note is longer than a note may be."""
 
 
-class Taken(Exception):
+class AlreadyAssigned(Exception):
     """Somebody else works on it: who, and since when."""
 
     def __init__(self, user: User, at: datetime) -> None:
@@ -54,7 +54,7 @@ class Taken(Exception):
         self.at = at
 
 
-def note(
+def add_note(
     request: HttpRequest,
     subject_type: str,
     subject_id: object,
@@ -62,12 +62,12 @@ def note(
     patient_id: UUID | None = None,
 ) -> Note:
     """Write a note, and tell those it names with `@`. Raises Empty or TooLong."""
-    about, author = subject(subject_type, subject_id, patient_id), _user(request)
-    text = _storable(text)
+    about, author = make_subject(subject_type, subject_id, patient_id), _user(request)
+    text = _clean_text(text)
     if not text:
-        raise Empty
-    if len(text) > LETTERS:
-        raise TooLong
+        raise EmptyNote
+    if len(text) > MAX_NOTE_LENGTH:
+        raise NoteTooLong
     with transaction.atomic():
         row = Note.objects.create(
             subject_type=about.type,
@@ -76,8 +76,8 @@ def note(
             text=text,
             author=author,
         )
-        audit.asked(request, "note", [row.pk, about.id], [patient_id])
-        named = [user for user in mentioned(text).values() if user.pk != author.pk]
+        audit.record_action(request, "note", [row.pk, about.id], [patient_id])
+        named = [user for user in mentioned_staff(text).values() if user.pk != author.pk]
         notify(named, "mentioned", about.type, about.id, about=f"note {row.pk}")
     return row
 
@@ -93,14 +93,14 @@ def people_who_may(permission: str) -> QuerySet[User]:
     return User.objects.filter(role, is_active=True).distinct()
 
 
-def names_in(text: str) -> list[str]:
+def mentioned_names(text: str) -> list[str]:
     """The names a note mentions, folded, in the order they come."""
-    return list(dict.fromkeys(found.lower() for found in MENTION.findall(text)))
+    return list(dict.fromkeys(found.lower() for found in MENTION_PATTERN.findall(text)))
 
 
-def mentioned(text: str) -> dict[str, User]:
+def mentioned_staff(text: str) -> dict[str, User]:
     """Members of staff that a text names, by what it calls them."""
-    names = names_in(text)
+    names = mentioned_names(text)
     if not names:
         return {}
     found = colleagues().annotate(folded=Lower("username")).filter(folded__in=names)
@@ -122,7 +122,7 @@ def assign(
 
     `seen` is whom the page showed to have it: where that has changed meanwhile, it is Taken, too.
     """
-    about, by = subject(subject_type, subject_id, patient_id), _user(request)
+    about, by = make_subject(subject_type, subject_id, patient_id), _user(request)
     with transaction.atomic():
         made = Assignment(
             subject_type=about.type,
@@ -147,30 +147,30 @@ def assign(
             elif row.user_id == user.pk:
                 return row
             elif (not take and row.user.is_active) or (seen is not None and row.user_id != seen):
-                raise Taken(row.user, row.at) from None
+                raise AlreadyAssigned(row.user, row.at) from None
             else:
                 before = row.user
                 row.user, row.by, row.at, row.known = user, by, made.at, ""
                 row.save(update_fields=["user", "by", "at", "known"])
                 made = row
-        _changed(request, made, before, user)
+        _record_assignment_change(request, made, before, user)
     return made
 
 
 def release(request: HttpRequest, subject_type: str, subject_id: object) -> bool:
     """Nobody works on it any more; False where nobody did."""
-    about = subject(subject_type, subject_id)
+    about = make_subject(subject_type, subject_id)
     with transaction.atomic():
         rows = Assignment.objects.select_for_update()
         row = rows.filter(subject_type=about.type, subject_id=about.id).first()
         if row is None:
             return False
         Assignment.objects.filter(pk=row.pk).delete()
-        _changed(request, row, row.user, None)
+        _record_assignment_change(request, row, row.user, None)
     return True
 
 
-def _changed(
+def _record_assignment_change(
     request: HttpRequest, row: Assignment, before: User | None, after: User | None
 ) -> None:
     by = _user(request)
@@ -182,7 +182,7 @@ def _changed(
         after=after,
         by=by,
     )
-    audit.changed(
+    audit.record_change(
         request,
         "assignment",
         [change.pk, row.subject_id],
@@ -196,7 +196,7 @@ def _changed(
             notify([user], kind, row.subject_type, row.subject_id, about=about)
 
 
-def contact(
+def record_contact(
     request: HttpRequest,
     patient_id: UUID | None,
     subject_type: str,
@@ -206,7 +206,7 @@ def contact(
     next_due_at: datetime | None = None,
 ) -> Contact:
     """Record a try to reach a patient. Stamped here; never changed."""
-    about = subject(subject_type, subject_id, patient_id)
+    about = make_subject(subject_type, subject_id, patient_id)
     if outcome not in Contact.Outcome.values:
         raise LookupError(f"not an outcome: {outcome}")
     with transaction.atomic():
@@ -215,11 +215,11 @@ def contact(
             subject_type=about.type,
             subject_id=about.id,
             outcome=outcome,
-            note=_storable(note)[:LETTERS],
+            note=_clean_text(note)[:MAX_NOTE_LENGTH],
             by=_user(request),
             next_due_at=next_due_at,
         )
-        audit.asked(request, "contact", [row.pk, about.id], [patient_id])
+        audit.record_action(request, "contact", [row.pk, about.id], [patient_id])
     return row
 
 
@@ -235,9 +235,9 @@ def notify(
 
     Who wants e-mail of this kind gets one later, unless they have seen it by then.
     """
-    if kind not in KINDS:
+    if kind not in NOTIFICATION_KINDS:
         raise LookupError(f"not a kind of notification: {kind}")
-    record = subject(subject_type, subject_id)
+    record = make_subject(subject_type, subject_id)
     people = {user.pk: user for user in users}
     mail_at = timezone.now() + MAIL_AFTER
     mailed = {pk for pk, user in people.items() if settings.EMAIL_URL and user.email}
@@ -265,6 +265,6 @@ def _user(request: HttpRequest) -> User:
     return request.user
 
 
-def _storable(text: str) -> str:
+def _clean_text(text: str) -> str:
     kept = text.replace("\x00", "").encode("utf-8", "replace").decode()
     return kept.replace("\r\n", "\n").strip()

@@ -12,20 +12,20 @@ from django.utils.dateparse import parse_datetime
 
 from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.team.models import AssignmentChange, Contact, Note
-from backoffice.team.queries import elsewhere
-from backoffice.team.subjects import OF_RESULTS, Subject, url_of, word_for
+from backoffice.team.queries import other_subject
+from backoffice.team.subjects import RESULT_SUBJECTS, Subject, subject_label, subject_url
 
-MOST: Final = 100
-OURS: Final = ("note", "assignment", "contact")
+MAX_CHANGES: Final = 100
+OWN_KINDS: Final = ("note", "assignment", "contact")
 """Kinds of audit entries whose rows are shown themselves."""
-DECISIONS: Final = {
+DECISION_LABELS: Final = {
     "withdrawn": "Took back",
     "again": "Had it sent again",
     "exists": "Said that it happened",
     "give-up": "Gave up on",
     "shown": "Had it shown",
 }
-WORDS: Final = {
+KIND_LABELS: Final = {
     "report": "Changed a lab report",
     "event": "Had events applied again",
     "sign result": "Signed the result",
@@ -35,18 +35,18 @@ WORDS: Final = {
     "exception": "Handled the exception",
 }
 """Kinds of audit entries that come from no request; others are shown as they are called."""
-OF_ORDERS: Final = frozenset(
+ORDER_KINDS: Final = frozenset(
     ("sign result", "undo signature", "acknowledge critical", "critical call", "exception")
 )
 """Kinds of audit entries whose ids are those of orders."""
-CRITICAL: Final = ("acknowledge critical", "critical call")
+CRITICAL_KINDS: Final = ("acknowledge critical", "critical call")
 """Kinds of audit entries that tell how a result turned out."""
-DETAILS: Final = ("patient.info", "patient.create")
+DEMOGRAPHICS_COMMANDS: Final = ("patient.info", "patient.create")
 """Commands that save who a patient is, as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FieldDifference:
     """What a change made of what; times as times. None is not known, empty is nothing."""
 
     label: str
@@ -55,7 +55,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeLogEntry:
     at: datetime
     by: User | None
     what: str
@@ -64,55 +64,63 @@ class Change:
     text: str = ""
     reason: str = ""
     url: str = ""
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[FieldDifference] = field(default_factory=list)
     on: str = ""
     on_url: str = ""
 
 
-def changes_of(subject: Subject, most: int = MOST, *, sees_results: bool) -> list[Change]:
+def change_log(
+    subject: Subject, most: int = MAX_CHANGES, *, sees_results: bool
+) -> list[ChangeLogEntry]:
     """Newest first; of a patient everything about the patient's orders and visits as well, and
     what tells of results for those who see them."""
-    hidden = () if sees_results else OF_RESULTS
+    hidden = () if sees_results else RESULT_SUBJECTS
     commands = list(
-        _of(CommandRecord.objects.select_related("requested_by"), subject).order_by(
+        _of_subject(CommandRecord.objects.select_related("requested_by"), subject).order_by(
             "-requested_at"
         )[:most]
     )
     found = _requests(commands, subject)
     found += _decisions(subject, {str(row.pk): row for row in commands}, most, sees_results)
-    notes = _of(Note.objects.select_related("author"), subject).order_by("-at", "-pk")
+    notes = _of_subject(Note.objects.select_related("author"), subject).order_by("-at", "-pk")
     notes = notes.exclude(subject_type__in=hidden)
     for note in notes[:most]:
-        on, url = elsewhere(note, subject)
-        found.append(Change(note.at, note.author, "Note", text=note.text, on=on, on_url=url))
-    calls = _of(Contact.objects.select_related("by"), subject).order_by("-at", "-pk")
+        on, url = other_subject(note, subject)
+        found.append(
+            ChangeLogEntry(note.at, note.author, "Note", text=note.text, on=on, on_url=url)
+        )
+    calls = _of_subject(Contact.objects.select_related("by"), subject).order_by("-at", "-pk")
     calls = calls.exclude(subject_type__in=hidden)
     for call in calls[:most]:
-        on, url = elsewhere(call, subject)
+        on, url = other_subject(call, subject)
         what = call.get_outcome_display()
-        found.append(Change(call.at, call.by, what, text=call.note, on=on, on_url=url))
+        found.append(ChangeLogEntry(call.at, call.by, what, text=call.note, on=on, on_url=url))
     moves = AssignmentChange.objects.select_related("before", "after", "by")
-    for move in _of(moves, subject).order_by("-at", "-pk")[:most]:
-        on, url = elsewhere(move, subject)
-        difference = Difference("Works on it", _name(move.before), _name(move.after))
-        what = _assigned(move)
-        found.append(Change(move.at, move.by, what, differences=[difference], on=on, on_url=url))
+    for move in _of_subject(moves, subject).order_by("-at", "-pk")[:most]:
+        on, url = other_subject(move, subject)
+        difference = FieldDifference(
+            "Works on it", _staff_name(move.before), _staff_name(move.after)
+        )
+        what = _assignment_label(move)
+        found.append(
+            ChangeLogEntry(move.at, move.by, what, differences=[difference], on=on, on_url=url)
+        )
     return sorted(found, key=lambda one: one.at, reverse=True)[:most]
 
 
-def _of(rows: QuerySet[Any], subject: Subject) -> QuerySet[Any]:
+def _of_subject(rows: QuerySet[Any], subject: Subject) -> QuerySet[Any]:
     if subject.type == "patient":
         return rows.filter(patient_id=subject.id)
     return rows.filter(subject_type=subject.type, subject_id=subject.id)
 
 
-def _requests(rows: Iterable[CommandRecord], subject: Subject) -> list[Change]:
+def _requests(rows: Iterable[CommandRecord], subject: Subject) -> list[ChangeLogEntry]:
     found = []
     details: dict[Any, Mapping[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row.requested_at):
-        on, url = elsewhere(row, subject)
+        on, url = other_subject(row, subject)
         found.append(
-            Change(
+            ChangeLogEntry(
                 row.requested_at,
                 row.requested_by,
                 row.title,
@@ -125,28 +133,33 @@ def _requests(rows: Iterable[CommandRecord], subject: Subject) -> list[Change]:
                 on_url=url,
             )
         )
-        if row.kind in DETAILS and row.state == CommandRecord.State.DONE:
+        if row.kind in DEMOGRAPHICS_COMMANDS and row.state == CommandRecord.State.DONE:
             details[row.patient_id] = row.payload.get("info", {})
     return found
 
 
-def _differences(row: CommandRecord, saved: Mapping[str, Any] | None) -> list[Difference]:
+def _differences(row: CommandRecord, saved: Mapping[str, Any] | None) -> list[FieldDifference]:
     """What a request was to change, as far as it says so itself; details are set beside those that
     were saved last."""
     payload = row.payload
     if row.kind == "appointment.move":
         time = payload.get("time") or {}
-        return [Difference("Visit", _moment(payload.get("seen")), _moment(time.get("start")))]
+        return [
+            FieldDifference(
+                "Visit", _parse_time(payload.get("seen")), _parse_time(time.get("start"))
+            )
+        ]
     if row.kind == "order.activation":
-        return [Difference("Send out on", None, payload.get("activate_by") or "")]
+        return [FieldDifference("Send out on", None, payload.get("activate_by") or "")]
     if row.kind == "order.messages":
         seen, wanted = _switch(payload.get("seen")), _switch(payload.get("sms_enabled"))
-        return [Difference("Text messages", seen, wanted)]
+        return [FieldDifference("Text messages", seen, wanted)]
     if row.kind == "patient.info" and saved is not None:
-        before, after = _flat(saved), _flat(payload.get("info") or {})
+        before, after = _flatten(saved), _flatten(payload.get("info") or {})
         names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         return [
-            Difference(_label(name), before.get(name, ""), after.get(name, "")) for name in names
+            FieldDifference(_label(name), before.get(name, ""), after.get(name, ""))
+            for name in names
         ]
     return []
 
@@ -157,9 +170,9 @@ def _switch(is_on: object) -> str | None:
 
 def _decisions(
     subject: Subject, rows: Mapping[str, CommandRecord], most: int, sees_results: bool
-) -> list[Change]:
+) -> list[ChangeLogEntry]:
     """Decisions on requests, with their reason, and what was changed by other ways than those."""
-    hidden = OURS if sees_results else (*OURS, *CRITICAL)
+    hidden = OWN_KINDS if sees_results else (*OWN_KINDS, *CRITICAL_KINDS)
     entries = AuditEntry.objects.filter(action="change").exclude(object_type__in=hidden)
     if subject.type == "patient":
         entries = entries.filter(patient_ids__contains=[subject.id])
@@ -169,28 +182,28 @@ def _decisions(
     for entry in entries.select_related("actor").order_by("-at")[:most]:
         kind, _, decision = entry.object_type.partition(" ")
         if "." not in kind:
-            what = WORDS.get(entry.object_type, entry.object_type.capitalize())
-            on, url = _order_of(entry, subject)
+            what = KIND_LABELS.get(entry.object_type, entry.object_type.capitalize())
+            on, url = _related_order(entry, subject)
             found.append(
-                Change(entry.at, entry.actor, what, reason=entry.reason, on=on, on_url=url)
+                ChangeLogEntry(entry.at, entry.actor, what, reason=entry.reason, on=on, on_url=url)
             )
-        elif decision in DECISIONS:
+        elif decision in DECISION_LABELS:
             row = next((rows[key] for key in entry.object_ids if key in rows), None)
-            what = f"{DECISIONS[decision]}: {row.title if row else kind}"
+            what = f"{DECISION_LABELS[decision]}: {row.title if row else kind}"
             url = str(row.pk) if row else ""
-            found.append(Change(entry.at, entry.actor, what, reason=entry.reason, url=url))
+            found.append(ChangeLogEntry(entry.at, entry.actor, what, reason=entry.reason, url=url))
     return found
 
 
-def _order_of(entry: AuditEntry, subject: Subject) -> tuple[str, str]:
+def _related_order(entry: AuditEntry, subject: Subject) -> tuple[str, str]:
     """The order that an entry is about, where the page is that of its patient."""
-    one = entry.object_type in OF_ORDERS and len(entry.object_ids) == 1
+    one = entry.object_type in ORDER_KINDS and len(entry.object_ids) == 1
     if not one or subject.type != "patient":
         return "", ""
-    return word_for("order"), url_of("order", entry.object_ids[0])
+    return subject_label("order"), subject_url("order", entry.object_ids[0])
 
 
-def _assigned(move: AssignmentChange) -> str:
+def _assignment_label(move: AssignmentChange) -> str:
     if move.after is None:
         return "Released"
     if move.after_id == move.by_id:
@@ -198,22 +211,22 @@ def _assigned(move: AssignmentChange) -> str:
     return "Gave to a colleague"
 
 
-def _name(user: User | None) -> str:
+def _staff_name(user: User | None) -> str:
     return user.get_full_name() if user else "nobody"
 
 
-def _moment(text: object) -> str | datetime | None:
+def _parse_time(text: object) -> str | datetime | None:
     try:
         return parse_datetime(str(text)) if text else ""
     except ValueError:
         return str(text)
 
 
-def _flat(info: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def _flatten(info: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in info.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{name} ")
+            found |= _flatten(value, f"{prefix}{name} ")
         elif value not in (None, ""):
             found[f"{prefix}{name}"] = str(value)
     return found

@@ -26,18 +26,18 @@ from django.utils import timezone
 
 from backoffice.models import User
 from backoffice.team.models import MailChoice, Notification
-from backoffice.team.notification_kinds import KINDS
+from backoffice.team.notification_kinds import NOTIFICATION_KINDS
 
 logger = logging.getLogger(__name__)
 
-LEASE: Final = timedelta(minutes=2)
+LEASE_DURATION: Final = timedelta(minutes=2)
 """Longer than one sending can take (`EMAIL_TIMEOUT` for each step of it)."""
-AT_ONCE: Final = 5_000
+MAX_NOTIFICATIONS: Final = 5_000
 """Things one message is about."""
-MOST: Final = 50
+MAX_LINES: Final = 50
 """Lines of one message; the rest is counted."""
-TRIES: Final = 20
-LONGEST_WAIT: Final = timedelta(hours=1)
+MAX_ATTEMPTS: Final = 20
+MAX_RETRY_DELAY: Final = timedelta(hours=1)
 
 
 def send_due(seconds: float = 20.0) -> int:
@@ -66,7 +66,7 @@ def _claim() -> tuple[User, list[Notification]] | None:
             return None
         # What was claimed as one message stays one message.
         together = due.filter(user_id=first.user_id, mail_id=first.mail_id)
-        rows = list(together.order_by("pk")[:AT_ONCE])
+        rows = list(together.order_by("pk")[:MAX_NOTIFICATIONS])
         user = User.objects.get(pk=first.user_id)
         wanted = _wanted(user, rows)
         keys = {row.pk for row in wanted}
@@ -74,7 +74,9 @@ def _claim() -> tuple[User, list[Notification]] | None:
         Notification.objects.filter(pk__in=unwanted).update(mail_due_at=None)
         mail_id = first.mail_id or uuid.uuid4()
         Notification.objects.filter(pk__in=keys).update(
-            mail_id=mail_id, mail_lease_until=now + LEASE, mail_attempts=F("mail_attempts") + 1
+            mail_id=mail_id,
+            mail_lease_until=now + LEASE_DURATION,
+            mail_attempts=F("mail_attempts") + 1,
         )
         for row in wanted:
             row.mail_id, row.mail_attempts = mail_id, row.mail_attempts + 1
@@ -94,16 +96,16 @@ def _wanted(user: User, rows: Sequence[Notification]) -> list[Notification]:
 def _send(user: User, rows: Sequence[Notification]) -> int:
     mine = Notification.objects.filter(mail_id=rows[0].mail_id, mailed_at=None)
     try:
-        message(user, rows).send()
+        build_message(user, rows).send()
     except smtplib.SMTPRecipientsRefused as error:
         codes = [code for code, _ in error.recipients.values()]
         final = all(code >= 500 for code in codes)
-        _failed(rows, "The mail server does not take mail for this address.", final=final)
+        _record_failure(rows, "The mail server does not take mail for this address.", final=final)
     except ValueError:
-        _failed(rows, "No message can be made for this address.", final=True)
+        _record_failure(rows, "No message can be made for this address.", final=True)
     except (OSError, smtplib.SMTPException) as error:
         logger.warning("an e-mail could not be sent: %s", type(error).__name__)
-        _failed(rows, "The mail server did not take it.", final=False)
+        _record_failure(rows, "The mail server did not take it.", final=False)
     else:
         mine.update(
             mailed_at=timezone.now(), mail_due_at=None, mail_lease_until=None, mail_error=""
@@ -112,10 +114,10 @@ def _send(user: User, rows: Sequence[Notification]) -> int:
     return 0
 
 
-def _failed(rows: Sequence[Notification], words: str, *, final: bool) -> None:
+def _record_failure(rows: Sequence[Notification], words: str, *, final: bool) -> None:
     attempts = rows[0].mail_attempts
-    wait = min(timedelta(minutes=2 ** min(attempts, 10)), LONGEST_WAIT)
-    over = final or attempts >= TRIES
+    wait = min(timedelta(minutes=2 ** min(attempts, 10)), MAX_RETRY_DELAY)
+    over = final or attempts >= MAX_ATTEMPTS
     Notification.objects.filter(mail_id=rows[0].mail_id, mailed_at=None).update(
         mail_error=words,
         mail_due_at=None if over else timezone.now() + wait,
@@ -123,15 +125,20 @@ def _failed(rows: Sequence[Notification], words: str, *, final: bool) -> None:
     )
 
 
-def message(user: User, rows: Sequence[Notification]) -> EmailMessage:
+def build_message(user: User, rows: Sequence[Notification]) -> EmailMessage:
     lines = [
-        f"{KINDS[row.kind].mail}: {settings.SITE_URL}{reverse('team:open', args=[row.pk])}"
-        for row in rows[:MOST]
+        f"{NOTIFICATION_KINDS[row.kind].mail}: "
+        f"{settings.SITE_URL}{reverse('team:open', args=[row.pk])}"
+        for row in rows[:MAX_LINES]
     ]
-    if len(rows) > MOST:
+    if len(rows) > MAX_LINES:
         everything = settings.SITE_URL + reverse("team:notifications")
-        lines.append(f"And {len(rows) - MOST:,} more: {everything}")
-    subject = KINDS[rows[0].kind].mail if len(rows) == 1 else f"{len(rows):,} things wait for you"
+        lines.append(f"And {len(rows) - MAX_LINES:,} more: {everything}")
+    subject = (
+        NOTIFICATION_KINDS[rows[0].kind].mail
+        if len(rows) == 1
+        else f"{len(rows):,} things wait for you"
+    )
     choices = settings.SITE_URL + reverse("team:choices")
     host = urlsplit(settings.SITE_URL).hostname
     return EmailMessage(

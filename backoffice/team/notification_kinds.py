@@ -7,7 +7,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class NotificationKind:
     choice: str
     """On the page where one chooses what to get e-mail about."""
     told: str
@@ -15,58 +15,58 @@ class Kind:
     mail: str
 
 
-KINDS: Final[dict[str, Kind]] = {
-    "critical-waits": Kind(
+NOTIFICATION_KINDS: Final[dict[str, NotificationKind]] = {
+    "critical-waits": NotificationKind(
         "Critical results that nobody has acknowledged for half an hour",
         "This {subject} is critical, and nobody has acknowledged it",
         "A critical result waits for somebody to acknowledge it",
     ),
-    "assigned": Kind(
+    "assigned": NotificationKind(
         "Work assigned to me",
         "This {subject} was assigned to you",
         "Something was assigned to you",
     ),
-    "taken": Kind(
+    "taken": NotificationKind(
         "Work of mine that somebody else takes",
         "This {subject} is no longer yours",
         "Something that was yours has been taken by somebody else",
     ),
-    "mentioned": Kind(
+    "mentioned": NotificationKind(
         "Notes that mention me",
         "You are mentioned in a note on this {subject}",
         "You are mentioned in a note",
     ),
-    "needs-action": Kind(
+    "needs-action": NotificationKind(
         "Orders of mine that need action",
         "This {subject} is yours and needs action",
         "An order that is yours needs you",
     ),
-    "result-in": Kind(
+    "result-in": NotificationKind(
         "Results that come in for orders of mine",
         "The result of this {subject}, which is yours, is in",
         "The result of an order that is yours is in",
     ),
-    "visit-moved": Kind(
+    "visit-moved": NotificationKind(
         "Visits moved or cancelled on orders of mine",
         "The visit of this {subject}, which is yours, has changed",
         "The visit of an order that is yours has changed",
     ),
-    "refused": Kind(
+    "refused": NotificationKind(
         "Requests of mine that are refused",
         "This {subject} of yours was refused",
         "A request of yours was refused",
     ),
-    "undecided": Kind(
+    "undecided": NotificationKind(
         "Requests of mine that need a decision",
         "This {subject} of yours waits for a decision",
         "A request of yours waits for a decision",
     ),
-    "happened-late": Kind(
+    "happened-late": NotificationKind(
         "Requests of mine that happen after they were given up",
         "This {subject} of yours was carried out after it had been given up",
         "A request of yours was carried out after it had been given up",
     ),
-    "repeats": Kind(
+    "repeats": NotificationKind(
         "Requests of mine that repeat one that happened after all",
         "An earlier request for the same as this {subject} of yours was carried out after all",
         "Check a request of yours: an earlier one for the same was carried out after all",

@@ -13,20 +13,20 @@ from backoffice.models import CommandRecord, Notification
 from backoffice.outbox import late_outcomes
 from backoffice.team.actions import notify
 
-BACK: Final = timedelta(days=3)
+NEWS_PERIOD: Final = timedelta(days=3)
 """Older refusals are no news."""
-AT_ONCE: Final = 200
-KIND_OF: Final = {
+BATCH_SIZE: Final = 200
+KIND_BY_STATE: Final = {
     CommandRecord.State.REFUSED: "refused",
     CommandRecord.State.UNDECIDED: "undecided",
 }
 
 
-def tell_of_requests() -> int:
+def notify_request_outcomes() -> int:
     """Whose request was refused, or waits for a decision, is told; once for each sending of it."""
     told = 0
-    for kind, rows in untold().items():
-        for row in rows.select_related("requested_by")[:AT_ONCE]:
+    for kind, rows in commands_to_notify().items():
+        for row in rows.select_related("requested_by")[:BATCH_SIZE]:
             occurrence = f"attempt {row.attempts}"
             told += notify([row.requested_by], kind, "command", row.pk, about=occurrence)
     return told + _notify_of_late_successes()
@@ -35,10 +35,10 @@ def tell_of_requests() -> int:
 def _notify_of_late_successes() -> int:
     """Whoever asked for, or decided on, what happened after its end is notified; whoever asked for
     the same again is warned, at the page of their own request."""
-    since = timezone.now() - BACK
+    since = timezone.now() - NEWS_PERIOD
     rows = CommandRecord.objects.filter(finished_at__gt=since).exclude(late_after="")
     told = 0
-    for row in rows.select_related("requested_by", "decided_by")[:AT_ONCE]:
+    for row in rows.select_related("requested_by", "decided_by")[:BATCH_SIZE]:
         people = {user.pk: user for user in (row.requested_by, row.decided_by) if user is not None}
         about = f"after {row.late_after}"
         told += notify(people.values(), "happened-late", "command", row.pk, about=about)
@@ -49,11 +49,11 @@ def _notify_of_late_successes() -> int:
     return told
 
 
-def untold() -> dict[str, QuerySet[CommandRecord]]:
+def commands_to_notify() -> dict[str, QuerySet[CommandRecord]]:
     """By the kind of notification, what nobody was told of yet."""
     found: dict[str, QuerySet[CommandRecord]] = {}
-    since = timezone.now() - BACK
-    for state, kind in KIND_OF.items():
+    since = timezone.now() - NEWS_PERIOD
+    for state, kind in KIND_BY_STATE.items():
         about = Concat(Value("attempt "), Cast(OuterRef("attempts"), CharField()))
         already = Notification.objects.filter(
             user=OuterRef("requested_by"),

@@ -10,14 +10,14 @@ from typing import Any, Final
 from backoffice.core.prepared_queries import array, columns, read
 from backoffice.models import User
 from backoffice.team.models import Assignment, Contact
-from backoffice.team.subjects import OF_RESULTS, Subject, url_of, word_for
+from backoffice.team.subjects import RESULT_SUBJECTS, Subject, subject_label, subject_url
 
-SHOWN: Final = 5
-MOST: Final = 50
+SHOWN_NOTES: Final = 5
+MAX_NOTES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class NoteOrCall:
     """A note or a call, as one entry of a list."""
 
     at: datetime
@@ -30,7 +30,7 @@ class Said:
     url: str
 
 
-_SAID: Final = """
+_NOTES_AND_CALLS: Final = """
 SELECT {staff}, said.* FROM (
  (SELECT at, author_id AS by_id, text, '' AS outcome, NULL::timestamptz AS next_due_at,
   subject_type, subject_id, id AS said_id
@@ -41,43 +41,43 @@ SELECT {staff}, said.* FROM (
 ) AS said JOIN backoffice_user ON backoffice_user.id = by_id
 ORDER BY at DESC, outcome <> '', said_id DESC LIMIT %(most)s
 """
-_OF_PATIENT: Final = "patient_id = %(id)s AND subject_type <> ALL(%(hidden)s)"
-_OF_OTHERS: Final = (
+_PATIENT_CONDITION: Final = "patient_id = %(id)s AND subject_type <> ALL(%(hidden)s)"
+_SUBJECT_CONDITION: Final = (
     "subject_type = %(type)s AND subject_id = %(id)s AND subject_type <> ALL(%(hidden)s)"
 )
 
 
-def said_about(subject: Subject, *, sees_results: bool) -> list[Said]:
+def notes_and_calls(subject: Subject, *, sees_results: bool) -> list[NoteOrCall]:
     """Newest first; on a patient everything about the patient's orders and visits as well, and
     about results for those who see them. One query."""
-    about = _OF_PATIENT if subject.type == "patient" else _OF_OTHERS
-    statement = _SAID.format(staff=columns(User), about=about)
-    hidden = [] if sees_results else list(OF_RESULTS)
-    asked = {"type": subject.type, "id": subject.id, "hidden": hidden, "most": MOST + 1}
+    about = _PATIENT_CONDITION if subject.type == "patient" else _SUBJECT_CONDITION
+    statement = _NOTES_AND_CALLS.format(staff=columns(User), about=about)
+    hidden = [] if sees_results else list(RESULT_SUBJECTS)
+    asked = {"type": subject.type, "id": subject.id, "hidden": hidden, "most": MAX_NOTES + 1}
     found: Iterable[Any] = read(User, statement, asked)
     return [
-        Said(
+        NoteOrCall(
             one.at,
             one,
             one.text,
             Contact.Outcome(one.outcome).label if one.outcome else "",
             one.next_due_at,
-            *elsewhere(one, subject),
+            *other_subject(one, subject),
         )
         for one in found
     ]
 
 
-_HOLDERS: Final = f"""
+_ASSIGNMENTS: Final = f"""
 SELECT {columns(User)}, subject_id, at
 FROM backoffice_assignment JOIN backoffice_user ON backoffice_user.id = user_id
 WHERE subject_type = %s AND subject_id = ANY(%s)
 """  # noqa: S608 - our names
 
 
-def holders(subject_type: str, ids: Iterable[Any]) -> dict[str, Assignment]:
+def assignments_by_subject(subject_type: str, ids: Iterable[Any]) -> dict[str, Assignment]:
     """Who is on these records since when, by their ids as text: one query. Each list asks it."""
-    found: Iterable[Any] = read(User, _HOLDERS, [subject_type, array(ids)])
+    found: Iterable[Any] = read(User, _ASSIGNMENTS, [subject_type, array(ids)])
     return {
         user.subject_id: Assignment(
             subject_type=subject_type, subject_id=user.subject_id, user=user, at=user.at
@@ -86,12 +86,12 @@ def holders(subject_type: str, ids: Iterable[Any]) -> dict[str, Assignment]:
     }
 
 
-def elsewhere(one: Any, subject: Subject) -> tuple[str, str]:
+def other_subject(one: Any, subject: Subject) -> tuple[str, str]:
     """What a row is about, and its page, where that is not the record of the page."""
     if (one.subject_type, one.subject_id) == (subject.type, subject.id):
         return "", ""
-    return word_for(one.subject_type), url_of(one.subject_type, one.subject_id)
+    return subject_label(one.subject_type), subject_url(one.subject_type, one.subject_id)
 
 
-def who_has(subject: Subject) -> Assignment | None:
-    return holders(subject.type, [subject.id]).get(subject.id)
+def assignment_of(subject: Subject) -> Assignment | None:
+    return assignments_by_subject(subject.type, [subject.id]).get(subject.id)

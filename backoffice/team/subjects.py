@@ -21,13 +21,13 @@ SUBJECTS: Final[dict[str, tuple[str, str]]] = {
 }
 """Kind to its word and the route of its page. A result has the id of its order."""
 
-OF_RESULTS: Final = ("result",)
+RESULT_SUBJECTS: Final = ("result",)
 """Kinds of records whose notes may tell values: for those who see results."""
 
 _SALT: Final = "team.subject"
 
 
-class Unreadable(Exception):
+class InvalidSubject(Exception):
     """What a form says it is about was not written by one of our pages."""
 
 
@@ -47,21 +47,21 @@ class Subject:
         try:
             kind, key, patient = signing.loads(signed, salt=_SALT)
         except (signing.BadSignature, ValueError, TypeError) as error:
-            raise Unreadable from error
+            raise InvalidSubject from error
         return cls(kind, key, UUID(patient) if patient else None)
 
 
-def subject(subject_type: str, subject_id: object, patient_id: UUID | None = None) -> Subject:
+def make_subject(subject_type: str, subject_id: object, patient_id: UUID | None = None) -> Subject:
     if subject_type not in SUBJECTS:
         raise LookupError(f"not a kind of record: {subject_type}")
     return Subject(subject_type, str(subject_id), patient_id)
 
 
-def word_for(subject_type: str) -> str:
+def subject_label(subject_type: str) -> str:
     return SUBJECTS.get(subject_type, (subject_type, ""))[0]
 
 
-def url_of(subject_type: str, subject_id: str) -> str:
+def subject_url(subject_type: str, subject_id: str) -> str:
     """The page of a record; empty where it has none."""
     route = SUBJECTS.get(subject_type, ("", ""))[1]
     if not route:

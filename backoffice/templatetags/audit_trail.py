@@ -20,14 +20,14 @@ def entry_rows(
     context: Context, entries: Iterable[AuditEntry], columns: Sequence[Column]
 ) -> SafeString:
     """Entries as rows of a table with these columns."""
-    return entry_list.draw(entries, columns, context["request"].user)
+    return entry_list.render_rows(entries, columns, context["request"].user)
 
 
 @register.filter
 def did(entry: AuditEntry) -> str:
-    return entry_list.did(entry)
+    return entry_list.action_label(entry)
 
 
 @register.filter
 def who(entry: AuditEntry) -> str:
-    return entry_list.who(entry)
+    return entry_list.actor_name(entry)

@@ -236,8 +236,8 @@ def cursor(context: Context) -> str:
 @register.simple_tag(takes_context=True)
 def session_left(context: Context) -> dict[str, int]:
     """Seconds until this session ends, and how long before that people are warned."""
-    seconds, _ = limits.left(context["request"])
-    return {"left": seconds, "warned": limits.warned_seconds()}
+    seconds, _ = limits.remaining_time(context["request"])
+    return {"left": seconds, "warned": limits.warning_seconds()}
 
 
 @register.simple_tag(takes_context=True)

@@ -21,9 +21,9 @@ from backoffice.core.access import may
 from backoffice.models import User
 from backoffice.pages.nav_badges import declare, found
 from backoffice.pages.paging.counts import Count
-from backoffice.team.actions import LETTERS, MENTION
-from backoffice.team.queries import SHOWN, said_about, who_has
-from backoffice.team.subjects import Subject, subject
+from backoffice.team.actions import MAX_NOTE_LENGTH, MENTION_PATTERN
+from backoffice.team.queries import SHOWN_NOTES, assignment_of, notes_and_calls
+from backoffice.team.subjects import Subject, make_subject
 
 register = template.Library()
 
@@ -34,7 +34,7 @@ declare(
     f" WHERE user_id = %(user)s AND seen_at IS NULL LIMIT {BELL_CAP + 1}) AS capped",
 )
 
-_ESCAPED_MENTION: Final = re.compile(MENTION.pattern)
+_ESCAPED_MENTION: Final = re.compile(MENTION_PATTERN.pattern)
 
 
 @register.inclusion_tag("team/_notes.html", takes_context=True)
@@ -45,7 +45,7 @@ def notes_on(
     patient_id: UUID | None = None,
 ) -> dict[str, Any]:
     """Notes and calls about a record, newest first, and a box to add a note."""
-    about = subject(subject_type, subject_id, patient_id)
+    about = make_subject(subject_type, subject_id, patient_id)
     return notes_context(context.get("request"), about, next_page=_here(context))
 
 
@@ -61,15 +61,15 @@ def notes_context(
     """For `team/_notes.html`. Notes name people: who may not see names gets none of them."""
     if request is None or not may(request.user, "patients.view"):
         return {"hidden": True}
-    said = said_about(about, sees_results=may(request.user, "results.view"))
+    said = notes_and_calls(about, sees_results=may(request.user, "results.view"))
     return {
         "request": request,
         "key": f"{about.type}-{about.id}",
         "about": about.signed(),
-        "newest": said[:SHOWN],
-        "older": said[SHOWN:],
+        "newest": said[:SHOWN_NOTES],
+        "older": said[SHOWN_NOTES:],
         "may_write": may(request.user, "notes.write"),
-        "letters": LETTERS,
+        "letters": MAX_NOTE_LENGTH,
         "next_page": next_page,
         "typed": typed,
         "error": error,
@@ -85,7 +85,7 @@ def assigned(
     patient_id: UUID | None = None,
 ) -> dict[str, Any]:
     """Who works on a record, and what one can do about it: one query."""
-    about = subject(subject_type, subject_id, patient_id)
+    about = make_subject(subject_type, subject_id, patient_id)
     return assigned_context(context.get("request"), about, next_page=_here(context))
 
 
@@ -95,7 +95,7 @@ def assigned_context(
     """For `team/_assigned.html`."""
     if request is None:
         return {"hidden": True}
-    row = who_has(about)
+    row = assignment_of(about)
     return {
         "request": request,
         "key": f"{about.type}-{about.id}",
@@ -119,7 +119,7 @@ def changes_of(
     request = context.get("request")
     if request is None or not may(request.user, "patients.view", "commands.view"):
         return {"hidden": True}
-    return {"about": subject(subject_type, subject_id, patient_id).signed()}
+    return {"about": make_subject(subject_type, subject_id, patient_id).signed()}
 
 
 @register.filter

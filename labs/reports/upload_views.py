@@ -49,7 +49,7 @@ def choose(request: HttpRequest) -> HttpResponse:
         rows = Patient.objects.matching(text).defer("record", "content_hash")
         found = list(rows.order_by("-created_on", "pk")[:FOUND])
         ids = [patient.pk for patient in found]
-        audit.listed(request, "patient", ids, ids, searched=True)
+        audit.record_list(request, "patient", ids, ids, searched=True)
     context = {"q": text, "rows": found, "more": len(found) == FOUND}
     return render(request, "labs/reports/choose.html", context)
 
@@ -102,7 +102,7 @@ def _checked(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         if report is None:
             report_id = intake.new_report_id()
             # Recorded first: what cannot be recorded does not happen.
-            audit.record(request, "change", "report", ids=[report_id], patients=[patient.pk])
+            audit.record_entry(request, "change", "report", ids=[report_id], patients=[patient.pk])
             report = intake.take(wanted, report_id)
     except NotTaken as refused:
         if refused.form_id is not None:
@@ -132,7 +132,7 @@ def _form(
     request: HttpRequest, patient: Patient, form: UploadForm, refused: NotTaken | None = None
 ) -> HttpResponse:
     # Refused or not, the page names the patient.
-    audit.viewed(request, "patient", [patient.pk], [patient.pk])
+    audit.record_view(request, "patient", [patient.pk], [patient.pk])
     context: dict[str, Any] = {
         "patient": patient,
         "person": Demographics.objects.filter(pk=patient.pk).defer("record").first(),

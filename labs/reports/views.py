@@ -53,7 +53,7 @@ def report_list(request: HttpRequest) -> HttpResponse:
         size=SIZE,
         **page_position(request),
     )
-    audit.listed(
+    audit.record_list(
         request, "report", [one.pk for one in page.rows], [one.user_id for one in page.rows]
     )
     people = _people(page.rows) if may(request.user, "patients.view") else {}
@@ -90,7 +90,7 @@ def of_patient(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         .defer("job__record")
         .order_by("-uploaded_at", "id")[: OF_PATIENT + 1]
     )
-    audit.listed(request, "report", [one.pk for one in rows], [patient_id])
+    audit.record_list(request, "report", [one.pk for one in rows], [patient_id])
     context = {
         "reports": rows[:OF_PATIENT],
         "more": len(rows) > OF_PATIENT,
@@ -105,7 +105,7 @@ def of_patient(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 def detail(request: HttpRequest, report_id: UUID) -> HttpResponse:
     """One report: where it is, the document beside the rows, and what is to be decided."""
     report = _report(report_id)
-    audit.viewed(request, "report", [report.pk], [report.user_id])
+    audit.record_view(request, "report", [report.pk], [report.user_id])
     return render(request, "labs/reports/detail.html", _context(request, report))
 
 
@@ -165,7 +165,7 @@ def document(request: HttpRequest, report_id: UUID, position: int) -> HttpRespon
     if kept is None:
         raise Http404
     save = "save" in request.GET
-    audit.record(
+    audit.record_entry(
         request,
         "export" if save else "view",
         "report file",
@@ -249,7 +249,7 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
         raise Http404
     if request.method != "POST":
         if request.headers.get("HX-Request") == "true":
-            audit.viewed(request, "report", [report.pk], [report.user_id])
+            audit.record_view(request, "report", [report.pk], [report.user_id])
         return _row(request, report, line, _row_form(line) if "edit" in request.GET else None)
     correcting = "correct" in request.POST
     # A tick says nothing about the values: they may be ones that nobody could type.
@@ -326,7 +326,7 @@ def _row(
         context: dict[str, Any] = {"report": report, "may_accept": True}
         template = "labs/reports/_row.html"
     else:
-        audit.viewed(request, "report", [report.pk], [report.user_id])
+        audit.record_view(request, "report", [report.pk], [report.user_id])
         context, template = _context(request, report), "labs/reports/detail.html"
         context["open_position"] = line.parsed.position
     context |= {"row": line, "row_form": form, "overtaken": overtaken}
@@ -363,7 +363,7 @@ def accept(request: HttpRequest, report_id: UUID) -> HttpResponse:
 
 def _recorded(request: HttpRequest, report: Report) -> None:
     """Before the change: what cannot be recorded does not happen."""
-    audit.record(request, "change", "report", ids=[report.pk], patients=[report.user_id])
+    audit.record_entry(request, "change", "report", ids=[report.pk], patients=[report.user_id])
 
 
 def _back(request: HttpRequest, report: Report, done: str) -> HttpResponse:

@@ -119,7 +119,7 @@ def start(
             job.save(force_insert=True)
             PrintPart.objects.bulk_create(parts)
             patients = [order.user_id for order in orders]
-            audit.asked(request, "print job", [job.pk], patients)
+            audit.record_action(request, "print job", [job.pk], patients)
     except IntegrityError:
         return PrintJob.objects.get(form_id=form_id, asked_by=request.user)
     return job

@@ -68,14 +68,14 @@ def record_outcome(
         others = Assignment.objects.filter(subject_type="order", subject_id=str(order_id))
         holder = others.exclude(user=request.user).select_related("user").first()
         if holder is not None:
-            raise team.Taken(holder.user, holder.at)
+            raise team.AlreadyAssigned(holder.user, holder.at)
         if outcome == HANDLED:
-            team.note(request, "order", order_id, f"Handled: {note}", order_row.user_id)
+            team.add_note(request, "order", order_id, f"Handled: {note}", order_row.user_id)
             team.release(request, "order", order_id)
             open_moves = moves.filter(settled_at=None)
             open_moves.update(settled_at=timezone.now(), settled_by=request.user)
         else:
-            team.contact(
+            team.record_contact(
                 request,
                 order_row.user_id,
                 "order",
@@ -106,7 +106,7 @@ def end_snooze(request: HttpRequest, order_id: UUID) -> bool:
         if row is None or (row.until is not None and row.until <= timezone.now()):
             return False
         rows.update(until=timezone.now())
-        team.note(request, "order", order_id, "Back in the queue.", _patient_id(order_id))
+        team.add_note(request, "order", order_id, "Back in the queue.", _patient_id(order_id))
         changes.record_change("exception", [order_id])
     return True
 

@@ -83,14 +83,14 @@ class AssignOrders(Verb):
 def _assign(request: HttpRequest, row: BulkRow, to: User, *, anyhow: bool) -> None:
     try:
         team.assign(request, "order", row.key, to, row.patient_id, take=anyhow)
-    except team.Taken as error:
+    except team.AlreadyAssigned as error:
         since = spoken(timezone.localtime(error.at), timezone.localtime())
         raise NotDone(f"{name_of(error.user)} has it, since {since}.") from error
 
 
 class NoteForm(CommandForm):
     text = forms.CharField(
-        label="Note", max_length=team.LETTERS, widget=forms.Textarea(attrs={"rows": 4})
+        label="Note", max_length=team.MAX_NOTE_LENGTH, widget=forms.Textarea(attrs={"rows": 4})
     )
 
 
@@ -107,7 +107,7 @@ class AddOrderNote(Verb):
         return {"text": form.cleaned_data["text"]}
 
     def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
-        team.note(request, "order", row.key, given["text"], row.patient_id)
+        team.add_note(request, "order", row.key, given["text"], row.patient_id)
         return None
 
 

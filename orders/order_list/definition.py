@@ -102,7 +102,7 @@ class OrderList(Listing):
 
     def dressed(self, rows: list[Order], user: Any) -> list[Order]:
         """Add the assignments, whether our part is done, and the lab names: three queries."""
-        assignments = team.holders(SUBJECT, [row.pk for row in rows])
+        assignments = team.assignments_by_subject(SUBJECT, [row.pk for row in rows])
         done = _done_texts(rows)
         slugs = {row.lab_slug for row in rows if row.lab_slug}
         labs = _lab_names(slugs)

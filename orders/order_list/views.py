@@ -42,7 +42,7 @@ def order_list(request: HttpRequest) -> HttpResponse:
         known = known_counts(filters)
         total, page = count_and_page(filters, screen.size, page_position(request), known)
     ORDER_LIST.dressed(page.rows, request.user)
-    audit.listed(
+    audit.record_list(
         request,
         "order",
         [order.pk for order in page.rows],

@@ -262,7 +262,7 @@ def _looked_up(
 def _page(
     request: HttpRequest, order: Order, visit: Appointment | None, more: dict[str, Any]
 ) -> HttpResponse:
-    audit.viewed(request, "order", [order.pk], [order.user_id])
+    audit.record_view(request, "order", [order.pk], [order.user_id])
     form = more.get("form")
     context = {
         "order": order,

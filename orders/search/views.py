@@ -93,7 +93,7 @@ def _context(request: HttpRequest, found: SearchResult, context: dict[str, Any])
 
 
 def _record(request: HttpRequest, found: SearchResult) -> None:
-    audit.listed(request, "finding", found.ids(), found.patients(), searched=True)
+    audit.record_list(request, "finding", found.ids(), found.patients(), searched=True)
 
 
 def _remember_text(request: HttpRequest, text: str) -> str:

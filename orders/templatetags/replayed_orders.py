@@ -30,7 +30,9 @@ def replayed_orders(context: Any, account: LabAccount, is_allowed: bool) -> dict
     by_name = may(request.user, "orders.view", "patients.view")
     if listed:
         orders = [one.order for one in listed]
-        audit.listed(request, "order", [one.pk for one in orders], [one.user_id for one in orders])
+        audit.record_list(
+            request, "order", [one.pk for one in orders], [one.user_id for one in orders]
+        )
     return {
         "replay": found,
         "listed": listed,

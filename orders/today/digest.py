@@ -375,7 +375,7 @@ def _load_details(groups: Sequence[PatientActivity]) -> None:
     """Load the orders, their assignees, and the time zones of their visits: three queries."""
     wanted = [news.order_id for group in groups for news in group.orders]
     orders = by_key(Order, wanted, LIST_COLUMNS)
-    holders = team.holders("order", wanted)
+    holders = team.assignments_by_subject("order", wanted)
     visits = Appointment.objects.filter(order_id__in=wanted).order_by("as_of")
     zones = {
         order_id: visit_zone(zone, state)

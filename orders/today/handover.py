@@ -19,7 +19,7 @@ from backoffice.core.urls import parse_uuid
 from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.pages.widgets import DateTimeLocalInput
 from backoffice.team.models import Assignment, Contact, Note
-from backoffice.team.subjects import OF_RESULTS
+from backoffice.team.subjects import RESULT_SUBJECTS
 from backoffice.templatetags.team import staff_name
 from orders.models import Order
 from orders.results import open_criticals
@@ -265,7 +265,7 @@ def _sheet_entries(entries: Sequence[AuditEntry], results: bool) -> list[Handove
             words = row.refusal or row.get_state_display()
             found.append(HandoverEntry(entry.at, by, row.title, words, request_subject(row)))
         elif kind == "note" and (note := notes.get(key)):
-            if note.subject_type in OF_RESULTS and not results:
+            if note.subject_type in RESULT_SUBJECTS and not results:
                 continue
             about = EntrySubject(patient, _order_id(note))
             found.append(HandoverEntry(entry.at, by, "Note", note.text, about))

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from backoffice.core.prepared_queries import by_key
 from backoffice.models import CommandRecord, User
 from backoffice.team.models import Assignment, Contact, Note
-from backoffice.team.subjects import OF_RESULTS, url_of, word_for
+from backoffice.team.subjects import RESULT_SUBJECTS, subject_url, subject_label
 from orders.models import Order, OrderDraft
 from orders.models.order_queryset import LIST_COLUMNS
 from patients.models import Patient
@@ -85,13 +85,13 @@ def describe_assignments(
         last_message = max(
             (one for one in (contact, note) if one), key=lambda one: one.at, default=None
         )
-        if row.subject_type in OF_RESULTS and not results:
+        if row.subject_type in RESULT_SUBJECTS and not results:
             last_message = None
         records.append(
             AssignedRecord(
                 row,
-                word_for(row.subject_type),
-                url_of(row.subject_type, row.subject_id),
+                subject_label(row.subject_type),
+                subject_url(row.subject_type, row.subject_id),
                 orders.get(UUID(row.subject_id))
                 if row.subject_type in ("order", "result")
                 else None,

@@ -40,7 +40,7 @@ def page(request: HttpRequest) -> HttpResponse:
     drafts = my_work.order_drafts(user) if may(user, "orders.create", "patients.view") else []
     requests = my_work.open_requests(user) if may(user, "commands.view") else []
     shown = [news for group in unseen.groups for news in group.orders]
-    audit.listed(
+    audit.record_list(
         request,
         "today",
         [*(news.order_id for news in shown), *(one.row.subject_id for one in shown_records)],
@@ -122,7 +122,7 @@ def hand_over(request: HttpRequest) -> HttpResponse:
         results=may(user, "results.view"),
         exceptions=may(user, "exceptions.work"),
     )
-    audit.record(
+    audit.record_entry(
         request,
         "print",
         "hand-over",

@@ -54,7 +54,7 @@ def results(request: HttpRequest) -> HttpResponse:
     )
     suggested = Candidate.objects.filter(result__in=[row.pk for row in page.rows])
     patients = set(suggested.values_list("user_id", flat=True))
-    audit.listed(request, "unmatched result", (row.pk for row in page.rows), patients)
+    audit.record_list(request, "unmatched result", (row.pk for row in page.rows), patients)
     context = {
         "page": page,
         "show": show,
@@ -98,9 +98,9 @@ def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
     context["people"] = compare_patients(item, _people(word, form)) if request.POST else []
     if searching:
         people = [one.user_id for one in context["people"]]
-        audit.listed(request, "patient", people, people, searched=True)
+        audit.record_list(request, "patient", people, people, searched=True)
     shown = {one.user_id for one in (*sides, *context["people"])}
-    audit.viewed(request, "unmatched result", [item.pk], {*shown, item.resolved_user_id})
+    audit.record_view(request, "unmatched result", [item.pk], {*shown, item.resolved_user_id})
     failed = request.method == "POST" and not searching
     return render(request, "unmatched/detail.html", context, status=422 if failed else 200)
 

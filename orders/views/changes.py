@@ -235,7 +235,7 @@ def _page(
     more: dict[str, Any] | None = None,
     template: str = "orders/change.html",
 ) -> HttpResponse:
-    audit.viewed(request, "order", [order.pk], [order.user_id])
+    audit.record_view(request, "order", [order.pk], [order.user_id])
     context = {
         "order": order,
         "form": form,

@@ -73,7 +73,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     signed = review is not None and review.signer is not None and not review.in_queue
     turn = order_turn(order, events, now, UsualTime.for_order(order))
 
-    audit.viewed(
+    audit.record_view(
         request,
         "order",
         [order.pk, *(sibling.pk for sibling in siblings)],

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from backoffice import audit
 from backoffice.audit import patient_viewers
-from backoffice.audit.entry_list import COLUMNS, TRAIL
+from backoffice.audit.entry_list import AUDIT_LIST, COLUMNS
 from backoffice.core import vocabulary
 from backoffice.core.access import may, requires
 from backoffice.core.prepared_queries import prepared, where
@@ -57,7 +57,7 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
             .order_by("finished", "-created_at", "-pk")[: ORDERS_SHOWN + 1]
         )
     shown = orders[:ORDERS_SHOWN]
-    audit.viewed(request, "patient", [patient.pk], [patient.pk])
+    audit.record_view(request, "patient", [patient.pk], [patient.pk])
     may_change = may(request.user, "patients.change")
     alike = alike_on_record(person) if person is not None else []
     audit_found(request, alike)
@@ -92,7 +92,7 @@ def insurance(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         .defer("record", "content_hash")
         .order_by("-is_primary", "-as_of")
     )
-    audit.viewed(request, "insurance", [patient_id], [patient_id])
+    audit.record_view(request, "insurance", [patient_id], [patient_id])
     context = {
         **page,
         "current": [one for one in rows if one.superseded_at is None],
@@ -107,12 +107,12 @@ def insurance(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Who looked at this record: a part of its page, or a page of its own."""
     context = _who_looked(request, patient_id)
-    looks = patient_viewers.looks_at(patient_id)
-    whole = TRAIL.everything(request.user)
+    looks = patient_viewers.views_of_patient(patient_id)
+    whole = AUDIT_LIST.everything(request.user)
     page = fetch_page(
         looks, NEWEST_FIRST, size=LOOKS_SHOWN, all_rows=whole, **page_position(request)
     )
-    audit.viewed(request, "access log", [patient_id], [patient_id])
+    audit.record_view(request, "access log", [patient_id], [patient_id])
     context |= {"page": page, "columns": LOOK_COLUMNS}
     part = request.headers.get("HX-Request") == "true"
     template = "patients/_viewers.html" if part else "patients/tabs/viewers.html"
@@ -124,8 +124,8 @@ def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 def viewers_sheet(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """The same on paper, for a patient who asks: everybody, and look by look."""
     context = _who_looked(request, patient_id)
-    looks = list(patient_viewers.looks_at(patient_id).order_by("-at", "-pk")[:PRINTED])
-    audit.record(request, "print", "access log", ids=[patient_id], patients=[patient_id])
+    looks = list(patient_viewers.views_of_patient(patient_id).order_by("-at", "-pk")[:PRINTED])
+    audit.record_entry(request, "print", "access log", ids=[patient_id], patients=[patient_id])
     context |= {"looks": looks, "columns": LOOK_COLUMNS}
     return render(request, "patients/viewers_sheet.html", context)
 
@@ -135,7 +135,7 @@ def _who_looked(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
     page = patient_page_context(request, patient_id)
     if not may(request.user, "patients.view"):
         page |= {"person": None, "named": None, "patient_tabs": []}
-    people = patient_viewers.lookers_of(patient_id)
+    people = patient_viewers.viewers_of_patient(patient_id)
     total = sum(one.all for one in people)
     return {**page, "people": people, "total": total, "most": PRINTED}
 
@@ -152,7 +152,9 @@ def different(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         raise Http404
     with transaction.atomic():
         DifferentPeople.remember(patient_id, [other])
-        audit.asked(request, "not the same person", [patient_id, other], [patient_id, other])
+        audit.record_action(
+            request, "not the same person", [patient_id, other], [patient_id, other]
+        )
     messages.success(request, "Remembered: they are not the same person.")
     return redirect("patients:detail", patient_id)
 

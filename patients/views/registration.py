@@ -123,7 +123,7 @@ def registering(request: HttpRequest, command_id: UUID) -> HttpResponse:
     if row.done_url:
         return redirect(row.done_url)
     info = CreateUser.read(row.payload).info
-    audit.viewed(request, "registration", [row.pk], [])
+    audit.record_view(request, "registration", [row.pk], [])
     return render(request, "patients/registering.html", {"command": row, "info": info})
 
 
@@ -396,7 +396,7 @@ def _form(
     kinds = [command.kind for command in commands]
     row = resubmitted_command(request, patient_id=patient_id, kind__in=kinds)
     if row is not None and patient_id is None:
-        audit.viewed(request, "registration", [row.pk], [])
+        audit.record_view(request, "registration", [row.pk], [])
     return kind.from_refused(row, **options) if row else kind(**options)  # type: ignore[attr-defined]
 
 
@@ -432,7 +432,7 @@ def _with(data: Any, **values: str) -> Any:
 def audit_found(request: HttpRequest, found: list[DuplicateCandidate]) -> None:
     if found:
         ids = [one.person.pk for one in found]
-        audit.listed(request, "patient", ids, ids, searched=True)
+        audit.record_list(request, "patient", ids, ids, searched=True)
 
 
 def _page(
@@ -441,7 +441,7 @@ def _page(
     """A form on its page: with possible duplicates and payors for what stands in it."""
     patient = more.get("patient")
     if patient is not None:
-        audit.viewed(request, "patient", [patient.pk], [patient.pk])
+        audit.record_view(request, "patient", [patient.pk], [patient.pk])
     context = {"form": form, "title": title, **more}
     data = form.data
     person = more.get("person")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.contrib.admin import register
 
 from backoffice.admin import site
-from backoffice.admin.records import Reasons
+from backoffice.admin.records import LookupKeys
 from patients.admin import PatientRecordAdmin
 from patients.wearables.backfills import BACKFILL, STREAM, BackfillRange
 from patients.wearables.models import HistoricalPull, Summary, WorkoutStream
@@ -32,7 +32,7 @@ class SummaryAdmin(PatientRecordAdmin):
     topic = "device data"
     list_display = ("id", "user_id", "resource", "provider", "calendar_date", "missing_since")
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         """The days around it are read. As received when it was: what was pushed later stays."""
         day = row.starts_at or (row.calendar_date and _midnight(row.calendar_date))
         if day is None or row.user_id is None:
@@ -49,7 +49,7 @@ class WorkoutStreamAdmin(PatientRecordAdmin):
     topic = "device data"
     list_display = ("id", "user_id", "as_of", "missing_since")
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         return {STREAM: [f"{row.pk}:{row.user_id}"]}
 
 

@@ -84,7 +84,7 @@ def strip(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     trouble = HistoricalPull.objects.filter(
         user=patient_id, status__in=TROUBLE, missing_since=None
     ).count()
-    audit.viewed(request, "device data", [patient_id], [patient_id])
+    audit.record_view(request, "device data", [patient_id], [patient_id])
     if not last and not trouble:
         return HttpResponse()
     days = strip_days(patient_id, draw, zone)

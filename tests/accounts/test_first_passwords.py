@@ -139,7 +139,7 @@ def test_who_comes_in_by_other_means_owes_nothing() -> None:
     user = person()
     client = Client()
     client.force_login(user)
-    first_passwords.give(user)
+    first_passwords.issue(user)
     client.force_login(user)
     assert client.get("/preferences/").status_code == 200
 

@@ -10,7 +10,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts import throttle
-from backoffice.accounts.throttle import Bucket
+from backoffice.accounts.throttle import ThrottleBucket
 from backoffice.models import AuditEntry, Throttle
 from tests import hashing
 from tests.accounts.people import PASSWORD, log_in, person
@@ -129,7 +129,7 @@ def without_token(page: str) -> str:
 
 
 def test_a_bucket_empties_with_time_and_is_forgotten_when_empty() -> None:
-    bucket = Bucket("sample", 2, 100)
+    bucket = ThrottleBucket("sample", 2, 100)
     assert [bucket.take("a") for _ in range(3)] == [True, True, False]
     assert bucket.take("b")
     later(99)
@@ -138,10 +138,10 @@ def test_a_bucket_empties_with_time_and_is_forgotten_when_empty() -> None:
     assert bucket.take("a") and not bucket.take("a")
     bucket.give_back("a")
     assert bucket.take("a")
-    throttle.forget()
+    throttle.delete_empty_buckets()
     assert Throttle.objects.count() == 1  # b is empty again
     later(500)
-    throttle.forget()
+    throttle.delete_empty_buckets()
     assert not Throttle.objects.exists()
 
 
@@ -150,7 +150,7 @@ def test_a_bucket_empties_with_time_and_is_forgotten_when_empty() -> None:
     [("198.51.100.7", "198.51.100.7"), ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"), ("", "")],
 )
 def test_an_address_of_the_newer_kind_counts_as_its_network(ip: str, network: str) -> None:
-    assert throttle.network_of(ip) == network
+    assert throttle.network_prefix(ip) == network
 
 
 def test_a_known_device_opens_nothing_for_other_names() -> None:

@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.accounts.role_summary import AREAS, told
+from backoffice.accounts.role_summary import AREAS, summarize
 from backoffice.core.access import ADMINISTRATOR, PERMISSIONS, ROLES, roles_of
 from backoffice.models import AuditEntry, User
 from tests.accounts.people import freshly
@@ -350,7 +350,7 @@ def test_every_permission_lies_in_one_area() -> None:
     ],
 )  # fmt: skip
 def test_rights_in_a_sentence(granted: Collection[str], words: str) -> None:
-    assert told(granted) == words
+    assert summarize(granted) == words
 
 
 def test_roles_can_be_read_and_not_changed(client: Client, administrator: User) -> None:

@@ -20,7 +20,7 @@ def test_only_what_differs_is_kept(rf: RequestFactory) -> None:
     request = rf.get("/")
     request.user = staff("lab admin")
     key = uuid4()
-    audit.changed(
+    audit.record_change(
         request,
         "setting",
         ["x"],
@@ -38,5 +38,5 @@ def test_a_change_of_a_book_is_none(rf: RequestFactory) -> None:
     request = rf.get("/")
     request.user = staff("lab admin")
     with pytest.raises(ValueError, match="letters"), transaction.atomic():
-        audit.changed(request, "setting", [], before={}, after={"text": "x" * 30_000})
+        audit.record_change(request, "setting", [], before={}, after={"text": "x" * 30_000})
     assert not AuditEntry.objects.exists()

@@ -104,21 +104,21 @@ def test_a_check_is_made_every_day() -> None:
     assert made.finished_at is not None and made.asked_by is None
     tasks.check_audit()
     assert AuditCheck.objects.count() == 1
-    verification.work(now=timezone.now() + timedelta(hours=25))
+    verification.run_due_check(now=timezone.now() + timedelta(hours=25))
     assert AuditCheck.objects.count() == 2
 
 
 def test_the_end_that_a_check_saw_must_still_be_there_at_the_next() -> None:
     entries(4)
     seals.seal()
-    verification.work()
+    verification.run_due_check()
     entries(4)
     seals.seal()
     with owner():
         sql(f"DELETE FROM {ENTRIES}")
         sql(f"DELETE FROM {SEALS}")
-    verification.work(now=timezone.now() + timedelta(hours=25))
-    last = verification.latest()
+    verification.run_due_check(now=timezone.now() + timedelta(hours=25))
+    last = verification.latest_check()
     assert last is not None and "cut off" in last.trouble[0]
 
 
@@ -128,25 +128,25 @@ def test_the_log_remembers_the_end_and_says_when_it_is_broken(
     entries(4)
     seals.seal()
     with caplog.at_level(logging.INFO, "backoffice.audit"):
-        verification.work()
+        verification.run_due_check()
         assert seals.head() in caplog.text
         assert "broken" not in caplog.text
         with owner():
             sql(f"DELETE FROM {ENTRIES}")
-        verification.work(now=timezone.now() + timedelta(hours=25))
+        verification.run_due_check(now=timezone.now() + timedelta(hours=25))
     assert caplog.records[-1].levelname == "ERROR"
     assert "broken: 1 findings" in caplog.text
 
 
 def test_what_an_auditor_asked_for_is_checked_and_what_was_cut_short_again() -> None:
-    verification.work()
+    verification.run_due_check()
     AuditCheck.objects.create(asked_by=staff("auditor"))
-    made = verification.work()
+    made = verification.run_due_check()
     assert made is not None and made.asked_by is not None
     AuditCheck.objects.filter(pk=made.pk).update(finished_at=None)
-    again = verification.work()
+    again = verification.run_due_check()
     assert again == made and again.finished_at is not None
-    assert verification.work() is None
+    assert verification.run_due_check() is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -165,10 +165,10 @@ def test_one_process_checks_at_a_time() -> None:
     other = threading.Thread(target=busy)
     other.start()
     assert held.wait(20)
-    assert verification.work() is None
+    assert verification.run_due_check() is None
     go.set()
     other.join()
-    assert verification.work() is not None
+    assert verification.run_due_check() is not None
 
 
 def test_progress_is_told_every_hundred_seals() -> None:
@@ -177,7 +177,7 @@ def test_progress_is_told_every_hundred_seals() -> None:
         entries(1)
         seals.seal()
     told: list[Any] = []
-    found = verification.check(progress=lambda now: told.append(now.seals))
+    found = verification.check_chain(progress=lambda now: told.append(now.seals))
     assert told == [verification.STEP] and found.seals == verification.STEP + 5
     assert json.dumps(found.told) == "[]"
     assert AuditSeal.objects.count() == found.seals

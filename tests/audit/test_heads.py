@@ -78,11 +78,11 @@ def test_cut_end_shows_at_the_next_sealing(where: str, settings: Settings, tmp_p
     entries(5)  # What comes later takes the number of the seal that was cut off.
     tasks.seal()
     assert CUT in _reasons()
-    latest = verification.latest()
+    latest = verification.latest_check()
     assert latest is not None and any("cut off" in words for words in latest.trouble)
     tasks.seal()
     assert AuditCheck.objects.count() == 1, "one finding, not one a minute"
-    assert chain_head.remembered() == remembered, "the lost end is not forgotten"
+    assert chain_head.remembered_head() == remembered, "the lost end is not forgotten"
 
 
 def test_trail_that_begins_later_is_a_finding() -> None:
@@ -93,7 +93,7 @@ def test_trail_that_begins_later_is_a_finding() -> None:
     cache.clear()
     entries(5)
     tasks.seal()
-    found = verification.check()
+    found = verification.check_chain()
     assert [words for words in found.trouble if "the trail begins at entry" in words]
 
 
@@ -104,7 +104,7 @@ def test_accepted_end_is_continued_from_and_recorded(head_file: Path) -> None:
     assert CUT in _reasons()
     call_command("verifyaudit", "--accept", stdout=StringIO())
     assert CUT not in _reasons()
-    assert chain_head.remembered() == seals.head()
+    assert chain_head.remembered_head() == seals.head()
     recorded = sql(f"SELECT reason FROM {ENTRIES} WHERE object_type = 'audit trail'")
     assert recorded.startswith("end accepted; remembered before: 2:")
     tasks.seal()

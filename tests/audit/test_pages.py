@@ -156,7 +156,7 @@ def test_the_number_of_queries_is_fixed(client: Client) -> None:
     for n in range(40):
         made(patient_ids=[WHO], object_ids=[str(n)], request_id="1", actor=staff("viewer", f"v{n}"))
     seals.seal()
-    verification.work()
+    verification.run_due_check()
     assert [now - then for now, then in zip(of(key), few, strict=True)] == [0, 0, 0, 0, 0, 0]
 
 
@@ -292,7 +292,7 @@ def test_integrity_says_that_it_is_whole_and_what_to_remember(
     assert "None has been made yet" in client.get(f"{ADDRESS}integrity/").content.decode()
     entries(3)
     seals.seal()
-    verification.work()
+    verification.run_due_check()
     page = client.get(f"{ADDRESS}integrity/").content.decode()
     assert "Nothing was changed, removed or inserted" in page
     assert seals.head() in page
@@ -303,7 +303,7 @@ def test_what_is_broken_is_said_on_both_pages(client: Client, auditor: User) -> 
     seals.seal()
     with owner():
         sql(f"UPDATE {ENTRIES} SET reason = 'x' WHERE id = (SELECT min(id) FROM {ENTRIES})")
-    verification.work()
+    verification.run_due_check()
     for path in ("", "integrity/"):
         page = client.get(f"{ADDRESS}{path}").content.decode()
         assert "not what was recorded" in page and "at least one was changed" in page
@@ -315,7 +315,7 @@ def test_an_auditor_asks_for_a_check_once(client: Client, auditor: User) -> None
     asked = AuditCheck.objects.get()
     assert asked.asked_by == auditor
     assert "A check has been requested" in client.get(f"{ADDRESS}integrity/").content.decode()
-    verification.work()
+    verification.run_due_check()
     asked.refresh_from_db()
     assert asked.finished_at is not None
 

@@ -47,22 +47,22 @@ def test_a_dry_run_says_how_many_and_takes_none(trail: None) -> None:
 def test_what_has_grown_old_goes_and_the_rest_stays(trail: None) -> None:
     assert "2,000 taken away." in said()
     assert AuditEntry.objects.count() == 340
-    found = verification.check()
+    found = verification.check_chain()
     assert (found.entries, found.removed, found.trouble) == (340, 2_000, [])
     assert AuditSeal.objects.filter(removal=True).count() == 2
-    assert retention.retire() == 0
+    assert retention.remove_expired() == 0
     entries(5)
     seals.seal()
-    assert verification.check().trouble == []
+    assert verification.check_chain().trouble == []
 
 
 def test_it_goes_on_where_it_was_stopped(trail: None) -> None:
-    assert retention.retire(seconds=0) == 1_000
-    assert verification.check().trouble == []
-    assert retention.due() == retention.Due(1, 1_000)
+    assert retention.remove_expired(seconds=0) == 1_000
+    assert verification.check_chain().trouble == []
+    assert retention.removal_backlog() == retention.RemovalBacklog(1, 1_000)
     tasks.retire_audit()
     assert AuditEntry.objects.count() == 340
-    assert verification.check().trouble == []
+    assert verification.check_chain().trouble == []
 
 
 def test_a_step_that_fails_took_nothing(trail: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,16 +71,16 @@ def test_a_step_that_fails_took_nothing(trail: None, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(seals, "add", killed)
     with pytest.raises(KeyboardInterrupt):
-        retention.retire()
+        retention.remove_expired()
     assert AuditEntry.objects.count() == 2_340
     monkeypatch.undo()
-    assert retention.retire() == 2_000
+    assert retention.remove_expired() == 2_000
 
 
 @pytest.mark.parametrize(("name", "value"), [("AUDIT_HOLD", True), ("AUDIT_KEEP_YEARS", 0)])
 def test_a_hold_keeps_everything(trail: None, settings: Settings, name: str, value: object) -> None:
     setattr(settings, name, value)
-    assert retention.retire() == 0
+    assert retention.remove_expired() == 0
     assert AuditEntry.objects.count() == 2_340
     if name == "AUDIT_HOLD":
         with pytest.raises(CommandError, match="AUDIT_HOLD"):
@@ -120,23 +120,23 @@ def test_to_take_away_oneself_shows(trail: None) -> None:
     with transaction.atomic():
         sql(keeping("6"))
         sql(f"DELETE FROM {ENTRIES} WHERE at < now() - interval '6 years'")
-    assert verification.check().troubles == 2
+    assert verification.check_chain().troubles == 2
 
 
 def test_what_was_taken_away_cannot_come_back(trail: None) -> None:
-    retention.retire()
+    retention.remove_expired()
     columns = "at, actor_kind, action, object_type, object_ids, patient_ids, route, request_id,"
     columns += " outcome, reason"
     sql(
         f"INSERT INTO {ENTRIES} (id, {columns}) SELECT 5 + (SELECT min(from_id) FROM {SEALS}),"
         f" {columns} FROM {ENTRIES} LIMIT 1"
     )
-    assert "stand here again" in verification.check().trouble[0]
+    assert "stand here again" in verification.check_chain().trouble[0]
 
 
 def test_a_removal_before_its_time_shows_though_its_code_is_right(trail: None) -> None:
     """Somebody with the key at hand takes away what is not old."""
-    retention.retire()
+    retention.remove_expired()
     ours = AuditSeal.objects.get(removal=False, n=3)
     with owner():
         sql(f"DELETE FROM {ENTRIES} WHERE id BETWEEN %s AND %s", ours.from_id, ours.to_id)
@@ -144,4 +144,4 @@ def test_a_removal_before_its_time_shows_though_its_code_is_right(trail: None) -
     with owner():
         sql(f"DELETE FROM {ENTRIES} WHERE id BETWEEN %s AND %s", young.from_id, young.to_id)
     retention._seal_removal([ours, young], 340)
-    assert any("before they were old" in words for words in verification.check().trouble)
+    assert any("before they were old" in words for words in verification.check_chain().trouble)

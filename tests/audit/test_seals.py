@@ -33,7 +33,7 @@ def test_everything_is_sealed_once_and_in_order() -> None:
     assert seals.seal() == 0
     entries(1)
     assert seals.seal() == 1
-    checked = verification.check()
+    checked = verification.check_chain()
     assert (checked.entries, checked.unsealed, checked.trouble) == (2_301, 0, [])
     assert checked.head == seals.head() != ""
 
@@ -41,7 +41,7 @@ def test_everything_is_sealed_once_and_in_order() -> None:
 @pytest.mark.django_db
 def test_without_entries_there_is_nothing_to_seal() -> None:
     assert seals.seal() == 0
-    assert verification.check() == verification.Checked()
+    assert verification.check_chain() == verification.CheckResult()
     assert seals.head() == ""
 
 
@@ -50,7 +50,7 @@ def test_what_is_not_sealed_yet_is_counted_and_no_trouble() -> None:
     entries(2)
     seals.seal()
     entries(3)
-    checked = verification.check()
+    checked = verification.check_chain()
     assert (checked.entries, checked.unsealed, checked.troubles) == (2, 3, 0)
 
 
@@ -61,7 +61,7 @@ def test_an_id_of_an_insert_that_was_rolled_back_is_no_gap() -> None:
         entries(1)
     entries(1)
     assert seals.seal() == 2
-    assert verification.check().troubles == 0
+    assert verification.check_chain().troubles == 0
 
 
 def in_thread(act: Callable[[], Any]) -> threading.Thread:
@@ -90,12 +90,12 @@ def test_what_commits_late_is_waited_for() -> None:
     writer = in_thread(late)
     assert drawn.wait(20)
     entries(1)
-    assert seals.settled(patience=0.2) is None
+    assert seals.last_settled_id(patience=0.2) is None
     assert not AuditSeal.objects.exists()
     threading.Timer(0.3, go.set).start()
     assert seals.seal() == 2
     writer.join()
-    checked = verification.check()
+    checked = verification.check_chain()
     assert (checked.entries, checked.unsealed, checked.troubles) == (2, 0, 0)
 
 
@@ -119,12 +119,12 @@ def test_no_commit_among_many_is_lost_or_counted_as_tampering() -> None:
     sealed = 0
     while time.monotonic() < ends:
         sealed += seals.seal()
-        assert verification.check().trouble == []
+        assert verification.check_chain().trouble == []
     for writer in writers:
         writer.join()
     sealed += seals.seal()
     assert sealed == AuditEntry.objects.count() > 100
-    checked = verification.check()
+    checked = verification.check_chain()
     assert (checked.entries, checked.unsealed, checked.trouble) == (sealed, 0, [])
 
 
@@ -134,7 +134,7 @@ def test_two_who_seal_at_once_make_one_chain() -> None:
     workers = [in_thread(seals.seal) for _ in range(4)]
     for worker in workers:
         worker.join()
-    checked = verification.check()
+    checked = verification.check_chain()
     assert (checked.seals, checked.entries, checked.trouble) == (5, 5_000, [])
 
 
@@ -177,7 +177,7 @@ def test_every_column_is_under_the_seal(column: str) -> None:
     }.get(column, f"{column} || ' '")
     with owner():
         sql(f"UPDATE {ENTRIES} SET {column} = {other}")
-    assert verification.check().troubles
+    assert verification.check_chain().troubles
 
 
 def _keep(settings: Settings, **values: Any) -> None:
@@ -194,7 +194,9 @@ def test_a_key_of_its_own_outlives_the_secret_key(settings: Settings) -> None:
     entries(1)
     seals.seal()
     settings.SECRET_KEY = THREE
-    assert verification.check() == verification.Checked(seals=1, entries=1, head=seals.head())
+    assert verification.check_chain() == verification.CheckResult(
+        seals=1, entries=1, head=seals.head()
+    )
 
 
 @pytest.mark.django_db
@@ -203,14 +205,14 @@ def test_another_key_is_no_tampering_but_is_said(settings: Settings) -> None:
     entries(1)
     seals.seal()
     settings.SECRET_KEY = TWO
-    checked = verification.check()
+    checked = verification.check_chain()
     assert (checked.unknown_key, checked.trouble) == (1, [])
     # What the entries say is checked without a key.
     entries(1)
     seals.seal()
-    assert (verification.check().unknown_key, verification.check().trouble) == (1, [])
+    assert (verification.check_chain().unknown_key, verification.check_chain().trouble) == (1, [])
     settings.SECRET_KEY_FALLBACKS = [ONE]
-    assert (verification.check().unknown_key, verification.check().trouble) == (0, [])
+    assert (verification.check_chain().unknown_key, verification.check_chain().trouble) == (0, [])
 
 
 @pytest.mark.django_db
@@ -222,13 +224,13 @@ def test_a_stranger_cannot_go_on_with_the_chain(settings: Settings) -> None:
     entries(1)
     seals.seal()
     settings.AUDIT_KEYS = [ONE]
-    assert "a key that is not ours" in verification.check().trouble[0]
+    assert "a key that is not ours" in verification.check_chain().trouble[0]
     settings.AUDIT_KEYS = [THREE, TWO, ONE]
-    assert verification.check().trouble == []
+    assert verification.check_chain().trouble == []
 
 
 @pytest.mark.django_db
 def test_indexes_are_tidied_by_whoever_seals() -> None:
     entries(50)
-    seals.tidy()
+    seals.flush_index_pending_lists()
     assert AuditEntry.objects.filter(object_ids__contains=["7"]).count() == 1

@@ -124,7 +124,7 @@ def trail() -> None:
         with undone():
             entries(3)
         seals.seal()
-    assert verification.check().trouble == []
+    assert verification.check_chain().trouble == []
 
 
 def test_each_of_a_hundred_tamperings_shows(trail: None) -> None:
@@ -135,10 +135,10 @@ def test_each_of_a_hundred_tamperings_shows(trail: None) -> None:
         with undone():
             with owner():
                 tamper(luck, luck.choice(ids()))
-            if not verification.check().troubles:
+            if not verification.check_chain().troubles:
                 unseen.append(tamper.__name__)
     assert unseen == []
-    assert verification.check().trouble == []
+    assert verification.check_chain().trouble == []
 
 
 def test_a_cut_end_shows_to_who_remembers_it(trail: None) -> None:
@@ -146,12 +146,12 @@ def test_a_cut_end_shows_to_who_remembers_it(trail: None) -> None:
     with owner():
         sql(f"DELETE FROM {ENTRIES} WHERE id >= (SELECT from_id FROM {SEALS} WHERE n = 5)")
         sql(f"DELETE FROM {SEALS} WHERE n >= 5")
-    assert verification.check().trouble == []
-    assert "cut off" in verification.check(heads=[remembered]).trouble[0]
+    assert verification.check_chain().trouble == []
+    assert "cut off" in verification.check_chain(heads=[remembered]).trouble[0]
     # Nor does it help to seal what came since.
     entries(500)
     seals.seal()
-    assert "cut off" in verification.check(heads=[remembered]).trouble[0]
+    assert "cut off" in verification.check_chain(heads=[remembered]).trouble[0]
 
 
 def test_all_of_it_gone_shows_as_well(trail: None) -> None:
@@ -159,14 +159,14 @@ def test_all_of_it_gone_shows_as_well(trail: None) -> None:
     with owner():
         sql(f"DELETE FROM {ENTRIES}")
         sql(f"DELETE FROM {SEALS}")
-    assert verification.check(heads=[remembered]).troubles == 1
+    assert verification.check_chain(heads=[remembered]).troubles == 1
 
 
 def test_what_is_said_names_the_place(trail: None) -> None:
     first = AuditSeal.objects.get(n=2)
     with owner():
         sql(f"DELETE FROM {ENTRIES} WHERE id = %s", first.to_id)
-    (words,) = verification.check().trouble
+    (words,) = verification.check_chain().trouble
     assert words.startswith(f"Seal 2 (entries {first.from_id} to {first.to_id}, made ")
     assert words.endswith("1 entry missing.")
 
@@ -177,7 +177,7 @@ def test_a_thousand_troubles_are_not_told_one_by_one(trail: None) -> None:
         seals.seal()
     with owner():
         sql(f"UPDATE {ENTRIES} SET reason = 'x'")
-    found = verification.check()
+    found = verification.check_chain()
     assert found.troubles == 66
     assert len(found.told) == 51 and found.told[-1] == "And 16 more."
 
@@ -215,7 +215,7 @@ def test_nothing_can_be_changed(
     acting = "audit_ordinary" if role == "ordinary" else "NONE"
     refused(f"SET LOCAL ROLE {acting}", statement.format(table, column, column))
     assert sql(f"SELECT count(*) FROM {table}") == before
-    assert verification.check().trouble == []
+    assert verification.check_chain().trouble == []
 
 
 def test_to_empty_what_the_trail_refers_to_is_refused_too(trail: None) -> None:

@@ -550,7 +550,7 @@ def test_what_happened_is_one_stream_with_three_views(
         OrderEvent.objects.filter(event_id=event.event_id).update(created_at=moment)
     request = rf.get("/")
     request.user = clinician
-    team.note(request, "order", row.pk, "Called <them>", row.user_id)
+    team.add_note(request, "order", row.pk, "Called <them>", row.user_id)
     team.assign(request, "order", row.pk, clinician, row.user_id)
 
     def stream(show: str) -> list[str]:

@@ -16,7 +16,7 @@ from backoffice.models import CommandRecord
 from backoffice.operations import status
 from backoffice.outbox import resolve
 from backoffice.team.models import Notification
-from backoffice.team.notifications import tell_of_requests
+from backoffice.team.notifications import notify_request_outcomes
 from orders.commands import BookCenter, CancelOrder, MoveVisit
 from orders.scheduling.rules import CENTER
 from orders.scheduling.slots import Place, Time, look_up
@@ -250,8 +250,8 @@ def test_late_success_of_given_up_command_is_done(proof: Proof) -> None:
     row.refresh_from_db()
     assert (row.state, row.late_after) == (State.DONE, State.GIVEN_UP), history(row)
     assert row.remote_id and row.finished_at
-    tell_of_requests()
-    tell_of_requests()
+    notify_request_outcomes()
+    notify_request_outcomes()
     told = Notification.objects.filter(kind="happened-late", subject_id=str(row.pk))
     assert [one.user_id for one in told] == [row.requested_by_id]
 
@@ -291,7 +291,7 @@ def test_late_success_warns_whoever_asked_again(proof: Proof) -> None:
     proof.desk.deliver()
     row.refresh_from_db()
     assert row.state == State.DONE and row.remote_id != again.remote_id
-    tell_of_requests()
+    notify_request_outcomes()
     told = Notification.objects.get(kind="repeats", subject_id=str(again.pk))
     assert told.user_id == again.requested_by_id
     page = proof.desk.client("clinician").get(f"/commands/{again.pk}/").content.decode()

@@ -190,7 +190,7 @@ def test_the_activity_is_one_stream_with_three_views(
                created_on=NOW - timedelta(days=1), **envelope()).save()  # fmt: skip
     request = rf.get("/")
     request.user = clinician
-    team.note(request, "order", uid("order", 1), "Called <them>", WHO)
+    team.add_note(request, "order", uid("order", 1), "Called <them>", WHO)
     service = {"scheduled", "x.y.transit_customer", "x.y.with_customer",
                "x.y.problem_in_transit_lab", "Band One connected",
                "Registered at the service"}  # fmt: skip

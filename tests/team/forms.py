@@ -11,7 +11,7 @@ from django.template import engines
 from django.test import Client, RequestFactory
 
 from backoffice.models import User
-from backoffice.team.subjects import subject
+from backoffice.team.subjects import make_subject
 from tests.api.rows import uid
 
 ORDER = uid("order", 1)
@@ -34,7 +34,7 @@ def about(user: User, tag: str = 'notes_on "order" order patient') -> str:
 
 
 def signed(subject_type: str = "order", subject_id: object = ORDER) -> str:
-    return subject(subject_type, subject_id, PATIENT).signed()
+    return make_subject(subject_type, subject_id, PATIENT).signed()
 
 
 def post(client: Client, name: str, htmx: bool = False, **values: Any) -> HttpResponse:

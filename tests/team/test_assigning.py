@@ -130,7 +130,7 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(rf: RequestFactory, over:
             start.wait(5)
             team.assign(mine, "order", ORDER, user, PATIENT, take=over, seen=holder.pk)
             won.append(user)
-        except team.Taken as taken:
+        except team.AlreadyAssigned as taken:
             lost.append((user, taken.user))
         finally:
             connection.close()

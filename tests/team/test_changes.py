@@ -13,8 +13,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from backoffice import audit, team
 from backoffice.models import AuditEntry, CommandRecord, User
-from backoffice.team.changes import changes_of
-from backoffice.team.subjects import subject
+from backoffice.team.changes import change_log
+from backoffice.team.subjects import make_subject
 from tests.api.rows import staff
 from tests.team.forms import ORDER, PATIENT, shown, signed
 
@@ -47,18 +47,18 @@ def test_everything_people_did_stands_there_once(rf: RequestFactory) -> None:
     request.resolver_match = None
     request.user = ana
     row = asked(ana, "order.cancel", 9, title="Cancel the order", reason="Patient moved away")
-    audit.asked(request, "order.cancel", [row.pk, ORDER], [PATIENT], "Patient moved away")
+    audit.record_action(request, "order.cancel", [row.pk, ORDER], [PATIENT], "Patient moved away")
     request.user = ben
-    audit.asked(request, "order.cancel give-up", [row.pk, ORDER], [PATIENT], "Too late")
-    audit.asked(request, "review", [ORDER], [PATIENT])
+    audit.record_action(request, "order.cancel give-up", [row.pk, ORDER], [PATIENT], "Too late")
+    audit.record_action(request, "review", [ORDER], [PATIENT])
     team.assign(request, "order", ORDER, ana, PATIENT)
     request.user = ana
     team.assign(request, "order", ORDER, ben, PATIENT, take=True)
-    team.note(request, "order", ORDER, "Called the lab", PATIENT)
-    team.contact(request, PATIENT, "order", ORDER, "spoke", "Will come")
-    team.note(request, "order", uuid4(), "Another order", PATIENT)
+    team.add_note(request, "order", ORDER, "Called the lab", PATIENT)
+    team.record_contact(request, PATIENT, "order", ORDER, "spoke", "Will come")
+    team.add_note(request, "order", uuid4(), "Another order", PATIENT)
     AuditEntry.objects.create(actor=ana, action="view", object_type="order", object_ids=[ORDER])
-    found = changes_of(subject("order", ORDER, PATIENT), sees_results=True)
+    found = change_log(make_subject("order", ORDER, PATIENT), sees_results=True)
     assert [(one.what, one.by) for one in found] == [
         ("Spoke with the patient", ana),
         ("Note", ana),
@@ -71,7 +71,7 @@ def test_everything_people_did_stands_there_once(rf: RequestFactory) -> None:
     assert found[5].reason == "Too late" and found[6].reason == "Patient moved away"
     (difference,) = found[2].differences
     assert (difference.before, difference.after) == ("ana", "ben")
-    on_patient = changes_of(subject("patient", PATIENT, PATIENT), sees_results=True)
+    on_patient = change_log(make_subject("patient", PATIENT, PATIENT), sees_results=True)
     assert len(on_patient) == len(found) + 1
     assert {one.on for one in on_patient} == {"", "order"}
 
@@ -81,7 +81,7 @@ def test_before_and_after_where_a_request_says_so() -> None:
     moved = {"seen": "2026-11-20T15:00:00Z", "time": {"start": "2026-11-21T16:00:00Z"}}
     asked(ana, "appointment.move", 1, payload=moved)
     asked(ana, "order.activation", 2, payload={"activate_by": "2026-12-01"})
-    move, date = changes_of(subject("order", ORDER), sees_results=True)
+    move, date = change_log(make_subject("order", ORDER), sees_results=True)
     (difference,) = move.differences
     assert str(difference.before) == "2026-11-20 15:00:00+00:00"
     assert str(difference.after) == "2026-11-21 16:00:00+00:00"
@@ -93,7 +93,7 @@ def test_switch_of_messages_shows_before_and_after() -> None:
     ana = staff("clinician", "ana")
     asked(ana, "order.messages", 1, payload={"seen": None, "sms_enabled": True})
     asked(ana, "order.messages", 2, payload={"seen": True, "sms_enabled": False})
-    changes = changes_of(subject("order", ORDER), sees_results=True)
+    changes = change_log(make_subject("order", ORDER), sees_results=True)
     told = [(one.before, one.after) for change in changes for one in change.differences]
     assert told == [(None, "On"), ("On", "Off")]
 
@@ -105,7 +105,7 @@ def test_details_are_set_beside_those_that_were_saved_last() -> None:
     asked(ana, "patient.info", 3, payload={"info": INFO}, **about)
     asked(ana, "patient.info", 2, payload={"info": {"first_name": "X"}}, state="refused", **about)
     asked(ana, "patient.info", 1, payload={"info": later}, **about)
-    newest, _, first = changes_of(subject("patient", PATIENT), sees_results=True)
+    newest, _, first = change_log(make_subject("patient", PATIENT), sees_results=True)
     assert first.differences == []
     told = [(one.label, one.before, one.after) for one in newest.differences]
     assert sorted(told) == [
@@ -138,14 +138,14 @@ def test_how_a_result_turned_out_is_told_to_those_who_see_results(rf: RequestFac
     request = rf.get("/")
     request.resolver_match = None
     request.user = staff("clinician")
-    audit.asked(request, "sign result", [ORDER], [PATIENT])
-    audit.asked(request, "acknowledge critical", [ORDER], [PATIENT])
-    audit.asked(request, "critical call", [ORDER], [PATIENT])
-    team.note(request, "result", ORDER, "Potassium 6.9, call again", PATIENT)
-    about = subject("patient", PATIENT, PATIENT)
-    assert len(changes_of(about, sees_results=True)) == 4
-    (signed_,) = changes_of(about, sees_results=False)
+    audit.record_action(request, "sign result", [ORDER], [PATIENT])
+    audit.record_action(request, "acknowledge critical", [ORDER], [PATIENT])
+    audit.record_action(request, "critical call", [ORDER], [PATIENT])
+    team.add_note(request, "result", ORDER, "Potassium 6.9, call again", PATIENT)
+    about = make_subject("patient", PATIENT, PATIENT)
+    assert len(change_log(about, sees_results=True)) == 4
+    (signed_,) = change_log(about, sees_results=False)
     assert (signed_.what, signed_.on) == ("Signed the result", "order")
     assert signed_.on_url == f"/orders/{ORDER}/"
-    (of_order,) = changes_of(subject("order", ORDER, PATIENT), sees_results=False)
+    (of_order,) = change_log(make_subject("order", ORDER, PATIENT), sees_results=False)
     assert (of_order.what, of_order.on_url) == ("Signed the result", "")

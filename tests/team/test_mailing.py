@@ -18,7 +18,7 @@ from pytest_django import Settings
 
 from backoffice import team
 from backoffice.models import MailChoice, Notification, User
-from backoffice.team.emails import MOST, TRIES, send_due
+from backoffice.team.emails import MAX_ATTEMPTS, MAX_LINES, send_due
 from tests.api.rows import patient, staff
 from tests.team.forms import ORDER
 from tests.team.posting import Post, posting
@@ -83,13 +83,13 @@ def test_what_is_due_for_one_person_is_one_message(post: Post) -> None:
 @pytest.mark.django_db
 def test_very_much_is_one_message_too(post: Post) -> None:
     ana = person()
-    for n in range(MOST + 7):
+    for n in range(MAX_LINES + 7):
         team.notify([ana], "assigned", "order", ORDER, about=f"change {n}")
     due_now()
     assert send_due() == 1
     (mail,) = post.taken
     body = str(mail.get_payload())
-    assert mail["Subject"] == f"{MOST + 7} things wait for you" and "And 7 more: " in body
+    assert mail["Subject"] == f"{MAX_LINES + 7} things wait for you" and "And 7 more: " in body
     due_now()
     assert send_due() == 0 and not Notification.objects.filter(mailed_at=None).exists()
 
@@ -156,7 +156,7 @@ def test_without_a_mail_server_it_is_tried_for_long_then_given_up(
     settings.EMAIL_PORT = 1
     due_now()
     assert send_due() == 0
-    Notification.objects.update(mail_attempts=TRIES - 1)
+    Notification.objects.update(mail_attempts=MAX_ATTEMPTS - 1)
     due_now()
     assert send_due() == 0
     row = Notification.objects.get()

@@ -8,7 +8,7 @@ from django.test import Client, RequestFactory
 
 from backoffice import team
 from backoffice.models import AuditEntry, Contact, Note, Notification
-from backoffice.team.actions import names_in
+from backoffice.team.actions import mentioned_names
 from tests.api.rows import staff
 from tests.team.forms import ORDER, PATIENT, about, post, shown, signed
 
@@ -46,7 +46,7 @@ def test_an_error_keeps_what_was_typed(client: Client, htmx: bool) -> None:
     client.force_login(staff("front desk"))
     answer = post(client, "note", htmx=htmx, text="   ")
     assert "Write what your colleagues should know." in answer.content.decode()
-    long = "x" * (team.LETTERS + 1)
+    long = "x" * (team.MAX_NOTE_LENGTH + 1)
     answer = post(client, "note", htmx=htmx, text=long)
     page = answer.content.decode()
     assert long in page and "at most 4,000 characters" in page
@@ -107,7 +107,7 @@ def test_who_is_named_is_told_once_and_not_by_name(client: Client) -> None:
     ],
 )
 def test_names_in_a_text(text: str, names: list[str]) -> None:
-    assert names_in(text) == names
+    assert mentioned_names(text) == names
 
 
 def test_notes_and_contacts_cannot_be_changed_or_removed() -> None:
@@ -134,10 +134,10 @@ def test_calls_stand_among_the_notes_and_on_the_patient_all_of_them(rf: RequestF
     user = staff("front desk")
     request = rf.get("/")
     request.user = user
-    team.contact(request, PATIENT, "order", ORDER, "voicemail", "Will try at noon")
-    team.note(request, "patient", PATIENT, "Prefers mornings", PATIENT)
+    team.record_contact(request, PATIENT, "order", ORDER, "voicemail", "Will try at noon")
+    team.add_note(request, "patient", PATIENT, "Prefers mornings", PATIENT)
     with pytest.raises(LookupError):
-        team.contact(request, PATIENT, "order", ORDER, "shouted")
+        team.record_contact(request, PATIENT, "order", ORDER, "shouted")
     on_order = shown(user, LIST)
     assert "Left a voicemail" in on_order and "Prefers mornings" not in on_order
     on_patient = shown(user, 'notes_on "patient" patient patient')
@@ -149,8 +149,8 @@ def test_notes_on_a_result_are_read_by_those_who_see_results(rf: RequestFactory)
     request = rf.get("/")
     request.resolver_match = None
     request.user = staff("clinician")
-    team.note(request, "result", ORDER, "Potassium 6.9, call again", PATIENT)
-    team.note(request, "order", ORDER, "Wants a later visit", PATIENT)
+    team.add_note(request, "result", ORDER, "Potassium 6.9, call again", PATIENT)
+    team.add_note(request, "order", ORDER, "Wants a later visit", PATIENT)
     on_patient = 'notes_on "patient" patient patient'
     assert "Potassium 6.9" in shown(staff("lab coordinator"), on_patient)
     page = shown(staff("front desk"), on_patient)

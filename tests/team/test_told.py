@@ -15,7 +15,7 @@ from pytest_django import DjangoAssertNumQueries
 from backoffice import team
 from backoffice.core.access import roles_of
 from backoffice.models import CommandRecord, MailChoice, Notification, User
-from backoffice.team.notifications import tell_of_requests, untold
+from backoffice.team.notifications import commands_to_notify, notify_request_outcomes
 from orders.models import Appointment, Order
 from orders.notifications import notify_order_changes
 from tests.api.rows import NOW, envelope, order, patient, staff, uid
@@ -55,13 +55,13 @@ def test_requests_that_end_badly_are_told_once_for_each_sending() -> None:
     asked(ana, state="done", attempts=1)
     long_ago = timezone.now() - timedelta(days=30)
     asked(ana, state="refused", requested_at=long_ago, finished_at=long_ago)
-    assert tell_of_requests() == 2
+    assert notify_request_outcomes() == 2
     assert kinds(ana) == ["refused"] and kinds(ben) == ["undecided"]
     assert Notification.objects.get(user=ana).subject_id == str(refused.pk)
     Notification.objects.update(seen_at=timezone.now())
-    assert tell_of_requests() == 0
+    assert notify_request_outcomes() == 0
     CommandRecord.objects.filter(pk=waits.pk).update(attempts=3)
-    assert tell_of_requests() == 1
+    assert notify_request_outcomes() == 1
 
 
 def test_of_what_was_refused_only_the_latest_is_looked_at() -> None:
@@ -73,7 +73,7 @@ def test_of_what_was_refused_only_the_latest_is_looked_at() -> None:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE backoffice_commandrecord")
         cursor.execute("SET LOCAL enable_seqscan = off")
-    assert "command_refused_lately" in untold()["refused"].explain()
+    assert "command_refused_lately" in commands_to_notify()["refused"].explain()
 
 
 def visit(start: Any, **values: Any) -> Appointment:
@@ -195,11 +195,14 @@ def test_each_person_chooses_what_is_mailed(client: Client) -> None:
     user = staff("front desk", "ana")
     client.force_login(user)
     page = client.get("/notifications/choices/").content.decode()
-    assert page.count(" checked") == len(team.KINDS)
+    assert page.count(" checked") == len(team.NOTIFICATION_KINDS)
     client.post("/notifications/choices/", {"kind": ["assigned", "nonsense"]})
     client.post("/notifications/choices/", {"kind": ["assigned", "mentioned"]})
     unwanted = MailChoice.objects.filter(user=user, wanted=False)
-    assert {row.kind for row in unwanted} == team.KINDS.keys() - {"assigned", "mentioned"}
+    assert {row.kind for row in unwanted} == team.NOTIFICATION_KINDS.keys() - {
+        "assigned",
+        "mentioned",
+    }
     assert client.get("/notifications/choices/").content.decode().count(" checked") == 2
 
 

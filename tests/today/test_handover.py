@@ -48,9 +48,9 @@ def test_sheet_lists_open_work_with_last_note_and_due_time(
 ) -> None:
     client, user, request = shift
     team.assign(request, "order", uid("order", 1), user, uid("patient", 1))
-    team.note(request, "order", uid("order", 1), "Asked for the address", uid("patient", 1))
+    team.add_note(request, "order", uid("order", 1), "Asked for the address", uid("patient", 1))
     due = timezone.now() + timedelta(hours=20)
-    team.contact(
+    team.record_contact(
         request, uid("patient", 1), "order", uid("order", 1), "voicemail", "Rings till noon", due
     )
     team.assign(request, "order", uid("order", 2), user, uid("patient", 2))
@@ -73,14 +73,14 @@ def test_sheet_lists_open_work_with_last_note_and_due_time(
 
 def test_sheet_can_be_filtered_by_period_and_staff(shift: tuple[Client, User, Any]) -> None:
     client, _, request = shift
-    team.note(request, "order", uid("order", 1), "Mine and early", uid("patient", 1))
+    team.add_note(request, "order", uid("order", 1), "Mine and early", uid("patient", 1))
     with owner():
         notes = AuditEntry.objects.filter(object_type="note")
         notes.update(at=timezone.now() - timedelta(hours=30))
-    team.note(request, "order", uid("order", 1), "Mine and late", uid("patient", 1))
+    team.add_note(request, "order", uid("order", 1), "Mine and late", uid("patient", 1))
     colleague, _ = log_in("lab coordinator")
     theirs = colleague.get("/today/").wsgi_request
-    team.note(theirs, "order", uid("order", 2), "Of a colleague", uid("patient", 2))
+    team.add_note(theirs, "order", uid("order", 2), "Of a colleague", uid("patient", 2))
     begin = f"{timezone.now() - timedelta(days=2):%Y-%m-%dT%H:%M}"
 
     def texts(**query: str) -> list[str]:
@@ -168,7 +168,7 @@ def test_request_names_a_patient_without_demographics(
         subject_id="ref-8", patient_id=None, payload=born,
     )  # fmt: skip
     for row in (moved, new):
-        audit.asked(request, row.kind, [row.pk, row.subject_id], [row.patient_id])
+        audit.record_action(request, row.kind, [row.pk, row.subject_id], [row.patient_id])
     for state in (CommandRecord.State.WAITING, CommandRecord.State.DONE):
         CommandRecord.objects.update(state=state)
         page = client.get(ADDRESS).content.decode()
@@ -192,7 +192,7 @@ def test_entry_counts_use_singular_and_plural(
 ) -> None:
     client, _, request = shift
     for said in (one, many):
-        audit.asked(request, kind, ["about"], [])
+        audit.record_action(request, kind, ["about"], [])
         assert client.get(ADDRESS).context["sheet"].counts == [said]
 
 
@@ -240,7 +240,7 @@ def test_notes_on_results_need_the_results_permission(
     clinician, user, request = shift
     who = uid("patient", 1)
     team.assign(request, "result", uid("order", 1), user, who)
-    team.note(request, "result", uid("order", 1), "Potassium 6.9", who)
+    team.add_note(request, "result", uid("order", 1), "Potassium 6.9", who)
     for client, told in ((clinician, True), (log_in("front desk")[0], False)):
         page = client.get(ADDRESS, {"whose": "all"}).content.decode()
         assert ("Potassium 6.9" in page) is told
@@ -251,7 +251,7 @@ def test_audit_entry_of_any_kind_breaks_no_sheet(
 ) -> None:
     client, _, request = shift
     for kind in ("made.up", "note", "contact", "make token"):
-        audit.asked(request, kind, ["no id of a row"], [])
+        audit.record_action(request, kind, ["no id of a row"], [])
     answer = client.get(ADDRESS)
     assert answer.status_code == 200
     assert "1 API token made" in answer.content.decode()

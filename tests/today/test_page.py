@@ -170,7 +170,7 @@ def test_mine_lists_assignments_drafts_and_requests(busy: None) -> None:
     request = answer.wsgi_request
     team.assign(request, "order", uid("order", 1), user, uid("patient", 1))
     due = timezone.now() + timedelta(hours=3)
-    team.contact(request, uid("patient", 1), "order", uid("order", 1), "voicemail", "", due)
+    team.record_contact(request, uid("patient", 1), "order", uid("order", 1), "voicemail", "", due)
     OrderDraft.objects.create(user=user, patient_id=uid("patient", 2), typed={"city": ["x"]})
     OrderDraft.objects.create(user=staff("nobody", "other"), patient_id=uid("patient", 3))
     answer = client.get("/today/")

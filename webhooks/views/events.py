@@ -47,7 +47,7 @@ def event_list(request: HttpRequest) -> HttpResponse:
         rows = rows.filter(state__in=TABS[tab][1])
     page, total = _page_and_total(request, form, rows, types, tab)
     by_name = may(request.user, "patients.view")
-    audit.listed(
+    audit.record_list(
         request, "event", (row.pk for row in page.rows), (row.user_id for row in page.rows)
     )
     context = {
@@ -94,7 +94,7 @@ def event_detail(request: HttpRequest, event_id: int) -> HttpResponse:
     it."""
     event = event_or_404(event_id)
     values = may(request.user, "records.view")
-    audit.viewed(request, "event payload" if values else "event", [event.pk], [event.user_id])
+    audit.record_view(request, "event payload" if values else "event", [event.pk], [event.user_id])
     before = _previous_event(event)
     body, cut = payloads.display_body(event, values=values)
     by_name = may(request.user, "patients.view")

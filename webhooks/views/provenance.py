@@ -55,7 +55,7 @@ def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
     move = first_move_after(order, moves, moment) if moment else None
     sources = SourceFinder(order, rows)
     patients = [order.user_id, *(one for move in moves for one in (move.before, move.after))]
-    audit.viewed(request, "order", [order.pk], patients)
+    audit.record_view(request, "order", [order.pk], patients)
     rows = rows[:MAX_EVENTS]
     now = timezone.now()
     context = {

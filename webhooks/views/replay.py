@@ -43,7 +43,7 @@ def replay_one(request: HttpRequest, event_id: int) -> HttpResponse:
             messages.error(request, "Its body has been forgotten: it cannot be applied again.")
         return redirect("events:detail", event.pk)
     values = may(request.user, "records.view")
-    audit.viewed(request, "event payload" if values else "event", [event.pk], [event.user_id])
+    audit.record_view(request, "event payload" if values else "event", [event.pk], [event.user_id])
     context = {
         "row": event_rows([event], by_name=may(request.user, "patients.view"))[0],
         "event": event,
@@ -75,9 +75,9 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
     trials = replay.preview_all(list(chosen.order_by("pk")[:PREVIEWED_EVENTS]))
     values = may(request.user, "records.view")
     patients = [trial.event.user_id for trial in trials]
-    audit.listed(request, "event", (trial.event.pk for trial in trials), patients)
+    audit.record_list(request, "event", (trial.event.pk for trial in trials), patients)
     if values and trials:
-        audit.viewed(request, "event payload", (trial.event.pk for trial in trials), patients)
+        audit.record_view(request, "event payload", (trial.event.pk for trial in trials), patients)
     context = {
         "form": form,
         "state": STATES[form.chosen_state()] if valid else "",
@@ -128,7 +128,7 @@ def _same_query(form: ReplayFilters) -> str:
 
 def _record_audit(request: HttpRequest, ids: list[int], count: int, reason: str) -> None:
     """Record a replay in the audit, before it is done: without a record it must not happen."""
-    audit.record(request, "change", "event", ids=ids, reason=reason, row_count=count)
+    audit.record_entry(request, "change", "event", ids=ids, reason=reason, row_count=count)
 
 
 def _groups(chosen: QuerySet[Event]) -> list[dict[str, Any]]:

@@ -17,9 +17,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 from backoffice import audit
 from backoffice.accounts import second_factor
 from backoffice.accounts.models import StaffSession
-from backoffice.accounts.passwords import others_of
-from backoffice.accounts.recent_authentication import fresh
-from backoffice.accounts.views.second_factor import factors_of
+from backoffice.accounts.passwords import other_sessions
+from backoffice.accounts.recent_authentication import require_recent_authentication
+from backoffice.accounts.views.second_factor import second_factors_of
 from backoffice.core.access import signed_in
 from backoffice.models import User
 
@@ -48,10 +48,10 @@ def account(request: HttpRequest) -> HttpResponse:
     assert isinstance(user, User)
     rows = StaffSession.objects.filter(user=user, expire_date__gt=timezone.now())
     here = request.session.session_key
-    sessions = [told(row) | {"here": row.pk == here} for row in rows.order_by("-seen_at")]
+    sessions = [session_row(row) | {"here": row.pk == here} for row in rows.order_by("-seen_at")]
     context = {
-        **factors_of(user),
-        "demanded": second_factor.demanded_of(user),
+        **second_factors_of(user),
+        "demanded": second_factor.is_required_for(user),
         "sessions": sessions,
         "mails": bool(settings.EMAIL_URL),
     }
@@ -59,36 +59,38 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 @signed_in
-@fresh
+@require_recent_authentication
 @require_http_methods(["GET", "HEAD", "POST"])
 def end_sessions(request: HttpRequest) -> HttpResponse:
     """Ask once more, then end the session that `session` names, or all of this person but this."""
     user = request.user
     assert isinstance(user, User)
-    rows = others_of(user.pk, request)
+    rows = other_sessions(user.pk, request)
     one = request.GET.get("session", "")
     if one:
-        rows = rows.filter(pk__in=[row.pk for row in rows if name_of(row) == one])
-    sessions = [told(row) for row in rows.filter(expire_date__gt=timezone.now())]
+        rows = rows.filter(pk__in=[row.pk for row in rows if public_session_id(row) == one])
+    sessions = [session_row(row) for row in rows.filter(expire_date__gt=timezone.now())]
     if request.method != "POST" or not sessions:
         return render(request, "accounts/sessions_end.html", {"sessions": sessions, "one": one})
     with transaction.atomic(durable=True):
         rows.delete()
-        audit.asked(request, "sessions", [user.pk], (), "one ended" if one else "others ended")
+        audit.record_action(
+            request, "sessions", [user.pk], (), "one ended" if one else "others ended"
+        )
     messages.success(request, f"You are logged out {'there' if one else 'everywhere else'}")
     return HttpResponseRedirect(reverse("account"))
 
 
-def told(row: StaffSession) -> dict[str, Any]:
-    return {"row": row, "device": device(row.agent), "name": name_of(row)}
+def session_row(row: StaffSession) -> dict[str, Any]:
+    return {"row": row, "device": device_label(row.agent), "name": public_session_id(row)}
 
 
-def name_of(row: StaffSession) -> str:
+def public_session_id(row: StaffSession) -> str:
     """What a session is called in addresses: its key would open it."""
     return salted_hmac(__name__, row.pk, algorithm="sha256").hexdigest()[:20]
 
 
-def device(agent: str) -> str:
+def device_label(agent: str) -> str:
     """`Firefox on Windows`, from what a browser says of itself."""
     browser = next((name for sign, name in _BROWSERS.items() if sign in agent), "")
     system = next((name for sign, name in _SYSTEMS.items() if sign in agent), "")

@@ -26,7 +26,7 @@ from backoffice.models import User
 @require_safe
 def roles(request: HttpRequest) -> HttpResponse:
     """Administrators also see how many people have each role."""
-    counts = _people() if ADMINISTRATOR in roles_of(request.user) else {}
+    counts = _people_per_role() if ADMINISTRATOR in roles_of(request.user) else {}
     demanded = settings.SECOND_FACTOR_ROLES
     columns: list[dict[str, Any]] = [
         {
@@ -44,7 +44,7 @@ def roles(request: HttpRequest) -> HttpResponse:
     return render(request, "system/roles.html", context)
 
 
-def _people() -> dict[str, int]:
+def _people_per_role() -> dict[str, int]:
     """Open accounts per role; a superuser is an administrator."""
     active = Count("user", filter=Q(user__is_active=True, user__is_superuser=False))
     counts = dict(Group.objects.filter(name__in=ROLES).values_list("name").annotate(n=active))

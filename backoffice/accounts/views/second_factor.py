@@ -30,56 +30,58 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit
 from backoffice.accounts import emails, recovery_codes, second_factor
-from backoffice.accounts.adapter import refused
-from backoffice.accounts.second_factor import before_second_factor
+from backoffice.accounts.adapter import record_refusal
+from backoffice.accounts.second_factor import allow_before_second_factor
 from backoffice.core.access import public, signed_in
 from backoffice.models import User
 
-_SORRY: Final = "That did not work. Try again, or use another way."
+_PASSKEY_FAILED: Final = "That did not work. Try again, or use another way."
 
 
-@before_second_factor
+@allow_before_second_factor
 @signed_in
 @require_safe
 def set_up(request: HttpRequest) -> HttpResponse:
     """Where people are led who must have a second factor and have not shown one yet."""
     user = request.user
     assert isinstance(user, User)
-    if second_factor.missing_in(request):
+    if second_factor.is_unverified(request):
         return redirect(f"{reverse('mfa_reauthenticate')}?next=/")
-    return render(request, "accounts/set_up.html", {"demanded": second_factor.demanded_of(user)})
+    return render(
+        request, "accounts/set_up.html", {"demanded": second_factor.is_required_for(user)}
+    )
 
 
 # At the log-in
 
 
-class _CodeOrPasskey(AuthenticateView):
-    form_class = second_factor.CodeForm
+class _VerifyAtSignIn(AuthenticateView):
+    form_class = second_factor.SignInCodeForm
     template_name = "accounts/second_factor.html"
 
 
-class _PasskeyLogIn(LoginWebAuthnView):
+class _PasskeySignIn(LoginWebAuthnView):
     def form_invalid(self, form: Any) -> HttpResponse:
-        refused(self.request, "passkey")
-        messages.error(self.request, _SORRY)
+        record_refusal(self.request, "passkey")
+        messages.error(self.request, _PASSKEY_FAILED)
         return HttpResponseRedirect(reverse("login"))
 
 
 # To prove it again
 
 
-class _FactorProof:
+class _MarkVerifiedMixin:
     """A second factor was shown, whatever the log-in was."""
 
     request: HttpRequest
 
     def form_valid(self, form: Any) -> HttpResponse:
-        second_factor.mark(self.request)
+        second_factor.mark_verified(self.request)
         response: HttpResponse = super().form_valid(form)  # type: ignore[misc]
         return response
 
 
-class _ByPassword(ReauthenticateView):
+class _ReauthenticateByPassword(ReauthenticateView):
     template_name = "accounts/prove.html"
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -92,23 +94,23 @@ class _ByPassword(ReauthenticateView):
         return response
 
 
-class _ByCode(_FactorProof, CodeReauthenticateView):
-    form_class = second_factor.ProofForm
+class _ReauthenticateByCode(_MarkVerifiedMixin, CodeReauthenticateView):
+    form_class = second_factor.ReauthenticateCodeForm
     template_name = "accounts/prove.html"
 
 
-class _ByPasskey(_FactorProof, ReauthenticateWebAuthnView):
+class _ReauthenticateByPasskey(_MarkVerifiedMixin, ReauthenticateWebAuthnView):
     template_name = "accounts/prove_by_passkey.html"
 
     def form_invalid(self, form: Any) -> HttpResponse:
-        messages.error(self.request, _SORRY)
+        messages.error(self.request, _PASSKEY_FAILED)
         return HttpResponseRedirect(self.request.get_full_path())
 
 
 # To set one up, and to take it away
 
 
-class _Changing:
+class _FactorChangeMixin:
     """Kept with the entry and the e-mail about it. Whoever has a second factor now has shown it,
     too."""
 
@@ -120,20 +122,20 @@ class _Changing:
         assert isinstance(user, User)
         with transaction.atomic(durable=True):
             response: HttpResponse = super().form_valid(form)  # type: ignore[misc]
-            audit.asked(request, "second factor", [user.pk], (), self.what)
-            emails.tell(request, user, self.what.capitalize())
-        if is_mfa_enabled(user, second_factor.TYPES):
-            second_factor.mark(request)
+            audit.record_action(request, "second factor", [user.pk], (), self.what)
+            emails.notify_owner(request, user, self.what.capitalize())
+        if is_mfa_enabled(user, second_factor.FACTOR_TYPES):
+            second_factor.mark_verified(request)
         else:
-            request.session.pop(second_factor.MARK, None)
+            request.session.pop(second_factor.VERIFIED_KEY, None)
         return response
 
 
-class _Adding(_Changing):
+class _FactorAdditionMixin(_FactorChangeMixin):
     """Not past the one that is there already."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if second_factor.missing_in(request):
+        if second_factor.is_unverified(request):
             return redirect(f"{reverse('mfa_reauthenticate')}?next={request.path}")
         response: HttpResponseBase = super().dispatch(  # type: ignore[misc]
             request, *args, **kwargs
@@ -141,18 +143,18 @@ class _Adding(_Changing):
         return response
 
 
-class _AddApp(_Adding, ActivateTOTPView):
-    form_class = second_factor.AppForm
+class _AddAuthenticatorApp(_FactorAdditionMixin, ActivateTOTPView):
+    form_class = second_factor.AuthenticatorAppForm
     template_name = "accounts/app_add.html"
     what = "authenticator app added"
 
 
-class _RemoveApp(_Changing, DeactivateTOTPView):
+class _RemoveAuthenticatorApp(_FactorChangeMixin, DeactivateTOTPView):
     template_name = "accounts/factor_remove.html"
     what = "authenticator app removed"
 
 
-class _AddPasskey(_Adding, AddWebAuthnView):
+class _AddPasskey(_FactorAdditionMixin, AddWebAuthnView):
     form_class = second_factor.PasskeyForm
     template_name = "accounts/passkey_add.html"
     what = "passkey added"
@@ -162,17 +164,17 @@ class _AddPasskey(_Adding, AddWebAuthnView):
         return {**super().get_context_data(**more), **more}
 
 
-class _RemovePasskey(_Changing, RemoveWebAuthnView):
+class _RemovePasskey(_FactorChangeMixin, RemoveWebAuthnView):
     template_name = "accounts/factor_remove.html"
     what = "passkey removed"
 
 
-class _NewCodes(_Changing, GenerateRecoveryCodesView):
+class _GenerateRecoveryCodes(_FactorChangeMixin, GenerateRecoveryCodesView):
     template_name = "accounts/codes_new.html"
     what = "recovery codes made anew"
 
 
-class _ShowCodes(ViewRecoveryCodesView):
+class _ShowRecoveryCodes(ViewRecoveryCodesView):
     """Once; whoever has lost them makes new ones."""
 
     template_name = "accounts/codes.html"
@@ -180,24 +182,28 @@ class _ShowCodes(ViewRecoveryCodesView):
     def get_context_data(self, **more: Any) -> dict[str, Any]:
         shown: dict[str, Any] = super().get_context_data(**more)
         if shown["can_view_codes"]:
-            recovery_codes.keep_hashes(self.request.user)
+            recovery_codes.store_hashes(self.request.user)
         return shown
 
 
-code_or_passkey = public(_CodeOrPasskey.as_view())
-passkey_log_in = public(_PasskeyLogIn.as_view())
-prove_by_password = before_second_factor(signed_in(_ByPassword.as_view()))
-prove_by_code = before_second_factor(signed_in(_ByCode.as_view()))
-prove_by_passkey = before_second_factor(signed_in(_ByPasskey.as_view()))
-add_app = before_second_factor(signed_in(_AddApp.as_view()))
-remove_app = signed_in(_RemoveApp.as_view())
-add_passkey = before_second_factor(signed_in(_AddPasskey.as_view()))
+verify_at_sign_in = public(_VerifyAtSignIn.as_view())
+sign_in_with_passkey = public(_PasskeySignIn.as_view())
+reauthenticate_by_password = allow_before_second_factor(
+    signed_in(_ReauthenticateByPassword.as_view())
+)
+reauthenticate_by_code = allow_before_second_factor(signed_in(_ReauthenticateByCode.as_view()))
+reauthenticate_by_passkey = allow_before_second_factor(
+    signed_in(_ReauthenticateByPasskey.as_view())
+)
+add_app = allow_before_second_factor(signed_in(_AddAuthenticatorApp.as_view()))
+remove_app = signed_in(_RemoveAuthenticatorApp.as_view())
+add_passkey = allow_before_second_factor(signed_in(_AddPasskey.as_view()))
 remove_passkey = signed_in(_RemovePasskey.as_view())
-new_codes = signed_in(_NewCodes.as_view())
-show_codes = before_second_factor(signed_in(_ShowCodes.as_view()))
+generate_recovery_codes = signed_in(_GenerateRecoveryCodes.as_view())
+show_recovery_codes = allow_before_second_factor(signed_in(_ShowRecoveryCodes.as_view()))
 
 
-def factors_of(user: User) -> dict[str, Any]:
+def second_factors_of(user: User) -> dict[str, Any]:
     """`app` (or None), `passkeys`, and how many recovery `codes` are unused (None: there are none),
     for the page "Your account"."""
     kept = list(Authenticator.objects.filter(user=user).order_by("created_at"))

@@ -19,10 +19,10 @@ from backoffice.core.access import public
 from backoffice.models import User
 from backoffice.templatetags.frame import entries
 
-YEAR: Final = 365 * 24 * 3600
+SECONDS_PER_YEAR: Final = 365 * 24 * 3600
 
 
-class LogInForm(LoginForm):
+class SignInForm(LoginForm):
     """User name and password; the control is called `username`, as password managers like it."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -41,11 +41,11 @@ class LogInForm(LoginForm):
         return str(super().add_prefix("username" if field_name == "login" else field_name))
 
 
-class LogIn(LoginView):
-    form_class = LogInForm
+class SignIn(LoginView):
+    form_class = SignInForm
     template_name = "accounts/log_in.html"
 
-    def form_invalid(self, form: LogInForm) -> HttpResponse:
+    def form_invalid(self, form: SignInForm) -> HttpResponse:
         response: HttpResponse = super().form_invalid(form)
         if form.has_error(NON_FIELD_ERRORS, "too_many"):
             response.status_code = 429
@@ -56,7 +56,7 @@ class LogIn(LoginView):
         return {**context, "provider": settings.OIDC_NAME if settings.OIDC_SERVER_URL else ""}
 
 
-class LogOut(LogoutView):
+class SignOut(LogoutView):
     """Ends the session; POST only. What the browser kept of pages goes, too."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -65,8 +65,8 @@ class LogOut(LogoutView):
         return response
 
 
-log_in = public(LogIn.as_view())
-log_out = public(LogOut.as_view())
+sign_in = public(SignIn.as_view())
+sign_out = public(SignOut.as_view())
 
 
 @public
@@ -92,11 +92,11 @@ def theme(request: HttpRequest) -> HttpResponse:
     if chosen in ("light", "dark"):
         if isinstance(request.user, User):
             User.objects.filter(pk=request.user.pk).update(theme=chosen)
-        keep_theme(response, chosen)
+        set_theme_cookie(response, chosen)
     return response
 
 
-def keep_theme(response: HttpResponse, chosen: str) -> None:
+def set_theme_cookie(response: HttpResponse, chosen: str) -> None:
     """Keep the theme in a cookie, too: the log-in page knows nobody yet."""
     if not chosen:
         response.delete_cookie(settings.THEME_COOKIE_NAME, samesite="Lax")
@@ -104,7 +104,7 @@ def keep_theme(response: HttpResponse, chosen: str) -> None:
     response.set_cookie(
         settings.THEME_COOKIE_NAME,
         chosen,
-        max_age=YEAR,
+        max_age=SECONDS_PER_YEAR,
         httponly=True,
         samesite="Lax",
         secure=settings.HTTPS_ONLY,
@@ -121,16 +121,16 @@ def form_expired(request: HttpRequest, reason: str = "") -> HttpResponse:
     """
     if request.path == reverse("login"):
         return redirect_to_login(request.POST.get("next") or "/")
-    ours = _is_ours(request)
+    ours = _is_same_origin(request)
     context = {
-        "typed": _typed(request) if ours else [],
+        "typed": _typed_fields(request) if ours else [],
         "action": request.get_full_path(),
         "lost": ours and bool(request.FILES),
     }
     return render(request, "403_form.html", context, status=403)
 
 
-def _is_ours(request: HttpRequest) -> bool:
+def _is_same_origin(request: HttpRequest) -> bool:
     """Whether a page of ours sent this; browsers let no page write these headers."""
     own = f"{request.scheme}://{request.get_host()}"
     return (
@@ -139,7 +139,7 @@ def _is_ours(request: HttpRequest) -> bool:
     )
 
 
-def _typed(request: HttpRequest) -> list[tuple[str, str]]:
+def _typed_fields(request: HttpRequest) -> list[tuple[str, str]]:
     """Fields and values in their order, without token and passwords."""
     return [
         (name, value)

@@ -69,11 +69,11 @@ class Command(BaseCommand):
             if revoke:
                 for token in earlier:
                     tokens.revoke(token)
-                    audit.by_machine("revoke token", [token.key_id])
+                    audit.record_console_action("revoke token", [token.key_id])
             token, text = tokens.issue(
                 account, name=label, scopes=scope or tokens.SCOPES, days=None if never else days
             )
-            audit.by_machine("make token", [token.key_id, account.username])
+            audit.record_console_action("make token", [token.key_id, account.username])
         if made:
             self.stderr.write(f"Made the service account {name}.")
         elif earlier:

@@ -64,7 +64,9 @@ def _handle(before: datetime, by: User) -> None:
             for pk, event, _ in found
         )
         if found:
-            audit.followed(by, "exception", [row[0] for row in found], [row[2] for row in found])
+            audit.record_follow_up(
+                by, "exception", [row[0] for row in found], [row[2] for row in found]
+            )
 
 
 def _tell_all(before: datetime, by: User) -> None:
@@ -84,4 +86,4 @@ def _tell(order_id: UUID, patient: UUID | None, by: User) -> None:
             review, review.version, by, recipient="Made-up physician", outcome=READ_BACK
         )
         sign_off.sign(order_id, review.version, by)
-        audit.followed(by, "sign result", [order_id], [patient])
+        audit.record_follow_up(by, "sign result", [order_id], [patient])

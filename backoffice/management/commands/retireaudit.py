@@ -26,14 +26,14 @@ class Command(BaseCommand):
         if not settings.AUDIT_KEEP_YEARS:
             self.stdout.write("AUDIT_KEEP_YEARS is 0: entries are kept for ever.")
             return
-        due = retention.due()
+        due = retention.removal_backlog()
         self.stdout.write(
             f"{due.entries:,} entries under {due.seals:,} seals are older than "
             f"{settings.AUDIT_KEEP_YEARS} years."
         )
         if dry_run:
             return
-        taken = retention.retire()
+        taken = retention.remove_expired()
         self.stdout.write(f"{taken:,} taken away.")
         if taken < due.entries:
             raise CommandError("the others stay: see manage.py verifyaudit")

@@ -123,4 +123,4 @@ def _signed(before: datetime, by: User, critical: bool) -> int:
 
 def _noted(by: User, kind: str, rows: list[tuple[UUID, UUID | None, bool]]) -> None:
     if rows:
-        audit.followed(by, kind, [row[0] for row in rows], [row[1] for row in rows])
+        audit.record_follow_up(by, kind, [row[0] for row in rows], [row[1] for row in rows])

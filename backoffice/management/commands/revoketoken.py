@@ -26,5 +26,5 @@ class Command(BaseCommand):
             if found.revoked_at is not None:
                 raise CommandError(f"It was revoked on {found.revoked_at:%Y-%m-%d at %H:%M} UTC.")
             tokens.revoke(found)
-            audit.by_machine("revoke token", [found.key_id])
+            audit.record_console_action("revoke token", [found.key_id])
         self.stderr.write(f"The token {key_id} is revoked.")

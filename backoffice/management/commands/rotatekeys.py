@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from backoffice.accounts.second_factor_rotation import FactorSecrets
+from backoffice.accounts.second_factor_rotation import SecondFactorSecrets
 from backoffice.core.encryption import cipher
 from backoffice.core.encryption.rotation import EncryptedStore, encrypted_columns
 from labs.reports.storage import StoredReportFiles
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--count", action="store_true", help="change nothing, only count")
 
     def handle(self, *args: Any, count: bool, **options: Any) -> None:
-        holders: list[EncryptedStore] = [StoredReportFiles(), FactorSecrets(), *encrypted_columns()]
+        holders: list[EncryptedStore] = [StoredReportFiles(), SecondFactorSecrets(), *encrypted_columns()]
         if not count:
             for holder in holders:
                 self._seal(holder)

@@ -63,10 +63,10 @@ class Command(BaseCommand):
         if accept:
             self._accept()
             return
-        if not head and (last := chain_head.remembered()):
+        if not head and (last := chain_head.remembered_head()):
             head = [last]
-        after = verification.last_before(since) if since else 0
-        found = verification.check(after=after, heads=head, progress=self._progress)
+        after = verification.last_seal_before(since) if since else 0
+        found = verification.check_chain(after=after, heads=head, progress=self._progress)
         self.stdout.write(
             f"{found.seals:,} seals over {found.entries:,} entries checked"
             f"{f', {found.removed:,} taken away because of their age' if found.removed else ''}."
@@ -85,17 +85,19 @@ class Command(BaseCommand):
 
     def _accept(self) -> None:
         """Only an end of a sound chain; on record with the end that was remembered before."""
-        found = verification.check()
+        found = verification.check_chain()
         if found.troubles:
             for words in found.told:
                 self.stderr.write(self.style.ERROR(words))
             raise SystemExit(BROKEN)
-        before, now = chain_head.remembered(), timezone.now()
-        audit.by_machine("audit trail", [], f"end accepted; remembered before: {before or 'none'}")
-        AuditCheck(asked_at=now, finished_at=now, **verification.as_columns(found)).save()
-        chain_head.write(found.head)
+        before, now = chain_head.remembered_head(), timezone.now()
+        audit.record_console_action(
+            "audit trail", [], f"end accepted; remembered before: {before or 'none'}"
+        )
+        AuditCheck(asked_at=now, finished_at=now, **verification.check_columns(found)).save()
+        chain_head.remember_head(found.head)
         self.stdout.write(f"Continuing from: {found.head or 'none'}")
 
-    def _progress(self, found: verification.Checked) -> None:
+    def _progress(self, found: verification.CheckResult) -> None:
         if self.stderr.isatty():
             self.stderr.write(f"\r{found.entries:,} entries", ending="")

@@ -54,7 +54,7 @@ def _may_see(request: HttpRequest) -> bool:
     user = request.user
     if not isinstance(user, User) or not may(user, "system.view"):
         return False
-    return not second_factor.lacks(request, user)
+    return not second_factor.is_missing(request, user)
 
 
 @public
@@ -91,7 +91,7 @@ def page(request: HttpRequest) -> HttpResponse:
 def release(request: HttpRequest) -> HttpResponseBase:
     """A person lets sending go on after a restore."""
     assert isinstance(request.user, User)
-    audit.record(request, "change", "hold", ids=["released"])
+    audit.record_entry(request, "change", "hold", ids=["released"])
     if heartbeats.release_hold(request.user.pk):
         messages.success(request, "Sending goes on. What waits is sent from now.")
     else:

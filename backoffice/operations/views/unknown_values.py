@@ -138,7 +138,7 @@ def _decide(request: HttpRequest, row: UnknownValue, form: DecisionForm) -> None
         row.decided_at, row.decided_by = timezone.now(), request.user
         row.spread_at, row.moved = None, 0
         row.save()
-        audit.changed(
+        audit.record_change(
             request, "unknown value", [f"{row.vocabulary}: {row.value}"],
             before=before, after=_words_of(row),
         )  # fmt: skip

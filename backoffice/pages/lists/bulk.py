@@ -180,7 +180,7 @@ def start(
             if confirmed is not None and Matches.of_run(run) != confirmed:
                 raise Changed
             run.save(update_fields=["total"])
-            audit.asked(request, f"bulk {verb.name}", [run.pk], [])
+            audit.record_action(request, f"bulk {verb.name}", [run.pk], [])
     except IntegrityError:
         return BulkRun.objects.get(form_id=form_id, asked_by=request.user)
     return run

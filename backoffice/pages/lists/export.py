@@ -62,7 +62,7 @@ def download_computed(
     """A short list that no query gives: its rows about `ids`, recorded as one export."""
     zone = timezone.get_current_timezone()
     assert isinstance(zone, ZoneInfo)
-    audit.record(request, "export", subject, ids=ids, patients=patients, row_count=len(ids))
+    audit.record_entry(request, "export", subject, ids=ids, patients=patients, row_count=len(ids))
     out = _Line()
     writer = csv.writer(out)
     writer.writerow(heads)
@@ -116,7 +116,7 @@ def _lines(
         with timezone.override(zone):
             page = listing.page(rows, form, PAGE, place)
             found = listing.dressed(page.rows, request.user)
-            audit.record(
+            audit.record_entry(
                 request,
                 "export",
                 listing.subject,

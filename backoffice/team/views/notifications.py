@@ -18,15 +18,15 @@ from backoffice.core.access import requires
 from backoffice.models import User
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from backoffice.team.models import MailChoice, Notification
-from backoffice.team.notification_kinds import KINDS
-from backoffice.team.subjects import url_of, word_for
+from backoffice.team.notification_kinds import NOTIFICATION_KINDS
+from backoffice.team.subjects import subject_label, subject_url
 
-SIZE: Final = 50
+PAGE_SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NotificationText:
     """One notification, in words."""
 
     row: Notification
@@ -34,14 +34,14 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class NotificationGroup:
     """What was told of one record on one day, newest first."""
 
     day: date
     subject_type: str
     subject_id: str
     word: str
-    told: list[Told] = field(default_factory=list)
+    told: list[NotificationText] = field(default_factory=list)
 
     @property
     def unseen(self) -> bool:
@@ -56,35 +56,35 @@ def notifications(request: HttpRequest) -> HttpResponse:
     rows = Notification.objects.filter(user=request.user.pk)
     if unseen_only:
         rows = rows.filter(seen_at=None)
-    page = fetch_page(rows, NEWEST_FIRST, size=SIZE, **page_position(request))
+    page = page_of(rows, NEWEST_FIRST, size=PAGE_SIZE, **place_of(request))
     context = {
         "page": page,
-        "groups": grouped(page.rows),
+        "groups": group_notifications(page.rows),
         "unseen_only": unseen_only,
         "newest": page.rows[0].pk if page.rows else "",
     }
     return render(request, "team/notifications.html", context)
 
 
-def grouped(rows: Iterable[Notification]) -> list[Group]:
-    groups: dict[tuple[date, str, str], Group] = {}
+def group_notifications(rows: Iterable[Notification]) -> list[NotificationGroup]:
+    groups: dict[tuple[date, str, str], NotificationGroup] = {}
     for row in rows:
         day = timezone.localtime(row.at).date()
         key = (day, row.subject_type, row.subject_id)
-        group = groups.setdefault(key, Group(*key, word_for(row.subject_type)))
-        group.told.append(Told(row, words_of(row)))
+        group = groups.setdefault(key, NotificationGroup(*key, subject_label(row.subject_type)))
+        group.told.append(NotificationText(row, notification_text(row)))
     return list(groups.values())
 
 
-def words_of(row: Notification) -> str:
-    kind = KINDS.get(row.kind)
-    word = word_for(row.subject_type)
+def notification_text(row: Notification) -> str:
+    kind = NOTIFICATION_KINDS.get(row.kind)
+    word = subject_label(row.subject_type)
     return kind.told.format(subject=word) if kind else f"Something about this {word}"
 
 
 @requires("notes.write")
 @require_safe
-def open_one(request: HttpRequest, notification_id: int) -> HttpResponse:
+def open_notification(request: HttpRequest, notification_id: int) -> HttpResponse:
     """To the record; what I was told about it counts as seen."""
     row = Notification.objects.filter(pk=notification_id, user=request.user.pk).first()
     if row is None:
@@ -97,12 +97,12 @@ def open_one(request: HttpRequest, notification_id: int) -> HttpResponse:
         pk__lte=row.pk,
     )
     same.update(seen_at=timezone.now())
-    return redirect(url_of(row.subject_type, row.subject_id) or "team:notifications")
+    return redirect(subject_url(row.subject_type, row.subject_id) or "team:notifications")
 
 
 @requires("notes.write")
 @require_POST
-def seen(request: HttpRequest) -> HttpResponse:
+def mark_seen(request: HttpRequest) -> HttpResponse:
     """All of it counts as seen, as far as the page showed it: what came later does not."""
     newest = request.POST.get("newest", "")
     if newest.isascii() and newest.isdigit() and len(newest) < 19:
@@ -113,13 +113,15 @@ def seen(request: HttpRequest) -> HttpResponse:
 
 @requires("notes.write")
 @require_http_methods(["GET", "HEAD", "POST"])
-def choices(request: HttpRequest) -> HttpResponse:
+def mail_choices(request: HttpRequest) -> HttpResponse:
     """What I get e-mail about."""
     user = request.user
     assert isinstance(user, User)
     if request.method == "POST":
         wanted = set(request.POST.getlist("kind"))
-        rows = [MailChoice(user=user, kind=kind, wanted=kind in wanted) for kind in KINDS]
+        rows = [
+            MailChoice(user=user, kind=kind, wanted=kind in wanted) for kind in NOTIFICATION_KINDS
+        ]
         with transaction.atomic():
             MailChoice.objects.bulk_create(
                 rows,
@@ -132,7 +134,9 @@ def choices(request: HttpRequest) -> HttpResponse:
         MailChoice.objects.filter(user=user, wanted=False).values_list("kind", flat=True)
     )
     context = {
-        "kinds": [(kind, words.choice, kind not in unwanted) for kind, words in KINDS.items()],
+        "kinds": [
+            (kind, words.choice, kind not in unwanted) for kind, words in NOTIFICATION_KINDS.items()
+        ],
         "mails": bool(settings.EMAIL_URL),
         "address": user.email,
     }

@@ -17,34 +17,36 @@ from backoffice import audit
 from backoffice.core.access import may, requires
 from backoffice.models import User
 from backoffice.team import actions
-from backoffice.team.changes import MOST, changes_of
-from backoffice.team.subjects import Subject, Unreadable, url_of, word_for
+from backoffice.team.changes import MAX_CHANGES, change_log
+from backoffice.team.subjects import InvalidSubject, Subject, subject_label, subject_url
 from backoffice.templatetags.ages import ago
 from backoffice.templatetags.team import assigned_context, notes_context, staff_name
 
-EMPTY = "Write what your colleagues should know."
-TOO_LONG = f"A note has at most {actions.LETTERS:,} characters. Write it as two notes."
+EMPTY_NOTE = "Write what your colleagues should know."
+NOTE_TOO_LONG = f"A note has at most {actions.MAX_NOTE_LENGTH:,} characters. Write it as two notes."
 
 
 @requires("notes.write", "patients.view")
 @require_POST
 def write_note(request: HttpRequest) -> HttpResponse:
     """Add a note to a record. Nothing typed is lost by an error."""
-    about, text = _about(request), request.POST.get("text", "")
+    about, text = _subject_of(request), request.POST.get("text", "")
     error = told = ""
     try:
-        row = actions.note(request, about.type, about.id, text, about.patient_id)
-    except actions.Empty:
-        error = EMPTY
-    except actions.TooLong:
-        error = TOO_LONG
+        row = actions.add_note(request, about.type, about.id, text, about.patient_id)
+    except actions.EmptyNote:
+        error = EMPTY_NOTE
+    except actions.NoteTooLong:
+        error = NOTE_TOO_LONG
     else:
-        known = actions.mentioned(row.text)
-        told = _nobody([name for name in actions.names_in(row.text) if name not in known])
+        known = actions.mentioned_staff(row.text)
+        told = _unknown_names_message(
+            [name for name in actions.mentioned_names(row.text) if name not in known]
+        )
     context = notes_context(
         request,
         about,
-        next_page=_next(request),
+        next_page=_return_url(request),
         typed=text if error else "",
         error=error,
         told=told,
@@ -52,18 +54,18 @@ def write_note(request: HttpRequest) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
         return render(request, "team/_notes.html", context)
     if error:
-        page = {"word": word_for(about.type), "back": _next(request), "notes": context}
+        page = {"word": subject_label(about.type), "back": _return_url(request), "notes": context}
         return render(request, "team/note.html", page, status=400)
     if told:
         messages.warning(request, told)
-    return redirect(f"{_next(request)}#notes-{about.type}-{about.id}")
+    return redirect(f"{_return_url(request)}#notes-{about.type}-{about.id}")
 
 
 @requires("notes.write")
 @require_POST
-def take(request: HttpRequest) -> HttpResponse:
+def assign_to_me(request: HttpRequest) -> HttpResponse:
     """Make a record mine. Where somebody has it, only over the person the page showed."""
-    about = _about(request)
+    about = _subject_of(request)
     assert isinstance(request.user, User)
     seen = request.POST.get("seen", "")
     told = ""
@@ -77,38 +79,38 @@ def take(request: HttpRequest) -> HttpResponse:
             take=bool(seen),
             seen=int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 10 else None,
         )
-    except actions.Taken as taken:
-        told = _taken(taken)
-    return _assigned(request, about, told)
+    except actions.AlreadyAssigned as taken:
+        told = _taken_message(taken)
+    return _assignment_response(request, about, told)
 
 
 @requires("notes.write")
 @require_POST
-def give_back(request: HttpRequest) -> HttpResponse:
+def release(request: HttpRequest) -> HttpResponse:
     """Nobody is on a record any more."""
-    about = _about(request)
+    about = _subject_of(request)
     told = "" if actions.release(request, about.type, about.id) else "Nobody was on this any more."
-    return _assigned(request, about, told)
+    return _assignment_response(request, about, told)
 
 
 @requires("notes.write")
 @require_http_methods(["GET", "HEAD", "POST"])
-def give(request: HttpRequest) -> HttpResponse:
+def assign_to_colleague(request: HttpRequest) -> HttpResponse:
     """Choose a colleague to work on a record."""
-    about = _about(request)
+    about = _subject_of(request)
     people = list(actions.colleagues().order_by("first_name", "last_name", "username"))
     error = ""
     if request.method == "POST":
         chosen = {str(user.pk): user for user in people}.get(request.POST.get("user", ""))
         if chosen is not None:
             actions.assign(request, about.type, about.id, chosen, about.patient_id, take=True)
-            return _assigned(request, about, "")
+            return _assignment_response(request, about, "")
         error = "Choose a colleague."
     context = {
         "about": about.signed(),
-        "word": word_for(about.type),
+        "word": subject_label(about.type),
         "people": people,
-        "next_page": _next(request),
+        "next_page": _return_url(request),
         "error": error,
         "key": f"{about.type}-{about.id}",
     }
@@ -121,52 +123,52 @@ def give(request: HttpRequest) -> HttpResponse:
 @require_safe
 def changes(request: HttpRequest) -> HttpResponse:
     """What people did to a record: a part of its page, or a page of its own."""
-    about = _about(request)
-    audit.viewed(request, "changes", [about.id], [about.patient_id])
+    about = _subject_of(request)
+    audit.record_view(request, "changes", [about.id], [about.patient_id])
     context = {
-        "changes": changes_of(about, sees_results=may(request.user, "results.view")),
-        "most": MOST,
-        "word": word_for(about.type),
-        "url": url_of(about.type, about.id),
+        "changes": change_log(about, sees_results=may(request.user, "results.view")),
+        "most": MAX_CHANGES,
+        "word": subject_label(about.type),
+        "url": subject_url(about.type, about.id),
     }
     part = request.headers.get("HX-Request") == "true"
     return render(request, "team/_changes.html" if part else "team/changes.html", context)
 
 
-def _assigned(request: HttpRequest, about: Subject, told: str) -> HttpResponse:
+def _assignment_response(request: HttpRequest, about: Subject, told: str) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
         context: dict[str, Any] = assigned_context(
-            request, about, next_page=_next(request), told=told
+            request, about, next_page=_return_url(request), told=told
         )
         return render(request, "team/_assigned.html", context)
     if told:
         messages.warning(request, told)
-    return redirect(_next(request))
+    return redirect(_return_url(request))
 
 
-def _taken(taken: actions.Taken) -> str:
+def _taken_message(taken: actions.AlreadyAssigned) -> str:
     return f"{staff_name(taken.user)} took this {ago(taken.at, timezone.now())}."
 
 
-def _nobody(names: list[str]) -> str:
+def _unknown_names_message(names: list[str]) -> str:
     if not names:
         return ""
     shown = ", ".join(f"@{name}" for name in names)
     return f"The note is kept, but nobody here is called {shown}: nobody else was told."
 
 
-def _about(request: HttpRequest) -> Subject:
+def _subject_of(request: HttpRequest) -> Subject:
     signed = request.POST.get("about") or request.GET.get("about", "")
     try:
         return Subject.read(signed)
-    except Unreadable:
+    except InvalidSubject:
         raise BadRequest("The form does not say what it is about. Load its page again.") from None
 
 
-def _next(request: HttpRequest) -> str:
+def _return_url(request: HttpRequest) -> str:
     """The page to go back to: one of ours, or else the record's own."""
     wanted = request.POST.get("next") or request.GET.get("next", "")
     if wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, None):
         return wanted
-    about = _about(request)
-    return url_of(about.type, about.id) or "/"
+    about = _subject_of(request)
+    return subject_url(about.type, about.id) or "/"

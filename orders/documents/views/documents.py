@@ -59,7 +59,7 @@ def _labels_form(kind: DocumentKind, facts: DocumentFacts, reason: str) -> Label
 def order_documents(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """All documents of an order. Lists and cards open it as a drawer."""
     order = _order(order_id)
-    audit.viewed(request, "order", [order.pk], [order.user_id])
+    audit.record_view(request, "order", [order.pk], [order.user_id])
     context = {
         "order": order,
         "lines": document_lines(load_document_facts([order])[0], request.user),
@@ -115,7 +115,7 @@ def record_opening(
         for order_id, user_id in others.values_list("pk", "user_id"):
             ids.append(order_id)
             patients.append(user_id)
-    audit.record(request, action, kind.subject, ids=ids, patients=patients, row_count=len(orders))
+    audit.record_entry(request, action, kind.subject, ids=ids, patients=patients, row_count=len(orders))
 
 
 def pdf_response(content: bytes, name: str, *, save: bool) -> HttpResponse:

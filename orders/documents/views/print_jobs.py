@@ -128,7 +128,7 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     left_out = [] if is_canceled else list(parts.defer("content")[:SHOWN])
     has_ended = found.state in (PrintJob.State.DONE, PrintJob.State.FAILED)
     names = ORDER_LIST.told({part.order_id for part in left_out}, request.user)
-    audit.listed(
+    audit.record_list(
         request,
         "order",
         list(dict.fromkeys(part.order_id for part in left_out)),

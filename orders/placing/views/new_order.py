@@ -88,7 +88,7 @@ def edit(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> 
     refused = _refused_command(request, patient)
     first_values = _initial_values(request, patient, person, refused, importing)
     if first_values and draft is not None and draft.typed != first_values:
-        audit.viewed(request, "patient", [patient.pk], [patient.pk])
+        audit.record_view(request, "patient", [patient.pk], [patient.pk])
         context = {
             "order_request": OrderRequest(patient, person, first_values, importing),
             "draft": draft,
@@ -105,7 +105,7 @@ def edit(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> 
     form = PlaceForm(order_request)
     if refused is not None:
         _show_refusal(form, refused)
-    audit.viewed(request, "patient", [patient.pk], [patient.pk])
+    audit.record_view(request, "patient", [patient.pk], [patient.pk])
     return _page(request, form, draft=draft)
 
 
@@ -171,7 +171,7 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
         form.full_clean()
         form.add_error(None, command)
     found += check_codes(order_request.icd_codes)
-    audit.viewed(request, "patient", [patient.pk], [patient.pk])
+    audit.record_view(request, "patient", [patient.pk], [patient.pk])
     context = {
         "form": form,
         "order_request": order_request,

@@ -72,9 +72,9 @@ def import_table(request: HttpRequest) -> HttpResponse:
     patients = [row.order_request.patient.pk for row in rows if row.order_request]
     if do == "bad":
         bad = [row for row in rows if not row.is_importable]
-        audit.record(request, "export", "order import", patients=patients, row_count=len(bad))
+        audit.record_entry(request, "export", "order import", patients=patients, row_count=len(bad))
         return _download(sheet_import.write_table(bad, reasons=True), "orders-not-imported.csv")
-    audit.listed(request, "order import", [], patients)
+    audit.record_list(request, "order import", [], patients)
     if do == "import":
         for row in rows:
             if row.is_importable and row.command is None:

@@ -61,7 +61,7 @@ def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     newest = charts.newest_samples(patient_id)
     days = charts.newest_days(patient_id, zone)
     measure = _measure(said.get("measure", ""), newest, days)
-    audit.viewed(request, "device data", [patient_id], [patient_id])
+    audit.record_view(request, "device data", [patient_id], [patient_id])
     sources = sources_of(patient, last_data(patient_id))
     context: dict[str, Any] = {
         **page,

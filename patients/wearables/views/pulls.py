@@ -95,7 +95,9 @@ def pulls(request: HttpRequest) -> HttpResponse:
         size=SIZE,
         **page_position(request),
     )
-    audit.listed(request, "pull", (row.pk for row in page.rows), (row.user_id for row in page.rows))
+    audit.record_list(
+        request, "pull", (row.pk for row in page.rows), (row.user_id for row in page.rows)
+    )
     people = _people(row.user_id for row in page.rows)
     context = {
         "form": form,

@@ -49,7 +49,9 @@ def send_event(request: HttpRequest) -> HttpResponseBase:
     """Have the service deliver the latest event of an order again, and follow it on the page."""
     order = service_check.order_to_resend()
     if order is not None:
-        audit.record(request, "change", "test event", ids=[order.pk], patients=[order.user_id])
+        audit.record_entry(
+            request, "change", "test event", ids=[order.pk], patients=[order.user_id]
+        )
     with ServiceAnswers(PAGE_SECONDS) as answers:
         try:
             sent = service_check.resend_event(answers, order)

@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice import audit
-from backoffice.accounts.recent_authentication import fresh
+from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.core import service_team
 from backoffice.core.access import requires
 from backoffice.operations.service_check.answers import ServiceAnswers, trouble
@@ -33,7 +33,7 @@ NO_TEAM: Final = "The service shows no record that names our team yet, and none 
 
 
 @requires("service.check")
-@fresh
+@require_recent_authentication
 @require_http_methods(METHODS)
 def new(request: HttpRequest) -> HttpResponseBase:
     """Have the service deliver events to this installation."""
@@ -46,7 +46,7 @@ def new(request: HttpRequest) -> HttpResponseBase:
 
 
 @requires("service.check")
-@fresh
+@require_recent_authentication
 @require_http_methods(METHODS)
 def rotate(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Have the service sign with a new secret."""
@@ -59,7 +59,7 @@ def rotate(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 
 
 @requires("service.check")
-@fresh
+@require_recent_authentication
 @require_http_methods(METHODS)
 def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Have the service stop deliveries to an endpoint, or begin them again."""
@@ -80,7 +80,7 @@ def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 
 
 @requires("service.check")
-@fresh
+@require_recent_authentication
 @require_http_methods(METHODS)
 def delete(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Have the service delete an endpoint."""
@@ -98,7 +98,7 @@ def delete(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 
 
 @requires("service.check")
-@fresh
+@require_recent_authentication
 @require_safe
 def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Show the secret with which an endpoint signs, as the service has it now."""
@@ -106,7 +106,7 @@ def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     if team is None:
         messages.warning(request, NO_TEAM)
         return redirect("operations:service-check")
-    audit.record(request, "view", "webhook secret", ids=[endpoint_id])
+    audit.record_entry(request, "view", "webhook secret", ids=[endpoint_id])
     with ServiceAnswers(PAGE_SECONDS) as answers:
         managed = answers.managed
         if managed is None:

@@ -80,7 +80,7 @@ def bulk(request: HttpRequest, *, listing: Listing) -> HttpResponse:
         shown = review["shown"]
         # What is told one by one is what will be done, whatever the filter finds by then.
         keys, everything = [row.pk for row in shown], False
-        audit.listed(
+        audit.record_list(
             request, listing.subject, [row.pk for row in shown], map(listing.patient_of, shown)
         )
     context = {
@@ -116,7 +116,7 @@ def run(request: HttpRequest, key: UUID, *, listing: Listing) -> HttpResponse:
         state__in=(CommandRecord.State.REFUSED, CommandRecord.State.UNDECIDED),
     ).order_by("requested_at")[:SHOWN]
     refused_told = listing.told([UUID(row.subject_id) for row in refused], request.user)
-    audit.listed(
+    audit.record_list(
         request,
         listing.subject,
         [*(row.key for row in page.rows), *(row.subject_id for row in refused)],
