@@ -37,6 +37,6 @@ def test_only_what_differs_is_kept(rf: RequestFactory) -> None:
 def test_a_change_of_a_book_is_none(rf: RequestFactory) -> None:
     request = rf.get("/")
     request.user = staff("lab admin")
-    with pytest.raises(ValueError, match="letters"), transaction.atomic():
+    with pytest.raises(ValueError, match="characters"), transaction.atomic():
         audit.record_change(request, "setting", [], before={}, after={"text": "x" * 30_000})
     assert not AuditEntry.objects.exists()
