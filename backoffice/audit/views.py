@@ -187,7 +187,7 @@ def check_now(request: HttpRequest) -> HttpResponse:
         made = AuditCheck(asked_by=staff_of(request))
         AuditCheck.objects.bulk_create([made], ignore_conflicts=True)
         audit.record_action(request, "audit check", [], [])
-    ring("backoffice.operations.tasks.check_audit", queue="bulk")
+    wake_worker("backoffice.operations.tasks.check_audit", queue="bulk")
     messages.success(request, "It is checked now. This page shows what was found when it is done.")
     return redirect("audit:integrity")
 
