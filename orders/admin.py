@@ -65,7 +65,7 @@ class AppointmentAdmin(RecordAdmin):
     searched = ("pk", "order")
     found_by = "Full ID, or the order’s ID"
 
-    def reasons(self, row: Any) -> Reasons:
+    def reasons(self, row: Any) -> LookupKeys:
         kind = LOOKUP_KIND_BY_TYPE.get(row.type)
         return {one: [row.order_id] for one in ([kind] if kind else LOOKUP_KIND_BY_METHOD.values())}
 

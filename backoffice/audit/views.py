@@ -22,6 +22,7 @@ from backoffice.audit.entry_list import AUDIT_LIST, OWN_COLUMNS
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
 from backoffice.audit.recording import kind_label
 from backoffice.core.access import may, requires, signed_in
+from backoffice.outbox.enqueueing import wake_worker
 from backoffice.pages.lists.context import Screen
 from backoffice.pages.lists.definition import staff_of
 from backoffice.pages.lists.fields import status_of
