@@ -50,8 +50,8 @@ def entry_list_page(request: HttpRequest) -> HttpResponse:
     if screen.elsewhere:
         return redirect(screen.elsewhere)
     rows = AUDIT_LIST.rows(form, request.user) if valid else AuditEntry.objects.none()
-    found = gathered(rows, AUDIT_LIST.everything(request.user), form.keyset())
-    page = AUDIT_LIST.page(found.rows, form, screen.size, place_of(request), found.whole)
+    found = match_rows(rows, AUDIT_LIST.everything(request.user), form.keyset())
+    page = AUDIT_LIST.page(found.rows, form, screen.size, page_position(request), found.whole)
     patient = form.cleaned_data.get("patient") if valid else None
     shown = [*_named_patients(request, page.rows), *([patient] if patient else [])]
     audit.record_list(request, AUDIT_LIST.subject, (row.pk for row in page.rows), shown)
@@ -114,7 +114,9 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
 def my_entries(request: HttpRequest) -> HttpResponse:
     """What I did, newest first, as it is on record."""
     rows = AuditEntry.objects.filter(actor=request.user.pk).select_related("actor")
-    page = page_of(rows.defer("before", "after"), NEWEST_FIRST, size=PAGE_SIZE, **place_of(request))
+    page = fetch_page(
+        rows.defer("before", "after"), NEWEST_FIRST, size=PAGE_SIZE, **page_position(request)
+    )
     audit.record_list(
         request, "own entries", (row.pk for row in page.rows), _named_patients(request, page.rows)
     )

@@ -231,7 +231,9 @@ def _tab_label(name: str) -> str:
 
 
 def _record_list(request: HttpRequest, rows: Sequence[Appointment]) -> None:
-    audit.record_list(request, "appointment", (row.pk for row in rows), (row.user_id for row in rows))
+    audit.record_list(
+        request, "appointment", (row.pk for row in rows), (row.user_id for row in rows)
+    )
 
 
 def _render(

@@ -108,7 +108,9 @@ def _page(
     audit.record_view(request, "result", [review.pk], [review.user_id])
     others = [item.review for item in queue_data["items"] if item.review != review]
     if others:
-        audit.record_list(request, "result", [one.pk for one in others], [one.user_id for one in others])
+        audit.record_list(
+            request, "result", [one.pk for one in others], [one.user_id for one in others]
+        )
     context = {
         **queue_data,
         **report_context(request, review, **forms),

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from backoffice.core.prepared_queries import by_key
 from backoffice.models import CommandRecord, User
 from backoffice.team.models import Assignment, Contact, Note
-from backoffice.team.subjects import RESULT_SUBJECTS, subject_url, subject_label
+from backoffice.team.subjects import RESULT_SUBJECTS, subject_label, subject_url
 from orders.models import Order, OrderDraft
 from orders.models.order_queryset import LIST_COLUMNS
 from patients.models import Patient

@@ -56,7 +56,7 @@ def notifications(request: HttpRequest) -> HttpResponse:
     rows = Notification.objects.filter(user=request.user.pk)
     if unseen_only:
         rows = rows.filter(seen_at=None)
-    page = page_of(rows, NEWEST_FIRST, size=PAGE_SIZE, **place_of(request))
+    page = fetch_page(rows, NEWEST_FIRST, size=PAGE_SIZE, **page_position(request))
     context = {
         "page": page,
         "groups": group_notifications(page.rows),
