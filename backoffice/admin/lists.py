@@ -52,7 +52,7 @@ class KeysetList(ChangeList):
         # What was searched for is little: found by its own index, not along that of the sort.
         whole = self.root_queryset if self.query else None
         self.page = fetch_page(
-            self.queryset, kind.sort, size=PAGE_SIZE, whole=whole, **page_position(request)
+            self.queryset, kind.sort, size=PAGE_SIZE, all_rows=whole, **page_position(request)
         )
         self.result_list = self.page.rows
         self.result_count = len(self.page.rows)

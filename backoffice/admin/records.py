@@ -185,7 +185,7 @@ class RecordAdmin(BaseAdmin):
         for row in rows:
             for kind, keys in self.reasons(row).items():
                 reasons.setdefault(kind, set()).update(keys)
-        if not reasons and self.listing is None:
+        if not reasons and self.synced_list is None:
             messages.warning(request, NOT_FETCHABLE)
             return
         with transaction.atomic():
@@ -204,7 +204,7 @@ class RecordAdmin(BaseAdmin):
         """How each way of fetching it stands: one query."""
         reasons = self.reasons(row)
         if not reasons:
-            return [_list_status(self.listing)] if self.listing else []
+            return [_list_status(self.synced_list)] if self.synced_list else []
         wanted = Q()
         for kind, keys in reasons.items():
             wanted |= Q(kind=kind, key__in=[str(key) for key in keys])
@@ -251,9 +251,9 @@ def _lookup_status(kind: str, found: list[Lookup]) -> FetchStatus:
     return FetchStatus(what, f"Read {ago(looked, now)}.", vocabulary.RESULT_IN)
 
 
-def _list_status(listing: sync.Listing) -> FetchStatus:
-    what = f"{vocabulary.LISTS.get(listing.resource, listing.resource)}, the whole list"
-    runs = SyncRun.objects.filter(resource=listing.resource, full=listing.full)
+def _list_status(synced_list: sync.SyncedList) -> FetchStatus:
+    what = f"{vocabulary.LISTS.get(synced_list.resource, synced_list.resource)}, the whole list"
+    runs = SyncRun.objects.filter(resource=synced_list.resource, full=synced_list.full)
     run = runs.order_by("-created_at").first()
     if run is None:
         return FetchStatus(what, "Never read.", vocabulary.PREPARING)

@@ -51,7 +51,7 @@ def entry_list_page(request: HttpRequest) -> HttpResponse:
         return redirect(screen.elsewhere)
     rows = AUDIT_LIST.rows(form, request.user) if valid else AuditEntry.objects.none()
     found = match_rows(rows, AUDIT_LIST.everything(request.user), form.keyset())
-    page = AUDIT_LIST.page(found.rows, form, screen.size, page_position(request), found.whole)
+    page = AUDIT_LIST.page(found.rows, form, screen.size, page_position(request), found.all_rows)
     patient = form.cleaned_data.get("patient") if valid else None
     shown = [*_named_patients(request, page.rows), *([patient] if patient else [])]
     audit.record_list(request, AUDIT_LIST.subject, (row.pk for row in page.rows), shown)
