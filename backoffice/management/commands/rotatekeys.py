@@ -30,7 +30,11 @@ class Command(BaseCommand):
         parser.add_argument("--count", action="store_true", help="change nothing, only count")
 
     def handle(self, *args: Any, count: bool, **options: Any) -> None:
-        holders: list[EncryptedStore] = [StoredReportFiles(), SecondFactorSecrets(), *encrypted_columns()]
+        holders: list[EncryptedStore] = [
+            StoredReportFiles(),
+            SecondFactorSecrets(),
+            *encrypted_columns(),
+        ]
         if not count:
             for holder in holders:
                 self._seal(holder)
