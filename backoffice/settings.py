@@ -367,14 +367,14 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "backoffice.accounts.middleware.SignedIn",
+    "backoffice.accounts.middleware.StaffMiddleware",
     "backoffice.pages.errors.forms_only",
 ]
 ROOT_URLCONF = "backoffice.urls"
 WSGI_APPLICATION = "backoffice.wsgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "backoffice.User"
-AUTHENTICATION_BACKENDS = ["backoffice.accounts.backend.Staff"]
+AUTHENTICATION_BACKENDS = ["backoffice.accounts.backend.StaffBackend"]
 LOGIN_URL = "/accounts/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = LOGIN_URL
@@ -449,8 +449,8 @@ AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
     {"NAME": _validation + "MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": _validation + "CommonPasswordValidator"},
     {"NAME": _validation + "UserAttributeSimilarityValidator"},
-    {"NAME": "backoffice.accounts.password_rules.NoWordsOfOurs"},
-    {"NAME": "backoffice.accounts.password_rules.NotBreached"},
+    {"NAME": "backoffice.accounts.password_rules.SiteWordValidator"},
+    {"NAME": "backoffice.accounts.password_rules.BreachedPasswordValidator"},
 ]
 # Words that no password may hold, besides the product's name and its hosts'.
 PASSWORD_WORDS = word_list("PASSWORD_WORDS")
@@ -509,13 +509,13 @@ CONTENT_SECURITY_POLICY = {
 # django-allauth: the log-in in steps, second factors, single sign-on. How often may be guessed is
 # counted by `accounts/throttle.py`, which does not need Redis.
 
-ACCOUNT_ADAPTER = "backoffice.accounts.adapter.Adapter"
+ACCOUNT_ADAPTER = "backoffice.accounts.adapter.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = False
 ACCOUNT_RATE_LIMITS = False
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS_ONLY else "http"
-MFA_ADAPTER = "backoffice.accounts.second_factor.Secrets"
+MFA_ADAPTER = "backoffice.accounts.second_factor.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_RECOVERY_CODES_SHOW_ONCE = True
@@ -542,7 +542,7 @@ OIDC_CREATE = flag("OIDC_CREATE", False)
 OIDC_SECOND_FACTOR = flag("OIDC_SECOND_FACTOR", False)
 if OIDC_SERVER_URL and not (OIDC_CLIENT_ID and OIDC_CLIENT_SECRET):
     add_error("OIDC_SERVER_URL needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.")
-SOCIALACCOUNT_ADAPTER = "backoffice.accounts.single_sign_on.Adapter"
+SOCIALACCOUNT_ADAPTER = "backoffice.accounts.single_sign_on.SocialAccountAdapter"
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
         "OAUTH_PKCE_ENABLED": True,

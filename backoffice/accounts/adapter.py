@@ -26,7 +26,7 @@ from backoffice.accounts import (
     throttle,
 )
 from backoffice.accounts.session_store import ORIGIN_KEY, STARTED_AT_KEY
-from backoffice.core.request_ids import address_of
+from backoffice.core.request_ids import client_address
 from backoffice.models import User
 
 TOO_MANY_ATTEMPTS: Final = (
@@ -43,7 +43,7 @@ MESSAGE_TEXTS: Final = {
 
 def record_refusal(request: HttpRequest, reason: str, who: str = "") -> None:
     """On record once a minute for each `who`, else for each address: nobody fills the trail."""
-    who = who or f"{reason}\n{throttle.network_prefix(address_of(request) or '')}"
+    who = who or f"{reason}\n{throttle.network_prefix(client_address(request) or '')}"
     if throttle.AUDITED_REFUSALS.take(who):
         audit.record_failed_sign_in(request, reason)
 
@@ -133,7 +133,7 @@ class AccountAdapter(DefaultAccountAdapter):
         super().login(request, user)
         request.session[STARTED_AT_KEY] = time.time()
         agent = request.headers.get("User-Agent", "")[:200]
-        request.session[ORIGIN_KEY] = [address_of(request), agent]
+        request.session[ORIGIN_KEY] = [client_address(request), agent]
         request.session.set_expiry(0)
         if second_factor.includes_second_factor(get_authentication_records(request, user)):
             request.session[second_factor.VERIFIED_KEY] = True

@@ -22,9 +22,12 @@ FROM backoffice_user WHERE id = %s
 
 
 class StaffBackend(ModelBackend):
-    """Finds staff; with the same statement their groups, the snapshot a page begins in (see
-    `live.py`), and whether values were given other words (see `vocabulary.given`). Names that do
-    not exist take as long as those that do."""
+    """Find staff by their id.
+
+    The same query returns their groups, the snapshot that the page starts from (see `live.py`), and
+    the last decision on unknown values (see `vocabulary.decisions`). Signing in takes equally long
+    for names that exist and names that do not.
+    """
 
     def get_user(self, user_id: int) -> User | None:
         user = next(iter(read(User, _FIND_STAFF, [user_id])), None)

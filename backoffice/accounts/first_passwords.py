@@ -67,7 +67,7 @@ def refuse_first_password(request: HttpRequest, view: Callable[..., Any]) -> Htt
     if (
         getattr(view, _ALLOW_FIRST_PASSWORD, False)
         or second_factor.is_allowed_before(view)
-        or not access.declaration(view)
+        or not access.declared_permissions(view)
     ):
         return None
     if all(one["method"] != "password" for one in get_authentication_records(request, user)):

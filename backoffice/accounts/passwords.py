@@ -126,7 +126,7 @@ def request_reset(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return render(request, "accounts/password_ask.html", {**context, "form": form}, status=400)
     email = form.cleaned_data["email"]
-    network = throttle.network_prefix(address_of(request) or "")
+    network = throttle.network_prefix(client_address(request) or "")
     if throttle.RESETS_FROM.take(network) and throttle.RESETS.take(email.lower()):
         with connection.cursor() as cursor:
             cursor.execute(_QUEUE_RESET, [email])

@@ -93,7 +93,7 @@ def refuse_without_second_factor(
     user = request.user
     if not isinstance(user, User) or not is_missing(request, user):
         return None
-    if is_allowed_before(view) or access.declaration(view) == ():
+    if is_allowed_before(view) or access.declared_permissions(view) == ():
         return None
     return redirect_or_refuse(request, "second-factor", "Set up your second factor first.")
 
@@ -194,10 +194,10 @@ class SecondFactorAdapter(DefaultMFAAdapter):
     }
 
     def encrypt(self, text: str) -> str:
-        return cipher.sealed(text, ENCRYPTION_CONTEXT)
+        return cipher.encrypt(text, ENCRYPTION_CONTEXT)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return cipher.opened(encrypted_text, ENCRYPTION_CONTEXT)
+        return cipher.decrypt(encrypted_text, ENCRYPTION_CONTEXT)
 
     def _get_user_identifier(self, user: AbstractBaseUser) -> str:
         return user.get_username()

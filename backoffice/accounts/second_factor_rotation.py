@@ -23,7 +23,7 @@ class SecondFactorSecrets:
 
     def count(self) -> Counter[int | None]:
         kept = Authenticator.objects.values_list("data", flat=True)
-        return Counter(cipher.key_of(text) for data in kept for text in _encrypted_values(data))
+        return Counter(cipher.key_id_of(text) for data in kept for text in _encrypted_values(data))
 
     def seal_anew(self) -> Iterator[int]:
         for key in Authenticator.objects.order_by("pk").values_list("pk", flat=True):
@@ -40,14 +40,16 @@ def _encrypted_values(data: dict[str, Any]) -> list[str]:
 
 def _rotate(row: Authenticator) -> bool:
     old = [
-        text for text in _encrypted_values(row.data) if cipher.key_of(text) != cipher.writing_key()
+        text
+        for text in _encrypted_values(row.data)
+        if cipher.key_id_of(text) != cipher.current_key_id()
     ]
     try:
         anew = {
-            text: cipher.sealed(cipher.opened(text, ENCRYPTION_CONTEXT), ENCRYPTION_CONTEXT)
+            text: cipher.encrypt(cipher.decrypt(text, ENCRYPTION_CONTEXT), ENCRYPTION_CONTEXT)
             for text in old
         }
-    except cipher.CannotOpen:
+    except cipher.DecryptionError:
         return False
     for name in row.data.keys() & set(_NAMES):
         row.data[name] = anew.get(row.data[name], row.data[name])

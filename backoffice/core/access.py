@@ -123,7 +123,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
     """Roles of a user, remembered on the user object of this request: no query where
-    `accounts.backend.Staff` found them, and one query elsewhere."""
+    `accounts.backend.StaffBackend` found them, and one query elsewhere."""
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
     known: frozenset[str] | None = getattr(user, "_roles", None)
