@@ -1,18 +1,20 @@
-"""Accounts of staff: how people get in, how sure we are that it is them, and for how long.
+"""Accounts of staff: signing in, second factors, passwords, and sessions.
 
-entrance.py         log in, log out, the first page, forms of ended sessions
-adapter.py          what django-allauth asks about log-ins: words, audit, devices
-throttle.py         how often may be guessed; known_devices.py: where the owner still gets in
-second_factor.py    who must have one; its pages: app, passkeys, recovery codes
-recovery_codes.py   kept as hashes; factor_secrets.py: secrets, sealed anew when keys rotate
-fresh.py            "is it still you?" before what matters is changed
-limits.py           sessions end when idle, and after their longest time
-passwords.py        changed, or set anew by a link in an e-mail
-first_passwords.py  nobody goes on with one that somebody else has chosen
-password_rules.py   what is no password: our own words, and what was published
-mailing.py          these links, and what was changed about getting in
-single_sign_on.py   by OpenID Connect; id_tokens.py: signed by the provider, for us, for now
-members.py          roles of accounts, and the words the audit trail keeps about them
-account_page.py     "Your account"
-roles_page.py       who may what, made from `access.py`
+views/                      pages: sign-in, account, passwords, second factor, roles, session
+adapter.py                  settings of django-allauth for signing in: texts, audit, devices
+backend.py                  loads the user of a request
+throttle.py                 limits guesses; known_devices.py: counts the owner's devices apart
+second_factor.py            who must have a second factor, its forms, its secrets
+recovery_codes.py           recovery codes, stored as hashes
+second_factor_rotation.py   encrypts the secrets again when keys rotate
+recent_authentication.py    asks for proof of identity again before sensitive changes
+limits.py                   ends sessions when idle, and after their longest time
+session_store.py            sessions in the database
+passwords.py                forms that change or set a password
+first_passwords.py          temporary passwords, which the owner must replace
+password_rules.py           refuses site words and published passwords
+emails.py                   mails password links and notices of account changes
+single_sign_on.py           OpenID Connect; id_tokens.py: verifies the provider's tokens
+staff_changes.py            roles of accounts, and their snapshots for the audit trail
+role_summary.py             what a role may do, in one sentence
 """

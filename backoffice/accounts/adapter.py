@@ -1,4 +1,4 @@
-"""What django-allauth asks of us about log-ins."""
+"""The adapter of django-allauth for signing in."""
 
 from __future__ import annotations
 
@@ -42,21 +42,24 @@ MESSAGE_TEXTS: Final = {
 
 
 def record_refusal(request: HttpRequest, reason: str, who: str = "") -> None:
-    """On record once a minute for each `who`, else for each address: nobody fills the trail."""
+    """Record a refusal at most once a minute for each `who`, or else for each network address.
+
+    Nobody can fill the audit trail with refusals.
+    """
     who = who or f"{reason}\n{throttle.network_prefix(client_address(request) or '')}"
-    if throttle.AUDITED_REFUSALS.take(who):
+    if throttle.AUDITED_REFUSALS.try_acquire(who):
         audit.record_failed_sign_in(request, reason)
 
 
 class TooManyAttempts(ValidationError):
-    """Not evaluated: too many attempts came before it."""
+    """The password was not checked: too many attempts came before."""
 
     def __init__(self) -> None:
         super().__init__(TOO_MANY_ATTEMPTS, code="too_many")
 
 
 class AccountAdapter(DefaultAccountAdapter):
-    """`ACCOUNT_ADAPTER`. Every success and every refusal is recorded; nobody signs up."""
+    """`ACCOUNT_ADAPTER`. Record every success and every refusal. Nobody can sign up."""
 
     error_messages = DefaultAccountAdapter.error_messages | {
         "username_password_mismatch": "Log-in name and password do not match. "
@@ -68,7 +71,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return False
 
     def is_safe_url(self, url: str) -> bool:
-        """Only pages of this host are led to."""
+        """Allow redirects to pages of this host only."""
         request = self.request
         return url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure())
 
@@ -87,44 +90,47 @@ class AccountAdapter(DefaultAccountAdapter):
         extra_tags: str = "",
         message: str | None = None,
     ) -> None:
-        words = message or MESSAGE_TEXTS.get(message_template or "")
-        if words:
-            messages.add_message(request, level, words)
+        text = message or MESSAGE_TEXTS.get(message_template or "")
+        if text:
+            messages.add_message(request, level, text)
 
     # Passwords
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> AbstractBaseUser | None:
-        """None for a refusal, the words and the time of which are the same whether there is such
-        an account or not. TooMany where nothing was evaluated; ValidationError for a first
-        password that is over."""
+        """Return the user, or None for a wrong name or password.
+
+        A refusal has the same text and takes the same time whether the account exists or not. Raise
+        TooManyAttempts if nothing was checked, ValidationError for an expired first password.
+        """
         name = credentials["username"]
-        counted = [
+        buckets = [
             (throttle.PASSWORDS, known_devices.throttle_key(request, name)),
             (throttle.ADDRESSES, throttle.network_prefix(self.get_client_ip(request))),
         ]
-        for number, (bucket, who) in enumerate(counted):
-            if not bucket.take(who):
-                # What is not evaluated counts nowhere: one name fills no address.
-                for other, whose in counted[:number]:
-                    other.give_back(whose)
+        for number, (bucket, who) in enumerate(buckets):
+            if not bucket.try_acquire(who):
+                # An attempt that is not checked counts nowhere: one name cannot fill the bucket
+                # of an address.
+                for earlier, key in buckets[:number]:
+                    earlier.release(key)
                 record_refusal(request, "too many attempts", f"{bucket.name}\n{who}")
                 raise TooManyAttempts
         user = authenticate(request, **credentials)
         if user is None:
             audit.record_failed_sign_in(request)
             return None
-        for bucket, who in counted:
-            bucket.give_back(who)
+        for bucket, who in buckets:
+            bucket.release(who)
         assert isinstance(user, User)
         if first_passwords.is_expired(user):
             audit.record_failed_sign_in(request, "first password over")
             raise ValidationError(first_passwords.EXPIRED)
         return user
 
-    # Getting in
+    # Signing in
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
-        """A passkey or single sign-on of an account that was closed."""
+        """Refuse a passkey or single sign-on of a closed account."""
         audit.record_failed_sign_in(request)
         messages.error(request, "You could not be logged in. Ask an administrator of your clinic.")
         return HttpResponseRedirect(reverse("login"))

@@ -1,4 +1,4 @@
-"""How a request's member of staff is found."""
+"""Load the member of staff who makes a request."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class StaffBackend(ModelBackend):
     """Find staff by their id.
 
     The same query returns their groups, the snapshot that the page starts from (see `live.py`), and
-    the last decision on unknown values (see `vocabulary.decisions`). Signing in takes equally long
-    for names that exist and names that do not.
+    whether somebody gave values other labels (see `backoffice.core.vocabulary`). Signing in takes
+    equally long for names that exist and names that do not.
     """
 
     def get_user(self, user_id: int) -> User | None:

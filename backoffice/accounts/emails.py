@@ -1,7 +1,7 @@
-"""E-mail about an account: links to set a password, and what was changed about getting in.
+"""E-mail about an account: links to set a password, and notices of changes to signing in.
 
-Rows are the work, left in the transaction of what they are about. A worker claims one at a time and
-mails it; what cannot be sent is tried again until nobody waits for it any more.
+Each e-mail is a row, written in the transaction of the change that it is about. A worker claims one
+row at a time and sends it. A failed e-mail is retried until it is too old to be useful.
 """
 
 from __future__ import annotations
@@ -49,15 +49,17 @@ UPDATE {table} SET due_at = statement_timestamp() + make_interval(secs => %s) WH
 
 
 def notify_owner(request: HttpRequest, user: User, what: str, *, email: str = "") -> None:
-    """The owner of an account hears of a change, whoever made it, at `email` where theirs is
-    another one now. In the caller's transaction."""
+    """Queue a notice of a change for the owner of an account, in the caller's transaction.
+
+    `email` is the address to use if the owner's address was changed. `what` is the subject.
+    """
     email = email or user.email
     if settings.EMAIL_URL and email:
         AccountNews.objects.create(user=user, email=email, what=what, ip=client_address(request))
 
 
 def send_due() -> int:
-    """Mail what is due; how many."""
+    """Send the e-mails that are due. Return how many were sent."""
     if not settings.EMAIL_URL:
         return 0
     half_an_hour = timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
@@ -67,13 +69,13 @@ def send_due() -> int:
 
 
 def _send(
-    kind: type[QueuedEmail], lasts: timedelta, message: Callable[[QueuedEmail], EmailMessage]
+    kind: type[QueuedEmail], max_age: timedelta, message: Callable[[QueuedEmail], EmailMessage]
 ) -> int:
     sent = 0
     while (row := _claim(kind)) is not None:
-        # A link that is asked for once more meanwhile is another row under the same key.
+        # If the link is requested again meanwhile, the row with this key has a new `asked_at`.
         this = kind._default_manager.filter(pk=row.pk, asked_at=row.asked_at)
-        if timezone.now() - row.asked_at > lasts:
+        if timezone.now() - row.asked_at > max_age:
             this.delete()
             continue
         try:
@@ -95,14 +97,14 @@ def _claim(kind: type[QueuedEmail]) -> QueuedEmail | None:
 def _reset_message(row: PasswordReset) -> EmailMessage:
     user = row.user
     key = urlsafe_base64_encode(force_bytes(user.pk))
-    way = reverse("password-new", args=[key, default_token_generator.make_token(user)])
+    path = reverse("password-new", args=[key, default_token_generator.make_token(user)])
     minutes = settings.PASSWORD_RESET_TIMEOUT // 60
     return _message(
         user.email,
         "Set your password",
         f"{VOIDED if row.voided else ''}"
         f"This link sets the password of the account {user.get_username()}, once and within "
-        f"{minutes} minutes:\n\n{settings.SITE_URL}{way}\n\n"
+        f"{minutes} minutes:\n\n{settings.SITE_URL}{path}\n\n"
         f"Too late? Ask for another one: {settings.SITE_URL}{reverse('password-forgotten')}\n\n"
         f"{UNEXPECTED_VOID if row.voided else UNEXPECTED}\n",
     )
@@ -111,7 +113,7 @@ def _reset_message(row: PasswordReset) -> EmailMessage:
 def _change_message(row: AccountNews) -> EmailMessage:
     at = row.asked_at.strftime("%Y-%m-%d at %H:%M UTC")
     return _message(
-        # Rows of a version before this one name no address.
+        # Rows of an earlier version have no address.
         row.email or row.user.email,
         row.what,
         f"{row.what}: account {row.user.get_username()}, on {at}, from the address "

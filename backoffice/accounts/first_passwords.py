@@ -1,9 +1,9 @@
-"""First passwords: nobody goes on with a password that somebody else has chosen.
+"""First passwords: temporary passwords, which their owners must replace.
 
-An administrator makes an account, or voids its password; they type none. Where mail goes out, the
-owner gets a link to set one, as with a forgotten password. Elsewhere the administrator is shown a
-random one, once. It is good for a day, and whoever logs in with it sees no page before they have
-chosen their own.
+When an administrator creates an account, or voids its password, they do not type a password. If
+e-mail is configured, the owner gets a link to set one, as for a forgotten password. Otherwise the
+administrator is shown a random password once. It is valid for a day, and whoever signs in with it
+sees no page until they have chosen their own.
 """
 
 from __future__ import annotations
@@ -28,16 +28,20 @@ View = TypeVar("View", bound=Callable[..., Any])
 HOURS: Final = 24
 EXPIRED: Final = "This first password was good for a day. Ask an administrator for another one."
 _LETTERS: Final = "abcdefghjkmnpqrstuvwxyz23456789"
-"""None of them is taken for another when it is read out."""
+"""Letters and digits that are not confused with one another when read aloud."""
 _ALLOW_FIRST_PASSWORD: Final = "with_first_password"  # noqa: S105 - a name
 
 
 def issue(user: User, *, voided: bool = False) -> str:
-    """Void the password of `user`. What to tell them as their first one; empty where a link is
-    mailed, which says so where theirs was `voided`. In the caller's transaction."""
+    """Replace the password of `user`, in the caller's transaction.
+
+    Return the first password, or "" if a link is mailed instead. `voided` says that they had a
+    password before; the e-mail mentions it.
+    """
     first = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(4))
     mailed = bool(settings.EMAIL_URL and user.email)
-    # Behind a link stands a password that nobody knows: who is too late asks for another link.
+    # With a link, the account has a password that nobody knows. Whoever is too late requests
+    # another link.
     user.set_password(secrets.token_urlsafe(32) if mailed else first)
     user.first_password_until = None if mailed else timezone.now() + timedelta(hours=HOURS)
     user.save(update_fields=["password", "first_password_until"])
@@ -54,13 +58,13 @@ def is_expired(user: User) -> bool:
 
 
 def allow_first_password(view: View) -> View:
-    """Declare that a view is also for people who still have to choose a password."""
+    """Declare that people who must still choose a password may open a view."""
     setattr(view, _ALLOW_FIRST_PASSWORD, True)
     return view
 
 
 def refuse_first_password(request: HttpRequest, view: Callable[..., Any]) -> HttpResponse | None:
-    """What to answer instead of `view` to somebody who came in by a first password."""
+    """Return the response for somebody who used a first password; None to allow `view`."""
     user = request.user
     if not isinstance(user, User) or user.first_password_until is None:
         return None

@@ -1,6 +1,6 @@
-"""ID tokens of the provider: believed when they are signed by it, for us, and for now.
+"""Verify ID tokens of the provider: signature, audience, issuer, and times.
 
-django-allauth leaves the signature out where it fetched the token itself; we look at all of it.
+django-allauth does not check the signature of a token that it fetched itself; this adapter does.
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA"),
 )
-"""Signatures with a key pair: never none, and no secret that we hold, too."""
+"""Signatures with a key pair only: not `none`, and no secret that is shared with the provider."""
 REQUIRED_CLAIMS: Final = ["iss", "sub", "aud", "exp", "iat"]
 LEEWAY: Final = 30
-"""Seconds that clocks may differ."""
+"""Seconds by which the clocks may differ."""
 _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")
 
 
 class VerifyingOIDCAdapter(OpenIDConnectOAuth2Adapter):
-    """django-allauth's, that trusts its provider for what it can show."""
+    """The OpenID Connect adapter of django-allauth, with full verification of ID tokens."""
 
     @property
     def openid_config(self) -> dict[str, Any]:
-        """The provider's document. ValueError where it is that of another one, or names an address
-        anybody on the way could answer for."""
+        """Return the provider's configuration document.
+
+        Raise ValueError if it names another issuer, or an address without https.
+        """
         config: dict[str, Any] = super().openid_config
         configured = settings.OIDC_SERVER_URL.partition("/.well-known/")[0]
         if config["issuer"].rstrip("/") != configured.rstrip("/"):
@@ -43,9 +45,11 @@ class VerifyingOIDCAdapter(OpenIDConnectOAuth2Adapter):
         return config
 
     def _decode_id_token(self, app: SocialApp, id_token: str) -> dict[str, Any]:
-        """Its claims. KeyError for a key that the provider does not publish, PyJWTError for
-        whatever else is wrong with it."""
-        # Tests of forged tokens notice if a later django-allauth calls this no more.
+        """Return the claims of the token.
+
+        Raise KeyError for a key that the provider does not publish, PyJWTError for any other fault.
+        """
+        # The tests with forged tokens fail if a later django-allauth no longer calls this method.
         config = self.openid_config
         with get_adapter().get_requests_session() as session:
             answer = session.get(config["jwks_uri"])

@@ -1,8 +1,8 @@
-"""Devices their owners have logged in from: guesses of strangers do not keep them waiting there.
+"""Devices from which people signed in before: guesses by strangers do not slow them down there.
 
-A signed cookie says who has logged in on this device, by digests of user names. Passwords tried for
-one of these names are counted apart from those of the rest of the world (see `throttle.py`). It
-opens nothing by itself.
+A signed cookie names the people who signed in on this device, by digests of their user names.
+Attempts for these names are counted apart from those of other devices (see `throttle.py`). The
+cookie grants no access by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.utils.crypto import salted_hmac
 _SALT: Final = "backoffice.accounts.known_devices"
 _MAX_AGE_DAYS: Final = 180
 _MAX_PEOPLE: Final = 30
-"""People of one device."""
+"""People remembered on one device."""
 
 
 def cookie_name() -> str:
@@ -26,14 +26,14 @@ def cookie_name() -> str:
 
 
 def throttle_key(request: HttpRequest, name: str) -> str:
-    """What to count a try for `name` under: the name itself, or name and device where known."""
+    """Return the key that counts an attempt for `name`: the name, and the device if known."""
     device = _device(request)
     known = device is not None and _digest(name) in device["people"]
     return f"{name.lower()}\n{device['id'] if known and device else ''}"
 
 
 def remember_device(request: HttpRequest, response: HttpResponse, name: str) -> None:
-    """The owner of `name` has just shown that it is them."""
+    """Add the user `name`, who has just signed in, to the cookie of the device."""
     device = _device(request) or {"id": secrets.token_urlsafe(12), "people": []}
     people = [one for one in device["people"] if one != _digest(name)]
     device["people"] = [*people, _digest(name)][-_MAX_PEOPLE:]
@@ -49,12 +49,12 @@ def remember_device(request: HttpRequest, response: HttpResponse, name: str) -> 
 
 def _device(request: HttpRequest) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = signing.loads(
+        device: dict[str, Any] = signing.loads(
             request.COOKIES.get(cookie_name(), ""), salt=_SALT, max_age=_MAX_AGE_DAYS * 86_400
         )
     except signing.BadSignature:
         return None
-    return found
+    return device
 
 
 def _digest(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What every request of a member of staff passes."""
+"""The middleware for requests of signed-in staff."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from backoffice.templatetags.ages import zone_of
 
 
 class StaffMiddleware:
-    """No page without the second factor that is demanded, none with a first password; every answer
-    in the time zone of whom it is for, refusals and errors too; and what people do is noticed."""
+    """Require the second factor and an own password, and extend the session.
+
+    Every response, refusals and errors too, is rendered in the time zone of its reader.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -38,5 +40,5 @@ class StaffMiddleware:
 
 
 def _zone_of(user: AbstractBaseUser | AnonymousUser) -> ZoneInfo | None:
-    """None, which is the zone of the house, for strangers."""
+    """Return the time zone of the user; None, the default zone, for anonymous users."""
     return zone_of(user.time_zone) or ZoneInfo("UTC") if isinstance(user, User) else None

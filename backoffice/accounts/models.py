@@ -1,4 +1,4 @@
-"""Sessions of staff, how often was guessed, and e-mails about accounts that wait."""
+"""Sessions of staff, throttle buckets, and queued e-mails about accounts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from django.db.models.functions import Now
 
 
 class StaffSession(AbstractBaseSession):
-    """A session, and whose. Written by `session_store.py` and `limits.py`.
+    """A session and its user. Written by `session_store.py` and `limits.py`.
 
-    `expire_date` is when it ends if nothing more is done; `began_at` is the log-in.
+    `expire_date` is when it ends if nobody acts any more; `began_at` is the time of signing in.
     """
 
     user = models.ForeignKey(
@@ -27,19 +27,19 @@ class StaffSession(AbstractBaseSession):
 
 
 class Throttle(models.Model):
-    """A bucket of tries that runs full; see `throttle.py`."""
+    """A bucket that fills with attempts; see `throttle.py`."""
 
     key = models.CharField(max_length=64, primary_key=True, help_text="Digest of what is counted")
     free_at = models.DateTimeField(help_text="When it is empty again")
 
     class Meta:
         app_label = "backoffice"
-        # Reader: throttle.forget
+        # Reader: throttle.delete_empty_buckets
         indexes = [models.Index(fields=["free_at"], name="throttle_free")]
 
 
 class PasswordReset(models.Model):
-    """A link to set a new password is to be mailed. The row is the work: see `mailing.py`."""
+    """A queued e-mail with a link to set a password. See `emails.py`."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
@@ -55,7 +55,7 @@ class PasswordReset(models.Model):
 
 
 class AccountNews(models.Model):
-    """Something about how somebody gets in was changed. The row is the work: see `mailing.py`."""
+    """A queued notice: something about signing in to an account was changed. See `emails.py`."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     email = models.EmailField(default="", db_default="", help_text="The owner's, before the change")

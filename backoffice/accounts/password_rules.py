@@ -1,5 +1,4 @@
-"""What is no password here, besides short and common ones: words anybody would try at this back
-office, and passwords that were taken from other places and published."""
+"""Password validators: refuse words that anybody would try here, and published passwords."""
 
 from __future__ import annotations
 
@@ -18,13 +17,13 @@ logger = logging.getLogger(__name__)
 
 PRODUCT: Final = ("backoffice",)
 _MIN_WORD_LENGTH: Final = 4
-"""Letters: shorter words are parts of too many others."""
+"""Characters. Shorter words are parts of too many other words."""
 _DIGEST_LENGTH: Final = 40
-"""Letters of a SHA-1."""
+"""Hexadecimal digits of a SHA-1 digest."""
 
 
 class SiteWordValidator:
-    """Neither the product's name, nor its hosts', nor `PASSWORD_WORDS`, however written."""
+    """Refuse the product's name, its host names, and `PASSWORD_WORDS`, in any spelling."""
 
     def validate(self, password: str, user: Any = None) -> None:
         plain = _normalize(password)
@@ -39,9 +38,9 @@ class SiteWordValidator:
 
 
 def forbidden_words() -> list[str]:
-    """What no password may hold, in small letters and digits alone."""
+    """Return the words that no password may contain, as lower-case letters and digits only."""
     hosts = [*settings.ALLOWED_HOSTS, urlsplit(settings.SITE_URL).hostname or ""]
-    # Of office.clinic.example the first two: the last one says nothing of us.
+    # Of office.clinic.example use the first two labels: the last one is not specific to the site.
     parts = [part for host in hosts for part in (host.split(".")[:-1] or [host])]
     found = map(_normalize, [*PRODUCT, *parts, *settings.PASSWORD_WORDS])
     return sorted({word for word in found if len(word) >= _MIN_WORD_LENGTH and not word.isdigit()})
@@ -52,7 +51,7 @@ def _normalize(text: str) -> str:
 
 
 class BreachedPasswordValidator:
-    """Not in `PASSWORD_BREACHED_FILE`, where there is one."""
+    """Refuse passwords in `PASSWORD_BREACHED_FILE`, if it is set."""
 
     def validate(self, password: str, user: Any = None) -> None:
         if settings.PASSWORD_BREACHED_FILE is None:
@@ -77,7 +76,10 @@ class BreachedPasswordValidator:
 
 
 def is_breached(password: str, file: Path) -> bool:
-    """Whether its SHA-1 stands in the file: lines sorted by it, each beginning with it."""
+    """Return whether the file contains the SHA-1 digest of the password.
+
+    The lines of the file are sorted, and each begins with a digest.
+    """
     digest = hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper().encode()
     with file.open("rb") as lines:
         size = lines.seek(0, 2)
@@ -86,7 +88,8 @@ def is_breached(password: str, file: Path) -> bool:
 
 
 def _digest_after(lines: BinaryIO, place: int) -> bytes:
-    """Of the first line that begins at or after `place`; beyond all digests where none does."""
+    """Return the digest of the first line at or after byte `place`; at the end, a value greater
+    than all digests."""
     lines.seek(max(place - 1, 0))
     if place:
         lines.readline()

@@ -1,4 +1,4 @@
-"""Is it still you? What matters is changed only by somebody who proved it a short while ago."""
+"""Recent authentication: ask people to prove their identity again before sensitive changes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from django.utils.http import urlencode
 View = TypeVar("View", bound=Callable[..., Any])
 
 SECONDS: Final = 900
-"""A log-in or a later proof counts this long; for a form that was opened in time, twice as long."""
+"""How long an authentication counts as recent; sending a form is allowed twice as long."""
 
 
 def has_recent_authentication(request: HttpRequest) -> bool:
-    proofs = get_authentication_records(request, request.user)
-    looking = request.method in ("GET", "HEAD")
-    return any(time.time() - one["at"] < SECONDS * (1 if looking else 2) for one in proofs)
+    """Return whether the user of the request authenticated recently."""
+    records = get_authentication_records(request, request.user)
+    seconds = SECONDS if request.method in ("GET", "HEAD") else 2 * SECONDS
+    return any(time.time() - record["at"] < seconds for record in records)
 
 
 def require_recent_authentication(view: View) -> View:
-    """Ask for a proof first; inside of what lets nobody in but members of staff."""
+    """Redirect to authentication unless it is recent. Apply it inside of an access decorator."""
 
     @wraps(view)
     def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

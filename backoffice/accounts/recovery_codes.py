@@ -1,9 +1,9 @@
-"""Recovery codes: shown once, and kept as hashes from then on.
+"""Recovery codes: shown once, then stored as hashes.
 
-django-allauth makes them from a seed, and keeps room for codes that come from elsewhere
-(`migrated_codes`), which it strikes out as they are used. Once they have been shown, hashes take
-the place of the seed there; sealed like the seed was, as a code of eight digits can be guessed from
-its hash in time.
+django-allauth derives the codes from a seed. It also has a list for codes from other systems
+(`migrated_codes`), from which it removes each code that is used. Once the codes have been shown,
+hashes in this list replace the seed. They are encrypted like the seed, because a code of eight
+digits can be guessed from its hash in time.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from django.db import transaction
 
 
 def store_hashes(user: Any) -> None:
-    """Instead of the seed of the codes that `user` has just been shown."""
+    """Replace the seed of the codes, which `user` has just been shown, by hashes."""
     with transaction.atomic():
         rows = Authenticator.objects.select_for_update()
-        for kept in rows.filter(user=user, type=Authenticator.Type.RECOVERY_CODES):
-            if "seed" in kept.data:
-                hashes = [make_password(code) for code in kept.wrap().get_unused_codes()]
-                del kept.data["seed"]
-                kept.data["migrated_codes"] = [encrypt(one) for one in hashes]
-                kept.save(update_fields=["data"])
+        for row in rows.filter(user=user, type=Authenticator.Type.RECOVERY_CODES):
+            if "seed" in row.data:
+                hashes = [make_password(code) for code in row.wrap().get_unused_codes()]
+                del row.data["seed"]
+                row.data["migrated_codes"] = [encrypt(one) for one in hashes]
+                row.save(update_fields=["data"])
 
 
-def use_code(kept: Authenticator, code: str) -> bool:
-    """Whether `code` is one of them and was not used before; it is used now."""
+def use_code(row: Authenticator, code: str) -> bool:
+    """Use up `code` and return True; False if it is no code of the user or was used before."""
     if len(code) != app_settings.RECOVERY_CODE_DIGITS:
-        return False  # to compare hashes takes long
-    if "seed" in kept.data:
-        # Of the time before hashes, or never shown to anybody.
-        return bool(kept.wrap().validate_code(code))
-    codes = kept.wrap()
-    found = (one for one in codes.get_unused_codes() if check_password(code, one))
-    return any(codes.validate_code(one) for one in found)
+        return False  # comparing hashes takes long
+    if "seed" in row.data:
+        # The codes are older than the hashes, or were never shown.
+        return bool(row.wrap().validate_code(code))
+    codes = row.wrap()
+    matches = (one for one in codes.get_unused_codes() if check_password(code, one))
+    return any(codes.validate_code(one) for one in matches)

@@ -1,4 +1,4 @@
-"""What a role may do, in a sentence: the areas it works in, and those it only sees."""
+"""Summarize in one sentence what a role may do: the areas it works in, and those it only views."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ AREAS: Final[dict[str, tuple[str, ...]]] = {
     "the JSON API": ("api.read", "tokens.manage"),
     "the administration": ("admin.open", "staff.change"),
 }
-"""Every permission lies in one area."""
+"""Permissions by area. Every permission belongs to one area."""
 
 _READ_ONLY: Final = (".view", ".read", ".open")
 
 
 def summarize(granted: Collection[str]) -> str:
-    """`Works on orders and patients; can only view results`. Of all permissions: `Everything`."""
+    """Return `Works on orders and patients; can only view results`, or `Everything`."""
     if PERMISSIONS.keys() <= set(granted):
         return "Everything"
-    held = {area: [one for one in names if one in granted] for area, names in AREAS.items()}
-    working = [area for area, names in held.items() if not all(map(_is_read_only, names))]
-    seeing = [area for area, names in held.items() if names and area not in working]
-    parts = [f"works on {join_with_and(working)}"] if working else []
-    parts += [f"can only view {join_with_and(seeing)}"] if seeing else []
-    words = "; ".join(parts) or "nothing"
-    return words[0].upper() + words[1:]
+    by_area = {area: [one for one in names if one in granted] for area, names in AREAS.items()}
+    works_on = [area for area, names in by_area.items() if not all(map(_is_read_only, names))]
+    views = [area for area, names in by_area.items() if names and area not in works_on]
+    parts = [f"works on {join_with_and(works_on)}"] if works_on else []
+    parts += [f"can only view {join_with_and(views)}"] if views else []
+    summary = "; ".join(parts) or "nothing"
+    return summary[0].upper() + summary[1:]
 
 
 def _is_read_only(permission: str) -> bool:

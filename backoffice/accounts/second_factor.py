@@ -34,43 +34,46 @@ from backoffice.models import User
 View = TypeVar("View", bound=Callable[..., Any])
 
 FACTOR_TYPES: Final = [Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN]
-"""What is a second factor by itself; recovery codes stand in for one."""
+"""Types that are second factors by themselves; recovery codes replace one."""
 VERIFIED_KEY: Final = "second_factor"
-"""In a session: a second factor was shown."""
+"""Session key: a second factor was verified."""
 _ALLOW_BEFORE: Final = "before_second_factor"
 ENCRYPTION_CONTEXT: Final = "second factor"
-"""Where sealed secrets are kept (`encryption.py`)."""
+"""Context of the encryption of the secrets (`core/encryption/cipher.py`)."""
 
 
-# Who must
+# Who must have a second factor
 
 
 def is_required_for(user: User) -> bool:
-    """Whether one of the roles of `user` must have a second factor."""
+    """Return whether one of the roles of `user` must have a second factor."""
     roles = settings.SECOND_FACTOR_ROLES
     return "all" in roles or not access.roles_of(user).isdisjoint(roles)
 
 
 def mark_verified(request: HttpRequest) -> None:
-    """It was shown. The session may do more from now on, so it gets another key."""
+    """Mark the session as verified. It may do more from now on, so it gets a new session key."""
     if not request.session.get(VERIFIED_KEY):
         request.session.cycle_key()
         request.session[VERIFIED_KEY] = True
 
 
 def is_unverified(request: HttpRequest) -> bool:
-    """Whether there is a second factor, and this session has not shown it: it was begun before."""
+    """Return whether the user has a second factor that was not verified in this session.
+
+    Such a session began before the second factor was set up.
+    """
     return not request.session.get(VERIFIED_KEY) and is_mfa_enabled(request.user, FACTOR_TYPES)
 
 
 def includes_second_factor(proofs: Iterable[dict[str, Any]]) -> bool:
-    """Whether one of the proofs of a log-in was a second factor, here or at the provider."""
+    """Return whether one of the records of a sign-in is a second factor, ours or the provider's."""
     enough = {"mfa", "socialaccount"} if settings.OIDC_SECOND_FACTOR else {"mfa"}
     return any(one["method"] in enough for one in proofs)
 
 
 def allow_before_second_factor(view: View) -> View:
-    """Declare that a view is also for people who still have to set one up."""
+    """Declare that people who must still set up a second factor may open a view."""
     setattr(view, _ALLOW_BEFORE, True)
     return view
 
@@ -80,14 +83,14 @@ def is_allowed_before(view: Callable[..., Any]) -> bool:
 
 
 def is_missing(request: HttpRequest, user: User) -> bool:
-    """Whether one is demanded of `user` and was not shown."""
+    """Return whether `user` must have a second factor that was not verified in this session."""
     return not request.session.get(VERIFIED_KEY) and is_required_for(user)
 
 
 def refuse_without_second_factor(
     request: HttpRequest, view: Callable[..., Any]
 ) -> HttpResponse | None:
-    """What to answer instead of `view` while a second factor is demanded and was not shown."""
+    """Return the response while the second factor is missing; None to allow `view`."""
     if not settings.SECOND_FACTOR_ROLES:
         return None
     user = request.user
@@ -98,18 +101,18 @@ def refuse_without_second_factor(
     return redirect_or_refuse(request, "second-factor", "Set up your second factor first.")
 
 
-def redirect_or_refuse(request: HttpRequest, route: str, words: str) -> HttpResponse:
-    """A page is led to `route`; what pages fetch, and forms, are refused with `words`."""
+def redirect_or_refuse(request: HttpRequest, route: str, message: str) -> HttpResponse:
+    """Redirect a page to `route`; refuse requests of scripts, and forms, with `message`."""
     if request.method == "GET" and request.headers.get("Sec-Fetch-Dest", "document") == "document":
         return HttpResponseRedirect(reverse(route))
-    return JsonResponse({"detail": words}, status=403)
+    return JsonResponse({"detail": message}, status=403)
 
 
 # Codes
 
 
-class _OnceInput(forms.PasswordInput):
-    """Its value does not come back: a code that was refused is of no more use."""
+class _OneTimeInput(forms.PasswordInput):
+    """A text input that is empty when the form is shown again: a refused code is of no use."""
 
     input_type = "text"
 
@@ -118,20 +121,20 @@ class _CodeFieldForm(forms.Form):
     code = forms.CharField(
         label="Code",
         max_length=40,
-        widget=_OnceInput(
+        widget=_OneTimeInput(
             {"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"}
         ),
     )
 
 
 class _VerifyCodeMixin(_CodeFieldForm):
-    """A code of the app or a recovery code. Each is good once, and guessing takes long."""
+    """Check a code of the app or a recovery code. Each is valid once; guesses are throttled."""
 
     user: User
 
     def clean_code(self) -> str:
         who = str(self.user.pk)
-        if not throttle.CODES.take(who):
+        if not throttle.CODES.try_acquire(who):
             raise forms.ValidationError("Too many wrong codes. Wait four minutes, then try again.")
         code: str = self.cleaned_data["code"]
         for kept in Authenticator.objects.filter(user=self.user).exclude(
@@ -140,7 +143,7 @@ class _VerifyCodeMixin(_CodeFieldForm):
             if _matches(kept, code):
                 kept.user = self.user
                 self.authenticator = kept
-                throttle.CODES.give_back(who)
+                throttle.CODES.release(who)
                 return code
         audit.record_failed_sign_in(context.request, "second factor")
         raise forms.ValidationError(
@@ -151,21 +154,23 @@ class _VerifyCodeMixin(_CodeFieldForm):
 def _matches(kept: Authenticator, code: str) -> bool:
     if kept.type != Authenticator.Type.TOTP:
         return recovery_codes.use_code(kept, normalize_user_code(code))
-    # allauth forgets used codes too early for codes that are good before and after their time.
-    right = validate_totp_code(decrypt(kept.data["secret"]), code)
-    return right and throttle.USED_CODES.take(f"{kept.user_id}\n{normalize_user_code(code)}")
+    # allauth forgets used codes too early: codes are valid shortly before and after their time.
+    is_valid = validate_totp_code(decrypt(kept.data["secret"]), code)
+    return is_valid and throttle.USED_CODES.try_acquire(
+        f"{kept.user_id}\n{normalize_user_code(code)}"
+    )
 
 
 class SignInCodeForm(_VerifyCodeMixin, AuthenticateForm):
-    """At the log-in."""
+    """The code at signing in."""
 
 
 class ReauthenticateCodeForm(_VerifyCodeMixin, ReauthenticateForm):
-    """To prove who one is once more."""
+    """The code that proves the identity again."""
 
 
 class AuthenticatorAppForm(_CodeFieldForm, ActivateTOTPForm):
-    """The first code of an app that was just set up."""
+    """The first code of an authenticator app that was just set up."""
 
 
 class PasskeyForm(AddWebAuthnForm):
@@ -187,7 +192,7 @@ class PasskeyForm(AddWebAuthnForm):
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):
-    """`MFA_ADAPTER`: secrets are sealed before they are stored."""
+    """`MFA_ADAPTER`. Encrypt secrets before they are stored."""
 
     error_messages = DefaultMFAAdapter.error_messages | {
         "incorrect_code": "This code is not right. Wait for the next one of your app.",

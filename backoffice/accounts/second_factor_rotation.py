@@ -1,4 +1,4 @@
-"""Secrets of second factors, for `rekeying`: they lie inside of a JSON column of django-allauth."""
+"""Rotate the encryption key of second factors. Their secrets are in a JSON column of allauth."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from backoffice.accounts.second_factor import ENCRYPTION_CONTEXT
 from backoffice.core.encryption import cipher
 
 _NAMES: Final = ("secret", "seed")
-"""Of an authenticator app, and of recovery codes. Passkeys have none: their keys are public."""
+"""Secrets of authenticator apps and of recovery codes. Passkeys have only public keys."""
 _HASH_LIST: Final = "migrated_codes"
-"""Hashes of recovery codes that were shown (`recovery_codes.py`)."""
+"""Hashes of recovery codes (`recovery_codes.py`)."""
 
 
 class SecondFactorSecrets:

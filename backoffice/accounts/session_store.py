@@ -1,8 +1,8 @@
-"""`SESSION_ENGINE`: sessions in the database, found by one plain statement, ended by the clock.
+"""`SESSION_ENGINE`: sessions in the database, found by one prepared query.
 
-Every page and every question of `live.py` begins with that statement; making it anew each time took
-longer than the statement. A session whose time is over is not found: idle and absolute limits
-(`accounts/limits.py`) need no further look.
+Every page and every poll of `live.py` begins with this query. Building it with the ORM each time
+took longer than running it. The query skips expired sessions, so the idle and absolute limits
+(`accounts/limits.py`) need no other check.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from backoffice.accounts.models import StaffSession
 from backoffice.core.prepared_queries import columns, read
 
 STARTED_AT_KEY: Final = "began"
-"""In a session: seconds since 1970 at the log-in."""
+"""Session key: time of signing in, in seconds since 1970."""
 ORIGIN_KEY: Final = "origin"
-"""In a session: address and browser of the log-in."""
+"""Session key: IP address and browser at signing in."""
 
 _FIND: Final = (
     f"SELECT {columns(StaffSession)} FROM backoffice_staffsession"  # noqa: S608 - our names
@@ -32,7 +32,7 @@ _FIND: Final = (
 
 class SessionStore(db.SessionStore):
     expires_at: datetime | None = None
-    """When the row says it ends, once it was read."""
+    """End of the session according to its row; None until the row was read."""
 
     @classmethod
     def get_model_class(cls) -> type[StaffSession]:
@@ -46,32 +46,34 @@ class SessionStore(db.SessionStore):
         return None
 
     def get_expiry_date(self, **_: Any) -> datetime:
-        """When it ends if nothing is done from now on. Before anybody has logged in a session
-        holds nothing but the token of a form, which may stand open for long."""
+        """Return when the session ends if nobody acts from now on.
+
+        Before signing in, a session holds only the token of a form, which may stay open for long.
+        """
         return self.end_after(timezone.now())
 
     def end_after(self, acted_at: datetime) -> datetime:
-        """When it ends if nothing is done after `acted_at`."""
-        longest = self.longest()
-        if longest is None:
+        """Return when the session ends if nobody acts after `acted_at`."""
+        absolute_end = self.absolute_end()
+        if absolute_end is None:
             return acted_at + timedelta(seconds=settings.SESSION_COOKIE_AGE)
-        return min(acted_at + timedelta(seconds=settings.SESSION_IDLE_SECONDS), longest)
+        return min(acted_at + timedelta(seconds=settings.SESSION_IDLE_SECONDS), absolute_end)
 
-    def longest(self) -> datetime | None:
-        """When it ends whatever is done; None before a log-in."""
-        began = self.get(STARTED_AT_KEY)
-        if began is None:
+    def absolute_end(self) -> datetime | None:
+        """Return when the session ends in any case; None before signing in."""
+        started_at = self.get(STARTED_AT_KEY)
+        if started_at is None:
             return None
-        return datetime.fromtimestamp(began + settings.SESSION_COOKIE_AGE, UTC)
+        return datetime.fromtimestamp(started_at + settings.SESSION_COOKIE_AGE, UTC)
 
     def create_model_instance(self, data: dict[str, Any]) -> StaffSession:
-        known = SESSION_KEY in data
-        if known:
+        is_signed_in = SESSION_KEY in data
+        if is_signed_in:
             data.setdefault(STARTED_AT_KEY, time.time())
         row = super().create_model_instance(data)
         assert isinstance(row, StaffSession)
         self.expires_at = row.expire_date
-        if known:
+        if is_signed_in:
             row.user_id = int(data[SESSION_KEY])
             row.began_at = datetime.fromtimestamp(data[STARTED_AT_KEY], UTC)
             row.ip, row.agent = data.get(ORIGIN_KEY) or (None, "")

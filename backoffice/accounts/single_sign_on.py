@@ -1,43 +1,32 @@
-"""Log-in by OpenID Connect: at the provider of the clinic, by configuration.
+"""Sign in by OpenID Connect, at the provider of the clinic.
 
-Who comes back is found by the provider's own id of them; the first time, by their e-mail, which the
-provider must have verified, among the addresses that administrators gave to accounts. Nobody else
-gets in, unless `OIDC_CREATE` is on. An account that is linked to one id is never linked to a
-second: an administrator unlinks it first. `OIDC_ROLES_CLAIM` names the claim that holds their
-roles, all of them: an administrator by other means who is not named one there is none from then on.
+The account is found by the provider's id of the person. The first time, it is found by their e-mail
+address, which the provider must have verified, among the addresses of accounts. Nobody else gets
+in, unless `OIDC_CREATE` is on. An account that is linked to one id is never linked to a second one:
+an administrator unlinks it first. `OIDC_ROLES_CLAIM` names the claim with all roles of the person:
+an administrator who is not one according to the claim loses that role.
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
 from typing import Any, Final
 
-from allauth.account.utils import get_next_redirect_url
 from allauth.core.exceptions import ImmediateHttpResponse
-from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, get_adapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialAccount, SocialLogin
-from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from django.conf import settings
 from django.contrib import messages
 from django.db import IntegrityError, connection, transaction
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponse,
-    HttpResponseBase,
-    HttpResponseRedirect,
-)
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 from jwt import PyJWTError
 
 from backoffice import audit
 from backoffice.accounts import emails, staff_changes
 from backoffice.accounts.adapter import record_refusal
-from backoffice.accounts.id_tokens import VerifyingOIDCAdapter
-from backoffice.core.access import ROLES, SERVICE_ACCOUNT, public
+from backoffice.core.access import ROLES, SERVICE_ACCOUNT
 from backoffice.models import User
 
 logger = logging.getLogger(__name__)
@@ -45,26 +34,25 @@ logger = logging.getLogger(__name__)
 PROVIDER: Final = "oidc"
 _FAILURE_MESSAGE: Final = "The log-in at {} did not work. Try again, or log in with your password."
 TOPIC: Final = "single sign-on"
-"""What audit entries about links call them; their object is the account."""
+"""Object type of audit entries about links; the object id is that of the account."""
 LINKED: Final = "Your account was linked to single sign-on"
 UNLINKED: Final = "Your account was unlinked from single sign-on"
 _PROVIDER_REASON: Final = "said at the single sign-on"
-_FAILURES: Final = (OSError, KeyError, ValueError, PyJWTError, IntegrityError)
-"""Of the way there and back: the provider, its tokens, and two log-ins of one new person at once.
-"""
+FAILURES: Final = (OSError, KeyError, ValueError, PyJWTError, IntegrityError)
+"""Errors of the provider, of its tokens, and of two sign-ins of one new person at once."""
 
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):
     """`SOCIALACCOUNT_ADAPTER`."""
 
     def get_requests_session(self) -> Any:
-        """What the provider is told (a secret, a code) is told at no other address."""
+        """Follow no redirects: the secret and the code go to the provider's address only."""
         session = super().get_requests_session()
         session.max_redirects = 0
         return session
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Whose account this is; refused with a page where it is nobody's."""
+        """Find or create the account, and link it. Answer with a page if there is none."""
         claims = _claims(sociallogin)
         reason = "no account"
         with transaction.atomic():
@@ -72,7 +60,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
                 _lock_email(claims)
                 user = _find_account(claims) or _create_account(request, claims)
                 if user is not None and is_linked(user):
-                    # Linked meanwhile by another tab, or for good to somebody else.
+                    # Another tab linked it meanwhile, or it belongs to another identity.
                     sociallogin.lookup()
                     reason = "linked to another identity"
                 elif user is not None:
@@ -97,10 +85,13 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
 
 
 def _claims(sociallogin: SocialLogin) -> dict[str, Any]:
-    """What the provider says of the person. KeyError without an ID token; ValueError where it
-    answers somebody else's request, or speaks of two people."""
-    said = sociallogin.account.extra_data
-    token, info = said["id_token"], said["userinfo"]
+    """Return the provider's claims about the person.
+
+    Raise KeyError without an ID token; ValueError if it answers another request, or if token and
+    user info are about two people.
+    """
+    data = sociallogin.account.extra_data
+    token, info = data["id_token"], data["userinfo"]
     if token.get("nonce") != sociallogin.state["nonce"]:
         raise ValueError("not the token that was asked for")
     if token["sub"] != info.get("sub"):
@@ -109,32 +100,34 @@ def _claims(sociallogin: SocialLogin) -> dict[str, Any]:
 
 
 def _verified_email(claims: dict[str, Any]) -> str:
-    """The address that the provider has verified; empty for none."""
+    """Return the e-mail address that the provider has verified, or ""."""
     return str(claims.get("email") or "") if claims.get("email_verified") is True else ""
 
 
 def _lock_email(claims: dict[str, Any]) -> None:
-    """Of two log-ins with one address, the second sees the account and the link that the first
-    has made. Until the transaction ends."""
+    """Lock the e-mail address until the transaction ends.
+
+    Of two sign-ins with one address, the second sees the account and the link of the first.
+    """
     key = f"single sign-on {_verified_email(claims).lower()}"
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
 
 
 def _find_account(claims: dict[str, Any]) -> User | None:
-    """The one account with the verified address."""
+    """Return the account with the verified address, if there is exactly one."""
     email = _verified_email(claims)
     found = list(User.objects.filter(email__iexact=email).order_by("pk")[:2]) if email else []
     return found[0] if len(found) == 1 else None
 
 
 def is_linked(user: User) -> bool:
-    """Whether some identity of the provider opens this account: no second one ever does."""
+    """Return whether an identity of the provider is linked to this account."""
     return bool(SocialAccount.objects.filter(user=user).exists())
 
 
 def _link(request: HttpRequest, sociallogin: SocialLogin, user: User) -> None:
-    """From now on this identity of the provider opens the account; recorded, and mailed."""
+    """Link the identity of the provider to the account, record it, and notify the owner."""
     sociallogin.connect(request, user)
     audit.record_change(
         request,
@@ -148,8 +141,10 @@ def _link(request: HttpRequest, sociallogin: SocialLogin, user: User) -> None:
 
 
 def unlink(request: HttpRequest, user: User) -> bool:
-    """Take the identity away from an account, so that another one can be linked at the next
-    sign-in. False where none was linked. In the caller's transaction."""
+    """Unlink an account, so that another identity can be linked at the next sign-in.
+
+    Return False if none was linked. Runs in the caller's transaction.
+    """
     linked = SocialAccount.objects.filter(user=user)
     uids = list(linked.values_list("uid", flat=True))
     if not uids:
@@ -163,7 +158,7 @@ def unlink(request: HttpRequest, user: User) -> bool:
 
 
 def _create_account(request: HttpRequest, claims: dict[str, Any]) -> User | None:
-    """A new account, where that is allowed; without a role, until somebody gives it one."""
+    """Create an account without a role, if that is allowed."""
     email = _verified_email(claims)
     if not settings.OIDC_CREATE or not email or User.objects.filter(email__iexact=email).exists():
         return None
@@ -185,11 +180,11 @@ def _create_account(request: HttpRequest, claims: dict[str, Any]) -> User | None
 
 
 def _set_roles(request: HttpRequest, user: User, claims: dict[str, Any]) -> None:
-    """The roles that the claim names, and no other; `a.b` is the claim b inside of a."""
-    said: Any = claims
+    """Give `user` the roles in the claim and no others; `a.b` is the claim b inside of a."""
+    value: Any = claims
     for part in settings.OIDC_ROLES_CLAIM.split("."):
-        said = said.get(part) if isinstance(said, dict) else None
-    names = said.split(",") if isinstance(said, str) else said if isinstance(said, list) else []
+        value = value.get(part) if isinstance(value, dict) else None
+    names = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     wanted = {str(name).strip() for name in names} & (ROLES.keys() - {SERVICE_ACCOUNT})
     before = staff_changes.account_snapshot(User.objects.select_for_update().get(pk=user.pk))
     staff_changes.set_roles(user, wanted)
@@ -205,51 +200,8 @@ def _set_roles(request: HttpRequest, user: User, claims: dict[str, Any]) -> None
         )
 
 
-# The way there and back
-
-
-@public
-@require_POST
-def start(request: HttpRequest) -> HttpResponse:
-    """To the provider, by a page of ours: browsers let no form of ours lead to another site."""
-    if not settings.OIDC_SERVER_URL:
-        raise Http404
-    provider = get_adapter(request).get_provider(request, PROVIDER)
-    provider.oauth2_adapter_class = VerifyingOIDCAdapter
-    nonce = secrets.token_urlsafe()
-    try:
-        answer = provider.redirect(
-            request,
-            process="login",
-            next_url=get_next_redirect_url(request),
-            auth_params={"nonce": nonce},
-            nonce=nonce,
-        )
-    except _FAILURES as error:
-        return failure_response(request, error)
-    return _redirect_page(request, answer["Location"])
-
-
-@public
-@require_safe
-def callback(request: HttpRequest, provider_id: str) -> HttpResponseBase:
-    """From the provider."""
-    if not settings.OIDC_SERVER_URL:
-        raise Http404
-    try:
-        view = OAuth2CallbackView.adapter_view(VerifyingOIDCAdapter(request, provider_id))
-        answer: HttpResponseBase = view(request)
-    except _FAILURES as error:
-        return failure_response(request, error)
-    return answer
-
-
-def _redirect_page(request: HttpRequest, to: str) -> HttpResponse:
-    context = {"redirect_to": to, "provider": settings.OIDC_NAME}
-    return render(request, "socialaccount/login_redirect.html", context)
-
-
 def failure_response(request: HttpRequest, error: Exception | None) -> HttpResponse:
+    """Log and record the failure, and redirect to the sign-in page."""
     logger.warning("single sign-on failed", exc_info=error)
     record_refusal(request, "single sign-on")
     messages.error(request, _FAILURE_MESSAGE.format(settings.OIDC_NAME))

@@ -1,5 +1,5 @@
-"""Accounts as administrators and the provider of single sign-on change them: roles, and the words
-that the audit trail keeps of before and after."""
+"""Changes of accounts by administrators and by single sign-on: roles, and snapshots for the audit
+trail."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from backoffice.core.access import ADMINISTRATOR, ROLES
 from backoffice.models import User
 
 TOPIC = "member of staff"
-"""What audit entries call it."""
+"""Object type of the audit entries."""
 
 
 def roles_of_account(user: User) -> list[str]:
-    """Roles given to an account, open or not: from its groups, prefetched or not."""
+    """Return the roles of an account, whether it is open or closed, from its groups."""
     names = {group.name for group in user.groups.all()} & ROLES.keys()
     return sorted(names | {ADMINISTRATOR} if user.is_superuser else names)
 
 
 def set_roles(user: User, roles: Collection[str]) -> None:
-    """These and no others. Groups that are no roles stay as they are."""
+    """Give `user` these roles and no others. Groups that are not roles stay as they are."""
     if user.is_superuser and ADMINISTRATOR not in roles:
         user.is_superuser = False
         user.save(update_fields=["is_superuser"])
@@ -30,7 +30,7 @@ def set_roles(user: User, roles: Collection[str]) -> None:
 
 
 def account_snapshot(user: User) -> dict[str, str]:
-    """As the database has it now."""
+    """Return the account for the audit trail, as it is in the database now."""
     user = User.objects.get(pk=user.pk)
     return {
         "name": f"{user.first_name} {user.last_name}".strip(),

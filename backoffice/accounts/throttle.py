@@ -1,8 +1,8 @@
-"""How often may be tried what can be guessed: buckets that fill with each try and empty with time.
+"""Limit attempts to guess: buckets that fill with each attempt and empty with time.
 
-A full bucket is a delay, never a lock: it empties by one try each `every` seconds. Buckets are rows
-of the database, where a flushed or hung Redis changes nothing, and one statement each, so that
-guesses which arrive together are counted one by one.
+A full bucket delays and never locks out: it empties by one attempt every `every` seconds. Buckets
+are database rows, so a flushed or hung Redis changes nothing. Each attempt is one statement, so
+attempts that arrive together are counted one by one.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ WHERE key = %(key)s
 
 @dataclass(frozen=True, slots=True)
 class ThrottleBucket:
-    """At most `size` tries at once, then one each `every` seconds; counted apart for each `who`."""
+    """At most `size` attempts at once, then one every `every` seconds, for each `who`."""
 
     name: str
     size: int
     every: int
 
-    def take(self, who: str) -> bool:
-        """Whether this try may be made; one that may not is not counted."""
+    def try_acquire(self, who: str) -> bool:
+        """Count an attempt and return True; False, without counting it, if the bucket is full."""
         room = self.every * (self.size - 1)
         with connection.cursor() as cursor:
             cursor.execute(_ACQUIRE, {**self._row(who), "room": room})
             return cursor.fetchone() is not None
 
-    def give_back(self, who: str) -> None:
-        """The try was no guess."""
+    def release(self, who: str) -> None:
+        """Uncount an attempt that was no guess."""
         with connection.cursor() as cursor:
             cursor.execute(_RELEASE, self._row(who))
 
     def _row(self, who: str) -> dict[str, str | int]:
-        # What was typed may be a password in the wrong box: only a digest is kept.
+        # The typed text may be a password in the wrong field: only a digest is stored.
         digest = hashlib.sha256(f"{self.name}\n{who}".encode()).hexdigest()
         return {"key": digest, "every": self.every}
 
@@ -60,20 +60,20 @@ ADDRESSES: Final = ThrottleBucket("passwords from an address", 30, 10)
 """A clinic has one address for many people: only failures count."""
 CODES: Final = ThrottleBucket("codes of an account", 5, 240)
 USED_CODES: Final = ThrottleBucket("a code is used once", 1, 120)
-"""Longer than a code is good for."""
+"""`every` is longer than a code is valid."""
 RESETS: Final = ThrottleBucket("links for an e-mail address", 2, 900)
 RESETS_FROM: Final = ThrottleBucket("links from an address", 10, 60)
 AUDITED_REFUSALS: Final = ThrottleBucket("refusals told to the audit trail", 1, 60)
 
 
 def network_prefix(ip: str) -> str:
-    """What is counted as one address: a household or clinic has a whole /64 of the newer kind."""
+    """Return what counts as one address: for IPv6 the /64 network of a household or clinic."""
     if ":" not in ip:
         return ip
     return str(IPv6Network(f"{ip}/64", strict=False))
 
 
 def delete_empty_buckets() -> None:
-    """Buckets that are empty are as good as none."""
+    """Delete the rows of empty buckets: they mean the same as no row."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM backoffice_throttle WHERE free_at < statement_timestamp()")

@@ -1,11 +1,11 @@
-"""Addresses below `accounts/`. Names with an underscore are those that django-allauth leads to."""
+"""URLs below `accounts/`. Names with an underscore are those that django-allauth redirects to."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from backoffice.accounts import limits, passwords, single_sign_on
-from backoffice.accounts.views import account, sign_in
+from backoffice.accounts.single_sign_on import PROVIDER
+from backoffice.accounts.views import account, passwords, session, sign_in, single_sign_on
 from backoffice.accounts.views import second_factor as factors
 
 urlpatterns = [
@@ -17,7 +17,7 @@ urlpatterns = [
     path("login/passkey/", factors.sign_in_with_passkey, name="mfa_login_webauthn"),
     path("login/second-factor/", factors.verify_at_sign_in, name="mfa_authenticate"),
     path("logout/", sign_in.sign_out, name="logout"),
-    path("session/", limits.session_status, name="session"),
+    path("session/", session.session_status, name="session"),
     path("sessions/end/", account.end_sessions, name="end-sessions"),
     path("second-factor/", factors.set_up, name="second-factor"),
     path("second-factor/app/", factors.add_app, name="mfa_activate_totp"),
@@ -45,7 +45,7 @@ urlpatterns = [
     path(
         "oidc/login/callback/",
         single_sign_on.callback,
-        {"provider_id": single_sign_on.PROVIDER},
+        {"provider_id": PROVIDER},
         name="openid_connect_callback",
     ),
 ]

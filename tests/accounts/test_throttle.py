@@ -80,20 +80,20 @@ def test_names_that_do_not_exist_are_counted_alike() -> None:
 
 def test_an_address_that_tries_many_names_is_slowed_down() -> None:
     address = "198.51.100.7"
-    while throttle.ADDRESSES.take(address):
+    while throttle.ADDRESSES.try_acquire(address):
         pass
     assert log_in(Client(), "name-1", "x", REMOTE_ADDR=address).status_code == 429
     assert log_in(Client(), "name-1", "x", REMOTE_ADDR="198.51.100.8").status_code == 200
 
 
 def test_forwarded_addresses_are_believed_only_of_our_proxy(settings: Settings) -> None:
-    while throttle.ADDRESSES.take("127.0.0.1"):
+    while throttle.ADDRESSES.try_acquire("127.0.0.1"):
         pass
     forged = {"x-forwarded-for": "203.0.113.99"}
     assert log_in(Client(), "name-1", "x", headers=forged).status_code == 429
     settings.BEHIND_PROXY = True
     assert log_in(Client(), "name-1", "x", headers=forged).status_code == 200
-    while throttle.ADDRESSES.take("203.0.113.99"):
+    while throttle.ADDRESSES.try_acquire("203.0.113.99"):
         pass
     forged = {"x-forwarded-for": "203.0.113.1, 203.0.113.99"}
     assert log_in(Client(), "name-1", "x", headers=forged).status_code == 429
@@ -130,14 +130,14 @@ def without_token(page: str) -> str:
 
 def test_a_bucket_empties_with_time_and_is_forgotten_when_empty() -> None:
     bucket = ThrottleBucket("sample", 2, 100)
-    assert [bucket.take("a") for _ in range(3)] == [True, True, False]
-    assert bucket.take("b")
+    assert [bucket.try_acquire("a") for _ in range(3)] == [True, True, False]
+    assert bucket.try_acquire("b")
     later(99)
-    assert not bucket.take("a")
+    assert not bucket.try_acquire("a")
     later(1)
-    assert bucket.take("a") and not bucket.take("a")
-    bucket.give_back("a")
-    assert bucket.take("a")
+    assert bucket.try_acquire("a") and not bucket.try_acquire("a")
+    bucket.release("a")
+    assert bucket.try_acquire("a")
     throttle.delete_empty_buckets()
     assert Throttle.objects.count() == 1  # b is empty again
     later(500)
