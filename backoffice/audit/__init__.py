@@ -1,12 +1,13 @@
-"""Who saw and who changed what: recorded before it is seen, sealed, checked, kept, shown.
+"""The audit trail: who viewed and who changed what, recorded, sealed, verified, and shown.
 
-    audit.viewed(request, "order", [order.pk], [order.user_id])       before a page is shown
-    audit.asked(request, kind, ids, patients, reason)                 with a change, or not at all
-    audit.changed(request, kind, ids, before=…, after=…, reason=…)    the same, with what it was
+    audit.record_view(request, "order", [order.pk], [order.user_id])    before a page is shown
+    audit.record_action(request, kind, ids, patients, reason)           in the same transaction
+    audit.record_change(request, kind, ids, before=…, after=…)          the same, with old values
 
 `recording.py` is the only writer of entries. `seals.py` chains digests over them every minute,
-`checking.py` recomputes those, `retention.py` takes away what has grown old. The faces are
-`listing.py` (the list and its download), `pages.py`, and `lookers.py` (who looked at a patient).
+`verification.py` recomputes the digests, `retention.py` removes old entries, `chain_head.py`
+remembers the end of the chain outside the database. Pages are in `entry_list.py` (the list and its
+download), `views.py`, and `patient_viewers.py` (who viewed a patient).
 """
 
 from backoffice.audit.recording import (

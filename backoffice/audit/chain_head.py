@@ -1,10 +1,10 @@
-"""The end of the audit trail, remembered outside the database.
+"""The head of the audit chain, remembered outside the database.
 
-Whoever owns the database can remove the newest entries together with their seals, and what remains
-is a sound chain. So each sealing writes the last seal (the head, `N:MAC`) to the log, to the file
-`AUDIT_HEAD_FILE` where one is set, and to Redis; and before the next sealing the chain must still
-hold the head that was written last. Where it does not, a check records the finding, and no other
-head is written until an administrator accepts the present end (`manage.py verifyaudit --accept`).
+Whoever owns the database can remove the newest entries together with their seals, and the rest is
+still a valid chain. So each sealing writes the last seal (the head, `N:MAC`) to the log, to Redis,
+and to the file `AUDIT_HEAD_FILE` if it is set. Before the next sealing, the chain must still
+contain the remembered head. If it does not, a check records the finding, and no other head is
+written until an administrator accepts the present end (`manage.py verifyaudit --accept`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from backoffice.audit.models import AuditCheck, AuditSeal
 logger = logging.getLogger(__name__)
 
 _TAIL_BYTES: Final = 4_096
-"""Of the file: many lines, of which the last is read."""
+"""Bytes read from the end of the file: many lines, of which the last is used."""
 
 
 def seal_and_remember(seconds: float | None = None) -> None:
-    """Seal what came, for about `seconds`, and write the new head; or record that the chain no
-    longer holds the head that was written last, and seal on without forgetting that one."""
+    """Seal new entries for about `seconds`, and remember the new head.
+
+    If the chain no longer contains the remembered head, record that, seal the entries, and keep the
+    remembered head.
+    """
     last = remembered_head()
     lost = bool(last) and not is_in_chain(last)
     if lost:
@@ -50,12 +53,12 @@ def is_in_chain(head: str) -> bool:
 
 
 def remembered_head() -> str:
-    """The head that was written last: of the file, else of Redis; empty where neither has one."""
+    """Return the head that was written last, from the file or else from Redis; "" for none."""
     return _last_of_file(settings.AUDIT_HEAD_FILE) or _in_cache()
 
 
 def remember_head(head: str, now: datetime | None = None) -> None:
-    """Remember `head`: in the log, in the file, and in Redis."""
+    """Write `head` to the log, to the file, and to Redis."""
     logger.info("audit trail ends with seal %s", head)
     if settings.AUDIT_HEAD_FILE:
         moment = (now or timezone.now()).isoformat(timespec="seconds")
@@ -71,7 +74,7 @@ def remember_head(head: str, now: datetime | None = None) -> None:
 
 
 def _last_of_file(path: Path | None) -> str:
-    """Empty where there is no file, no line, or no right to read it back."""
+    """Return the head in the last line; "" if there is no file, no line, or no right to read it."""
     if path is None:
         return ""
     try:
@@ -91,14 +94,14 @@ def _in_cache() -> str:
 
 
 def _cache_key() -> str:
-    """Of this database: one that was restored into another, or made anew, is another one."""
+    """Return a key specific to this database: a restored or recreated one gets another key."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT oid FROM pg_database WHERE datname = current_database()")
         return f"audit:head:{settings.DATABASES['default']['NAME']}:{cursor.fetchone()[0]}"
 
 
 def _record_finding(head: str) -> None:
-    """One check with the finding, not one a minute: until another check was made since."""
+    """Record one check with the finding, unless the latest check has it already."""
     latest = verification.latest_check()
     if latest is None or not any(
         verification.lost_head_finding(head) == words for words in latest.trouble

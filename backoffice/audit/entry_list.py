@@ -1,4 +1,4 @@
-"""The list of audit entries: its columns, its rows as HTML, what its download says."""
+"""The list of audit entries: its columns, its rows as HTML, and its download."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ RECORD_PAGES: Final = {
     "event payload": ("events:detail", "events.view"),
     "audit entry": ("audit:entry", "audit.view"),
 }
-"""Kinds of records that have a page: its route, and who may open it."""
+"""Kinds of records that have a page: its route, and the permission to open it."""
 
 
 UNNAMED_ACTORS: Final = {"anonymous": "Nobody known", "machine": "Somebody at the machine"}
 MAX_ID_LENGTH: Final = 36
-"""Letters of an id that stand in a row: those of a UUID, which is shortened by itself."""
+"""Characters of an id shown in a row: the length of a UUID, which `short_id` shortens."""
 
 
 def record_page_url(kind: str, key: str, user: Any) -> str:
-    """Address of a record's page; empty where it has none, or not for this person."""
+    """Return the URL of a record's page; "" if it has none, or `user` may not open it."""
     route, permission = RECORD_PAGES.get(kind, ("", ""))
     if not route or not may(user, permission):
         return ""
@@ -57,7 +57,7 @@ def record_page_url(kind: str, key: str, user: Any) -> str:
 
 
 def actor_name(entry: AuditEntry) -> str:
-    """Who did it, in words."""
+    """Return the name of the actor of an entry."""
     if entry.actor is None:
         return UNNAMED_ACTORS.get(entry.actor_kind, "The back office")
     return entry.actor.get_full_name()
@@ -68,7 +68,7 @@ def action_label(entry: AuditEntry) -> str:
 
 
 def outcome_html(value: str) -> SafeString:
-    """How it ended: only what was not simply done is marked."""
+    """Return the outcome as HTML, marked unless it is plain success."""
     if value == "ok":
         return SafeString("Done")
     told = glyph_svg("warning") + escape(value.capitalize())
@@ -76,7 +76,7 @@ def outcome_html(value: str) -> SafeString:
 
 
 def single_patient(entry: AuditEntry) -> UUID | None:
-    """The patient it is about, where it is about one."""
+    """Return the patient of an entry that is about exactly one patient."""
     return entry.patient_ids[0] if len(entry.patient_ids) == 1 else None
 
 
@@ -148,7 +148,7 @@ class AuditList(Listing):
 AUDIT_LIST: Final = AuditList()
 
 
-# Rows. `named` is what a template that may know it calls the one patient of an entry.
+# Rows. `named` is the name of the single patient of an entry, set where the reader may see it.
 
 
 def render_rows(rows: Iterable[AuditEntry], columns: Sequence[Column], user: Any) -> SafeString:
@@ -170,7 +170,7 @@ def _at_cell(row: AuditEntry, leads: bool) -> str:
 
 
 def _time_html(at: datetime) -> str:
-    """To the second: entries of one minute are told apart."""
+    """Return the time to the second, because a minute can have many entries."""
     local = timezone.localtime(at)
     year = "" if local.year == timezone.localdate().year else f" {local.year}"
     told = f"{local.day} {MONTHS[local.month]}{year}, {local:%H:%M:%S}"
@@ -229,4 +229,4 @@ CELL_RENDERERS: Final[dict[str, Callable[[AuditEntry, Any], str]]] = {
     "route": _plain_cell("Page", "route"),
     "number": _plain_cell("Number", "pk", ' class="num"'),
 }
-"""By the key of the column; the first leads to the entry."""
+"""Renderers by column key. The first column is missing: it links to the entry."""

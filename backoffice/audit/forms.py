@@ -1,4 +1,4 @@
-"""Filters of the audit trail, as they stand in its address: ids and kinds, no words of people."""
+"""Filters of the audit trail, as in its URL: ids and kinds, no names or free text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SELECT kind FROM kinds WHERE kind IS NOT NULL
 
 
 def _kind_choices() -> list[tuple[str, str]]:
-    """Every kind of record there is an entry about, each by one step down an index."""
+    """Return every kind of record that has an entry, each found by one step down an index."""
     with connection.cursor() as cursor:
         cursor.execute(_KINDS_SQL, [MAX_KINDS])
         return [(kind, kind_label(kind)) for (kind,) in cursor.fetchall()]
@@ -52,7 +52,7 @@ class PersonField(LateChoices):
 
 
 class AuditFilterForm(FilterForm):
-    """Who did what to which record, when, and how it ended; all of it together."""
+    """Filter by person, action, record, time, and outcome, combined with AND."""
 
     person = PersonField(required=False, label="Who", widget=forms.CheckboxSelectMultiple)
     did = forms.MultipleChoiceField(

@@ -1,7 +1,7 @@
-"""What is kept of who saw and changed what, the seals over it, and what people said of it.
+"""Audit entries, the seals over them, checks, and reviews.
 
-Entries, seals and reviews are only ever added: triggers of the database refuse the rest (migration
-`0012_audit`), but for entries that have grown old, which `retention.py` alone takes away.
+Rows of entries, seals, and reviews are only added: database triggers refuse updates and deletions
+(migration `0012_audit`), except of expired entries, which only `retention.py` removes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from django.db.models.functions import Now
 
 
 class AuditEntry(models.Model):
-    """Who saw or changed what. Written by `recording.py` alone, never updated.
+    """Who viewed or changed what. Written only by `recording.py`, never updated.
 
-    `before` and `after` hold what a change made in the back office itself changed, and nothing
-    that stayed.
+    `before` and `after` hold the values that a change in the back office itself changed, without
+    those that stayed the same.
     """
 
     at = models.DateTimeField(db_default=Now())
@@ -54,7 +54,7 @@ class AuditEntry(models.Model):
             models.Index(fields=["-at", "-id"], condition=~Q(outcome="ok"), name="audit_refused"),
             models.Index(fields=["request_id"], name="audit_of_request"),
             GinIndex(fields=["object_ids"], name="audit_of_object"),
-            # Reader: who looked at a patient's record, too
+            # Readers: also `patient_viewers.py`
             GinIndex(fields=["patient_ids"], name="audit_of_patient"),
             # Reader: team.changes
             GinIndex(
@@ -66,9 +66,9 @@ class AuditEntry(models.Model):
 class AuditSeal(models.Model):
     """A range of entries that can no longer change unnoticed: see `seals.py`.
 
-    `removal` false: the entries `from_id` to `to_id` were `rows` many, and `digest` is theirs.
-    `removal` true: those were taken away because of their age, and `digest` is of their seals.
-    `mac` covers all other columns and the `mac` of the seal before.
+    `removal` false: there were `rows` entries from `from_id` to `to_id`, and `digest` covers them.
+    `removal` true: these entries were removed because of their age, and `digest` covers their
+    seals. `mac` covers all other columns and the `mac` of the previous seal.
     """
 
     n = models.BigIntegerField(primary_key=True)
@@ -86,7 +86,7 @@ class AuditSeal(models.Model):
     class Meta:
         app_label = "backoffice"
         constraints = [
-            # Also what the trigger on entries, and whoever seals, look for.
+            # Readers: the trigger on entries, and the sealing.
             models.UniqueConstraint(fields=["removal", "to_id"], name="sealed_once"),
             models.CheckConstraint(
                 condition=Q(from_id__lte=models.F("to_id")), name="seal_is_range"
@@ -95,7 +95,7 @@ class AuditSeal(models.Model):
 
 
 class AuditCheck(models.Model):
-    """One verification of all entries and seals; `finished_at` null: it is asked for, or runs."""
+    """One verification of all entries and seals; `finished_at` is null until it is done."""
 
     asked_at = models.DateTimeField(db_default=Now())
     asked_by = models.ForeignKey(
@@ -124,7 +124,7 @@ class AuditCheck(models.Model):
 
 
 class AuditReview(models.Model):
-    """Somebody has looked through the entries of a month, and says so."""
+    """A statement by a person that they reviewed the entries of a month."""
 
     month = models.DateField(help_text="Its first day")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")

@@ -1,4 +1,4 @@
-"""Who looked at a patient: every page, list, search, sheet and download that showed them."""
+"""Who viewed a patient: every page, list, search, print, and download that showed them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VIEW_ACTIONS: Final = ("view", "list", "search", "print", "export")
 
 @dataclass(frozen=True, slots=True)
 class PatientViewer:
-    """One person, and how often they saw the patient in which way."""
+    """One person, and how often they viewed the patient in which way."""
 
     user: User | None
     kind: str
@@ -38,7 +38,7 @@ def views_of_patient(patient_id: UUID) -> QuerySet[AuditEntry]:
 
 
 def viewers_of_patient(patient_id: UUID) -> list[PatientViewer]:
-    """Everybody who looked, latest first: two queries."""
+    """Return everybody who viewed the patient, latest first, with two queries."""
     rows = views_of_patient(patient_id).select_related(None).order_by()
     counted = rows.values_list("actor", "actor_kind").annotate(
         first=Min("at"),
@@ -47,7 +47,7 @@ def viewers_of_patient(patient_id: UUID) -> list[PatientViewer]:
         listed=Count("pk", filter=Q(action__in=("list", "search"))),
         taken=Count("pk", filter=Q(action__in=("print", "export"))),
     )
-    told: list[tuple[Any, ...]] = list(counted)
-    people = User.objects.in_bulk({actor for actor, *_ in told if actor})
-    found = [PatientViewer(people.get(actor), *rest) for actor, *rest in told]
-    return sorted(found, key=lambda one: one.last, reverse=True)
+    totals: list[tuple[Any, ...]] = list(counted)
+    people = User.objects.in_bulk({actor for actor, *_ in totals if actor})
+    viewers = [PatientViewer(people.get(actor), *rest) for actor, *rest in totals]
+    return sorted(viewers, key=lambda viewer: viewer.last, reverse=True)

@@ -1,8 +1,9 @@
-"""Old entries are taken away, a seal's worth at a time; what remains proves what was there.
+"""Remove expired entries, some seals at a time. Their seals stay and prove what was there.
 
-An entry goes `AUDIT_KEEP_YEARS` after it was sealed, together with all under its seal, and after
-they have been checked once more: what does not fit its seal stays, for people to look at. Their
-seals stay for good, and a further seal says what was taken: so that nothing else can be.
+An entry expires `AUDIT_KEEP_YEARS` after it was sealed, together with all entries of its seal.
+Before the removal, the entries are verified once more: entries that do not match their seal stay,
+for people to examine. The seals stay for good, and a further seal records the removal, so nothing
+else can be removed unnoticed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _DELETE: Final = f"DELETE FROM {AuditEntry._meta.db_table} WHERE id BETWEEN %s A
 
 @dataclass(frozen=True, slots=True)
 class RemovalBacklog:
-    """How much has grown old."""
+    """The number of expired seals and entries."""
 
     seals: int
     entries: int
@@ -41,9 +42,9 @@ def removal_backlog() -> RemovalBacklog:
 
 
 def remove_expired(seconds: float | None = None) -> int:
-    """Take away what has grown old, until nothing is left or for about `seconds`; how many entries.
+    """Remove expired entries, all of them or for about `seconds`. Return how many.
 
-    Each step commits by itself: whoever stops it loses nothing, and the next run goes on.
+    Each step commits by itself, so an interrupted run loses nothing and the next run continues.
     """
     ends = None if seconds is None else time.monotonic() + seconds
     taken = 0
@@ -100,14 +101,14 @@ def _seal_removal(chosen: list[AuditSeal], rows: int) -> None:
 
 
 def _expired_seals() -> QuerySet[AuditSeal]:
-    """Seals whose entries are to go; none while they are held, or kept for ever."""
+    """Return seals of expired entries; none while a hold is set, or without an expiry."""
     if not settings.AUDIT_KEEP_YEARS or settings.AUDIT_HOLD:
         return AuditSeal.objects.none()
     rows = AuditSeal.objects.filter(removal=False)
     last = AuditSeal.objects.filter(removal=True).order_by("-to_id").first()
     if last is not None:
         rows = rows.filter(to_id__gt=last.to_id)
-    # An hour more than the trigger asks of the entries: their moments are by another clock.
+    # One hour more than the trigger requires of the entries: their times come from another clock.
     age = Func(
         Value(settings.AUDIT_KEEP_YEARS),
         template="make_interval(years => %(expressions)s, hours => 1)",
