@@ -115,7 +115,9 @@ def record_opening(
         for order_id, user_id in others.values_list("pk", "user_id"):
             ids.append(order_id)
             patients.append(user_id)
-    audit.record_entry(request, action, kind.subject, ids=ids, patients=patients, row_count=len(orders))
+    audit.record_entry(
+        request, action, kind.subject, ids=ids, patients=patients, row_count=len(orders)
+    )
 
 
 def pdf_response(content: bytes, name: str, *, save: bool) -> HttpResponse:
