@@ -1,4 +1,4 @@
-"""The floor as a Django app. Its start makes our Celery app the one that tasks are sent through."""
+"""Django app of the project package; it also sets the default Celery app."""
 
 import gc
 from typing import Any
@@ -29,16 +29,16 @@ class BackofficeConfig(AppConfig):
         checks.register(postgres.keeps_quiet, checks.Tags.database)
         check_roles()
         connection_created.connect(connection_settings.apply_session_settings)
-        post_migrate.connect(make_roles, sender=self)
-        post_migrate.connect(know_whose_database, sender=self)
-        # What is loaded stays: a collection need not look through it. Nor need one begin at every
-        # 700 objects, which a page of orders makes many times: that took a sixth of a sync.
+        post_migrate.connect(create_role_groups, sender=self)
+        post_migrate.connect(verify_installation, sender=self)
+        # Keep loaded modules out of garbage collections, and collect less often than every 700
+        # objects: a page of orders creates many times that, which took a sixth of a sync.
         gc.freeze()
         gc.set_threshold(5_000, 20, 20)
 
 
-def know_whose_database(using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
-    """Refuse to go on with a database of other keys or of another environment."""
+def verify_installation(using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
+    """Refuse a database that has other keys or belongs to another environment."""
     from backoffice.core import installation
     from backoffice.models import Installation
 
@@ -47,7 +47,7 @@ def know_whose_database(using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
 
 
 def check_roles() -> None:
-    """Roles that settings name must exist: a mistyped one would ask nobody for a second factor."""
+    """Check that SECOND_FACTOR_ROLES exist: a typo would require a second factor of nobody."""
     from backoffice.core.access import ROLES
 
     unknown = settings.SECOND_FACTOR_ROLES - {*ROLES, "all"}
@@ -57,8 +57,10 @@ def check_roles() -> None:
         )
 
 
-def make_roles(apps: Apps = all_apps, using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
-    """A group for every role, so that a new installation can hand them out."""
+def create_role_groups(
+    apps: Apps = all_apps, using: str = DEFAULT_DB_ALIAS, **_signal: Any
+) -> None:
+    """Create a group for every role."""
     from backoffice.core.access import ROLES
 
     try:

@@ -1,8 +1,9 @@
-"""Celery: how tasks run, and on one screen everything that runs by the clock.
+"""Celery: how tasks run, and the whole beat schedule on one screen.
 
-Messages only ring a bell (rule 1 of the house): a lost one costs a tick, never work. Four queues,
-each with workers of its own: `inbox` for what the service tells us, `outbox` for what staff ask of
-it, `staff` for short reads a person waits for, `bulk` for everything else, long uploads included.
+Messages only wake workers: the work is in database rows, so a lost message costs a tick and never
+loses work. Each of the four queues has its own workers: `inbox` applies webhook events, `outbox`
+sends commands, `staff` is for short reads a person waits for, and `bulk` for everything else,
+long uploads included.
 """
 
 import os
@@ -15,7 +16,7 @@ from celery.signals import beat_init, worker_init
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Queue
 
-from backoffice.core import shutdown  # noqa: F401 - its byte is made before workers are forked
+from backoffice.core import shutdown  # noqa: F401 - creates its byte before workers fork
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 
@@ -60,65 +61,71 @@ app.conf.update(
 
 
 def _every(seconds: float, task: str, queue: str) -> dict[str, object]:
-    # A bell nobody answered before the next one rings is worth nothing.
+    # A message that no worker took before the next tick is useless.
     options = {"queue": queue, "expires": max(seconds, 5.0)}
     return {"task": task, "schedule": timedelta(seconds=seconds), "options": options}
 
 
-# Bells only: whether anything is due stands in the rows (`Event`, `SyncRun`, `Lookup`), by the
-# settings SYNC_ORDERS_SECONDS, SYNC_USERS_MINUTES and so on.
+# These only wake workers. Rows (`Event`, `SyncRun`, `Lookup`) say what is due, by the settings
+# SYNC_ORDERS_SECONDS, SYNC_USERS_MINUTES and so on.
 app.conf.beat_schedule = {
-    "inbox: apply what was received": _every(1, "webhooks.tasks.drain", "inbox"),
-    "inbox: is the service silent": _every(30, "webhooks.tasks.listen", "bulk"),
-    "inbox: what administrators asked": _every(5, "webhooks.tasks.deliver", "outbox"),
-    "inbox: seal bodies": _every(60, "webhooks.tasks.seal", "bulk"),
-    "inbox: forget old bodies": _every(3_600, "webhooks.tasks.forget", "bulk"),
-    "orders: what staff asked": _every(1, "orders.tasks.deliver", "outbox"),
-    "orders: what is done to many": _every(2, "orders.tasks.work_on_lists", "staff"),
-    "orders: documents to print": _every(2, "orders.tasks.print_documents", "bulk"),
-    "orders: what changed": _every(5, "orders.tasks.sync_changes", "staff"),
-    "orders: appointments, results, single orders": _every(2, "orders.tasks.look_up", "staff"),
-    "orders: all of them": _every(5, "orders.tasks.sweep", "bulk"),
-    "orders: usual times, when an hour old": _every(60, "orders.tasks.measure_usual_times", "bulk"),
-    "orders: add up counts": _every(2, "orders.tasks.add_up", "staff"),
-    "orders: into the buckets people decide on": _every(
+    "inbox: apply events": _every(1, "webhooks.tasks.drain", "inbox"),
+    "inbox: detect silence of the service": _every(30, "webhooks.tasks.listen", "bulk"),
+    "inbox: deliver endpoint commands": _every(5, "webhooks.tasks.deliver", "outbox"),
+    "inbox: encrypt bodies": _every(60, "webhooks.tasks.seal", "bulk"),
+    "inbox: delete old bodies": _every(3_600, "webhooks.tasks.forget", "bulk"),
+    "orders: deliver commands": _every(1, "orders.tasks.deliver", "outbox"),
+    "orders: run bulk actions": _every(2, "orders.tasks.work_on_lists", "staff"),
+    "orders: prepare documents to print": _every(2, "orders.tasks.print_documents", "bulk"),
+    "orders: sync changes": _every(5, "orders.tasks.sync_changes", "staff"),
+    "orders: look up appointments, results, single orders": _every(
+        2, "orders.tasks.look_up", "staff"
+    ),
+    "orders: sync all": _every(5, "orders.tasks.sweep", "bulk"),
+    "orders: measure turnaround once an hour": _every(
+        60, "orders.tasks.measure_usual_times", "bulk"
+    ),
+    "orders: compact counters": _every(2, "orders.tasks.add_up", "staff"),
+    "orders: apply decisions on unknown statuses": _every(
         2, "orders.tasks.follow_decisions", "staff"
     ),
-    "orders: results that an earlier release has read": _every(
+    "orders: reread open results of earlier releases": _every(
         60, "orders.tasks.follow_release", "staff"
     ),
-    "orders: closed results that an earlier release has read": _every(
+    "orders: reread closed results of earlier releases": _every(
         60, "orders.tasks.follow_release_later", "bulk"
     ),
-    "orders: check counts, forget old happenings": _every(
+    "orders: check counters, delete old activity": _every(
         3_600, "orders.tasks.check_counts", "bulk"
     ),
-    "orders: forget old drafts": _every(3_600, "orders.tasks.forget", "bulk"),
-    "orders: results without a match": _every(10, "orders.tasks.sync_unmatched", "bulk"),
-    "patients: what staff asked": _every(2, "patients.tasks.deliver", "outbox"),
-    "patients: users, providers": _every(10, "patients.tasks.sync_lists", "bulk"),
-    "patients: demographics, insurance, sources": _every(3, "patients.tasks.look_up", "bulk"),
-    "patients: forget old drafts and links": _every(3_600, "patients.tasks.forget", "bulk"),
-    "labs: what staff asked": _every(2, "labs.tasks.deliver", "outbox"),
-    "labs: the catalogue": _every(30, "labs.tasks.sync_lists", "bulk"),
+    "orders: delete old drafts": _every(3_600, "orders.tasks.forget", "bulk"),
+    "orders: sync unmatched results": _every(10, "orders.tasks.sync_unmatched", "bulk"),
+    "patients: deliver commands": _every(2, "patients.tasks.deliver", "outbox"),
+    "patients: sync users, providers": _every(10, "patients.tasks.sync_lists", "bulk"),
+    "patients: look up demographics, insurance, sources": _every(
+        3, "patients.tasks.look_up", "bulk"
+    ),
+    "patients: delete old drafts and links": _every(3_600, "patients.tasks.forget", "bulk"),
+    "labs: deliver commands": _every(2, "labs.tasks.deliver", "outbox"),
+    "labs: sync labs, tests, markers": _every(30, "labs.tasks.sync_lists", "bulk"),
     "reports: send": _every(2, "labs.tasks.send_reports", "bulk"),
-    "reports: how far they are": _every(3, "labs.tasks.follow_reports", "staff"),
-    "reports: forget lost files": _every(3_600, "labs.tasks.tidy_reports", "bulk"),
-    "labs: markers of lab tests": _every(10, "labs.tasks.look_up", "bulk"),
-    "wearables: historical pulls": _every(30, "patients.wearables.tasks.sync_pulls", "bulk"),
-    "wearables: ranges, streams": _every(3, "patients.wearables.tasks.look_up", "bulk"),
-    "wearables: forget the old": _every(3_600, "patients.wearables.tasks.forget", "bulk"),
-    "team: what became of requests": _every(10, "backoffice.operations.tasks.tell", "bulk"),
-    "team: what became of orders": _every(5, "orders.tasks.tell", "bulk"),
-    "team: e-mails": _every(10, "backoffice.operations.tasks.mail", "bulk"),
-    "audit: seal what came": _every(60, "backoffice.operations.tasks.seal", "bulk"),
-    "audit: check what is due": _every(60, "backoffice.operations.tasks.check_audit", "bulk"),
-    "audit: take away the old": _every(3_600, "backoffice.operations.tasks.retire_audit", "bulk"),
-    "runs: forget the old": _every(3_600, "backoffice.operations.tasks.prune", "bulk"),
+    "reports: follow progress": _every(3, "labs.tasks.follow_reports", "staff"),
+    "reports: delete orphaned files": _every(3_600, "labs.tasks.tidy_reports", "bulk"),
+    "labs: look up markers of lab tests": _every(10, "labs.tasks.look_up", "bulk"),
+    "wearables: sync historical pulls": _every(30, "patients.wearables.tasks.sync_pulls", "bulk"),
+    "wearables: look up ranges, streams": _every(3, "patients.wearables.tasks.look_up", "bulk"),
+    "wearables: delete old samples": _every(3_600, "patients.wearables.tasks.forget", "bulk"),
+    "team: notify about commands": _every(10, "backoffice.operations.tasks.tell", "bulk"),
+    "team: notify about orders": _every(5, "orders.tasks.tell", "bulk"),
+    "team: send e-mails": _every(10, "backoffice.operations.tasks.mail", "bulk"),
+    "audit: seal new entries": _every(60, "backoffice.operations.tasks.seal", "bulk"),
+    "audit: verify the chain": _every(60, "backoffice.operations.tasks.check_audit", "bulk"),
+    "audit: archive old entries": _every(3_600, "backoffice.operations.tasks.retire_audit", "bulk"),
+    "runs: delete old runs": _every(3_600, "backoffice.operations.tasks.prune", "bulk"),
 }
 QUEUES: Final = tuple(queue.name for queue in app.conf.task_queues)
 for _queue in QUEUES:
-    app.conf.beat_schedule[f"{_queue}: does anybody answer"] = _every(
+    app.conf.beat_schedule[f"{_queue}: heartbeat"] = _every(
         HEARTBEAT_SECONDS, "backoffice.operations.tasks.heartbeat", _queue
     )
 app.autodiscover_tasks()
@@ -126,11 +133,14 @@ app.autodiscover_tasks(["backoffice.operations"])
 
 
 @beat_init.connect
-def _ring_at_once(sender: Service, **_signal: object) -> None:
-    """A start is a reason to look. Bells would first let their interval pass, and where clocks are
-    started more often than once an hour, those of every hour would never ring."""
-    for bell in sender.scheduler.schedule.values():
-        bell.last_run_at = app.now() - timedelta(days=1)
+def _run_everything_at_start(sender: Service, **_signal: object) -> None:
+    """Make every schedule entry due when beat starts.
+
+    Otherwise each first waits its interval, and where beat restarts more than once an hour, hourly
+    entries would never run.
+    """
+    for entry in sender.scheduler.schedule.values():
+        entry.last_run_at = app.now() - timedelta(days=1)
 
 
 @worker_init.connect

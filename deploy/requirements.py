@@ -1,4 +1,4 @@
-"""`python deploy/requirements.py` writes the parts of the top `requirements.lock`, hashes and all.
+"""Split `requirements.lock` into its parts, with hashes: run `python deploy/requirements.py`.
 
 `deploy/requirements.lock` is what runs in production: what `[project] dependencies` of
 pyproject.toml need, directly or not, on any Python and machine. What its own lock adds is for
@@ -20,7 +20,7 @@ HEAD = "# The part of requirements.lock that {}: see deploy/requirements.py\n"
 
 
 def parts() -> dict[str, str]:
-    """Locks by their path."""
+    """Return the content of each lock file by path."""
     locked = _locked()
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())
     production = _closure(declared["project"]["dependencies"], locked)
@@ -55,8 +55,10 @@ def _closure(dependencies: list[str], locked: dict[str, str]) -> set[str]:
 
 
 def _needed(name: str, extra: str) -> list[Requirement]:
-    """What a package needs for an extra, or without one. What only some Pythons or machines need is
-    taken along: it is locked, too."""
+    """Return what a package requires for an extra, or without one.
+
+    Requirements of some Python versions or platforms only are included: they are locked, too.
+    """
     try:
         lines = requires(name) or []
     except PackageNotFoundError:
@@ -71,7 +73,7 @@ def _needed(name: str, extra: str) -> list[Requirement]:
 
 
 def _locked() -> dict[str, str]:
-    """Lines of the lock by package."""
+    """Return the lines of the lock by package."""
     found: dict[str, str] = {}
     name = ""
     for line in (ROOT / "requirements.lock").read_text().splitlines(keepends=True):

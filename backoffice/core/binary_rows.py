@@ -1,7 +1,7 @@
-"""Rows in PostgreSQL's binary format.
+"""Read rows in PostgreSQL's binary format.
 
-As text, every byte is sent as two letters and every moment is parsed in Python: half of what
-reading a thousand of them costs.
+The text format sends every byte as two letters and parses every timestamp in Python. That is half
+of the cost of reading a thousand of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from django.db import connection
 
 
 def fetch_all(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """All rows of a statement of ours, in the caller's transaction; errors are Django's."""
+    """Return all rows of a trusted statement, inside the caller's transaction.
+
+    Raises the database errors of Django.
+    """
     connection.ensure_connection()
     assert connection.connection is not None
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:

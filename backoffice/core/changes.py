@@ -1,7 +1,7 @@
-"""What changed, told to pages that stand open: one row per batch and table, and which transaction.
+"""Change rows, which tell open pages what changed: one row per batch and table.
 
-The row commits together with the change. A page that knows which transactions it has seen can
-therefore never miss one, however late it commits (see `live.py`).
+A row holds the id of its transaction and commits together with the change. A page knows which
+transactions it has seen, so it cannot miss one that commits late (see `live.py`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from django.utils import timezone
 from backoffice.models import Change
 
 MAX_NAMED_ROWS: Final = 200
-"""So many rows of one batch are told by name; beyond it, only how many there were."""
+"""Up to this many rows of a batch are listed by id; a larger batch only has its count."""
 RETENTION: Final = timedelta(hours=1)
 _TRANSACTION: Final = "pg_current_xact_id()::text::bigint"
 _RELATED: Final = ("user_id", "order_id")
 
 
 def record_change(topic: str, subjects: Iterable[UUID]) -> None:
-    """Tell that something of `topic` about these records changed, inside the caller's transaction.
+    """Record that something of `topic` changed for these records, inside the caller's transaction.
 
-    For what is no mirrored table: notes, signatures, assignments.
+    For data that is not in a mirrored table: notes, signatures, assignments.
     """
     ids = sorted(set(subjects))
     with connection.cursor() as cursor:
@@ -41,9 +41,9 @@ def record_change(topic: str, subjects: Iterable[UUID]) -> None:
 def record_row_changes(
     model: type[models.Model], join: str, keys: list[object], count: int
 ) -> None:
-    """Tell of `count` rows of `model`, found by `join` with the parameters `keys`.
+    """Record a change of `count` rows of `model`, selected by `join` with the parameters `keys`.
 
-    Inside the transaction that wrote them, after the writing.
+    Call it in the transaction that wrote the rows, after writing them.
     """
     table, named = model._meta.db_table, _subject_columns(model)
     columns = ", ".join(f'"{table}"."{column}"' for column in named)
@@ -64,13 +64,13 @@ def record_row_changes(
 
 
 def prune() -> None:
-    """Forget what no open page asks for any more."""
+    """Delete changes that no open page reads any more."""
     Change.objects.filter(at__lt=timezone.now() - RETENTION).delete()
 
 
 @lru_cache(maxsize=64)
 def _subject_columns(model: type[models.Model]) -> tuple[str, ...]:
-    """The columns that say whom a row is about: its own id, the patient, the order."""
+    """Return the columns that identify a row's subjects: its own id, the patient, the order."""
     own = {f.column for f in model._meta.fields if f.primary_key}
     return tuple(
         str(field.column)

@@ -1,7 +1,7 @@
-"""Limits that a connection sets for itself when it is made: `SESSION_SETTINGS` of its database.
+"""Apply `SESSION_SETTINGS` of a database to each new connection.
 
-Not as parameters of its start: PgBouncer refuses those, and one that is told to ignore them drops
-the limits in silence.
+They are not startup parameters: PgBouncer refuses those, and a PgBouncer that ignores them drops
+the limits silently.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 def apply_session_settings(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
-    """Receiver of `connection_created`: one statement for all of them."""
+    """Set all settings in one statement; receiver of `connection_created`."""
     wanted: dict[str, str] = connection.settings_dict.get("SESSION_SETTINGS", {})
     if not wanted:
         return
     calls = ", ".join(["set_config(%s, %s, false)"] * len(wanted))
     values = [word for pair in wanted.items() for word in pair]
-    # Of the driver: no statement of a page, and none that is counted.
+    # Use the cursor of the driver: this is not a statement of a page and must not be counted.
     with connection.connection.cursor() as cursor:
         cursor.execute(f"SELECT {calls}", values)

@@ -1,6 +1,6 @@
-"""Counts as rows of changes: writers only add rows, readers sum them.
+"""Counters stored as rows of increments: writers add rows, readers sum them.
 
-No writer waits for another, and a rollback or a kill takes its changes with it.
+No writer waits for another. A rollback or a kill removes its own increments.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from typing import Final
 from django.db import connection, transaction
 
 MIN_REDUNDANT_ROWS: Final = 200
-"""Rows beyond the number of counts, from which adding up pays."""
+"""Number of redundant rows from which compacting pays."""
 
 
 def compact(table: str, by: Sequence[str], change: str, worth: int = MIN_REDUNDANT_ROWS) -> int:
-    """Make one row of the changes of each count; returns how many rows went. Safe beside any
-    writer."""
+    """Merge the increments of each counter into one row and return how many rows were deleted.
+
+    Writers may run at the same time.
+    """
     counts = ", ".join(by)
     with transaction.atomic(), connection.cursor() as cursor:
         if not try_lock(table):
@@ -36,7 +38,10 @@ def compact(table: str, by: Sequence[str], change: str, worth: int = MIN_REDUNDA
 
 
 def try_lock(table: str) -> bool:
-    """Whether nobody else adds up or mends these counts until this transaction ends."""
+    """Take the lock for compacting or repairing this table until the transaction ends.
+
+    Returns False when another process holds it.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext(%s))", [table])
         return bool(cursor.fetchone()[0])

@@ -1,11 +1,10 @@
-"""How long requests, tasks and calls of the service took: counted where they happen, summed in
-Redis for the whole deployment, read by `/metrics`.
+"""Histograms of the duration of requests, tasks and service calls, for `/metrics`.
 
-A process keeps its counts in memory and hands them in every few seconds from a thread of its own,
-so nothing that is counted waits for Redis. Sums are over all processes: scrape one web process, not
-each. What a killed process had not handed in, and what Redis forgets, is lost.
+A process keeps its counts in memory. A thread flushes them to Redis every few seconds, so no
+measured code waits for Redis. Redis holds the sums over all processes: scrape one web process, not
+each. Counts that a killed process had not flushed, or that Redis loses, are lost.
 
-Labels are names out of our own code: never an id, an address or a word somebody typed.
+Labels are names from our code, never an id, an address or text that somebody typed.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ logger = logging.getLogger(__name__)
 
 KEY: Final = "bo:counters"
 FLUSH_SECONDS: Final = 5.0
-"""Seconds between two hand-ins of a process."""
+"""Seconds between two flushes of a process."""
 REDIS_TIMEOUT_SECONDS: Final = 0.3
-"""Seconds Redis may take."""
+"""Longest wait for Redis, in seconds."""
 FAST_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 SLOW_BUCKETS: Final = (0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _SEPARATOR: Final = "\x1f"
@@ -42,7 +41,7 @@ _SEPARATOR: Final = "\x1f"
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """A histogram: seconds, by labels."""
+    """Definition of a histogram of seconds, by labels."""
 
     name: str
     help: str
@@ -68,12 +67,14 @@ TASKS: Final = Histogram(
 HISTOGRAMS: Final = {family.name: family for family in (REQUESTS, CALLS, TASKS)}
 
 Key = tuple[str, ...]
-"""Name of a family, then its labels."""
+"""Name of a histogram, then its labels."""
 
 
 class Counters:
-    """Counts of this process that Redis does not have yet: by key the sum of seconds, then how many
-    fell into each bucket."""
+    """Counts of this process that are not in Redis yet.
+
+    By key: the sum of seconds, then the count of each bucket.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -90,10 +91,10 @@ class Counters:
             found[1 + bisect_left(family.bounds, seconds)] += 1
             if self._pid != os.getpid():
                 self._pid = os.getpid()
-                threading.Thread(target=self._hand_in_often, name="counters", daemon=True).start()
+                threading.Thread(target=self._flush_forever, name="counters", daemon=True).start()
 
-    def hand_in(self) -> None:
-        """Give Redis what it does not have; keep it for the next time where that fails."""
+    def flush(self) -> None:
+        """Write the counts to Redis; keep them for the next flush when that fails."""
         with self._lock:
             counts, self._counts = self._counts, {}
         if not counts:
@@ -108,15 +109,15 @@ class Counters:
                             pipeline.hincrby(KEY, f"{name}{_SEPARATOR}{place}", int(count))
                 pipeline.execute()
         except redis.RedisError as error:
-            logger.debug("counts could not be handed in: %s", type(error).__name__)
-            self._take_back(counts)
+            logger.debug("duration metrics could not be written to Redis: %s", type(error).__name__)
+            self._restore(counts)
 
-    def forked(self) -> None:
-        """In a forked process: what was counted before is the parent's to hand in."""
+    def reset_after_fork(self) -> None:
+        """Clear the counts in a forked process: the parent flushes what it counted before."""
         self._lock = threading.Lock()
         self._counts = {}
 
-    def _take_back(self, counts: dict[Key, list[float]]) -> None:
+    def _restore(self, counts: dict[Key, list[float]]) -> None:
         with self._lock:
             for key, values in counts.items():
                 known = self._counts.get(key)
@@ -124,21 +125,21 @@ class Counters:
                     values if known is None else [a + b for a, b in zip(known, values, strict=True)]
                 )
 
-    def _hand_in_often(self) -> None:
+    def _flush_forever(self) -> None:
         while True:
             time.sleep(FLUSH_SECONDS)
-            self.hand_in()
+            self.flush()
 
 
 _counters: Final = Counters()
-os.register_at_fork(after_in_child=_counters.forked)
-atexit.register(_counters.hand_in)
-flush: Final = _counters.hand_in
+os.register_at_fork(after_in_child=_counters.reset_after_fork)
+atexit.register(_counters.flush)
+flush: Final = _counters.flush
 
 
 @dataclass(frozen=True, slots=True)
 class HistogramSeries:
-    """One histogram: how many took no longer than each bound, those of shorter bounds included."""
+    """Values of one histogram; `counts` are cumulative, one for each upper bound."""
 
     family: Histogram
     labels: tuple[str, ...]
@@ -147,23 +148,23 @@ class HistogramSeries:
 
 
 def read_series() -> Iterator[HistogramSeries]:
-    """What all processes have handed in. Raises RedisError."""
+    """Yield the histograms that all processes have flushed. Raises RedisError."""
     counts: dict[Key, list[int]] = {}
     sums: dict[Key, float] = {}
-    # redis-py declares the answers of its two kinds of client at once.
+    # redis-py types the answer for its sync and async clients at once.
     found: Any = _redis().hgetall(KEY)
     for field, value in found.items():
         *key, last = field.decode().split(_SEPARATOR)
         family = HISTOGRAMS.get(key[0])
         if family is None or len(key) != 1 + len(family.labels):
-            continue  # of another release
+            continue  # written by another release
         if last == "sum":
             sums[tuple(key)] = float(value)
         elif int(last) <= len(family.bounds):
             counts.setdefault(tuple(key), [0] * (len(family.bounds) + 1))[int(last)] = int(value)
-    for told, buckets in sorted(counts.items()):
-        so_far = [sum(buckets[: place + 1]) for place in range(len(buckets))]
-        yield HistogramSeries(HISTOGRAMS[told[0]], told[1:], so_far, sums.get(told, 0.0))
+    for names, buckets in sorted(counts.items()):
+        cumulative = [sum(buckets[: place + 1]) for place in range(len(buckets))]
+        yield HistogramSeries(HISTOGRAMS[names[0]], names[1:], cumulative, sums.get(names, 0.0))
 
 
 @cache
@@ -175,13 +176,13 @@ def _redis() -> redis.Redis:
     )
 
 
-# What is counted
+# Recording
 
 
 def measure_requests(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Middleware: every request by the name of its route."""
+    """Middleware that records the duration of every request by the name of its route."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         began = time.perf_counter()
@@ -199,8 +200,8 @@ def measure_requests(
 
 
 def record_request(route: str, method: str, status: int, seconds: float) -> None:
-    said = method if method in METHODS else "other"
-    _counters.add(REQUESTS, (route, said, f"{status // 100}xx"), seconds)
+    label = method if method in METHODS else "other"
+    _counters.add(REQUESTS, (route, label, f"{status // 100}xx"), seconds)
 
 
 def record_call(operation: str, outcome: str, seconds: float) -> None:

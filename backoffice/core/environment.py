@@ -1,7 +1,7 @@
-"""Reading the environment: each value as what it must be, or a sentence that names the variable.
+"""Read typed values from environment variables and collect errors that name the variable.
 
-What is wrong is gathered, and told all at once by `raise_errors`: until then its default stands in.
-Values are never quoted: they may be secrets.
+Errors are collected and raised all at once by `raise_errors`: until then the default is used.
+Errors never quote values, which may be secrets.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def add_error(words: str) -> None:
 
 
 def raise_errors() -> None:
-    """Raises ImproperlyConfigured where something is wrong: a line for each."""
+    """Raise ImproperlyConfigured with one line for each error, if there is any."""
     if _errors:
         raise ImproperlyConfigured("\n".join(dict.fromkeys(_errors)))
 
@@ -38,26 +38,26 @@ def text(name: str, default: str = "") -> str:
 
 
 def flag(name: str, default: bool) -> bool:
-    said = text(name).lower()
-    if said in ("1", "true", "yes", "on"):
+    value = text(name).lower()
+    if value in ("1", "true", "yes", "on"):
         return True
-    if said in ("0", "false", "no", "off"):
+    if value in ("0", "false", "no", "off"):
         return False
-    if said:
+    if value:
         add_error(f"{name} must be 1 or 0.")
     return default
 
 
 def number(name: str, default: int, low: int, high: int) -> int:
-    said = text(name, str(default))
-    if not said.isascii() or not said.isdigit() or not low <= int(said) <= high:
+    value = text(name, str(default))
+    if not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
         add_error(f"{name} must be a whole number from {low} to {high}.")
         return default
-    return int(said)
+    return int(value)
 
 
 def rate(name: str, default: str) -> tuple[int, int]:
-    """So many in so many seconds, written as `600/min`."""
+    """Return a count and its seconds from a rate such as `600/min`."""
     most, _, unit = text(name, default).partition("/")
     seconds = {"sec": 1, "min": 60, "hour": 3600}.get(unit)
     if seconds is None or not (most.isascii() and most.isdigit() and int(most[:10]) > 0):
@@ -67,26 +67,26 @@ def rate(name: str, default: str) -> tuple[int, int]:
 
 
 def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
-    said = text(name, default)
-    if said not in allowed:
+    value = text(name, default)
+    if value not in allowed:
         add_error(f"{name} must be {' or '.join(allowed)}.")
         return default
-    return said
+    return value
 
 
 def word_list(name: str, default: str = "") -> list[str]:
     return split_list(text(name, default))
 
 
-def split_list(said: str) -> list[str]:
-    return [word.strip() for word in said.split(",") if word.strip()]
+def split_list(value: str) -> list[str]:
+    return [word.strip() for word in value.split(",") if word.strip()]
 
 
 def url(name: str, default: str, schemes: tuple[str, ...]) -> str:
-    """An address of one of `schemes`."""
-    said = text(name, default)
+    """Return a URL that has one of `schemes`."""
+    value = text(name, default)
     try:
-        parts = urlsplit(said)
+        parts = urlsplit(value)
         port_is_sound = parts.port is None or parts.port > 0
     except ValueError:
         add_error(f"{name} is not an address.")
@@ -94,21 +94,21 @@ def url(name: str, default: str, schemes: tuple[str, ...]) -> str:
     if parts.scheme not in schemes or not (parts.netloc or parts.path) or not port_is_sound:
         add_error(f"{name} must be an address starting with {schemes[0]}://")
         return default
-    return said
+    return value
 
 
 def header_name(name: str, default: str) -> str:
-    said = text(name, default)
-    if not said.isascii() or not said.replace("-", "").isalnum():
+    value = text(name, default)
+    if not value.isascii() or not value.replace("-", "").isalnum():
         add_error(f"{name} must be the name of an HTTP header.")
         return default
-    return said
+    return value
 
 
 def production_signs(
     environment: str, api_key: str, database_url: str, redis_url: str, hosts: list[str]
 ) -> Iterator[str]:
-    """What of these settings no development machine has, each as the end of a sentence."""
+    """Yield what only a production machine has in these settings, each as the end of a sentence."""
     if environment == "production":
         yield "MANAGEMENT_ENV is production"
     if api_key.startswith("pk_"):
@@ -121,12 +121,12 @@ def production_signs(
 
 
 def _is_on_this_machine(url: str) -> bool:
-    """Whether a server is reached by a socket of this machine or a loopback address."""
+    """Return whether a URL leads to a socket of this machine or a loopback address."""
     try:
         parts = urlsplit(url)
         host = parse_qs(parts.query).get("host", [parts.hostname or ""])[0]
     except ValueError:
-        return True  # Refused elsewhere: it is no address.
+        return True  # Another check refuses it: it is not a URL.
     host = unquote(host)
     if not host or host.startswith("/") or host == "localhost" or parts.scheme == "unix":
         return True
@@ -136,10 +136,10 @@ def _is_on_this_machine(url: str) -> bool:
         return False
 
 
-def field_keys(said: str) -> dict[int, bytes]:
-    """Keys by id."""
+def field_keys(value: str) -> dict[int, bytes]:
+    """Return the encryption keys by id."""
     keys: dict[int, bytes] = {}
-    for each in split_list(said):
+    for each in split_list(value):
         number, _, packed = each.partition(":")
         try:
             key = b64decode(packed, validate=True)
@@ -153,31 +153,31 @@ def field_keys(said: str) -> dict[int, bytes]:
             )
             return {}
         keys[int(number)] = key
-    if said and not keys:
+    if value and not keys:
         add_error("FIELD_KEYS must hold a key.")
     return keys
 
 
 def writable_file(name: str) -> Path | None:
-    """A file that lines are added to, made if it is not there; it need not be readable."""
-    given = text(name)
-    if not given:
+    """Return a file to append to. It is created if missing and need not be readable."""
+    value = text(name)
+    if not value:
         return None
     try:
-        with Path(given).open("a"):
+        with Path(value).open("a"):
             pass
     except OSError as error:
         add_error(f"{name} cannot be written: {error.strerror}.")
-    return Path(given)
+    return Path(value)
 
 
 def hash_list_file(name: str) -> Path | None:
-    """A file whose lines begin with a SHA-1 in hexadecimal."""
-    said = text(name)
-    if not said:
+    """Return a file of lines that begin with a SHA-1 in hexadecimal."""
+    value = text(name)
+    if not value:
         return None
     try:
-        with Path(said).open("rb") as file:
+        with Path(value).open("rb") as file:
             first = file.read(40)
     except OSError as error:
         add_error(f"{name} cannot be read: {error.strerror}.")
@@ -185,4 +185,4 @@ def hash_list_file(name: str) -> Path | None:
     if len(first) < 40 or first.strip(b"0123456789ABCDEFabcdef"):
         add_error(f"{name} must hold lines that begin with a SHA-1.")
         return None
-    return Path(said)
+    return Path(value)

@@ -1,4 +1,4 @@
-"""What a deployment remembers of itself: which workers answer, backups, sending on hold."""
+"""State of the deployment: worker heartbeats, backups, and the hold on sending."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ ON_HOLD: Final = "Sending is on hold since this back office was restored from a 
 
 
 class Heartbeat(models.Model):
-    """When a worker last answered on a queue. Beat rings through every queue, so a worker that is
-    alive and takes nothing from its queue leaves none."""
+    """The time a worker last took a heartbeat message from a queue.
+
+    Beat sends one to every queue. A live worker that takes nothing from its queue leaves none.
+    """
 
     queue = models.CharField(max_length=20, primary_key=True)
     worker = models.CharField(max_length=100)
@@ -25,7 +27,7 @@ class Heartbeat(models.Model):
 
 
 class Backup(models.Model):
-    """A backup that was written to its end. `at` is the moment it shows."""
+    """A completed backup; `at` is the time of its data."""
 
     at = models.DateTimeField()
     seconds = models.FloatField()
@@ -39,8 +41,8 @@ class Backup(models.Model):
 class Hold(models.Model):
     """Nothing new is sent to the service from `since` until a person releases it.
 
-    After a restore the service may have what this database does not know of: it is asked first.
-    `restored_to` is the moment the backup shows.
+    After a restore the service may have records that this database lost, which are fetched first.
+    `restored_to` is the time of the data in the backup.
     """
 
     since = models.DateTimeField(db_default=Now())
@@ -60,7 +62,7 @@ class Hold(models.Model):
 
 
 NOT_ON_HOLD: Final = f"NOT EXISTS (SELECT FROM {Hold._meta.db_table} WHERE released_at IS NULL)"
-"""A condition for statements that claim what is to be sent."""
+"""SQL condition for statements that claim commands to send."""
 
 _UPSERT_HEARTBEAT: Final = f"""
 INSERT INTO {Heartbeat._meta.db_table} (queue, worker, at) VALUES (%s, %s, now())
@@ -70,25 +72,25 @@ _AGES: Final = f"SELECT queue, extract(epoch FROM now() - at) FROM {Heartbeat._m
 
 
 def record_heartbeat(queue: str, worker: str) -> None:
-    """A worker took this from its queue."""
+    """Record that a worker took a heartbeat message from a queue."""
     with connection.cursor() as cursor:
         cursor.execute(_UPSERT_HEARTBEAT, [queue, worker[:100]])
 
 
 def heartbeat_ages() -> dict[str, float]:
-    """Seconds since a worker last answered, by queue; by the database's clock."""
+    """Return seconds since the last heartbeat by queue, by the database's clock."""
     with connection.cursor() as cursor:
         cursor.execute(_AGES)
         return {queue: float(age) for queue, age in cursor.fetchall()}
 
 
 def active_hold() -> Hold | None:
-    """The hold that is on, if any."""
+    """Return the hold that is active, if any."""
     return Hold.objects.filter(released_at=None).first()
 
 
 def release_hold(user_id: int | None) -> bool:
-    """Let sending go on; False when it was not on hold. `user_id` None: from the command line."""
+    """End the hold; returns False when there was none. `user_id` is None on the command line."""
     with transaction.atomic():
         return bool(
             Hold.objects.filter(released_at=None).update(released_at=Now(), released_by=user_id)
@@ -96,6 +98,6 @@ def release_hold(user_id: int | None) -> bool:
 
 
 def backup_age() -> timedelta | None:
-    """Since the moment the latest backup shows; None when none was ever made."""
+    """Return the age of the data in the latest backup; None without a backup."""
     latest = Backup.objects.annotate(age=Now() - models.F("at")).order_by("-at").first()
     return latest.age if latest else None

@@ -20,8 +20,8 @@ INVISIBLE: Final = (
     "\u00ad\u034f\u115f\u1160\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064"
     "\u2800\u3164\ufeff\uffa0" + "".join(map(chr, range(0xFE00, 0xFE10)))
 )
-"""Characters without a mark on the screen, which copying leaves behind. They mean nothing in an
-identifier: they are removed."""
+"""Invisible characters that copying leaves behind. They are removed: they mean nothing in an
+identifier."""
 DASHES: Final = "\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\ufe58\ufe63\uff0d"
 _OTHER_CONTROLS: Final = "".join(
     chr(code)
@@ -34,7 +34,7 @@ _OTHER_CONTROLS: Final = "".join(
     if chr(code) not in SPACES
 )
 _DIGITS: Final = (0x0660, 0x06F0, 0x0966, 0x09E6, 0x0E50)
-"""Zeros of digits that compatibility normalization leaves as they are."""
+"""Zeros of the digit sets that compatibility normalization does not change."""
 _SMALL: Final = "abcdefghijklmnopqrstuvwxyzàáâãäåæçèéêëìíîïðñòóôõöøùúûüýþ"
 _REMOVED: Final = SPACES + INVISIBLE + _OTHER_CONTROLS
 _FROM: Final = (
@@ -49,7 +49,7 @@ _SAME_SHAPE: Final = frozenset(
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0405\u0406\u0408"
     "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
 )
-"""Cyrillic and Greek capitals that cannot be told from Latin ones."""
+"""Cyrillic and Greek capitals that look exactly like Latin ones."""
 _DESCRIPTIONS: Final = {
     "\n": "a line break",
     "\r": "a line break",
@@ -89,15 +89,15 @@ def clean(text: str) -> str:
 
 
 def comparison_key(text: str) -> str:
-    """Return what two spellings of one identifier have in common; empty where nothing is left.
+    """Return the key that all spellings of an identifier share; may be empty.
 
-    The same as `IdentifierKey` in PostgreSQL.
+    The result is the same as that of `IdentifierKey` in PostgreSQL.
     """
     return unicodedata.normalize("NFKC", text).translate(_KEYS)
 
 
 def same_identifier(column: str, *texts: str) -> Q:
-    """Condition for rows whose column is one of these identifiers in any spelling."""
+    """Return a condition for rows that have one of these identifiers in any spelling."""
     keys = sorted({found for text in texts if (found := comparison_key(text.replace("\x00", "")))})
     if len(keys) == 1:
         return Q(**{f"{column}__identifier": keys[0]})
@@ -105,13 +105,13 @@ def same_identifier(column: str, *texts: str) -> Q:
 
 
 def looks_latin(text: str) -> bool:
-    """Whether every letter is of another script and cannot be told from a Latin one."""
+    """Return whether all letters are of another script and look exactly like Latin ones."""
     letters = {mark for mark in text if mark.isalpha()}
     return bool(letters) and letters <= _SAME_SHAPE
 
 
 def visible(text: str) -> str:
-    """The text with a mark in place of each character that has none, for messages."""
+    """Return the text with a visible mark for each invisible character, for messages."""
     return "".join("␣" if _is_invisible(mark) else mark for mark in text)
 
 
@@ -132,7 +132,7 @@ class IdentifierKey(Transform):
 
 
 def key_expression(column: str) -> str:
-    """The SQL of `IdentifierKey` for statements that are written by hand."""
+    """Return the SQL of `IdentifierKey`, for statements written by hand."""
     return f"translate(normalize({column}, NFKC), {_SQL_FROM}, {_SQL_TO})"
 
 
@@ -145,7 +145,7 @@ def _sql_text(text: str) -> str:
 
 
 _SQL_FROM: Final = _sql_text(_FROM + _REMOVED)
-"""PostgreSQL removes what has no counterpart."""
+"""PostgreSQL removes characters that have no counterpart in `_SQL_TO`."""
 _SQL_TO: Final = _sql_text(_TO)
 
 
@@ -167,7 +167,7 @@ def _forbidden_kind(mark: str) -> str:
 
 
 def _refuse_lookalikes(text: str) -> None:
-    """Refuse a letter of another script among Latin ones: nobody sees the difference."""
+    """Refuse a letter of another script among Latin ones, because nobody sees the difference."""
     if not re.search("[A-Za-z]", unicodedata.normalize("NFKC", text)):
         return
     for place, mark in enumerate(text, start=1):

@@ -1,7 +1,8 @@
-"""Whose database is this? One row tells, made when the tables are, and asked when a process starts.
+"""The installation row: which environment and keys this database belongs to.
 
-Data of the service's sandbox and of production, or of two regions, must not meet in one database;
-and with other keys than those it was written with, half of it could not be read.
+It is created with the tables and verified when a process starts. Data of the service's sandbox and
+production, or of two regions, must not be mixed in one database. With other encryption keys than
+those it was written with, half of the data could not be read.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ def environment() -> str:
 
 
 def ensure(using: str = DEFAULT_DB_ALIAS) -> Installation:
-    """The row, made if it is not there; raises ImproperlyConfigured where it is another's."""
+    """Return the row, creating it if it is missing.
+
+    Raises ImproperlyConfigured when the database has another environment or other keys.
+    """
     rows = Installation.objects.using(using)
     if not rows.filter(pk=INSTALLATION_ID).exists():
         row = Installation(
@@ -45,25 +49,27 @@ def ensure(using: str = DEFAULT_DB_ALIAS) -> Installation:
         )
     if row.secret == UNREADABLE:
         raise ImproperlyConfigured(
-            "FIELD_KEYS are not the keys this database was written with: its sealed values could "
-            "not be read. Add the key that was removed or changed."
+            "FIELD_KEYS are not the keys this database was written with: its encrypted values "
+            "could not be read. Add the key that was removed or changed."
         )
     return row
 
 
 def verify() -> None:
-    """At the start of a process: raises ImproperlyConfigured. A database that cannot be reached, or
-    has no tables yet, is no reason not to start."""
+    """Check the database when a process starts. Raises ImproperlyConfigured.
+
+    A process also starts while the database cannot be reached or has no tables yet.
+    """
     try:
         ensure()
     except (OperationalError, ProgrammingError) as error:
-        logger.warning("the database could not be looked at: %s", type(error).__name__)
+        logger.warning("the database could not be checked: %s", type(error).__name__)
     finally:
-        connection.close()  # Not for the processes that this one starts.
+        connection.close()  # Child processes must not inherit the connection.
 
 
 def fingerprint(content: bytes) -> bytes:
-    """16 bytes that are the same for the same content, and tell nothing without our keys."""
+    """Return 16 bytes that identify the content and reveal nothing without our keys."""
     return hashlib.blake2b(content, key=_secret(), digest_size=16).digest()
 
 

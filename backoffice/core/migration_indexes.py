@@ -1,4 +1,4 @@
-"""How migrations change an index that pages are read along."""
+"""Migration operation that replaces an index that pages use."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from django.contrib.postgres.operations import AddIndexConcurrently
 
 
 class ReplaceIndex(AddIndexConcurrently):
-    """Another index under the name of one that is there: built beside it, while people work and
-    their pages are read along the old one. In a migration that is not atomic; it may be begun again
-    wherever it ended."""
+    """Replace an index by another one of the same name while pages use it.
+
+    The new index is built first, concurrently. The migration must not be atomic; it can be started
+    again wherever it stopped.
+    """
 
     reversible = False
 

@@ -1,4 +1,4 @@
-"""The one rule for phone numbers: what was typed as E.164, and E.164 as people read it."""
+"""Phone numbers: typed text to E.164, and E.164 to text that people read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import phonenumbers
 from phonenumbers import NumberParseException, PhoneNumberFormat, ValidationResult
 
 REGION: Final = "US"
-"""Where a number without a country code is."""
+"""Region of a number without a country code."""
 NORTH_AMERICA: Final = 1
 AREA_CODE: Final = "Write a phone number with its area code: (555) 010-0199."
 COUNTRY_CODE: Final = (
@@ -29,7 +29,7 @@ _SIGNS: Final = str.maketrans(
 
 
 class NotAPhoneNumber(ValueError):
-    """`words` say why, and what to write."""
+    """`words` is a message for staff: why, and what to write."""
 
     def __init__(self, words: str) -> None:
         super().__init__(words)
@@ -37,7 +37,7 @@ class NotAPhoneNumber(ValueError):
 
 
 def e164(typed: str) -> str:
-    """`+` and digits of what was typed; NotAPhoneNumber for anything that is none.
+    """Return typed text as `+` and digits. Raises NotAPhoneNumber.
 
     Digits of other scripts are refused: a reader of one script cannot compare them with a card.
     """
@@ -67,7 +67,7 @@ def e164(typed: str) -> str:
 
 
 def e164_or_unchanged(typed: str) -> str:
-    """The same, to compare numbers: what is none stays as it is."""
+    """Return E.164, or the text unchanged when it is not a phone number; for comparisons."""
     try:
         return e164(typed)
     except NotAPhoneNumber:
@@ -75,8 +75,11 @@ def e164_or_unchanged(typed: str) -> str:
 
 
 def display_and_dial(number: str) -> tuple[str, str]:
-    """A number to read and the same to dial: `(555) 010-0165` in North America, else as
-    `+44 20 7946 0958`. What is no number as it is, and nothing to dial."""
+    """Return a number to read and the same number to dial.
+
+    To read: `(555) 010-0165` in North America, else `+44 20 7946 0958`. Text that is not a number
+    is returned unchanged, with an empty string to dial.
+    """
     digits = "".join(mark for mark in number if mark in "0123456789")
     try:
         found = e164(number)
@@ -91,7 +94,7 @@ def display_and_dial(number: str) -> tuple[str, str]:
 
 
 def _plain(typed: str) -> str:
-    """Without invisible characters (format marks of copied contacts), other spaces as spaces."""
+    """Remove invisible characters, which copied contacts contain, and normalize spaces."""
     visible = (mark for mark in typed.translate(_SIGNS) if unicodedata.category(mark) != "Cf")
     spaced = "".join(" " if unicodedata.category(mark) == "Zs" else mark for mark in visible)
     return spaced.strip().removeprefix("tel:").strip()

@@ -1,11 +1,11 @@
-"""Statements that are planned once by a connection, not each time: most of the time of finding a
-few rows by their keys goes into the plan.
+"""Prepared queries: statements that a connection plans once, not on every execution.
 
-Only for those whose plan is the same whatever their values are: rows by their keys, those of one
-record, and small tables as a whole; never for what people filter by, where it depends on how many
-rows pass. Columns are named: `*` would be another one than was planned, once a migration adds a
-column. A migration that changes the type of a column breaks the plans of connections that are older
-than it, which is one more reason not to have one.
+Most of the time of reading a few rows by key is planning. Use these functions only where the best
+plan does not depend on the values: rows by key, rows of one record, and whole small tables. Do not
+use them for filters, where the plan depends on how many rows match.
+
+Name all columns: a migration that adds a column changes what `*` means. A migration that changes
+the type of a column breaks the plans of connections that are older than it.
 """
 
 from __future__ import annotations
@@ -26,47 +26,49 @@ _cursor: Any = ServerBindingCursor
 
 @contextmanager
 def prepared() -> Iterator[None]:
-    """For what is asked inside, also by a view that this decorates. Whoever has statements logged
-    wants to see them with their values: then they are asked so."""
+    """Prepare all queries inside the context, or in a view that this decorates.
+
+    Does nothing when queries are logged, so that the log shows their values.
+    """
     if connection.queries_logged:
         yield
         return
     connection.close_if_health_check_failed()
     connection.ensure_connection()
-    line: Any = connection.connection
-    usual = line.cursor_factory, line.prepare_threshold
-    # At once, with values apart. Elsewhere never: the driver keeps statements to count them, and
-    # those of Django have their values in them.
-    line.cursor_factory, line.prepare_threshold = ServerBindingCursor, 0
+    driver: Any = connection.connection
+    saved = driver.cursor_factory, driver.prepare_threshold
+    # Prepare on the first execution, with values sent separately. Outside of this context nothing
+    # is prepared: Django puts the values into its statements, so each would be a new one.
+    driver.cursor_factory, driver.prepare_threshold = ServerBindingCursor, 0
     try:
         yield
     finally:
-        line.cursor_factory, line.prepare_threshold = usual
+        driver.cursor_factory, driver.prepare_threshold = saved
 
 
 @contextmanager
 def cursor() -> Iterator[Any]:
-    """Straight at the driver: what Django does around a statement takes as long as a small one."""
-    ours = connections[DEFAULT_DB_ALIAS]
-    if ours.queries_logged or ours.execute_wrappers:
-        with ours.cursor() as asked:
-            yield asked
+    """Open a driver cursor: Django's work per statement costs as much as a small query."""
+    django_connection = connections[DEFAULT_DB_ALIAS]
+    if django_connection.queries_logged or django_connection.execute_wrappers:
+        with django_connection.cursor() as db_cursor:
+            yield db_cursor
         return
-    ours.close_if_health_check_failed()
-    ours.ensure_connection()
-    ours.validate_no_broken_transaction()
-    line = ours.connection
-    usual, line.prepare_threshold = line.prepare_threshold, 0
+    django_connection.close_if_health_check_failed()
+    django_connection.ensure_connection()
+    django_connection.validate_no_broken_transaction()
+    driver = django_connection.connection
+    saved, driver.prepare_threshold = driver.prepare_threshold, 0
     try:
-        with ours.wrap_database_errors, _cursor(line) as asked:
-            yield asked
+        with django_connection.wrap_database_errors, _cursor(driver) as db_cursor:
+            yield db_cursor
     finally:
-        line.prepare_threshold = usual
+        driver.prepare_threshold = saved
 
 
 @cache
 def columns(model: type[Model], names: Names = (), but: Names = ()) -> str:
-    """Columns of a model as `read` wants them: of the fields of these names, or all `but` some."""
+    """Return the column list for `read`: the fields `names` (default all) except `but`."""
     table = model._meta.db_table
     return ", ".join(f"{table}.{field.column}" for field in _fields(model, names, but))
 
@@ -80,30 +82,31 @@ def read(
     *,
     planned: bool = True,
 ) -> list[Row]:
-    """Rows that begin with these `columns` of `model`; what follows them become attributes.
+    """Execute a statement and return model instances.
 
-    Not `planned`: a statement of its own, whose plan depends on its values.
+    Its first result columns must be `columns(model, names, but)`. Further columns become attributes
+    of the instances. With `planned=False` the statement is planned for its values.
     """
     fields = _fields(model, names, but)
-    with cursor() if planned else connection.cursor() as asked:
-        asked.execute(statement, values)
-        found = asked.fetchall()
-        told_more = found and len(found[0]) > len(fields)
-        more = [column.name for column in asked.description[len(fields) :]] if told_more else []
-    own = [field.attname for field in fields]
-    read_by = [
+    with cursor() if planned else connection.cursor() as db_cursor:
+        db_cursor.execute(statement, values)
+        found = db_cursor.fetchall()
+        has_more = found and len(found[0]) > len(fields)
+        more = [column.name for column in db_cursor.description[len(fields) :]] if has_more else []
+    attribute_names = [field.attname for field in fields]
+    converters = [
         (place, field.from_db_value)
         for place, field in enumerate(fields)
         if hasattr(field, "from_db_value")
     ]
     rows = []
-    for given in found:
-        told = list(given[: len(own)])
-        for place, convert in read_by:
-            told[place] = convert(told[place], None, connection)
-        row = model.from_db(DEFAULT_DB_ALIAS, own, told)
+    for record in found:
+        field_values = list(record[: len(attribute_names)])
+        for place, convert in converters:
+            field_values[place] = convert(field_values[place], None, connection)
+        row = model.from_db(DEFAULT_DB_ALIAS, attribute_names, field_values)
         if more:
-            vars(row).update(zip(more, given[len(own) :], strict=True))
+            vars(row).update(zip(more, record[len(attribute_names) :], strict=True))
         rows.append(row)
     return rows
 
@@ -115,8 +118,10 @@ def where(
     names: Names = (),
     but: Names = (),
 ) -> list[Row]:
-    """Rows of one record, under a condition in SQL: what the ORM composes anew each time takes
-    longer than the answer."""
+    """Return the instances of `model` that match a condition in SQL.
+
+    For rows of one record: the ORM takes longer to build the query than PostgreSQL to answer it.
+    """
     found = f"SELECT {columns(model, names, but)} FROM {model._meta.db_table}"  # noqa: S608
     return read(model, f"{found} WHERE {condition}", values, names, but)
 
@@ -124,7 +129,7 @@ def where(
 def by_key(
     model: type[Row], keys: Iterable[Any], names: Names = (), but: Names = ()
 ) -> dict[Any, Row]:
-    """Rows by their primary keys, as `in_bulk` has them, with these `columns`; None is no key."""
+    """Return instances by primary key, as `in_bulk` does; None in `keys` is ignored."""
     wanted, key = array(one for one in keys if one is not None), model._meta.pk
     if wanted == "{}" or key is None:
         return {}
@@ -132,14 +137,14 @@ def by_key(
 
 
 def array(values: Iterable[object]) -> str:
-    """An array as PostgreSQL reads it: as a list it costs the driver four times the time."""
+    """Return a PostgreSQL array literal: a list takes the driver four times as long."""
     written = [str(value).replace("\\", r"\\").replace('"', r"\"") for value in values]
     return '{"' + '","'.join(written) + '"}' if written else "{}"
 
 
 @cache
 def _fields(model: type[Model], names: Names, but: Names) -> list[Any]:
-    """In the order of the model; the key is always among them."""
+    """Return fields in the order of the model; the primary key is always included."""
     named = {model._meta.get_field(name) for name in names}
     return [
         field

@@ -1,5 +1,7 @@
-"""Request ids: made here and nowhere else, on the answer, the log lines and the audit entry. And
-the address a request came from."""
+"""Request ids, created only here, and what else identifies a request: route and client address.
+
+The id is in the response header, the log lines and the audit entry.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +25,26 @@ from django.utils import timezone
 
 HEADER: Final = "X-Request-ID"
 ROUTE_HEADER: Final = "X-Route"
-"""Name of the route, for the proxy's log in the place of the path; the proxy removes it."""
+"""Header with the route name, which the proxy logs instead of the path and then removes."""
 UNMATCHED_ROUTE: Final = "unmatched"
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-"""What browsers and clients of the API send."""
+"""Methods that browsers and API clients send."""
 MONITORING_PATHS: Final = frozenset(
     {"/health/live", "/health/ready", "/health/status", "/health/inbox", "/metrics"}
 )
-"""What is asked on the inside, over plain HTTP and by any name."""
+"""Paths that monitors request inside the network, over plain HTTP and with any host name."""
 
 current: ContextVar[str] = ContextVar("request_id", default="")
-"""Id of the request this thread is answering, or whose wish it carries out; empty without one."""
+"""Id of the request that this thread answers or works for; empty without one."""
 
 
 def assign_request_id(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Middleware: a new id for every request. One sent from outside is not looked at: ids in the
-    audit trail must be ours."""
+    """Middleware that gives every request a new id.
+
+    An id that the client sent is ignored: ids in the audit trail must be ours.
+    """
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         known = uuid4().hex
@@ -62,7 +66,7 @@ def assign_request_id(
 def reject_unknown_methods(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Middleware: no view is asked with TRACE, CONNECT or a word nobody made."""
+    """Middleware that refuses TRACE, CONNECT and unknown methods."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         if request.method not in METHODS:
@@ -75,8 +79,11 @@ def reject_unknown_methods(
 def accept_any_host_for_monitoring(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Middleware: monitors and balancers ask one process by its address on the inside, which is no
-    host of ours. What they are answered depends on no host, and leads nowhere."""
+    """Middleware that accepts any host name for monitoring paths.
+
+    Monitors and load balancers address one process inside the network, by a name that is not in
+    ALLOWED_HOSTS. The answers depend on no host and contain no links.
+    """
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         if request.path in MONITORING_PATHS:
@@ -91,8 +98,10 @@ def accept_any_host_for_monitoring(
 def require_https_for_api(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Middleware: a program that is redirected sends its token in the clear time and again, so it
-    is refused instead."""
+    """Middleware that refuses API requests over plain HTTP.
+
+    A redirected program would send its token unencrypted again and again.
+    """
     if not settings.HTTPS_ONLY:
         raise MiddlewareNotUsed
 
@@ -105,7 +114,7 @@ def require_https_for_api(
 
 
 def is_page_request(request: HttpRequest) -> bool:
-    """Whether a person's browser asks for a page to show; not a program, nor a script of ours."""
+    """Return whether a browser requests a whole page: not a program, not one of our scripts."""
     return (
         request.method == "GET"
         and "text/html" in request.headers.get("Accept", "")
@@ -115,27 +124,29 @@ def is_page_request(request: HttpRequest) -> bool:
 
 
 def route_name(request: HttpRequest) -> str:
-    """Name of the route that a request went to. Paths hold ids of patients and orders, links that
-    set a password, and whatever somebody typed: none is ever logged."""
+    """Return the name of the route of a request, for logs.
+
+    Paths are never logged: they hold ids of patients and orders, password links and typed text.
+    """
     match = request.resolver_match
     return match.view_name if match else UNMATCHED_ROUTE
 
 
 def request_id_of(request: object) -> str:
-    """Id of a request, empty for one that did not pass the middleware."""
+    """Return the id of a request; empty for one that did not pass the middleware."""
     return str(getattr(request, "request_id", ""))
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """Where the request came from: behind our proxy the address the proxy itself saw.
+    """Return the client address; behind our proxy the address that the proxy saw.
 
-    Hops before the last are what the sender wrote, and prove nothing.
+    Earlier hops of X-Forwarded-For come from the client and prove nothing.
     """
     seen = [request.META.get("REMOTE_ADDR", "")]
     if settings.BEHIND_PROXY:
         seen.insert(0, request.headers.get("X-Forwarded-For", "").rpartition(",")[2])
-    for said in seen:
-        for text in (said.strip(), _without_port(said.strip())):
+    for candidate in seen:
+        for text in (candidate.strip(), _without_port(candidate.strip())):
             try:
                 return str(ip_address(text.partition("%")[0]))
             except ValueError:
@@ -143,16 +154,16 @@ def client_address(request: HttpRequest) -> str | None:
     return None
 
 
-def _without_port(said: str) -> str:
+def _without_port(text: str) -> str:
     try:
-        return urlsplit(f"//{said}").hostname or ""
+        return urlsplit(f"//{text}").hostname or ""
     except ValueError:
         return ""
 
 
 @contextmanager
 def use_request_id(request_id: str) -> Iterator[None]:
-    """What is done inside was asked for by an earlier request, as the row it left says."""
+    """Work under the id of the earlier request that asked for the work, as its row says."""
     token = current.set(request_id)
     try:
         yield

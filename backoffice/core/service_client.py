@@ -1,4 +1,4 @@
-"""The client of the configured service, one kept connection pool per process."""
+"""The client of the configured service, with one connection pool per process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from backoffice.service import Service, Watch, errors
 
 
 class Observer(Protocol):
-    """Learns of every attempt of this process to call the service; from any thread."""
+    """Receives every attempt of this process to call the service; from any thread."""
 
     def began(self, operation: str) -> None: ...
 
@@ -53,7 +53,7 @@ def _on_ended(operation: str, outcome: str, seconds: float) -> None:
 
 @cache
 def service() -> Service:
-    """The service this deployment is a customer of. Called after a worker forks, never before."""
+    """Return the shared client of this process. Call it after a worker forks, never before."""
     return new_service_client()
 
 
@@ -64,7 +64,7 @@ def new_service_client(
     deadline: float = 20.0,
     attempts: int = 3,
 ) -> Service:
-    """Return a new client of the configured service, with connections of its own: close it.
+    """Return a new client of the configured service, with its own connections: close it.
 
     `key_header` and `management_key_header` take the place of the configured names. `deadline`:
     seconds of each read. `attempts`: how often a read is tried.

@@ -1,9 +1,9 @@
-"""Whether the service's key is of the team whose records are here.
+"""Check that the service key belongs to the team of the stored records.
 
-With another team's key every list is another's: its patients would be added to ours, and ours
-would be found gone. So the installation remembers the team of the first records that a sync stores,
-and before a process reads or sends anything, it asks the service once for one record and compares
-its team with the remembered one. `manage.py adoptteam` moves an installation to another team.
+With the key of another team every list shows other patients: they would be added, and the stored
+ones would be marked missing. The installation therefore remembers the team of the first records
+that a sync stores. Before a process reads or sends anything, it fetches one record and compares its
+team with the remembered one. `manage.py adoptteam` moves an installation to another team.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from backoffice.models import Installation
 from backoffice.service import Page, Service, errors
 
 ANOTHER_TEAM: Final = "SERVICE_API_KEY is of another team than the records here."
-"""How the error of every refused reading and the hindrance of every request begins."""
+"""First sentence of the error of every refused read and command."""
 TEAM_SAMPLE_SIZE: Final = 1_000
-"""Patients that are asked for their team where none is remembered: ids are random, and a few of
-another team may be left from a time when this was not checked."""
+"""Number of patients to read when no team is remembered. Ids are random, and a few patients of
+another team may be left from releases that did not check."""
 SUSPICIOUS_PATIENT_COUNT: Final = 10
-"""From so many patients on, a service that lists no user and no order is taken for another team's:
+"""With this many stored patients, a service that lists no user and no order has another team's key:
 ours cannot have vanished all at once."""
 PROBE_SECONDS: Final = 5.0
 INCONCLUSIVE_ERRORS: Final = (errors.Missing, errors.Malformed, errors.NotEnabled)
-"""Answers of a list that say nothing about the team."""
+"""Errors of a list that say nothing about the team."""
 
 
 class AnotherTeam(Exception):
-    """The key is of another team: nothing may be stored, found gone, or sent."""
+    """The key is of another team: nothing may be stored, marked missing, or sent."""
 
     def __init__(self, theirs: UUID | None, ours: UUID) -> None:
         shown = f"It is of team {theirs}" if theirs else "It lists no user and no order"
@@ -47,8 +47,8 @@ class AnotherTeam(Exception):
 def mirror_team() -> UUID | None:
     """Return the team that this installation remembers; None before the first sync.
 
-    A database of an earlier release remembers none until its next sync: there it is the team of
-    most patients.
+    A database of an earlier release remembers none until its next sync; the team of
+    most patients is returned then.
     """
     remembered = (
         Installation.objects.filter(pk=INSTALLATION_ID).values_list("team_id", flat=True).first()
@@ -74,8 +74,10 @@ def remember_team(teams: Collection[UUID]) -> UUID | None:
 
 
 def verified_service() -> Service:
-    """The service, once its key is known to be of our team. Raises AnotherTeam, or a ServiceError
-    where the service does not answer."""
+    """Return the client after checking that its key is of our team.
+
+    Raises AnotherTeam, or a ServiceError when the service does not answer.
+    """
     client = service()
     ours = mirror_team()
     if ours is not None and _checked.get(client) != ours:
@@ -95,7 +97,7 @@ def check_teams(teams: Iterable[UUID], ours: UUID | None) -> None:
 _checked: Final[WeakKeyDictionary[Service, UUID]] = WeakKeyDictionary()
 """The team that the key of each client was found to be of."""
 _checking: Final = threading.Lock()
-"""One thread asks, and the others wait for what it finds."""
+"""One thread checks while the others wait for its finding."""
 
 
 @dataclass(frozen=True, slots=True)

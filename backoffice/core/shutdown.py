@@ -1,7 +1,8 @@
-"""Whether this worker was asked to end, for loops that would begin the next piece of work.
+"""Tell running tasks that their worker is shutting down.
 
-Celery lets running tasks come to their end, and tells only its main process that it is stopping.
-The processes that work were forked from that one: they share a byte of its memory.
+Loops check this before they begin the next piece of work. Celery lets running tasks finish and
+signals the shutdown only to its main process. The pool processes are forked from it and share one
+byte of its memory.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _flag: Final = mmap.mmap(-1, 1)
 
 
 def is_requested() -> bool:
-    """True once this worker is to finish what it has in hand and begin nothing else."""
+    """Return True once this worker should finish its current work and begin nothing else."""
     return _flag[0] != 0
 
 

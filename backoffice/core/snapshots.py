@@ -1,6 +1,6 @@
-"""Snapshots of the database, as pages carry them: `xmin:xmax:` and the transactions open between.
+"""Validate database snapshots that pages send back: `xmin:xmax:` and the open transactions.
 
-They come back from browsers, and PostgreSQL takes a broken one for an error of the statement.
+They come from browsers, and an invalid one makes a PostgreSQL statement fail.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _FORM: Final = re.compile(r"[0-9]{1,19}:[0-9]{1,19}:(?:[0-9]{1,19}(?:,[0-9]{1,19
 
 
 def is_snapshot(text: str) -> bool:
-    """Whether PostgreSQL can have written this."""
+    """Return whether PostgreSQL can have produced this text."""
     if not _FORM.fullmatch(text):
         return False
     first, end, between = text.split(":")

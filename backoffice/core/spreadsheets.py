@@ -1,4 +1,4 @@
-"""What spreadsheets do to identifiers before somebody exports a table."""
+"""Detect identifiers that a spreadsheet changed before somebody exported the table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MONTH: Final = (
     "(?:(?:[Jj]an|[Ff]eb)(?:uary|ruary)?|[Mm]ar(?:ch)?|[Aa]pr(?:il)?|[Mm]ay|[Jj]une?|[Jj]uly?"
     "|[Aa]ug(?:ust)?|[Ss]ept?(?:ember)?|[Oo]ct(?:ober)?|(?:[Nn]ov|[Dd]ec)(?:ember)?)"
 )
-"""As spreadsheets write them: MAR-01 in capitals is what somebody typed."""
+"""Months as spreadsheets write them; MAR-01 in capitals was typed."""
 _SHORTENED: Final = re.compile(r"[+-]?\d+(?:[.,]\d+)?e\+\d+|[+-]?\d+[.,]\d+e-?\d+", re.I)
 _ERROR: Final = re.compile(r"#(?:N/A|REF!|NAME\?|VALUE!|DIV/0!|NUM!|NULL!|SPILL!|CALC!|#+)", re.I)
 _NOTHING: Final = re.compile(r"nan|nat|none|null|undefined|true|false|n/a", re.I)
@@ -29,14 +29,14 @@ _DECIMALS: Final = re.compile(r"([+-]?\d+)[.,]0+")
 _THOUSANDS: Final = re.compile(r"\d{1,3}(?:[,. ]\d{3}){2,}|\d{1,3},\d{3}")
 _FORMULA: Final = re.compile(r'=\s*"([^"]*)"')
 _EXACT_DIGITS: Final = 15
-"""Digits of a number that spreadsheets keep; they write zeros for the rest."""
+"""Significant digits that spreadsheets keep; they replace the rest by zeros."""
 _ENOUGH: Final = 3
-"""Numbers of a column that show how long they usually are."""
+"""Numbers of a column that are enough to know their usual length."""
 _AS_TEXT: Final = "Format the column as text in the spreadsheet and type the value again."
 
 
 def damage_message(text: str) -> str:
-    """Why a cell cannot be the identifier that somebody typed, in words; empty where it can."""
+    """Return why a cell cannot be the typed identifier, for staff; empty when it can."""
     text = text.strip()
     if _SHORTENED.fullmatch(text):
         return f"“{text}” is a number that a spreadsheet shortened: its digits are lost. {_AS_TEXT}"
@@ -62,7 +62,7 @@ def damage_message(text: str) -> str:
 
 
 def warning_message(text: str) -> str:
-    """Why a cell should be compared with the paper, in words; empty where nothing is odd."""
+    """Return why a cell should be compared with the paper, for staff; empty when nothing is odd."""
     rest = text[_EXACT_DIGITS:]
     if text.isascii() and text.isdigit() and rest and not rest.strip("0"):
         return (
@@ -78,8 +78,11 @@ def warning_message(text: str) -> str:
 
 
 def lost_zero_warnings(texts: Iterable[str]) -> dict[str, str]:
-    """Numbers of one column that may have lost their first zeros, with words for staff: shorter
-    than others of the column that begin with a zero, or than most of at least three."""
+    """Return warnings for numbers of one column that may have lost leading zeros.
+
+    Such a number is shorter than others of the column that begin with a zero, or than most of at
+    least three.
+    """
     numbers = [text for text in texts if text.isascii() and text.isdigit()]
     widths = Counter(len(text) for text in numbers if text.startswith("0"))
     if not widths and len(numbers) >= _ENOUGH:

@@ -1,5 +1,7 @@
-"""What the statements of pages may take: so long, so much memory. Workers, commands and migrations
-have all the time."""
+"""Limits of time and memory for statements of web pages.
+
+Workers, commands and migrations have no such limits.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,16 @@ from django.conf import settings
 from django.db import connections
 
 WORK_MEM: Final = "16MB"
-"""So much a sort or a hash may take before it goes to disk. A million names still fit: told from
-others by a hash, an order takes nothing; one by one, a list would never be done."""
+"""Memory of one sort or hash before it spills to disk. A hash over a million names still fits, and
+without one such a list would never finish."""
 
 
 def limit_statements() -> None:
-    """For connections of this process that are still to be made: PostgreSQL gives up on what takes
-    longer. With 0 that of the role holds, where it has one."""
+    """Limit the statements of all connections that this process opens from now on.
+
+    PostgreSQL cancels a statement that takes longer. With PAGE_STATEMENT_SECONDS 0 the timeout of
+    the database role applies, if it has one.
+    """
     limits = connections.settings["default"]["SESSION_SETTINGS"]
     limits["work_mem"] = WORK_MEM
     if settings.PAGE_STATEMENT_SECONDS:

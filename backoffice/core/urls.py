@@ -1,5 +1,4 @@
-"""Addresses of pages and records: made once for each route, not for each page and row; and what
-stands in them, and in forms."""
+"""Addresses of pages and records, cached by route, and parsing of their values."""
 
 from __future__ import annotations
 
@@ -13,17 +12,17 @@ from django.urls import reverse
 
 _ANY_UUID: Final = str(UUID(int=0))
 _ANY_NUMBER: Final = "9876543210"
-"""These stand where a key will."""
+"""Placeholders that a cached address has in the place of the key."""
 
 
 @lru_cache(maxsize=256)
 def page_url(route: str) -> str:
-    """The address of a route that takes nothing."""
+    """Return the address of a route without arguments."""
     return reverse(route)
 
 
 def record_url(route: str, key: UUID | int) -> str:
-    """The address of a route that takes one key."""
+    """Return the address of a route that takes one key."""
     any_key = _ANY_NUMBER if isinstance(key, int) else _ANY_UUID
     return _address(route, any_key).replace(any_key, str(key))
 
@@ -34,7 +33,7 @@ def _address(route: str, any_key: str) -> str:
 
 
 def build_query(values: Mapping[str, Iterable[str]]) -> QueryDict:
-    """Values by the names of fields, as a form or an address carries them."""
+    """Return values by field name as the QueryDict of a form or an address."""
     data = QueryDict(mutable=True)
     for name, given in values.items():
         data.setlist(name, list(given))
@@ -42,7 +41,7 @@ def build_query(values: Mapping[str, Iterable[str]]) -> QueryDict:
 
 
 def parse_uuid(text: str) -> UUID | None:
-    """The id that somebody wrote; None where it is none."""
+    """Return the UUID in a text; None when it is not one."""
     try:
         return UUID(text)
     except ValueError:

@@ -1,12 +1,12 @@
-"""Sealing values with AES-256-GCM, so that a stolen dump or backup does not show them.
+"""Encrypt values with AES-256-GCM, so that a stolen dump or backup does not show them.
 
     bytes   version (1) ‖ key id (1) ‖ nonce (12) ‖ ciphertext and tag
     text    "sealed:<version>:<key id>:<base64 of nonce, ciphertext and tag>"
 
-Every value is bound to its place, such as "patients_insurance.member_id:<id of the row>": moved to
-another row or column it does not open. `FIELD_KEYS` holds the keys: the first seals, all open.
-Columns are sealed by the fields of `sealing.py`; `manage.py rotatekeys` seals anew under the first
-key what another one sealed, and what was stored before there were keys.
+Every value is bound to its place, such as "patients_insurance.member_id:<id of the row>", which is
+the associated data of the cipher: a value moved to another row or column cannot be decrypted.
+`FIELD_KEYS` holds the keys: the first encrypts, all decrypt. The fields of `encrypted_fields.py`
+encrypt columns. `manage.py rotatekeys` encrypts with the first key what has another key or none.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ _PREFIX: Final = f"sealed:{VERSION}:"
 
 
 class DecryptionError(ValueError):
-    """Sealed under a key that is not there, for another place, or changed since. The words name
-    the key at most, never the value."""
+    """A value has a missing key, belongs to another place, or was changed.
+
+    The message names the key, never the value.
+    """
 
 
 def encrypt(text: str, place: str) -> str:
@@ -39,7 +41,7 @@ def encrypt(text: str, place: str) -> str:
 
 
 def decrypt(token: str, place: str) -> str:
-    """The text of a token; raises CannotOpen."""
+    """Return the text of a token. Raises DecryptionError."""
     key_id, _, packed = token.removeprefix(_PREFIX).partition(":")
     try:
         if not token.startswith(_PREFIX):
@@ -48,7 +50,7 @@ def decrypt(token: str, place: str) -> str:
     except DecryptionError:
         raise
     except ValueError:
-        raise DecryptionError("This is no sealed value.") from None
+        raise DecryptionError("This is not an encrypted value.") from None
 
 
 def encrypt_bytes(content: bytes, place: str) -> bytes:
@@ -58,31 +60,31 @@ def encrypt_bytes(content: bytes, place: str) -> bytes:
 
 
 def decrypt_bytes(content: bytes, place: str) -> bytes:
-    """The content of what `encrypt_bytes` gave; raises CannotOpen."""
+    """Return the content that `encrypt_bytes` encrypted. Raises DecryptionError."""
     if content[:1] != bytes((VERSION,)) or len(content) <= _HEADER_LENGTH + NONCE_LENGTH:
-        raise DecryptionError("This is no sealed value.")
+        raise DecryptionError("This is not an encrypted value.")
     return _decrypt(content[1], content[_HEADER_LENGTH:], place)
 
 
 def is_encrypted(value: str | bytes) -> bool:
-    """Whether a stored value is sealed, or stands there from before there were keys."""
+    """Return whether a stored value is encrypted; False for one from before there were keys."""
     if isinstance(value, str):
         return value.startswith(_PREFIX)
     return value[:1] == bytes((VERSION,))
 
 
 def key_id_of(value: str | bytes) -> int | None:
-    """Id of the key that sealed a stored value; None where it is not sealed."""
+    """Return the id of the key of a stored value; None when the value is not encrypted."""
     if not is_encrypted(value):
         return None
     if isinstance(value, str):
-        said = value.removeprefix(_PREFIX).partition(":")[0]
-        return int(said) if said.isdigit() else None
+        key_id = value.removeprefix(_PREFIX).partition(":")[0]
+        return int(key_id) if key_id.isdigit() else None
     return value[1] if len(value) > 1 else None
 
 
 def current_key_id() -> int:
-    """Id of the key that seals."""
+    """Return the id of the key that encrypts."""
     return _current_key()[0]
 
 
@@ -94,13 +96,13 @@ def _current_key() -> tuple[int, AESGCM]:
 def _decrypt(key_id: int, packed: bytes, place: str) -> bytes:
     key = settings.FIELD_KEYS.get(key_id)
     if key is None:
-        raise DecryptionError(f"FIELD_KEYS has no key {key_id}, which sealed this value.")
+        raise DecryptionError(f"FIELD_KEYS has no key {key_id}, which encrypted this value.")
     try:
         return _cipher(key).decrypt(packed[:NONCE_LENGTH], packed[NONCE_LENGTH:], place.encode())
     except (InvalidTag, ValueError):
         raise DecryptionError(
-            f"Key {key_id} does not open this value: it is another key, or the value was changed "
-            "or moved."
+            f"Key {key_id} does not decrypt this value: it is another key, or the value was "
+            "changed or moved."
         ) from None
 
 

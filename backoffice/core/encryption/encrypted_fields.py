@@ -1,12 +1,12 @@
-"""Columns that hold sealed values: opened when they are read from a row, sealed when it is saved.
+"""Model fields that encrypt on save and decrypt on access.
 
-A value is bound to its row by the primary key, or by the unique column that `by` names. What stands
-in a column from before there were keys is read as it is, and sealed by `manage.py rotatekeys`. A
-value that cannot be opened is shown as `UNREADABLE`, or as empty JSON, or as no day; saving its
-row leaves it as it is.
+A value is bound to its row by the primary key, or by the unique column that `by` names. A value
+from before there were keys is read as it is, and encrypted by `manage.py rotatekeys`. A value that
+cannot be decrypted reads as `UNREADABLE`, as empty JSON, or as no date; saving its row leaves the
+stored value as it is.
 
-Rows open their values themselves: `.values()` and SQL give them sealed. Empty values (`""`, `{}`)
-stand as they are; anything else is written with its row, never by `.update()`.
+Only model instances decrypt: `.values()` and SQL return encrypted values. Empty values (`""`, `{}`)
+are stored as they are. Any other value is saved with its row, never with `.update()`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ UNREADABLE: Final = "cannot be read"
 
 
 class EncryptedToken(str):
-    """Sealed text as it stands in the database."""
+    """Encrypted text as stored in the database."""
 
 
 class EncryptedBlob(bytes):
-    """Sealed bytes as they stand in the database."""
+    """Encrypted bytes as stored in the database."""
 
 
 class _DecryptingAttribute(DeferredAttribute):
-    """Opens when it is read: rows of a list pay for what they show."""
+    """Decrypt on first access, so that a list only decrypts what it shows."""
 
     field: EncryptedField
 
@@ -53,12 +53,12 @@ class _DecryptingAttribute(DeferredAttribute):
         return found
 
     def __set__(self, instance: Any, value: Any) -> None:
-        # With this, Python asks `__get__` even where the row has a value.
+        # A descriptor with `__set__` takes precedence over the instance dictionary.
         instance.__dict__[self.field.attname] = value
 
 
 class EncryptedField(models.Field):  # type: ignore[type-arg]
-    """What the three kinds have in common."""
+    """Base class of the encrypted fields."""
 
     descriptor_class = _DecryptingAttribute
 
@@ -68,7 +68,7 @@ class EncryptedField(models.Field):  # type: ignore[type-arg]
 
     def contribute_to_class(self, cls: Any, name: str, private_only: bool = False) -> None:
         super().contribute_to_class(cls, name, private_only)
-        # Also where the column has another kind in an abstract model above.
+        # Also when an abstract base model has another field of this name.
         setattr(cls, self.attname, self.descriptor_class(self))
 
     def deconstruct(self) -> Any:
@@ -79,7 +79,7 @@ class EncryptedField(models.Field):  # type: ignore[type-arg]
         return f"{self.model._meta.db_table}.{self.column}"
 
     def place_of(self, bound: object) -> str:
-        """Of the row with this primary key, or this value in the column that `by` names."""
+        """Return the place of the row with this primary key, or this value of the `by` column."""
         return f"{self.place_name()}:{bound}"
 
     @cached_property
@@ -89,7 +89,7 @@ class EncryptedField(models.Field):  # type: ignore[type-arg]
         return meta.pk if self.by == "pk" else meta.get_field(self.by)
 
     def shown(self, value: Any, bound: object) -> Any:
-        """A value of a row that `bound` names, opened where it is sealed and can be."""
+        """Return a value of the row `bound`, decrypted; `unreadable()` when that fails."""
         if not isinstance(value, EncryptedToken | EncryptedBlob):
             return value
         try:
@@ -99,15 +99,15 @@ class EncryptedField(models.Field):  # type: ignore[type-arg]
             return self.unreadable()
 
     def opened(self, value: EncryptedToken | EncryptedBlob, bound: object) -> Any:
-        """Raises CannotOpen."""
+        """Decrypt a value of the row `bound`. Raises DecryptionError."""
         return self.python(self.open(value, self.place_of(self.bound.to_python(bound))))
 
     def stored(self, value: Any, bound: object) -> Any:
-        """A value as it is to stand in a row that `bound` names."""
+        """Return a value as it is stored in the row `bound`."""
         if isinstance(value, EncryptedToken | EncryptedBlob) or not value:
             return value
         if bound is None:
-            raise TypeError(f"{self.place_name()} is sealed for a row that is not named yet.")
+            raise TypeError(f"{self.place_name()} is encrypted for its row, which has no key yet.")
         return self.seal(self.plain(value), self.place_of(self.bound.to_python(bound)))
 
     def pre_save(self, row: Any, add: bool) -> Any:
@@ -117,7 +117,7 @@ class EncryptedField(models.Field):  # type: ignore[type-arg]
         raise NotImplementedError
 
     def plain(self, value: Any) -> Any:
-        """The value as it is sealed."""
+        """Return the plaintext of a Python value."""
         return value
 
     def python(self, plain: Any) -> Any:
@@ -134,19 +134,19 @@ class EncryptedField(models.Field):  # type: ignore[type-arg]
 
     def get_prep_value(self, value: Any) -> Any:
         if value and not isinstance(value, EncryptedToken | EncryptedBlob):
-            raise TypeError(f"{self.place_name()} is sealed: it is written with its row.")
+            raise TypeError(f"{self.place_name()} is encrypted: save it with its row.")
         return value
 
 
 class EncryptedTextField(EncryptedField, models.TextField):  # type: ignore[type-arg]
-    """Text, sealed as text."""
+    """Text, encrypted as text."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         return EncryptedToken(value) if value and cipher.is_encrypted(value) else self.python(value)
 
 
 class EncryptedDateField(EncryptedTextField):
-    """A day, sealed as the text of its ISO form."""
+    """A date, encrypted as ISO text."""
 
     _pyi_private_set_type: date | None  # type: ignore[assignment]
     _pyi_private_get_type: date  # type: ignore[assignment]
@@ -162,12 +162,12 @@ class EncryptedDateField(EncryptedTextField):
 
 
 class EncryptedJSONField(EncryptedField, models.JSONField):
-    """JSON, sealed as a JSON string."""
+    """JSON, encrypted as a JSON string."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         found = models.JSONField.from_db_value(self, value, expression, connection)
-        sealed = isinstance(found, str) and cipher.is_encrypted(found)
-        return EncryptedToken(found) if sealed else found
+        is_token = isinstance(found, str) and cipher.is_encrypted(found)
+        return EncryptedToken(found) if is_token else found
 
     def plain(self, value: Any) -> str:
         return json.dumps(value)
@@ -180,7 +180,7 @@ class EncryptedJSONField(EncryptedField, models.JSONField):
 
 
 class EncryptedBinaryField(EncryptedField, models.BinaryField):  # type: ignore[type-arg]
-    """Bytes, sealed as bytes."""
+    """Bytes, encrypted as bytes."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         if value is None:
@@ -202,7 +202,7 @@ class EncryptedBinaryField(EncryptedField, models.BinaryField):  # type: ignore[
 
 
 def encrypted_fields() -> Iterator[EncryptedField]:
-    """Of all tables."""
+    """Yield the encrypted fields of all models."""
     for model in apps.get_models():
         yield from encrypted_fields_of(model)
 
@@ -212,16 +212,16 @@ def encrypted_fields_of(model: type[models.Model]) -> list[EncryptedField]:
 
 
 def is_unreadable(row: models.Model, name: str) -> bool:
-    """Whether the field `name` of `row` is sealed and the keys that are set do not open it."""
+    """Return whether the field `name` of `row` cannot be decrypted with the configured keys."""
     found = {field.name: field for field in encrypted_fields_of(type(row))}[name]
-    getattr(row, name)  # Replaces what can be opened.
+    getattr(row, name)  # Decrypts the value when that is possible.
     return isinstance(row.__dict__.get(found.attname), EncryptedToken | EncryptedBlob)
 
 
 def decrypt_rows(
     model: type[models.Model], names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> list[tuple[Any, ...]]:
-    """Rows as `.values_list()` gives them, opened; the first of `names` is the one that binds."""
+    """Return rows of `.values_list()` decrypted; the first of `names` is the binding column."""
     fields = {field.name: field for field in encrypted_fields_of(model)}
     found = [fields.get(name) for name in names]
     return [

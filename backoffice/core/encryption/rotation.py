@@ -1,9 +1,9 @@
-"""Sealing anew: what another key sealed, or nobody did, is sealed under the first of `FIELD_KEYS`.
+"""Key rotation: encrypt with the first of `FIELD_KEYS` what has another key or none.
 
-Rows go in batches, each in a transaction of its own, by those that nobody works on just then: a
-run may be killed at any line and started again, beside everything else. Readers open what every
-key sealed, so no reader waits and none fails. A key may be taken out of the settings when nothing
-is counted under it any more, in the database and in the backups that are kept.
+Rows are processed in batches, each in its own transaction, and locked rows are skipped. A run can
+be killed at any line and started again while everything else works. Readers decrypt with every
+key, so none waits or fails. A key may be removed from the settings when no value has it any more,
+neither in the database nor in the backups that are kept.
 """
 
 from __future__ import annotations
@@ -28,25 +28,27 @@ from backoffice.models import Installation
 
 BATCH_ROWS: Final = 500
 BATCH_BYTES: Final = 32 * 1024 * 1024
-"""Values held in memory at once, and about their size: bodies of events may be megabytes."""
+"""Rough limit of the values in memory at once: bodies of events may be megabytes."""
 
 
 class EncryptedStore(Protocol):
-    """Something that holds sealed values."""
+    """Something that holds encrypted values."""
 
     @property
     def name(self) -> str: ...
 
     def count(self) -> Counter[int | None]:
-        """Values by the id of their key; None: not sealed. Empty ones are not counted."""
+        """Count values by the id of their key (None: not encrypted), without empty ones."""
 
     def seal_anew(self) -> Iterator[int]:
-        """Seal what is not sealed under the first key; how many at each step. What somebody works
-        on, and what cannot be opened, is left."""
+        """Encrypt with the first key what is not; yield the number of values at each step.
+
+        Locked values, and those that cannot be decrypted, are left.
+        """
 
 
 class EncryptedColumn:
-    """One sealed column of a table."""
+    """One encrypted column of a table."""
 
     def __init__(self, field: EncryptedField) -> None:
         self.field = field
@@ -69,7 +71,7 @@ class EncryptedColumn:
                 rows = self._rows(keys)
                 changed = [pair for row in rows if (pair := self._anew(row)) is not None]
                 self._write(changed)
-            del rows  # before the next ones are read
+            del rows  # Free the memory before the next batch is read.
             yield len(changed)
             keys = self._next(keys[-1])
 
@@ -129,7 +131,7 @@ class EncryptedColumn:
         return f"({self._text()}) NOT IN ('', '{{}}')"
 
     def _key(self) -> str:
-        """Id of a value's key, in SQL: see `encryption`."""
+        """Return SQL for the id of a value's key: see `cipher`."""
         if isinstance(self.field, EncryptedBinaryField):
             head = f'substring("{self.field.column}" FROM 1 FOR 2)'
             sealed = f"get_byte({head}, 0) = {cipher.VERSION}"
@@ -140,8 +142,11 @@ class EncryptedColumn:
 
 
 def encrypted_columns() -> list[EncryptedColumn]:
-    """Every sealed column. That by which a wrong key is noticed at the start comes last: while
-    anything is left under an old key, so is that."""
+    """Return every encrypted column, the installation's secret last.
+
+    A process that starts with wrong keys notices it by that secret, so it keeps the old key as long
+    as any other value has it.
+    """
     ours = encrypted_fields_of(Installation)
     return [
         EncryptedColumn(field)

@@ -1,12 +1,12 @@
-"""Words about people in the addresses of lists: sealed.
+"""Encrypted query parameters: text about people in the addresses of lists.
 
-An address stays in histories, bookmarks and logs. So a form of filters is posted, and leads to an
-address in which words are sealed under `FIELD_KEYS`: whoever may use the list can open it, keep it
-and hand it on, and nobody can read it. Words that stand there as they were typed are understood,
-and sealed in every address of the page.
+An address stays in histories, bookmarks and logs. A filter form is therefore posted and redirects
+to an address in which personal text is encrypted with `FIELD_KEYS`. Everybody who may use the list
+can open, bookmark and share the address, and nobody can read the text in it. Plain text in an
+address is understood too, and encrypted in every link of the page.
 
-A sealed word opens in its list and under its parameter alone; and what was typed by somebody who
-sees names, only for those who see them.
+A token can only be decrypted in its list and parameter. A token of somebody who sees names can only
+be decrypted for those who see names.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ from django.shortcuts import redirect
 from backoffice.core.encryption import cipher
 
 PREFIX: Final = "~"
-"""Begins what is sealed."""
+"""First character of a token."""
 MIN_LENGTH: Final = 2 + cipher.NONCE_LENGTH + 16
-"""Bytes of what is sealed without its content: head, nonce and tag."""
+"""Bytes of a token with empty content: header, nonce and tag."""
 
 
 @dataclass(frozen=True, slots=True)
 class PersonalParameters:
-    """Parameters of one list that take words about people, for somebody who sees names or not."""
+    """The parameters of one list that hold personal text, for one reader.
+
+    `by_name`: the reader may see names of patients.
+    """
 
     listing: str
     names: frozenset[str] = frozenset()
@@ -41,7 +44,7 @@ class PersonalParameters:
         return PREFIX + urlsafe_b64encode(packed).decode().rstrip("=")
 
     def open(self, name: str, value: str) -> str | None:
-        """What is sealed in a value; None where it is not sealed, or not for this person here."""
+        """Return the text of a token; None when it is not a token, or not for this reader."""
         packed = _packed(value)
         if packed is None:
             return None
@@ -51,17 +54,17 @@ class PersonalParameters:
         return None
 
     def _places(self, name: str) -> tuple[str, ...]:
-        """All from which this person may open; they seal in the first."""
+        """Return the places this reader may decrypt; the first one is for encrypting."""
         everybody = f"words in an address: {self.listing}.{name}"
         return (f"{everybody}, with names", everybody) if self.by_name else (everybody,)
 
 
 def redirect_to_list(request: HttpRequest, address: str, words: PersonalParameters) -> HttpResponse:
-    """From a posted form of filters to the list with them."""
+    """Redirect a posted filter form to the list with these filters."""
     given = request.POST.copy()
     given.pop("csrfmiddlewaretoken", None)
     for name in words.names & given.keys():
-        # What looks sealed and does not open was typed, and may be about somebody.
+        # A value that looks like a token and cannot be decrypted was typed, and may be personal.
         typed = [one for one in given.getlist(name) if one]
         done = [one if words.open(name, one) else words.seal(name, one) for one in typed]
         given.setlist(name, done)
@@ -70,13 +73,13 @@ def redirect_to_list(request: HttpRequest, address: str, words: PersonalParamete
 
 
 def encrypt_address(request: HttpRequest, words: PersonalParameters) -> None:
-    """Of a page: what its links are made of has no words to read."""
+    """Encrypt the personal parameters of `request.GET`, which the links of a page are made of."""
     if any(value for name in words.names for value in request.GET.getlist(name)):
         request.GET = encrypted_query(request.GET, words)  # type: ignore[assignment]
 
 
 def encrypted_query(given: QueryDict, words: PersonalParameters) -> QueryDict:
-    """A query with these words sealed, and without what is empty."""
+    """Return a query with encrypted personal text and without empty values."""
     found = QueryDict(mutable=True)
     for name, values in given.lists():
         kept = [value for value in values if value]
@@ -88,7 +91,7 @@ def encrypted_query(given: QueryDict, words: PersonalParameters) -> QueryDict:
 
 
 def decrypted_query(given: QueryDict, words: PersonalParameters) -> QueryDict:
-    """A query with these words as they were typed. Raises BadRequest where one does not open."""
+    """Return a query with its personal text decrypted. Raises BadRequest when that fails."""
     closed = [name for name in words.names if any(map(is_encrypted_token, given.getlist(name)))]
     if not closed:
         return given
@@ -99,7 +102,7 @@ def decrypted_query(given: QueryDict, words: PersonalParameters) -> QueryDict:
 
 
 def is_encrypted_token(value: str) -> bool:
-    """By its looks: words may begin with the mark, too."""
+    """Return whether a value has the form of a token; typed text may begin with `~`, too."""
     return _packed(value) is not None
 
 

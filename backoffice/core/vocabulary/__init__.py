@@ -1,12 +1,12 @@
-"""Every open enumeration of the interface: its words, its colour family, its glyph.
+"""Every open enumeration of the interface: label, color family and glyph of each value.
 
 All enumerations of the service are open (specification, "Conventions"): a value that is not
 listed here renders, sorts, filters and is counted like any other, with the raw value as its label
-and the family ``unknown``, until somebody gives it words and a bucket (`decisions`). Nothing in the
-back office matches exhaustively.
+and the family ``unknown``, until an administrator gives it a label and a bucket (`decisions`).
+Nothing in the back office matches exhaustively.
 
-`VOCABULARIES` is the data. `term` reads it and never fails. `is_known` tells a sync what to count.
-`order_bucket` and `order_term` know the one rule that is not a function of the status word alone.
+`VOCABULARIES` is the data. `term` reads it and never fails. `is_known` says what a sync must count.
+`order_bucket` and `order_term` have the one rule that depends on more than the status.
 """
 
 from collections.abc import Iterable
@@ -64,8 +64,7 @@ def canonical(vocabulary: str, value: str) -> str:
 
 
 def term(vocabulary: str, value: str | None) -> Term:
-    """The words for a value; the default branch shows the raw value as unknown, or by the words
-    that somebody gave it.
+    """Return the term of a value, decided by an administrator or unknown where no release knows it.
 
     A missing value (None or empty) is not an unknown one: it is an empty plain term.
     """
@@ -125,7 +124,7 @@ def order_term(
     low_level_status: str, method: str, history: Iterable[str], bucket: str = ""
 ) -> Term:
     """Words, family and turn of an order's status, with the bucket rule applied. `bucket`: as it is
-    stored, by those who do not have the history."""
+    stored, for callers without the history."""
     known = term("order.low_level_status", low_level_status or "unknown")
     if known.value not in _REQUISITION:
         return known

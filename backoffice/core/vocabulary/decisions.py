@@ -1,9 +1,9 @@
-"""Words that people have given to values which no release knows, kept in memory.
+"""Decisions of administrators on unknown values, cached in memory.
 
-They stand in `UnknownValue`. A page hears with the statement that finds its reader which decision
-was the last (`session.Staff`), so it asks nothing more until there is a new one. Workers ask again
-after a moment. Both do it before they begin: words are read while rows are sent to PostgreSQL, when
-nothing can be asked.
+They are stored in `UnknownValue`. The query that loads the user of a page also returns the number
+of the last decision (`accounts.backend.Staff`), so a page reads them again only after a new one.
+Workers read them again after two seconds. Both do so before they begin, because terms are needed
+while rows are sent to PostgreSQL, when no query is possible.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def refresh_to(decision: int) -> None:
 
 
 def refresh_if_stale() -> None:
-    """Read them anew where that was a moment ago: at most one query."""
+    """Reload when the last read is older than `REMEMBERED_SECONDS`: at most one query."""
     if time.monotonic() - _read_at > REMEMBERED_SECONDS:
         reload()
 
 
 def last_decision() -> int:
-    """The last decision that was read: another one means that other words hold."""
+    """Return the number of the last decision that was read."""
     return _decision
 
 
@@ -48,7 +48,7 @@ def term(vocabulary: str, value: str) -> Term | None:
 
 
 def decided_terms() -> dict[tuple[str, str], Term]:
-    """What every decided value means, by vocabulary and value; another object after each read."""
+    """Return the terms by vocabulary and value; each reload makes a new dictionary."""
     return _terms
 
 
@@ -57,7 +57,7 @@ def terms_of(vocabulary: str) -> list[Term]:
 
 
 def reload() -> None:
-    """Read them anew."""
+    """Read all decisions from the database."""
     global _terms, _decision, _read_at
     with connection.cursor() as cursor:
         cursor.execute(f"{_READ} WHERE decision > 0 ORDER BY decision")
@@ -72,7 +72,7 @@ def reload() -> None:
 
 
 def build_term(value: str, bucket: str, label: str) -> Term:
-    """Needs action means at once; how long orders may rest elsewhere has to be learned."""
+    """Return a term; one that needs action is quiet at once, others have no known limit."""
     return Term(
         value,
         label or value,

@@ -1,4 +1,4 @@
-"""Colour families with their glyphs, and what a term is."""
+"""The `Term` class, color families with their glyphs, and who acts next."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -41,7 +41,7 @@ GLYPHS: Final[dict[str, str]] = {
     ABNORMAL: "arrows",
     PLAIN: "",
 }
-"""Shape of each family; a term may carry a more telling one of its own."""
+"""Default glyph of each family; a term may have a more specific one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,10 @@ class Term:
 
 
 def build_terms(*rows: tuple[str, str] | tuple[str, str, str] | Term) -> dict[str, Term]:
-    """An enumeration by value; a row is a value and its label, maybe its family, or a term."""
+    """Return the terms of an enumeration by value.
+
+    A row is a term, or a tuple of value, label and perhaps family.
+    """
     found: dict[str, Term] = {}
     for row in rows:
         item = row if isinstance(row, Term) else Term(*row)
@@ -74,7 +77,7 @@ def build_terms(*rows: tuple[str, str] | tuple[str, str, str] | Term) -> dict[st
 def step(
     value: str, label: str, family: str, turn: str = "", hours: float | None = None, note: str = ""
 ) -> Term:
-    """A state of an order: who acts next, and after how many hours it has gone quiet."""
+    """Return the term of an order state: who acts next, and after how many hours it is quiet."""
     quiet_after = None if hours is None else timedelta(hours=hours)
     return Term(value, label, family, turn=turn, quiet_after=quiet_after, note=note)
 
@@ -93,4 +96,4 @@ TURNS: Final[dict[str, str]] = {
     AT_LAB: LAB,
     RESULT_IN: US,
 }
-"""Who acts next on an order of which no more is known than its bucket."""
+"""Who acts next on an order when only its bucket is known."""
