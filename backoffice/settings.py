@@ -1,4 +1,4 @@
-"""Settings: one file, read from the environment, refusing nonsense at start: all of it at once.
+"""Settings: one file, read from the environment; all errors are reported at once at start.
 
 The names are the table "Configuration" of the README. `LOCAL` (a development machine: made-up
 people, loopback, plain HTTP) is on while no `DATABASE_URL` is configured, and the launcher sets it
@@ -45,7 +45,7 @@ clear_errors()
 
 
 def configured(name: str, development: str, hint: str = "") -> str:
-    """A value without which nothing works; the published one stands in only while all is local."""
+    """Return a required value; the published default applies only while everything is local."""
     said = text(name, development if LOCAL else "")
     if not said:
         add_error(
@@ -55,7 +55,7 @@ def configured(name: str, development: str, hint: str = "") -> str:
     return said
 
 
-# Where we are
+# Environment
 
 DEBUG = flag("DEBUG", False)
 LOCAL = flag("LOCAL", not text("DATABASE_URL") and text("MANAGEMENT_ENV") != "production")
@@ -69,14 +69,14 @@ SECRET_KEY = configured("SECRET_KEY", "development-only-" * 4, " to 50 random ch
 if SECRET_KEY and len(SECRET_KEY) < 50:
     add_error("SECRET_KEY is too short: it must have 50 characters or more.")
 SECRET_KEY_FALLBACKS = word_list("SECRET_KEY_FALLBACKS")
-# Keys of sealed columns and files (`encryption.py`): the first one seals, all of them open.
+# Keys of encrypted columns and files (`core/encryption`): the first encrypts, all decrypt.
 FIELD_KEYS = field_keys(configured("FIELD_KEYS", "1:ZGV2ZWxvcG1lbnQtb25seS1kZXZlbG9wbWVudC1vbmw="))
 AUDIT_KEYS = word_list("AUDIT_KEY")
 if any(len(key) < 32 for key in AUDIT_KEYS):
     add_error("AUDIT_KEY is too short: each key must have 32 characters or more.")
 AUDIT_KEEP_YEARS = number("AUDIT_KEEP_YEARS", 6, 0, 100)
 AUDIT_HOLD = flag("AUDIT_HOLD", False)
-# Appended to after each sealing, best where files can only be added to (`audit/heads.py`).
+# Appended to after each sealing, best on append-only storage (`audit/chain_head.py`).
 AUDIT_HEAD_FILE = writable_file("AUDIT_HEAD_FILE")
 ALLOWED_HOSTS = word_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL else "")
 if not ALLOWED_HOSTS:
@@ -95,7 +95,7 @@ METRICS_TOKEN = text("METRICS_TOKEN")
 for _name, _token in (("HEALTH_TOKEN", HEALTH_TOKEN), ("METRICS_TOKEN", METRICS_TOKEN)):
     if _token and (len(_token) < 20 or not _token.isascii()):
         add_error(f"{_name} must have 20 letters and digits or more, or none.")
-# While this file is there, `/health/ready` answers 503, so that balancers send nobody here.
+# While this file exists, `/health/ready` answers 503, so that load balancers send no requests.
 DRAIN_FILE = Path(text("DRAIN_FILE", str(BASE_DIR / "var" / "draining")))
 
 # The service
@@ -110,7 +110,7 @@ if not SERVICE_ORDER_CREATE_PATH.startswith("/"):
 SELF_SERVICE_LABS = frozenset(word_list("SELF_SERVICE_LABS", "lab-coast" if LOCAL else ""))
 # Methods of orders whose draws staff book; patients of others are expected to walk in.
 BOOKED_METHODS = word_list("BOOKED_METHODS", "at_home_phlebotomy")
-# Whether bookings at service centers know an idempotency key: a closed beta of the service.
+# Whether bookings at service centers accept an idempotency key: a closed beta of the service.
 PSC_IDEMPOTENCY = flag("PSC_IDEMPOTENCY", LOCAL)
 # Field of the cancelling call in which a wrong lab is named as INCORRECT_LAB; none is documented.
 SERVICE_CANCEL_REASON_FIELD = text("SERVICE_CANCEL_REASON_FIELD")
@@ -162,7 +162,7 @@ for _secret in WEBHOOK_SECRETS or ([""] if _secrets else []):
             "WEBHOOK_SECRETS must be secrets starting with whsec_, then 16 bytes or more in base64."
         )
 WEBHOOK_HEADER_PREFIXES = word_list("WEBHOOK_HEADER_PREFIXES", "webhook,svix")
-# What an event said, once it is done with; that it came is kept for good. 0 keeps all for ever.
+# Days to keep the body of a finished event; its row is kept forever. 0 keeps bodies forever.
 EVENT_BODY_DAYS = number("EVENT_BODY_DAYS", 90, 0, 36_500)
 WEBHOOK_MAX_BYTES = number("WEBHOOK_MAX_BYTES", 5 * 1024 * 1024, 1, 64 * 1024 * 1024)
 REPORT_MAX_BYTES = number("REPORT_MAX_BYTES", 10 * 1024 * 1024, 1, 1024 * 1024 * 1024)
@@ -198,16 +198,16 @@ def _database(url: str) -> dict[str, Any]:
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
         "SESSION_SETTINGS": {  # `session_settings.py`
-            # To start a second process for a statement of a page takes longer than the statement.
+            # Starting a parallel worker takes longer than a statement of a page.
             "max_parallel_workers_per_gather": "0",
-            # A worker that is stopped inside a transaction must not keep its locks for ever.
+            # A worker that is stopped inside a transaction must not keep its locks forever.
             "idle_in_transaction_session_timeout": "120s",
         },
     }
 
 
 def _door_of(database: dict[str, Any]) -> dict[str, Any]:
-    """The same database for deliveries: an answer within 3 seconds, a 503 if need be."""
+    """Return the database settings for deliveries, which must be answered within 3 seconds."""
     limits = {"statement_timeout": "3s", "lock_timeout": "200ms", "synchronous_commit": "on"}
     # Its statements are prepared where it says so, with values apart, not for being asked often.
     options = {**database["OPTIONS"], "connect_timeout": 2, "prepare_threshold": sys.maxsize}
@@ -221,7 +221,7 @@ def _door_of(database: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# Longest statement of a page (`patience.py`); 0 sets none.
+# Longest statement of a page (`statement_limits.py`); 0 sets no limit.
 PAGE_STATEMENT_SECONDS = number("PAGE_STATEMENT_SECONDS", 15, 0, 3_600)
 DATABASES = {"default": _database(DATABASE_URL)}
 DATABASES["hooks"] = _door_of(DATABASES["default"])
@@ -239,7 +239,7 @@ if REDIS_URL.startswith("unix://"):
         "?db=", "?virtual_host="
     )
 
-# E-mail to staff: only that something waits for them, and a link
+# E-mail to staff: it only says that something waits for them, with a link
 
 EMAIL_URL = ""
 if text("EMAIL_URL"):
@@ -259,7 +259,7 @@ SITE_URL = url("SITE_URL", f"http://127.0.0.1:{PORT}", ("https", "http")).rstrip
 if EMAIL_URL and not (LOCAL or (EMAIL_FROM and text("SITE_URL"))):
     add_error("EMAIL_URL needs EMAIL_FROM and SITE_URL: links lead there.")
 
-# How often the mirror asks (see `celery.py`)
+# How often the mirror is synced (see `celery.py`)
 
 SYNC_ORDERS_SECONDS = number("SYNC_ORDERS_SECONDS", 30, 1, 86_400)
 SYNC_SWEEP_HOURS = number("SYNC_SWEEP_HOURS", 24, 1, 24 * 31)
@@ -268,7 +268,7 @@ SYNC_USERS_MINUTES = number("SYNC_USERS_MINUTES", 60, 1, 24 * 60)
 SYNC_PULLS_MINUTES = number("SYNC_PULLS_MINUTES", 15, 1, 24 * 60)
 SYNC_CATALOGUE_HOURS = number("SYNC_CATALOGUE_HOURS", 24, 1, 24 * 31)
 SYNC_PROFILE_HOURS = number("SYNC_PROFILE_HOURS", 24, 1, 24 * 31)
-# A lease outlives the longest call (20 s): a run is taken over only from a worker that is gone.
+# A lease is longer than the longest call (20 s): only runs of dead workers are taken over.
 SYNC_LEASE_SECONDS = number("SYNC_LEASE_SECONDS", 25, 1, 3_600)
 # Nothing leaves later than the send time after a sending began, however long its worker was
 # stopped; the lease outlives it. After the settle time, counted from the beginning, one that was
@@ -309,7 +309,7 @@ else:
         ("HEALTH_TOKEN", 20, [HEALTH_TOKEN]),
         ("METRICS_TOKEN", 20, [METRICS_TOKEN]),
     ):
-        # Shorter ones are refused above.
+        # Shorter keys are refused above.
         for _why in {weakness(_key) for _key in _keys if len(_key) >= _shortest} - {None}:
             add_error(f"{_name} is too weak: it {_why}. Make it with a random generator.")
     for _name, _keys in (
@@ -426,7 +426,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
 }
-# A hundred a second let a script read everything as fast as the answers come, one after the other.
+# A script that waits for each answer never reaches a hundred a second.
 API_RATE = rate("API_RATE", "6000/min")
 API_FAILED_RATE = rate("API_FAILED_RATE", "600/min")
 SPECTACULAR_SETTINGS = {
@@ -438,7 +438,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
 }
 
-# Who gets in, and over what
+# Sign-in and sessions
 
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",

@@ -172,19 +172,21 @@ def test_a_used_port_is_a_sentence() -> None:
         door.bind(("127.0.0.1", 0))
         door.listen()
         port = door.getsockname()[1]
-        with pytest.raises(launcher.Trouble, match=f"Port {port} is in use by another program"):
-            launcher.refuse_used(port, "PORT", 8001)
-    launcher.refuse_used(free_port(), "PORT", 8001)
+        with pytest.raises(
+            launcher.LauncherError, match=f"Port {port} is in use by another program"
+        ):
+            launcher.check_port_is_free(port, "PORT", 8001)
+    launcher.check_port_is_free(free_port(), "PORT", 8001)
 
 
 def test_only_its_owner_takes_back_what_a_running_demo_left(tmp_path: Path) -> None:
     left = tmp_path / "running.json"
-    launcher.forget(tmp_path)
+    launcher.remove_running_environment(tmp_path)
     left.write_text(json.dumps({"pid": os.getppid(), "environment": {}}))
-    launcher.forget(tmp_path)
+    launcher.remove_running_environment(tmp_path)
     assert left.exists()
-    launcher.remember(tmp_path, {"PORT": "8000"})
-    launcher.forget(tmp_path)
+    launcher.write_running_environment(tmp_path, {"PORT": "8000"})
+    launcher.remove_running_environment(tmp_path)
     assert not left.exists()
 
 
@@ -217,7 +219,7 @@ def test_a_second_start_leaves_the_first_alone(
             while not launcher.running_environment() and time.monotonic() < patience:
                 time.sleep(0.05)  # Until the process bears the name it was started with.
             assert launcher.running_environment()
-            with pytest.raises(launcher.Trouble, match="running already"):
+            with pytest.raises(launcher.LauncherError, match="running already"):
                 launcher.run_all(with_sandbox=True)
             assert launcher.running_environment() == {"PORT": "8000"}
         finally:
@@ -229,7 +231,7 @@ def test_equal_ports_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     port = str(free_port())
     monkeypatch.setenv("PORT", port)
     monkeypatch.setenv("SANDBOX_PORT", port)
-    with pytest.raises(launcher.Trouble, match=f"PORT and SANDBOX_PORT are both {port}"):
+    with pytest.raises(launcher.LauncherError, match=f"PORT and SANDBOX_PORT are both {port}"):
         launcher.run_all(with_sandbox=True)
 
 
@@ -252,8 +254,8 @@ def test_a_demo_begins_anew_only_where_its_data_is_its_own() -> None:
             connection.execute("UPDATE backoffice_installation SET environment = %s", [environment])
 
     def refused(servers: Servers, words: str) -> None:
-        with pytest.raises(launcher.Trouble, match=words):
-            launcher.throw_away(servers)
+        with pytest.raises(launcher.LauncherError, match=words):
+            launcher.discard_demo_data(servers)
         assert not launcher.is_empty(url)
 
     try:
@@ -264,7 +266,7 @@ def test_a_demo_begins_anew_only_where_its_data_is_its_own() -> None:
         refused(ours, "from a configured service")
         says_it_holds("sandbox us")
         for _ in range(2):
-            launcher.throw_away(ours)
+            launcher.discard_demo_data(ours)
             assert launcher.is_empty(url)
     finally:
         databases.drop(url)
@@ -277,9 +279,9 @@ def test_a_wrong_setting_is_one_sentence_and_comes_first() -> None:
     assert done.returncode == 2
     assert done.stdout.startswith(sentence)
     assert len(done.stdout.splitlines()) == 1
-    with pytest.raises(launcher.Trouble, match=sentence):
-        launcher.refuse_wrong_settings({**os.environ, "SYNC_ORDERS_SECONDS": "abc"})
-    launcher.refuse_wrong_settings(os.environ)
+    with pytest.raises(launcher.LauncherError, match=sentence):
+        launcher.check_settings({**os.environ, "SYNC_ORDERS_SECONDS": "abc"})
+    launcher.check_settings(os.environ)
     direct = subprocess.run(
         [sys.executable, "manage.py", "check"],
         cwd=ROOT,
@@ -297,7 +299,7 @@ def test_a_wrong_setting_is_one_sentence_and_comes_first() -> None:
 def test_a_port_is_a_number(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PORT", said)
     if said:
-        with pytest.raises(launcher.Trouble, match="PORT must be a whole number"):
+        with pytest.raises(launcher.LauncherError, match="PORT must be a whole number"):
             launcher.port_of("PORT", 8000)
     else:
         assert launcher.port_of("PORT", 8000) == 8000
@@ -314,7 +316,9 @@ def test_an_unknown_proof_is_refused(kind: str) -> None:
 def test_tests_see_nothing_of_a_configured_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_API_KEY", "pk_us_real")
     monkeypatch.setenv("MANAGEMENT_ENV", "production")
-    environment = launcher.made_up(Servers("postgres://x/y", "redis://z", embedded=True))
+    environment = launcher.throwaway_environment(
+        Servers("postgres://x/y", "redis://z", embedded=True)
+    )
     assert "pk_us_real" not in environment.values()
     assert "MANAGEMENT_ENV" not in environment
     assert environment["LOCAL"] == "1"
@@ -322,9 +326,11 @@ def test_tests_see_nothing_of_a_configured_service(monkeypatch: pytest.MonkeyPat
 
 def test_exit_codes_and_signals_pass_through() -> None:
     code = "import sys; sys.exit(5)"
-    assert launcher.foreground([sys.executable, "-c", code], os.environ) == 5
+    assert launcher.run_in_foreground([sys.executable, "-c", code], os.environ) == 5
     kill = f"import os; os.kill(os.getpid(), {int(signal.SIGTERM)})"
-    assert launcher.foreground([sys.executable, "-c", kill], os.environ) == 128 + signal.SIGTERM
+    assert (
+        launcher.run_in_foreground([sys.executable, "-c", kill], os.environ) == 128 + signal.SIGTERM
+    )
 
 
 def test_run_explains_itself_without_packages() -> None:
@@ -439,7 +445,7 @@ def test_every_long_proof_and_bench_can_begin(proof: tuple[str, str]) -> None:
 
 def test_the_demo_names_update_reasons_as_its_sandbox_does() -> None:
     given = {REASON: "of_the_service"}
-    assert launcher.service_settled(given, None) == given
-    assert REASON not in launcher.service_settled(given, 8100)
+    assert launcher.resolve_service_settings(given, None) == given
+    assert REASON not in launcher.resolve_service_settings(given, 8100)
     given |= {"SANDBOX_ORDER_REASON_FIELD": "of_the_sandbox"}
-    assert launcher.service_settled(given, 8100)[REASON] == "of_the_sandbox"
+    assert launcher.resolve_service_settings(given, 8100)[REASON] == "of_the_sandbox"

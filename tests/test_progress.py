@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from backoffice.devtools.progress import LISTS, FirstSync, Standing
+from backoffice.devtools.progress import LISTS, FirstSync, SyncProgress
 from backoffice.management.commands.sync import SYNCED_LISTS
 from backoffice.models import Lookup, SyncRun
 
@@ -36,24 +36,24 @@ def test_a_list_that_was_not_walked_yet_keeps_it_open() -> None:
     for resource in LISTS[1:]:
         run(resource, fetched=10)
     run(LISTS[0], full=False)
-    assert not Standing.read(address()).over
+    assert not SyncProgress.read(address()).over
     run(LISTS[0], state="running", fetched=5, total=20)
-    standing = Standing.read(address())
+    standing = SyncProgress.read(address())
     assert not standing.over
     assert standing.rows == 10 * len(LISTS[1:]) + 5
     assert standing.parts == [f"{LISTS[0]} 5 of 20"]
     SyncRun.objects.update(state="done")
-    assert Standing.read(address()).over
+    assert SyncProgress.read(address()).over
 
 
 def test_a_walk_that_failed_is_told_and_a_later_one_does_not_reopen_it() -> None:
     for resource in LISTS[1:]:
         run(resource)
     run(LISTS[0], state="failed")
-    assert Standing.read(address()).parts == [f"failed: {LISTS[0]}, see System"]
+    assert SyncProgress.read(address()).parts == [f"failed: {LISTS[0]}, see System"]
     run(LISTS[0])
     run(LISTS[0], state="running")
-    assert Standing.read(address()).over
+    assert SyncProgress.read(address()).over
 
 
 def test_records_not_read_yet_keep_it_open() -> None:
@@ -62,12 +62,12 @@ def test_records_not_read_yet_keep_it_open() -> None:
     Lookup.objects.create(kind="a", key="1", looked_at=Now())
     Lookup.objects.create(kind="a", key="2")
     Lookup.objects.create(kind="a", key="3", due_at=None, error="refused")
-    standing = Standing.read(address())
+    standing = SyncProgress.read(address())
     assert (standing.looked_up, standing.left, standing.failing) == (1, 1, 1)
     assert standing.parts == ["look-ups left: 1"]
     assert not standing.over and standing.nearly_over
     Lookup.objects.filter(key="2").update(looked_at=timezone.now())
-    assert Standing.read(address()).over
+    assert SyncProgress.read(address()).over
 
 
 def test_the_terminal_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,6 +104,6 @@ def test_a_later_start_catches_up(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_no_total_is_smaller_than_its_rows() -> None:
     run(LISTS[0], state="running", fetched=600, total=137)
-    assert Standing.read(address()).parts == [f"{LISTS[0]} 600"]
+    assert SyncProgress.read(address()).parts == [f"{LISTS[0]} 600"]
     SyncRun.objects.update(total=600)
-    assert Standing.read(address()).parts == [f"{LISTS[0]} 600 of 600"]
+    assert SyncProgress.read(address()).parts == [f"{LISTS[0]} 600 of 600"]

@@ -13,7 +13,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from backoffice.core.key_strength import weakness, weakness_of_bytes
-from backoffice.devtools.checks import production_like
+from backoffice.devtools.checks import production_environment
 from backoffice.devtools.launcher import SERVICE_VARIABLES
 
 SETTINGS = Path(__file__).resolve().parent.parent / "backoffice" / "settings.py"
@@ -36,7 +36,7 @@ def read(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, Any]:
 
 
 def deployed(**changes: str) -> dict[str, str]:
-    return {**production_like(), **changes}
+    return {**production_environment(), **changes}
 
 
 def test_an_empty_environment_is_a_development_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`./run check`: every check of the code, the one place that lists them."""
+"""`./run check`: the list of all checks of the code."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ AUDIT: Final = (
 
 
 def check(_: list[str]) -> int:
-    """Every check, all of them even when one fails."""
-    with embedded.servers() as servers:  # the rules of migrations are about their SQL
+    """Run all checks, also after one failed."""
+    with embedded.servers() as servers:  # The rules of migrations need their SQL.
         return _check(servers.database_url)
 
 
@@ -43,7 +43,7 @@ def _check(database_url: str) -> int:
     described = ("spectacular", "--validate", "--fail-on-warn", "--file", os.devnull)
     templates = "import djlint; djlint.main()"
     contracts = "from importlinter.cli import lint_imports_command as main; main()"
-    audit = subprocess.Popen(  # noqa: S603 - it asks a server, and meanwhile the rest is checked
+    audit = subprocess.Popen(  # noqa: S603 - runs in the background, because it waits for a server
         (*module, *AUDIT), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     steps: list[tuple[str, tuple[str, ...], Mapping[str, str]]] = [
@@ -61,7 +61,7 @@ def _check(database_url: str) -> int:
         (
             "deploy settings",
             (PYTHON, "manage.py", "check", "--deploy", "--fail-level", "WARNING"),
-            production_like(),
+            production_environment(),
         ),
     ]
     failed = []
@@ -75,22 +75,24 @@ def _check(database_url: str) -> int:
         if done.returncode:
             failed.append(title)
             print((done.stdout + done.stderr).rstrip())
-    if not audited(*audit.communicate()):
+    if not report_vulnerabilities(*audit.communicate()):
         failed.append("known vulnerabilities")
     print(f"Failed: {', '.join(failed)}." if failed else "All checks passed.")
     return 1 if failed else 0
 
 
-def audited(answer: str, said: str) -> bool:
-    """Whether the advisory service knows of no vulnerability. Where it could not be asked about
-    every package that is said aloud, and nothing fails: this machine may be on no network."""
+def report_vulnerabilities(answer: str, said: str) -> bool:
+    """Print known vulnerabilities and return whether there are none.
+
+    Packages that could not be checked are printed and do not fail: there may be no network.
+    """
     try:
         packages = json.loads(answer)["dependencies"]
     except (ValueError, KeyError, TypeError):
         packages = []
     unasked = [package["name"] for package in packages if "skip_reason" in package]
     found = [
-        f"{package['name']} {package['version']}: {flaw['id']}, mended in"
+        f"{package['name']} {package['version']}: {flaw['id']}, fixed in"
         f" {', '.join(flaw['fix_versions']) or 'no release yet'}"
         for package in packages
         for flaw in package.get("vulns", ())
@@ -109,8 +111,8 @@ def audited(answer: str, said: str) -> bool:
     return not found
 
 
-def production_like() -> dict[str, str]:
-    """Settings of a deployment, with made-up values, for Django's deploy check."""
+def production_environment() -> dict[str, str]:
+    """Return settings of a deployment with made-up values, for Django's deploy check."""
     kept = ("PATH", "HOME", "LANG", "PYTHONPATH")
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},

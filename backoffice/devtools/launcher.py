@@ -61,7 +61,7 @@ WITHOUT_WORDS: Final = ("up", "check")
 ANEW: Final = "--anew"
 STOP: Final = "--stop"
 DEMO_ENVIRONMENT: Final = "sandbox us"
-"""What a demo's database says it holds (`installation.py`): no demo is of production."""
+"""Environments in the installation row of a demo database; none is production."""
 READ_SETTINGS: Final = """
 import sys
 from django.core.exceptions import ImproperlyConfigured
@@ -72,12 +72,12 @@ except ImproperlyConfigured as error:
 """
 
 
-class Stop(BaseException):
+class StopRequested(BaseException):
     """Ctrl-C, SIGTERM or a closed terminal."""
 
 
-class Trouble(Exception):
-    """Something the person at the terminal must know, in a sentence; `code` is the exit code."""
+class LauncherError(Exception):
+    """An error for the person at the terminal; `code` is the exit code."""
 
     def __init__(self, words: str, code: int = 1) -> None:
         super().__init__(words)
@@ -98,9 +98,9 @@ def main(arguments: list[str]) -> int:
     }
     try:
         if rest and command in WITHOUT_WORDS:
-            raise Trouble(f"./run {command} takes no further words: {' '.join(rest)}", code=2)
+            raise LauncherError(f"./run {command} takes no further words: {' '.join(rest)}", code=2)
         return commands[command](rest)
-    except Trouble as error:
+    except LauncherError as error:
         say(str(error))
         return error.code
     except (ServersError, ChildError) as error:
@@ -117,7 +117,7 @@ def say(words: str) -> None:
 
 def demo(words: list[str]) -> int:
     if words not in ([], [ANEW]):
-        raise Trouble(f"./run demo takes {ANEW} and no other word: {' '.join(words)}", code=2)
+        raise LauncherError(f"./run demo takes {ANEW} and no other word: {' '.join(words)}", code=2)
     return run_all(with_sandbox=True, anew=bool(words))
 
 
@@ -127,34 +127,34 @@ def up(_: list[str]) -> int:
 
 def run_all(*, with_sandbox: bool, anew: bool = False) -> int:
     base = embedded.home()
-    with stoppable():
+    with stop_on_signals():
         try:
             _run_all(base, with_sandbox, anew)
-        except Stop:
+        except StopRequested:
             say("Stopped.")
         finally:
-            forget(base)
+            remove_running_environment(base)
     return 0
 
 
 def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
     port, sandbox_port = port_of("PORT", 8000), port_of("SANDBOX_PORT", 8100)
     if running_environment():
-        raise Trouble("It is running already, from this folder: stop that one first.")
+        raise LauncherError("It is running already, from this folder: stop that one first.")
     if with_sandbox and port == sandbox_port:
-        raise Trouble(f"PORT and SANDBOX_PORT are both {port}: they must differ.")
-    settled = service_settled(os.environ, sandbox_port if with_sandbox else None)
-    refuse_wrong_settings({**settled, "PORT": str(port)})
-    refuse_used(port, "PORT", 8001)
+        raise LauncherError(f"PORT and SANDBOX_PORT are both {port}: they must differ.")
+    settled = resolve_service_settings(os.environ, sandbox_port if with_sandbox else None)
+    check_settings({**settled, "PORT": str(port)})
+    check_port_is_free(port, "PORT", 8001)
     if with_sandbox:
-        refuse_used(sandbox_port, "SANDBOX_PORT", 8101)
+        check_port_is_free(sandbox_port, "SANDBOX_PORT", 8101)
     say("Starting PostgreSQL and Redis")
     with embedded.servers(borrow=False) as servers:
         if anew:
-            throw_away(servers)
+            discard_demo_data(servers)
         environment = environment_for(servers, settled)
         environment["PORT"] = str(port)
-        remember(base, environment)
+        write_running_environment(base, environment)
         supervisor = Supervisor(environment, ROOT / "var" / "log", say)
         try:
             first_sync = _start_all(
@@ -167,21 +167,21 @@ def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
                 first_sync.show(say)
                 time.sleep(1)
         finally:
-            _no_more_signals()
+            _ignore_signals()
             say("Stopping")
             supervisor.stop()
 
 
-def throw_away(servers: Servers) -> None:
-    """What earlier demos made up, and what was done to it."""
+def discard_demo_data(servers: Servers) -> None:
+    """Delete the data of earlier demos."""
     if not servers.embedded:
-        raise Trouble(
+        raise LauncherError(
             f"{ANEW} throws data away, and only what a demo here made up: DATABASE_URL names"
             " another PostgreSQL.",
             code=2,
         )
-    if not is_empty(servers.database_url) and not is_of_a_demo(servers.database_url):
-        raise Trouble(
+    if not is_empty(servers.database_url) and not is_demo_database(servers.database_url):
+        raise LauncherError(
             f"{ANEW} throws data away, and only what a demo here made up: this database holds what"
             " ./run up brought from a configured service.",
             code=2,
@@ -215,10 +215,10 @@ def _start_all(
     say("Bringing the database up to date")
     supervisor.complete("migrate", *MANAGE, "migrate", "--noinput")
     if sandbox_port is None:
-        refuse_another_team(supervisor.environment)
+        check_team(supervisor.environment)
     first_sync = FirstSync(servers.database_url)
-    # Not before: what is asked of tables that are not there yet is an error in the logs.
-    supervisor.start("web", PYTHON, *programs.web("127.0.0.1", str(port), patience="5s"))
+    # Start after the migrations: queries of missing tables would be errors in the logs.
+    supervisor.start("web", PYTHON, *programs.web("127.0.0.1", str(port), kill_timeout="5s"))
     if sandbox_port is not None:
         status = f"http://127.0.0.1:{sandbox_port}/_control/status"
         supervisor.await_ready("sandbox", lambda: answers(status), seconds=300)
@@ -241,7 +241,7 @@ def _start_all(
 
 
 def _start_workers(supervisor: Supervisor) -> None:
-    # Asked kindly without their Redis, which dies at the same time, they would wait for ever.
+    # After SIGTERM they would wait forever for Redis, which dies at the same time.
     orphaned = signal.SIGKILL
     checked = {"CELERY_SKIP_CHECKS": "1"}  # `migrate` has just done them
     commands = {"beat": programs.beat(str(ROOT / "var" / "beat-schedule"))}
@@ -250,8 +250,8 @@ def _start_workers(supervisor: Supervisor) -> None:
         supervisor.start(name, PYTHON, *command, variables=checked, orphaned=orphaned)
 
 
-def service_settled(given: Mapping[str, str], sandbox_port: int | None) -> dict[str, str]:
-    """`given`, with the sandbox in the place of a configured service when there is one."""
+def resolve_service_settings(given: Mapping[str, str], sandbox_port: int | None) -> dict[str, str]:
+    """Return `given` with the sandbox in place of a configured service, when there is a sandbox."""
     environment = dict(given)
     if sandbox_port is not None:
         for name in SERVICE_VARIABLES:
@@ -264,34 +264,35 @@ def service_settled(given: Mapping[str, str], sandbox_port: int | None) -> dict[
     return environment
 
 
-def refuse_wrong_settings(environment: Mapping[str, str]) -> None:
-    """Say what the settings refuse before anything starts; in another process, to stay lean."""
+def check_settings(environment: Mapping[str, str]) -> None:
+    """Report invalid settings before anything starts, from a process of its own to save memory."""
     child = local_by_default(environment, embedded_database=not environment.get("DATABASE_URL"))
-    run_or_refuse(2, child, PYTHON, "-c", READ_SETTINGS)
+    run_or_raise(2, child, PYTHON, "-c", READ_SETTINGS)
 
 
-def refuse_another_team(environment: Mapping[str, str]) -> None:
-    """Raise Trouble, before a worker reads or sends anything, where the key is of another team than
-    the records here. A service that does not answer is no reason not to start."""
-    doubt = run_or_refuse(1, environment, *MANAGE, "checkservice", "--team", "--skip-checks")
+def check_team(environment: Mapping[str, str]) -> None:
+    """Raise LauncherError when the service key belongs to another team than the stored records.
+
+    It runs before any worker. The demo also starts when the service does not answer.
+    """
+    doubt = run_or_raise(1, environment, *MANAGE, "checkservice", "--team", "--skip-checks")
     if doubt:
         say(doubt)
 
 
-def run_or_refuse(code: int, environment: Mapping[str, str], *command: str) -> str:
-    """Run a command of ours and return what it says on stderr. Raises Trouble with it, and with
-    this exit code, where the command fails."""
+def run_or_raise(code: int, environment: Mapping[str, str], *command: str) -> str:
+    """Run a command and return its stderr. Raises LauncherError with both when it fails."""
     done = subprocess.run(  # noqa: S603 - our own command
         command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=False
     )
     words = done.stderr.strip()
     if done.returncode:
-        raise Trouble(words, code=code)
+        raise LauncherError(words, code=code)
     return words
 
 
 def is_empty(database_url: str) -> bool:
-    """Whether a database has no tables; False also when it cannot be asked."""
+    """Return whether a database has no tables; False also when it cannot be reached."""
     try:
         with psycopg.connect(database_url, connect_timeout=3) as connection:
             found = connection.execute("SELECT FROM pg_tables WHERE schemaname = 'public' LIMIT 1")
@@ -300,8 +301,8 @@ def is_empty(database_url: str) -> bool:
         return False
 
 
-def is_of_a_demo(database_url: str) -> bool:
-    """Whether a demo's sandbox stands beside a database, and it says that it holds no more."""
+def is_demo_database(database_url: str) -> bool:
+    """Return whether a database has demo data only, with its sandbox beside it."""
     beside = f"{embedded.database_name(database_url)}_sandbox"
     with psycopg.connect(database_url, connect_timeout=3) as connection:
         found = connection.execute("SELECT FROM pg_database WHERE datname = %s", [beside])
@@ -317,19 +318,21 @@ def is_of_a_demo(database_url: str) -> bool:
 def port_of(name: str, default: int) -> int:
     said = os.environ.get(name, "") or str(default)
     if not (said.isascii() and said.isdigit() and 0 < int(said) < 65536):
-        raise Trouble(f"{name} must be a whole number from 1 to 65535.")
+        raise LauncherError(f"{name} must be a whole number from 1 to 65535.")
     return int(said)
 
 
-def refuse_used(port: int, name: str, other: int) -> None:
+def check_port_is_free(port: int, name: str, other: int) -> None:
     with socket.socket() as door:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             door.bind(("127.0.0.1", port))
         except PermissionError:
-            raise Trouble(f"Port {port} needs root: choose another with {name}={other}.") from None
+            raise LauncherError(
+                f"Port {port} needs root: choose another with {name}={other}."
+            ) from None
         except OSError:
-            raise Trouble(
+            raise LauncherError(
                 f"Port {port} is in use by another program: stop that one, or choose another port, "
                 f"for example {name}={other} ./run demo"
             ) from None
@@ -346,8 +349,8 @@ def answers(url: str) -> bool:
 # What a running demo tells other commands
 
 
-def remember(base: Path, environment: Mapping[str, str]) -> None:
-    """Leave what was settled here for `./run manage`, in a file only its owner can read."""
+def write_running_environment(base: Path, environment: Mapping[str, str]) -> None:
+    """Write the environment for `./run manage`, into a file that only its owner can read."""
     ours = ("DATABASE_URL", "REDIS_URL", "LOCAL", "PORT", "SANDBOX_PORT", "SERVICE_BASE_URL")
     kept = {name: environment[name] for name in ours if name in environment}
     base.mkdir(mode=0o711, parents=True, exist_ok=True)  # Not there with servers of others.
@@ -357,8 +360,8 @@ def remember(base: Path, environment: Mapping[str, str]) -> None:
     path.write_text(json.dumps({"pid": os.getpid(), "environment": kept}))
 
 
-def forget(base: Path) -> None:
-    """Take back what this process left; what another one left stays."""
+def remove_running_environment(base: Path) -> None:
+    """Remove the file of this process, but not that of another one."""
     path = base / "running.json"
     with contextlib.suppress(OSError, ValueError, KeyError):
         if json.loads(path.read_text())["pid"] == os.getpid():
@@ -366,7 +369,7 @@ def forget(base: Path) -> None:
 
 
 def running_environment() -> dict[str, str]:
-    """What a running demo of this folder uses; empty when there is none."""
+    """Return the environment of a running demo of this folder; empty without one."""
     try:
         told = json.loads((embedded.home() / "running.json").read_text())
         os.kill(told["pid"], 0)
@@ -378,7 +381,7 @@ def running_environment() -> dict[str, str]:
 
 
 def _is_launcher(pid: int) -> bool:
-    """False when a restart gave the number to another program (where that can be asked)."""
+    """Return whether the process is still a launcher, where the system can tell."""
     path = Path(f"/proc/{pid}/cmdline")
     try:
         return b"backoffice.devtools.launcher" in path.read_bytes()
@@ -404,11 +407,11 @@ def local_by_default(given: Mapping[str, str], *, embedded_database: bool) -> di
 
 
 MOST_TEST_PROCESSES: Final = 4
-"""Each has sandboxes and some fifty connections of its own."""
+"""Each has its own sandboxes and some fifty connections."""
 
 
 def _make_static_folder() -> None:
-    """Filled only for production; Django warns in every process where it is missing."""
+    """Create the static folder: Django warns in every process when it is missing."""
     (ROOT / "var" / "static").mkdir(parents=True, exist_ok=True)
 
 
@@ -418,26 +421,26 @@ def _make_static_folder() -> None:
 def manage(arguments: list[str]) -> int:
     for name, value in running_environment().items():
         os.environ.setdefault(name, value)
-    refuse_wrong_settings(os.environ)
+    check_settings(os.environ)
     with embedded.servers() as servers:
-        return foreground([*MANAGE, *arguments], environment_for(servers, os.environ))
+        return run_in_foreground([*MANAGE, *arguments], environment_for(servers, os.environ))
 
 
 def test(arguments: list[str]) -> int:
-    """The whole suite on several processors; what is named, in one process."""
+    """Run the whole suite on several processors, or the named tests in one process."""
     if STOP in arguments:
         return stop_test_servers(arguments)
     _make_static_folder()
     if not any(not word.startswith("-") for word in arguments):
-        # One more than processors: a third of the time they wait for servers and browsers.
+        # One more than processors: tests wait a third of their time for servers and browsers.
         processes = min((os.cpu_count() or 1) + 1, MOST_TEST_PROCESSES)
         apart = ("-p", "tests.apart", "-n", str(processes))
         arguments = [*apart, "--dist", "loadfile", "--no-loadscope-reorder", *arguments]
     with test_servers() as (servers, are_reused):
-        environment = made_up(servers)
+        environment = throwaway_environment(servers)
         if are_reused:
             environment["TEST_SERVERS"] = "reused"
-        return foreground([PYTHON, "-m", "pytest", *arguments], environment)
+        return run_in_foreground([PYTHON, "-m", "pytest", *arguments], environment)
 
 
 @contextlib.contextmanager
@@ -457,23 +460,23 @@ def test_servers() -> Iterator[tuple[Servers, bool]]:
 
 def stop_test_servers(arguments: list[str]) -> int:
     if arguments != [STOP]:
-        raise Trouble(f"./run test {STOP} takes no further words.", code=2)
+        raise LauncherError(f"./run test {STOP} takes no further words.", code=2)
     stopped = background.stop(test_home())
     say("The test servers are stopped." if stopped else "No test servers are running.")
     return 0
 
 
 def test_home() -> Path:
-    """Where the servers are that `./run test` reuses."""
+    """Return the folder of the servers that `./run test` reuses."""
     return embedded.home() / "test"
 
 
 def proofs(kind: str, names: list[str]) -> int:
-    """Run `tests/<kind>/<name>.py` one after the other; the worst exit code is the answer."""
+    """Run `tests/<kind>/<name>.py` one after the other and return the worst exit code."""
     known = PROOFS[kind]
     for name in names:
         if name not in known:
-            raise Trouble(f"There is no {kind} {name!r}; there are {', '.join(known)}.")
+            raise LauncherError(f"There is no {kind} {name!r}; there are {', '.join(known)}.")
     worst = 0
     _make_static_folder()
     for name in names or known:
@@ -483,24 +486,28 @@ def proofs(kind: str, names: list[str]) -> int:
         kept = embedded.servers(embedded.home() / "bench") if name in KEPT else None
         with kept or embedded.throwaway_servers(durable=True) as servers:
             module = f"tests.{kind}.{name}"
-            worst = max(worst, foreground([PYTHON, "-m", module], made_up(servers)))
+            worst = max(
+                worst, run_in_foreground([PYTHON, "-m", module], throwaway_environment(servers))
+            )
     if kind == "bench" and len(names) != 1:
-        foreground([PYTHON, "-m", "tests.bench.table", *(names or known)], os.environ)
+        run_in_foreground([PYTHON, "-m", "tests.bench.table", *(names or known)], os.environ)
     return worst
 
 
 def shots(arguments: list[str]) -> int:
-    """Pictures of every page of a throw-away world."""
+    """Take screenshots of every page on throw-away servers."""
     if len(arguments) > 1:
-        raise Trouble("./run shots takes one folder at most.", code=2)
+        raise LauncherError("./run shots takes one folder at most.", code=2)
     folder = [str(Path(arguments[0]).resolve())] if arguments else []
     _make_static_folder()
     with embedded.throwaway_servers() as servers:
-        return foreground([PYTHON, "-m", "tests.browser.shots", *folder], made_up(servers))
+        return run_in_foreground(
+            [PYTHON, "-m", "tests.browser.shots", *folder], throwaway_environment(servers)
+        )
 
 
-def made_up(servers: Servers) -> dict[str, str]:
-    """Environment of throw-away servers: nothing of a configured service may leak in."""
+def throwaway_environment(servers: Servers) -> dict[str, str]:
+    """Return the environment of throw-away servers, without any configured service."""
     environment = environment_for(servers, os.environ)
     ours = ("SECRET_KEY", "FIELD_KEYS", "ALLOWED_HOSTS", "HTTPS_ONLY", "DEBUG")
     for name in (*SERVICE_VARIABLES, *ours):
@@ -508,21 +515,21 @@ def made_up(servers: Servers) -> dict[str, str]:
     return {**environment, "LOCAL": "1", "TEST_SANDBOX_DATABASE": servers.database_url}
 
 
-def foreground(command: list[str], environment: Mapping[str, str]) -> int:
-    """Run a command on this terminal. A Ctrl-C reaches it by itself; we wait for its end."""
+def run_in_foreground(command: list[str], environment: Mapping[str, str]) -> int:
+    """Run a command on this terminal and wait for its end; Ctrl-C reaches it directly."""
     process = subprocess.Popen(  # noqa: S603 - our own commands
         command,
         cwd=ROOT,
         env=dict(environment),
         preexec_fn=embedded.dies_with_parent(signal.SIGTERM),
     )
-    with stoppable():
+    with stop_on_signals():
         stopped = 0
         while True:
             try:
                 code = process.wait()
                 return 128 - code if code < 0 else code
-            except Stop as stop:
+            except StopRequested as stop:
                 stopped += 1
                 signum = stop.args[0]
                 if signum != signal.SIGINT or not sys.stdin.isatty() or stopped > 1:
@@ -530,11 +537,11 @@ def foreground(command: list[str], environment: Mapping[str, str]) -> int:
 
 
 @contextlib.contextmanager
-def stoppable() -> Iterator[None]:
-    """Turn the signals that ask us to end into Stop."""
+def stop_on_signals() -> Iterator[None]:
+    """Raise StopRequested on the signals that ask the launcher to end."""
 
     def ask(signum: int, frame: Any) -> None:
-        raise Stop(signum)
+        raise StopRequested(signum)
 
     before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
@@ -544,7 +551,7 @@ def stoppable() -> Iterator[None]:
             signal.signal(signum, handler)
 
 
-def _no_more_signals() -> None:
+def _ignore_signals() -> None:
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
 

@@ -1,5 +1,8 @@
-"""The processes of a deployment and how each is started: what `./run` starts, and what the files in
-`deploy/` must say as well (`tests/operations/test_deploy.py` compares them)."""
+"""Command lines of the processes of a deployment.
+
+`./run` starts them. The files in `deploy/` must have the same ones, which
+`tests/operations/test_deploy.py` compares.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ WORKERS: Final = {"inbox": "1", "outbox": "2", "staff": "1", "bulk": "2"}
 _CELERY: Final = ("-m", "celery", "-A", "backoffice.celery")
 
 
-def web(host: str, port: str, patience: str) -> tuple[str, ...]:
-    """`patience`: how long requests under way may take when it is told to end."""
+def web(host: str, port: str, kill_timeout: str) -> tuple[str, ...]:
+    """Return the web server command; `kill_timeout` limits open requests at a stop."""
     return (
-        # Takes requests in whole before a thread answers them: `buffering.py` has its threads.
+        # Receives whole requests before a thread answers them: see `request_buffer.py`.
         *("-m", "granian", "--interface", "rsgi", "backoffice.wsgi:web"),
         *("--host", host, "--port", port, "--no-ws", "--no-access-log"),
         *("--workers", "2", "--http1-header-read-timeout", "10000", "--log-level", "warning"),
-        *("--workers-kill-timeout", patience),
+        *("--workers-kill-timeout", kill_timeout),
     )
 
 
@@ -27,7 +30,7 @@ def beat(schedule: str) -> tuple[str, ...]:
 
 
 def worker(queue: str) -> tuple[str, ...]:
-    """SIGTERM lets it end what it has in hand, and it begins nothing else (`stopping.py`)."""
+    """Return a worker command. After SIGTERM it finishes its current task (`shutdown.py`)."""
     return (
         *(*_CELERY, "worker", "--queues", queue, "--hostname", f"{queue}@%h"),
         *("--concurrency", WORKERS[queue], "--loglevel", "INFO"),

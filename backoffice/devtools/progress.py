@@ -19,7 +19,7 @@ LINE_SECONDS: Final = 5
 """Between lines where the terminal cannot overwrite one."""
 
 FEW: Final = 100
-"""Look-ups that may be left when a person can begin to work: new orders bring new ones for ever."""
+"""Lookups that may be left when staff can begin to work: new orders keep adding some."""
 
 RUNS: Final = """
     SELECT resource, state, fetched, total,
@@ -43,7 +43,7 @@ LOOKUPS: Final = """
 
 @dataclass(frozen=True)
 class Run:
-    """The latest walk over a whole list; `complete` when one came to its end before or now."""
+    """The latest sync run of a whole list; `complete` when any such run was finished."""
 
     resource: str
     state: str
@@ -60,8 +60,8 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How far the first sync is: the walks, records looked up, still to be looked up, failing."""
+class SyncProgress:
+    """Progress of the first sync: runs, and lookups done, open and failing."""
 
     runs: list[Run]
     looked_up: int
@@ -69,13 +69,13 @@ class Standing:
     failing: int
 
     @classmethod
-    def read(cls, database_url: str) -> Standing:
+    def read(cls, database_url: str) -> SyncProgress:
         """Raises psycopg.Error, also while there is no table yet."""
         with psycopg.connect(database_url, connect_timeout=2) as connection:
             return cls.on(connection)
 
     @classmethod
-    def on(cls, connection: psycopg.Connection) -> Standing:
+    def on(cls, connection: psycopg.Connection) -> SyncProgress:
         runs = [Run(*row) for row in connection.execute(RUNS).fetchall()]
         return cls(runs, *(connection.execute(LOOKUPS).fetchone() or (0, 0, 0)))
 
@@ -85,18 +85,18 @@ class Standing:
 
     @property
     def over(self) -> bool:
-        """Every list was read to its end once, and every record with a call of its own, too."""
+        """Return whether every list was read to its end once and no lookup is left."""
         return not self.left and {run.resource for run in self.runs if run.complete} >= set(LISTS)
 
     @property
     def nearly_over(self) -> bool:
-        """All orders are here, and all but a few of their results."""
+        """Return whether all orders are stored, and all but a few of their results."""
         orders = any(run.complete for run in self.runs if run.resource == "orders")
         return orders and self.left < FEW
 
     @property
     def parts(self) -> list[str]:
-        """What is under way, for people."""
+        """Return what is in progress, for the terminal."""
         at_work = [str(run) for run in self.runs if run.state in ("due", "running")]
         failed = [run.resource for run in self.runs if run.state == "failed"]
         return [
@@ -108,7 +108,7 @@ class Standing:
 
 @dataclass
 class FirstSync:
-    """Call `show` about once a second; it falls silent when the first sync is over."""
+    """Shows progress; call `show` about once a second. It prints nothing after the first sync."""
 
     database_url: str = field(repr=False)
     over: bool = False
@@ -122,9 +122,9 @@ class FirstSync:
     width: int = 0
 
     def __post_init__(self) -> None:
-        """Before any worker runs: an earlier start may have filled the mirror, wholly or partly."""
+        """Read the progress before any worker runs: an earlier start may have filled the mirror."""
         with suppress(psycopg.Error):
-            standing = Standing.read(self.database_url)
+            standing = SyncProgress.read(self.database_url)
             self.over, self.rows_before = standing.over, standing.rows
             self.nearly_over = standing.nearly_over
             if standing.rows:
@@ -136,12 +136,12 @@ class FirstSync:
             return
         self.started = self.started or before
         try:
-            standing = Standing.read(self.database_url)
+            standing = SyncProgress.read(self.database_url)
         except psycopg.Error:
             return
         self.nearly_over = standing.nearly_over
         now = time.monotonic()
-        # Counting a million look-ups takes a moment: no more than a twentieth of the time.
+        # Counting a million lookups is slow: spend at most a twentieth of the time on it.
         self.look_at = now + 20 * (now - before)
         seconds = now - self.started
         rows = standing.rows - self.rows_before

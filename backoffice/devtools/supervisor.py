@@ -1,8 +1,8 @@
 """Child processes of `./run demo` and `./run up`: started in order, restarted, stopped together.
 
-Each child leads a process group of its own, so a Ctrl-C reaches the supervisor alone and what a
-dead child left behind can be ended with it. On Linux the kernel ends the children when the
-supervisor is gone.
+Each child leads its own process group, so Ctrl-C reaches only the supervisor, and the processes
+that a dead child left can be killed. On Linux the kernel ends the children when the supervisor is
+gone.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from backoffice.devtools.embedded import ROOT, dies_with_parent
 
 STOP_SECONDS: Final = 8
 STEADY_SECONDS: Final = 60
-"""A child that lived this long has earned a quick restart again."""
+"""A child that lived this long is restarted quickly again."""
 BACKOFF: Final = (1, 2, 5, 10, 30)
 
 
 class ChildError(Exception):
-    """A child did not do its work. The text is for the person at the terminal."""
+    """A child process failed. The message is for the person at the terminal."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Supervisor:
         with (self.logs / f"{name}.log").open("a") as log_too:
             log_too.write(printed)
         if process.returncode:
-            raise ChildError(f"{name} failed.\n{self._last_words(name)}")
+            raise ChildError(f"{name} failed.\n{self._log_tail(name)}")
         return printed
 
     def start(
@@ -89,8 +89,8 @@ class Supervisor:
     ) -> None:
         """Start a child and, given `ready`, wait for it. Raises ChildError as `await_ready` does.
 
-        `orphaned` is the signal it gets when the supervisor is gone. One that `ends` is started
-        again only until its work is done.
+        `orphaned` is the signal the child gets when the supervisor is gone. A child that `ends` is
+        restarted only until it succeeds.
         """
         own = dict(variables or {})
         process = self._spawn(name, command, own, orphaned)
@@ -99,16 +99,16 @@ class Supervisor:
             self.await_ready(name, ready, seconds)
 
     def await_ready(self, name: str, ready: Callable[[], bool], seconds: float = 60) -> None:
-        """Wait until `ready()`. Raises ChildError when the child ends or never is."""
+        """Wait until `ready()`. Raises ChildError when the child ends or the time is over."""
         child = next(child for child in self.children if child.name == name)
         give_up = time.monotonic() + seconds
         while not ready():
             if child.process.poll() is not None or time.monotonic() > give_up:
-                raise ChildError(f"{name} did not start.\n{self._last_words(name)}")
+                raise ChildError(f"{name} did not start.\n{self._log_tail(name)}")
             time.sleep(0.1)
 
     def tend(self) -> None:
-        """Restart what died, each time a little later. Call about once a second."""
+        """Restart dead children with growing pauses. Call about once a second."""
         now = time.monotonic()
         for child in list(self.children):
             if child.restart_at is not None:
@@ -121,7 +121,7 @@ class Supervisor:
             elif child.ends and child.process.poll() == 0:
                 self.children.remove(child)
             elif child.process.poll() is not None:
-                _signal(child.process, signal.SIGKILL)  # what it left behind
+                _signal(child.process, signal.SIGKILL)  # Kill its leftover processes.
                 if now - child.started > STEADY_SECONDS:
                     child.restarts = 0
                 pause = BACKOFF[min(child.restarts, len(BACKOFF) - 1)]
@@ -160,7 +160,7 @@ class Supervisor:
                 preexec_fn=dies_with_parent(orphaned),
             )
 
-    def _last_words(self, name: str) -> str:
+    def _log_tail(self, name: str) -> str:
         path = self.logs / f"{name}.log"
         lines = path.read_text(errors="replace").splitlines()[-12:]
         return "\n".join([f"Last words, from {path}:", *(f"  {name} | {line}" for line in lines)])

@@ -1,7 +1,7 @@
-"""One request under way: what its attempts share, its clocks, and how its failures are told.
+"""One call of the service: what its attempts share, its time budget, and its errors.
 
-A call either *reads* (also a POST that only asks) or writes. A failed read changed nothing; a
-write that may have left and has no certain answer is Uncertain.
+A call either *reads* (also a POST that changes nothing) or writes. A failed read changed nothing. A
+write that may have been sent and has no certain answer is Uncertain.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NOT_ENABLED = re.compile(r"\bnot\b.{0,40}\b(enabled|activated|configured)|\bdis
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time as the client sees it; tests pass their own."""
+    """The time functions of the client; tests pass their own."""
 
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -36,10 +36,12 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What the caller knows of each request: the id of the wish it belongs to, which goes along as
-    `X-Request-ID`, and how each attempt went: operation (`GET /v3/orders/{order_id}`), status or
-    class of the error, seconds. `began` and `failed` are called with the operation of an attempt
-    and the error it ended with. None of them may raise."""
+    """Callbacks around each attempt; none may raise.
+
+    `request_id` returns the id that is sent as `X-Request-ID`. `began` gets the operation
+    (`GET /v3/orders/{order_id}`), `failed` the error of the attempt, and `ended` the operation,
+    the status or error class, and the seconds.
+    """
 
     request_id: Callable[[], str] = str
     began: Callable[[str], None] = lambda operation: None
@@ -48,7 +50,7 @@ class Watch:
 
 
 class Budget:
-    """What is left of a call's total time, in seconds."""
+    """The remaining time of a call, in seconds."""
 
     __slots__ = ("_clock", "_expires")
 
@@ -62,7 +64,7 @@ class Budget:
 
 @dataclass(slots=True, repr=False)
 class Call:
-    """``reads``: it changes nothing at the service, whatever its method."""
+    """One call; ``reads`` means it changes nothing at the service, whatever its method."""
 
     method: str
     route: str
@@ -88,26 +90,28 @@ class Call:
             **more,
         )
 
-    def unusable(self, response: httpx.Response, reason: str) -> errors.ServiceError:
-        """An answer that cannot be read: to a write, it leaves the outcome unknown."""
+    def unusable_error(self, response: httpx.Response, reason: str) -> errors.ServiceError:
+        """Return the error of an unreadable answer; the outcome of a write stays unknown."""
         kind = errors.Malformed if self.reads else errors.Uncertain
         return self.error(kind, response, reason=reason)
 
-    def misshapen(
+    def shape_error(
         self, response: httpx.Response, reason: str, unreadable: Unreadable | None = None
     ) -> errors.ServiceError:
-        """A JSON answer of the wrong shape: to a write, it leaves the outcome unknown."""
+        """Return the error of JSON in the wrong shape; the outcome of a write stays unknown."""
         if not self.reads:
             return self.error(errors.Uncertain, response, reason=reason)
         return self.error(errors.Malformed, response, reason=reason, unreadable=unreadable)
 
-    def redirected(self, response: httpx.Response) -> errors.ServiceError:
-        """Not followed. A write may have happened before it: 303 says just that."""
+    def redirect_error(self, response: httpx.Response) -> errors.ServiceError:
+        """Return the error of a redirect. A write may have happened before it, as with 303."""
         kind = errors.Redirected if self.reads else errors.Uncertain
         return self.error(kind, response, reason="redirect refused")
 
-    def lost(self, error: httpx.TransportError, status: int | None) -> errors.ServiceError:
-        """No whole answer. A write that may have left is uncertain."""
+    def transport_error(
+        self, error: httpx.TransportError, status: int | None
+    ) -> errors.ServiceError:
+        """Return the error of an incomplete answer; a write may have been sent (Uncertain)."""
         unsent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
         certain = self.reads or isinstance(error, unsent)
         kind = errors.Unreachable if certain else errors.Uncertain
@@ -118,14 +122,14 @@ class Call:
             reason=type(error).__name__,
         )
 
-    def refusal(
+    def error_of_response(
         self, response: httpx.Response, budget: Budget, wait: float | None
     ) -> errors.ServiceError:
-        """The error of an answer that is not a success (errors and limits, chapter 1)."""
+        """Return the error of an unsuccessful answer (errors and limits, chapter 1)."""
         status = response.status_code
         if status < 400:
-            return self.unusable(response, "unexpected status")
-        said = wire.words(self._beginning(response, budget))
+            return self.unusable_error(response, "unexpected status")
+        said = wire.words(self._read_error_body(response, budget))
         if status == 429:
             wait = 5.0 if wait is None else wait
             return self.error(errors.Limited, response, retry_after=wait, message=said.message)
@@ -136,7 +140,7 @@ class Call:
                 return self.error(errors.Uncertain, response, message=said.message)
             return self.error(errors.Unreachable, response, retry_after=wait, message=said.message)
         if status == 409 and "x-idempotency-key" in self.headers:
-            # A request with this key is still at work, and may yet succeed.
+            # Another request with this key is in progress and may still succeed.
             reason = "idempotency key at work"
             return self.error(errors.Uncertain, response, reason=reason, message=said.message)
         if status == 404:
@@ -148,44 +152,44 @@ class Call:
             return self.error(errors.Duplicate, response, existing_id=said.existing, **words)
         return self.error(errors.Refused, response, **words)
 
-    def _beginning(self, response: httpx.Response, budget: Budget) -> bytes:
-        """As much of an error's body as arrives whole, in time and within the limit."""
+    def _read_error_body(self, response: httpx.Response, budget: Budget) -> bytes:
+        """Return what arrives of an error body in time and within the limit."""
         body = bytearray()
         try:
-            for piece in self.guarded(response, budget, ERROR_LIMIT):
+            for piece in self.read_body(response, budget, ERROR_LIMIT):
                 body += piece
         except errors.ServiceError:
             pass
         return bytes(body)
 
-    def guarded(self, response: httpx.Response, budget: Budget, limit: int) -> Iterator[bytes]:
-        """The body, decompressed here in bounded pieces: at most ``limit`` bytes, in time."""
+    def read_body(self, response: httpx.Response, budget: Budget, limit: int) -> Iterator[bytes]:
+        """Yield the decompressed body in bounded pieces: at most ``limit`` bytes, in time."""
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("identity", "gzip", ""):
-            raise self.unusable(response, "unknown content encoding")
+            raise self.unusable_error(response, "unknown content encoding")
         unzip = zlib.decompressobj(wbits=31) if encoding == "gzip" else None
         size = 0
         failure: errors.ServiceError | None = None
         try:
             for chunk in response.iter_raw():
                 if budget.left() <= 0:
-                    raise self.lost(httpx.ReadTimeout("deadline"), response.status_code)
-                for piece in _pieces(unzip, chunk):
+                    raise self.transport_error(httpx.ReadTimeout("deadline"), response.status_code)
+                for piece in _decompress(unzip, chunk):
                     size += len(piece)
                     if size > limit:
-                        raise self.unusable(response, "too large")
+                        raise self.unusable_error(response, "too large")
                     yield piece
             if unzip is not None and not unzip.eof:
-                raise self.unusable(response, "cut short")
+                raise self.unusable_error(response, "cut short")
         except httpx.TransportError as error:
-            failure = self.lost(error, response.status_code)
+            failure = self.transport_error(error, response.status_code)
         except zlib.error:
-            failure = self.unusable(response, "broken compression")
+            failure = self.unusable_error(response, "broken compression")
         if failure is not None:
             raise failure
 
 
-def _pieces(unzip: Any, chunk: bytes) -> Iterator[bytes]:
+def _decompress(unzip: Any, chunk: bytes) -> Iterator[bytes]:
     if unzip is None:
         yield chunk
         return

@@ -1,7 +1,7 @@
 """The service as one object: ``Service(base_url, api_key).orders.list(...)``.
 
-Safe to share between threads; make one per process and keep it. Calls raise the errors of
-``backoffice.service.errors``, and ValueError for what cannot be asked; nothing else.
+Thread-safe: create one per process. Calls raise the errors of ``backoffice.service.errors``, and
+ValueError for invalid arguments; nothing else.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Service:
     ) -> None:
         clock = clock or Clock()
         self.order_create_path = order_create_path
-        # A connection kept from an earlier call may be hung up just as a write goes out on it: the
-        # write did not happen, but nobody could tell. So writes have new connections.
+        # The service may close an idle connection just as a write is sent on it. Nobody could tell
+        # that the write did not happen, so each write opens a new connection.
         self._reader = _http(transport or DeadlineTransport())
         self._writer = _http(transport or DeadlineTransport(kept_alive=0))
         self._team = Exchange(
@@ -91,9 +91,9 @@ class Service:
                 write_deadline,
                 watch,
             )
-        self._open_chapters()
+        self._create_endpoints()
 
-    def _open_chapters(self) -> None:
+    def _create_endpoints(self) -> None:
         self.users = Users(self._team)
         self.insurance = Insurances(self._team)
         self.labs = Labs(self._team)
@@ -105,19 +105,23 @@ class Service:
 
     @property
     def management(self) -> Management:
-        """The management interface; Denied when none is configured."""
+        """Return the management interface. Raises Denied when none is configured."""
         if self._managed is None:
             raise errors.Denied(reason="no management interface configured")
         return Management(self._managed)
 
     def within(self, seconds: float) -> Service:
-        """The same service and connections with a shorter deadline, for calls a person waits for.
-        Close the original only."""
+        """Return the same service with a shorter deadline, for calls a person waits for.
+
+        It shares the connections: close the original only.
+        """
         return self._with(lambda exchange: exchange.within(seconds))
 
     def until(self, moment: float) -> Service:
-        """The same service and connections, for calls that are over, or were never sent, at this
-        moment of the monotonic clock. Close the original only."""
+        """Return the same service with calls that end, or are never sent, at a monotonic time.
+
+        It shares the connections: close the original only.
+        """
         return self._with(lambda exchange: exchange.until(moment))
 
     def _with(self, change: Callable[[Exchange], Exchange]) -> Service:
@@ -127,7 +131,7 @@ class Service:
         changed._writer = self._writer
         changed._team = change(self._team)
         changed._managed = change(self._managed) if self._managed else None
-        changed._open_chapters()
+        changed._create_endpoints()
         return changed
 
     def close(self) -> None:

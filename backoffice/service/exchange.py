@@ -135,12 +135,15 @@ def keyed(idempotency_key: str | None, no_cache: bool = False) -> dict[str, str]
     return {"x-idempotency-key": idempotency_key, **refused}
 
 
-_inside = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Exchange:
-    """Calls to one interface (one address, one key) over shared connections: ``reader`` keeps
-    them, ``writer`` opens one for each call (see :class:`~backoffice.service.Service`)."""
+    """Calls to one interface (one base URL, one key) over shared connections.
+
+    ``reader`` keeps connections open, ``writer`` opens one for each call (see
+    :class:`~backoffice.service.Service`).
+    """
 
     def __init__(
         self,
@@ -168,16 +171,16 @@ class Exchange:
         self._ends = math.inf
 
     def within(self, seconds: float) -> Exchange:
-        hurried = copy.copy(self)
-        hurried._deadline = min(seconds, self._deadline)
-        hurried._write_deadline = min(seconds, self._write_deadline)
-        return hurried
+        changed = copy.copy(self)
+        changed._deadline = min(seconds, self._deadline)
+        changed._write_deadline = min(seconds, self._write_deadline)
+        return changed
 
     def until(self, moment: float) -> Exchange:
-        """The same, but every call is over, or was never sent, at this moment of the clock."""
-        ended = copy.copy(self)
-        ended._ends = min(moment, self._ends)
-        return ended
+        """Return a copy with calls that end, or are never sent, at this monotonic time."""
+        changed = copy.copy(self)
+        changed._ends = min(moment, self._ends)
+        return changed
 
     def record(
         self,
@@ -187,7 +190,7 @@ class Exchange:
         query: wire.Query | None = None,
         **path: Any,
     ) -> Record[T]:
-        """One record; Malformed when its typed reading fails."""
+        """Read one record. Raises Malformed when it does not fit its type."""
         call = self._call("GET", route, path, query)
         return self._record(call, self._json(call, self._deadline), reader)
 
@@ -200,9 +203,9 @@ class Exchange:
         body: Mapping[str, Any] | None = None,
         **path: Any,
     ) -> Record[T]:
-        """What a POST answers that only asks, and may be tried again like any read."""
+        """Read the answer of a POST that changes nothing and is retried like any read."""
         call = self._call("POST", route, path, query, body, reads=True)
-        return self._record(call, self._json(call, self._looking()), reader)
+        return self._record(call, self._json(call, self._lookup_seconds()), reader)
 
     def send(
         self,
@@ -216,16 +219,17 @@ class Exchange:
         seconds: float | None = None,
         **path: Any,
     ) -> Record[T]:
-        """A write, sent once, and the record it answers with, under ``inside`` or as a whole.
-        Uncertain when no answer came or it cannot be read: the write may have happened all the
-        same. ``body`` is what httpx takes for a body, ``seconds`` how long it may take where that
-        is longer than other writes."""
+        """Send a write once and return the record of its answer, under ``inside`` or as a whole.
+
+        Raises Uncertain when no readable answer came: the write may have happened. ``body`` holds
+        the body arguments of httpx, ``seconds`` a longer deadline than that of other writes.
+        """
         call = self._call(method, route, path, None, body, headers)
         answer = self._json(call, seconds or self._write_deadline)
         if inside is not None:
             raw = self._part(call, answer, inside)
             if raw is None:
-                raise call.misshapen(answer.response, f"no {inside}")
+                raise call.shape_error(answer.response, f"no {inside}")
             answer = Answer(raw, answer.response, answer.asked_at)
         return self._record(call, answer, reader)
 
@@ -239,7 +243,7 @@ class Exchange:
         inside: str,
         **path: Any,
     ) -> Record[T] | None:
-        """As :meth:`send`, of a write that may answer null instead of the record."""
+        """Send a write like :meth:`send` that may answer null instead of the record."""
         call = self._call(method, route, path, None, body)
         answer = self._json(call, self._write_deadline)
         raw = self._part(call, answer, inside)
@@ -256,8 +260,10 @@ class Exchange:
         query: wire.Query | None = None,
         **path: Any,
     ) -> None:
-        """A write that answers with nothing worth keeping: an empty body, or any JSON but
-        ``{"success": false}``, which is a refusal."""
+        """Send a write that answers without a record: an empty body, or any JSON.
+
+        ``{"success": false}`` is a refusal.
+        """
         call = self._call(method, route, path, query, body)
         answer = self._json(call, self._write_deadline, empty=True)
         try:
@@ -265,7 +271,7 @@ class Exchange:
         except (ValueError, RecursionError):
             said = call
         if said is call:
-            raise call.misshapen(answer.response, "no JSON")
+            raise call.shape_error(answer.response, "no JSON")
         if isinstance(said, dict) and said.get("success") is False:
             told = wire.words(answer.body)
             raise call.error(errors.Refused, answer.response, message=told.message)
@@ -273,19 +279,19 @@ class Exchange:
     def _budget(self, seconds: float) -> Budget:
         return Budget(self._clock, min(seconds, self._ends - self._clock.monotonic()))
 
-    def _looking(self) -> float:
+    def _lookup_seconds(self) -> float:
         return min(self._deadline, LOOKUP_SECONDS)
 
     def _part(self, call: Call, answer: Answer, name: str) -> bytes | None:
-        """The bytes of one part of an answer; None where it is null."""
+        """Return the bytes of one member of an answer; None when it is null."""
         part: msgspec.Raw | None = None
         try:
-            part = _inside(answer.body).get(name)
+            part = _decode_object(answer.body).get(name)
         except (ValueError, RecursionError):
             with suppress(ValueError, RecursionError):
-                part = _inside(json_text.make_decodable(answer.body)).get(name)
+                part = _decode_object(json_text.make_decodable(answer.body)).get(name)
         if part is None:
-            raise call.misshapen(answer.response, f"no {name}")
+            raise call.shape_error(answer.response, f"no {name}")
         raw = bytes(part)
         return None if raw == b"null" else raw
 
@@ -293,7 +299,7 @@ class Exchange:
         read = reader.read(answer.body, answer.asked_at)
         if isinstance(read, Record):
             return read
-        raise call.misshapen(answer.response, f"{read.reason} at {read.path}", read)
+        raise call.shape_error(answer.response, f"{read.reason} at {read.path}", read)
 
     def page(
         self,
@@ -306,14 +312,16 @@ class Exchange:
         quick: bool = False,
         **path: Any,
     ) -> Page[T]:
-        """A list, bare or under ``key``; a record that cannot be read does not spoil the page.
-        With a ``body`` it is asked for by POST. ``quick``: somebody waits for it."""
+        """Read a list, bare or under ``key``; unreadable records are returned separately.
+
+        With a ``body`` the method is POST. ``quick``: a person waits for it.
+        """
         method = "GET" if body is None else "POST"
         call = self._call(method, route, path, query, body, reads=True)
-        answer = self._json(call, self._looking() if quick else self._deadline)
+        answer = self._json(call, self._lookup_seconds() if quick else self._deadline)
         envelope = _list_in(answer.body, key)
         if envelope is None:
-            raise call.misshapen(answer.response, "no list where one was promised")
+            raise call.shape_error(answer.response, "no list where one was promised")
         records, unreadable = reader.page(envelope.items, answer.asked_at)
         return Page(
             records,
@@ -332,31 +340,31 @@ class Exchange:
     def document(
         self, route: str, *, query: wire.Query | None = None, **path: Any
     ) -> Generator[Document, None, None]:
-        """A PDF as a stream of at most 30 MiB; the deadline covers the stream too."""
+        """Open a PDF as a stream of at most 30 MiB; the deadline covers the stream too."""
         budget = self._budget(self._deadline)
         call = self._call("GET", route, path, query, accept="application/pdf")
 
         def keep_open(response: httpx.Response, asked_at: datetime) -> Document:
             kind = wire.content_type(response)
             if kind != "application/pdf":
-                raise call.unusable(response, "not a PDF")
+                raise call.unusable_error(response, "not a PDF")
             length = response.headers.get("content-length", "")
             plain = "content-encoding" not in response.headers
             return Document(
-                call.guarded(response, budget, PDF_LIMIT),
+                call.read_body(response, budget, PDF_LIMIT),
                 kind,
                 int(length) if plain and length.isdigit() else None,
                 asked_at,
             )
 
-        response, document = self._answered(call, budget, keep_open)
+        response, document = self._send_with_retries(call, budget, keep_open)
         try:
             yield document
         finally:
             response.close()
 
     def _json(self, call: Call, seconds: float, *, empty: bool = False) -> Answer:
-        """``empty``: an answer without a body will do."""
+        """Return a JSON answer; ``empty`` allows an answer without a body."""
         budget = self._budget(seconds)
 
         def read(response: httpx.Response, asked_at: datetime) -> Answer:
@@ -365,18 +373,18 @@ class Exchange:
                 return Answer(b"", response, asked_at)
             kind = wire.content_type(response)
             if kind != "application/json" and not kind.endswith("+json"):
-                raise call.unusable(response, "not JSON")
-            body = b"".join(call.guarded(response, budget, JSON_LIMIT))
+                raise call.unusable_error(response, "not JSON")
+            body = b"".join(call.read_body(response, budget, JSON_LIMIT))
             if not call.reads and not wire.is_utf8(body):
-                raise call.unusable(response, "not UTF-8")
+                raise call.unusable_error(response, "not UTF-8")
             return Answer(body, response, asked_at)
 
         for _ in range(2):
-            response, answer = self._answered(call, budget, read)
+            response, answer = self._send_with_retries(call, budget, read)
             response.close()
             if wire.is_utf8(answer.body):
                 return answer
-        # Once, it may be damaged on its way: what is wrong twice was sent like that.
+        # The first time it may have been damaged in transit; wrong twice means it was sent so.
         return replace(answer, body=json_text.make_decodable(answer.body))
 
     def _call(
@@ -402,28 +410,28 @@ class Exchange:
             headers=headers or {},
         )
 
-    def _answered(
+    def _send_with_retries(
         self, call: Call, budget: Budget, consume: Callable[[httpx.Response, datetime], R]
     ) -> tuple[httpx.Response, R]:
-        """Send until there is a usable answer, or raise the error that ended it."""
+        """Retry until there is a usable answer, or raise the last error."""
         attempts = self._attempts if call.reads else 1
         attempt = 1
         while True:
-            outcome, asked = self._once(call, budget, consume)
+            outcome, asked = self._attempt(call, budget, consume)
             if not isinstance(outcome, errors.ServiceError):
                 return outcome
             wait = asked if asked is not None else wire.backoff(attempt)
             again = type(outcome) in (errors.Limited, errors.Unreachable)
             if not again or attempt >= attempts or wait >= budget.left():
-                # Raised here, not where it was caught: the cause's own text may hold the address.
+                # Raised outside of the except block: the text of the cause may hold the address.
                 raise outcome
             self._clock.sleep(wait)
             attempt += 1
 
-    def _once(
+    def _attempt(
         self, call: Call, budget: Budget, consume: Callable[[httpx.Response, datetime], R]
     ) -> tuple[tuple[httpx.Response, R] | errors.ServiceError, float | None]:
-        """One attempt: the answer or the error, and the seconds the service asks us to wait."""
+        """Make one attempt; return the answer or error, and the seconds to wait before the next."""
         operation = f"{call.method} {call.route}"
         started = self._clock.monotonic()
         self._watch.began(operation)
@@ -432,18 +440,18 @@ class Exchange:
         outcome: tuple[httpx.Response, R] | errors.ServiceError
         response: httpx.Response | None = None
         try:
-            asked_at, response = self._sent(call, budget)
+            asked_at, response = self._open_response(call, budget)
             status = response.status_code
             if status == 200 or (not call.reads and status in (201, 202, 204)):
                 outcome = response, consume(response, asked_at)
             else:
                 wait = wire.retry_after(response, self._clock.now())
-                outcome = call.refusal(response, budget, wait)
+                outcome = call.error_of_response(response, budget, wait)
         except errors.ServiceError as error:
             outcome = error
         except httpx.TransportError as error:
-            outcome = call.lost(error, status)
-        except BaseException:  # a task's time limit, or Ctrl-C: give the connection back first
+            outcome = call.transport_error(error, status)
+        except BaseException:  # A task's time limit or Ctrl-C: release the connection first.
             if response is not None:
                 response.close()
             raise
@@ -452,18 +460,23 @@ class Exchange:
             if response is not None:
                 response.close()
         seconds = self._clock.monotonic() - started
-        went = str(status or type(outcome).__name__)
-        self._watch.ended(operation, went, seconds)
+        result = str(status or type(outcome).__name__)
+        self._watch.ended(operation, result, seconds)
         log.info(
-            "%s %s %s %d ms trace %s", call.method, call.route, went, seconds * 1000, call.trace_id
+            "%s %s %s %d ms trace %s",
+            call.method,
+            call.route,
+            result,
+            seconds * 1000,
+            call.trace_id,
         )
         return outcome, wait
 
-    def _sent(self, call: Call, budget: Budget) -> tuple[datetime, httpx.Response]:
-        """The open response, after at most one hop that only adds or drops a final slash."""
+    def _open_response(self, call: Call, budget: Budget) -> tuple[datetime, httpx.Response]:
+        """Return the open response, after at most one redirect that adds or drops a slash."""
         client = self._reader if call.reads else self._writer
         url = call.url
-        asker = self._watch.request_id()
+        request_id = self._watch.request_id()
         for hop in (0, 1):
             request = client.build_request(
                 call.method,
@@ -473,13 +486,13 @@ class Exchange:
                 headers={
                     "accept": call.accept,
                     "traceparent": call.traceparent(),
-                    **({"x-request-id": asker} if asker else {}),
+                    **({"x-request-id": request_id} if request_id else {}),
                     **call.headers,
                 },
             )
-            # Hanging up on a slow write would only make its outcome unknown.
-            patience = READ_SECONDS if call.reads else budget.left()
-            request.extensions["timeout"] = timeouts(budget.left(), patience)
+            # Ending a slow write early would only make its outcome unknown.
+            read_seconds = READ_SECONDS if call.reads else budget.left()
+            request.extensions["timeout"] = timeouts(budget.left(), read_seconds)
             asked_at = self._clock.now()
             response = client.send(request, auth=self._key, stream=True)
             if not 300 <= response.status_code < 400:
@@ -489,11 +502,11 @@ class Exchange:
             if hop or target is None or call.method != "GET":
                 break
             url = target
-        raise call.redirected(response)
+        raise call.redirect_error(response)
 
 
 class Chapter:
-    """The calls of one chapter of the interface."""
+    """Base class for the calls of one chapter of the interface."""
 
     def __init__(self, call: Exchange) -> None:
         self._call = call

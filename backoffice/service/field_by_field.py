@@ -1,10 +1,9 @@
-"""The slow way to read a record: field by field, leaving out the optional ones that do not fit.
+"""Read a record field by field and drop the optional fields that do not fit their type.
 
-The ordinary record never comes here: it is decoded in one pass. Of one that was refused, small
-differences are repaired first (a time without zone is UTC, a number sent as text, null where a
-value was promised). What then still does not fit its type is left out by itself, at every depth: a
-field of a record, an item of a list, a member of a map. A field that is required takes along the
-object it is in, and no more.
+This is the slow path: a correct record is decoded in one pass. Small differences are repaired first
+(a time without zone is UTC, a number sent as text, null where a value was promised). A value that
+still does not fit is dropped, at every depth: a field of a record, an item of a list, a member of a
+map. A required field that does not fit drops the object that contains it, and no more.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import msgspec
 from msgspec import inspect as typed
 
 AS_TEXT: Final = "as_text"
-"""Mark of a text that takes whatever was sent in its place as text, see `payload.Word`."""
+"""Marks a text field that accepts any other value as text, see `payload.Word`."""
 LONGEST_WORD: Final = 200
 NULL: Final = msgspec.Raw(b"null")
 
@@ -46,20 +45,23 @@ _LEAVES: Final[dict[type[typed.Type], Callable[[bytes], Any]]] = {
     typed.DateType: msgspec.json.Decoder(date).decode,
     typed.UUIDType: msgspec.json.Decoder(UUID).decode,
 }
-"""Readers of single values, by the kind of their type."""
+"""Decoders of single values, by type."""
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedField:
-    """A part of a record that did not fit and was left out: `path` as in ``$.results[3].value``
-    (positions as received), `reason` in words about types, never a value."""
+    """A part of a record that did not fit and was dropped.
+
+    `path` is such as ``$.results[3].value`` (positions as received). `reason` is about types and
+    never holds a value.
+    """
 
     path: str
     reason: str
 
 
 class Misfit(ValueError):
-    """A value that does not fit, and cannot be left out by itself."""
+    """A value does not fit and cannot be dropped by itself."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)
@@ -68,10 +70,10 @@ class Misfit(ValueError):
 
 
 def fit(raw: bytes, kind: Any) -> tuple[bytes, tuple[DroppedField, ...]]:
-    """The same record in the spelling that `kind` expects, and what of it was left out.
+    """Return the record as `kind` expects it, and what was dropped.
 
-    Values that fit stay byte for byte. Raises Misfit where something required does not fit, or
-    nothing at all does.
+    Values that fit keep their bytes. Raises Misfit when something required does not fit, or nothing
+    does.
     """
     dropped: list[DroppedField] = []
     fitted = _fit(msgspec.Raw(raw), _shape(kind), "$", dropped)
@@ -179,28 +181,28 @@ def _fit_union(
     if sent == b"null":
         return raw if shape.includes_none else _ABSENT
     inner = [one for one in shape.types if not isinstance(one, typed.NoneType)]
-    textual = any(isinstance(_bare(one), typed.StrType) for one in inner)
+    textual = any(isinstance(_without_metadata(one), typed.StrType) for one in inner)
     if shape.includes_none and not textual and sent == b'""':
         return NULL
     first: Misfit | None = None
-    for one in sorted(inner, key=lambda one: not _is_exact(sent, _bare(one))):
+    for one in sorted(inner, key=lambda one: not _looks_like(sent, _without_metadata(one))):
         before = len(dropped)
         try:
             return _fit(raw, one, path, dropped)
         except Misfit as misfit:
             del dropped[before:]
-            # An object that fits its record but for one part says more than "Expected text".
+            # The error inside an object that nearly fits says more than "Expected text".
             first = first or misfit
     assert first is not None
     raise first
 
 
-def _bare(shape: typed.Type) -> typed.Type:
-    return _bare(shape.type) if isinstance(shape, typed.Metadata) else shape
+def _without_metadata(shape: typed.Type) -> typed.Type:
+    return _without_metadata(shape.type) if isinstance(shape, typed.Metadata) else shape
 
 
 def _as_text(raw: msgspec.Raw) -> msgspec.Raw:
-    """A list of words as `H, A`, anything else but text and null as it is written."""
+    """Return a list of words as `H, A`, and other values but text and null as they are written."""
     sent = bytes(raw).strip()
     if sent == b"null" or sent[:1] == b'"':
         return raw
@@ -213,8 +215,8 @@ def _as_text(raw: msgspec.Raw) -> msgspec.Raw:
     return msgspec.Raw(_encode(text[:LONGEST_WORD]))
 
 
-def _is_exact(sent: bytes, shape: typed.Type) -> bool:
-    """Whether a type of a union is what the value looks like, before any repair."""
+def _looks_like(sent: bytes, shape: typed.Type) -> bool:
+    """Return whether a value looks like a type of a union, before any repair."""
     first = sent[:1]
     if first == b"{":
         return isinstance(shape, (typed.StructType, typed.DictType))

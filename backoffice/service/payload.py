@@ -94,7 +94,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Page(Generic[T]):
-    """One answer of a list. ``total``, ``page``, ``size`` and ``next_cursor`` are None when the
+    """One page of a list. ``total``, ``page``, ``size`` and ``next_cursor`` are None when the
     service does not say; ``server_date`` is its clock (the Date header)."""
 
     records: list[Record[T]]
@@ -113,7 +113,7 @@ class Page(Generic[T]):
 
 
 class Reader(Generic[T]):
-    """Reads one kind of record from its bytes. Made once per type, at import."""
+    """Decodes one type of record from bytes. Create one per type, at import."""
 
     __slots__ = ("_decode", "_type")
 
@@ -136,7 +136,7 @@ class Reader(Generic[T]):
             return Unreadable(raw, path, reason, asked_at)
 
     def _read_slowly(self, raw: bytes, asked_at: datetime) -> Record[T]:
-        """Text that cannot be stored replaced, else field by field."""
+        """Read a record with unstorable text replaced, else field by field."""
         storable = json_text.replace_unstorable(raw)
         try:
             return _record(self._decode(storable), raw, asked_at)
@@ -146,7 +146,7 @@ class Reader(Generic[T]):
         return _record(self._decode(fitted), raw, asked_at, dropped)
 
     def value(self, raw: bytes) -> T:
-        """The typed value alone; raises ValueError with type words only."""
+        """Return the typed value; raises ValueError whose message has no values."""
         record = self.read(raw, NEVER)
         if isinstance(record, Record):
             return record.data
@@ -173,14 +173,14 @@ def _record(
 
 
 def digest_of(raw: bytes, volatile: Iterable[bytes] = ()) -> bytes:
-    """Sixteen bytes that are equal for records that differ in nothing but `volatile` slices."""
+    """Return 16 bytes that are equal for records that differ only in `volatile` slices."""
     for part in volatile:
         raw = raw.replace(part, b"")
     return hashlib.sha256(raw).digest()[:16]
 
 
 def explain(error: Exception) -> tuple[str, str]:
-    """Path and type words of a decoding error, without any value."""
+    """Return path and reason of a decoding error, without any value."""
     if not isinstance(error, msgspec.DecodeError):
         return "$", "Invalid text encoding or nesting"
     text, _, path = str(error).partition(" - at `")
@@ -188,7 +188,7 @@ def explain(error: Exception) -> tuple[str, str]:
 
 
 def day(text: str | None) -> date | None:
-    """The date part of a date or a date-time; None when there is none (differences.md 16)."""
+    """Return the date part of a date or date-time; None without one (differences.md 16)."""
     if not text:
         return None
     try:
@@ -198,10 +198,10 @@ def day(text: str | None) -> date | None:
 
 
 def either(sent: T | None, other: T | None) -> T | None:
-    """One field under two spellings: the first unless only the other says something."""
+    """Return the first of two spellings of a field, or the other when only that has a value."""
     return sent if sent or not other else other
 
 
 def as_text(value: str | float | None) -> str | None:
-    """A value that arrives as text or as a number, as text."""
+    """Return a value that arrives as text or number as text."""
     return value if value is None or isinstance(value, str) else str(value)

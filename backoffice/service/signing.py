@@ -1,4 +1,4 @@
-"""Whether a webhook delivery is from the service: its signature over the raw bytes.
+"""Verify that a webhook delivery is from the service, by its signature over the raw bytes.
 
 ::
 
@@ -26,7 +26,7 @@ TOLERANCE = timedelta(minutes=5)
 """How far the time of a delivery may be from ours, in both directions."""
 
 MOST_SIGNATURES = 8
-"""Signatures examined of one delivery: a sender that rotates its secret sends two."""
+"""Signatures checked of one delivery: a sender that rotates its secret sends two."""
 
 _SHORTEST_KEY = 16
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -35,7 +35,7 @@ _SIGNATURES = re.compile(r"[\x20-\x7e]{1,4096}")
 
 
 class Unverified(Exception):
-    """A delivery that is not to be believed. ``reason`` is a word to count by."""
+    """A delivery that was not verified. ``reason`` is the key it is counted by."""
 
     reason = "unverified"
 
@@ -88,7 +88,7 @@ class Secret:
 
     @classmethod
     def read(cls, text: str) -> Secret:
-        """From its ``whsec_…`` spelling; ValueError when it is none."""
+        """Parse ``whsec_…``. Raises ValueError."""
         try:
             key = b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
         except ValueError:
@@ -109,7 +109,7 @@ class Signed:
 
 
 def read_secrets(texts: Iterable[str]) -> tuple[Secret, ...]:
-    """The secrets in force, read once: :func:`verify` takes them for every delivery."""
+    """Parse the configured secrets once, for :func:`verify`."""
     return tuple(Secret.read(text) for text in texts)
 
 
@@ -120,7 +120,7 @@ def verify(
     prefixes: Sequence[str],
     now: datetime,
 ) -> Signed:
-    """The delivery's identity, or Unverified.
+    """Return the identity of a delivery. Raises Unverified.
 
     ``headers`` are found by lower-case name, or in any case if the mapping allows it.
     ``prefixes`` are the spellings of the three headers that are accepted, best first.
@@ -129,7 +129,7 @@ def verify(
     key = _signer(f"{message_id}.{timestamp}.".encode() + raw_body, signatures, secrets)
     if key is None:
         raise Forged
-    # After the signature: only a genuine delivery says anything about the clocks.
+    # Checked after the signature: only a genuine delivery says something about the clocks.
     seconds_off = int(timestamp) - now.timestamp()
     if abs(seconds_off) > TOLERANCE.total_seconds():
         raise Stale(seconds_off)
@@ -137,8 +137,10 @@ def verify(
 
 
 def claimed(headers: Mapping[str, str], prefixes: Sequence[str]) -> tuple[str, str, str]:
-    """What a delivery says of itself: id, timestamp, signatures; Unsigned or Misshapen. Needs no
-    body: nothing of it is believed yet."""
+    """Return id, timestamp and signatures from the headers, without verifying them.
+
+    Raises Unsigned or Misshapen. The body is not needed.
+    """
     message_id, timestamp, signatures = _headers(headers, prefixes)
     if not _ID.fullmatch(message_id):
         raise Misshapen("id")
@@ -150,7 +152,7 @@ def claimed(headers: Mapping[str, str], prefixes: Sequence[str]) -> tuple[str, s
 
 
 def _headers(headers: Mapping[str, str], prefixes: Sequence[str]) -> tuple[str, str, str]:
-    """Of the first prefix that is complete, so that no two spellings mix."""
+    """Return the headers of the first prefix that has all three, so that prefixes never mix."""
     for prefix in prefixes:
         found = [headers.get(f"{prefix}-{part}") for part in ("id", "timestamp", "signature")]
         message_id, timestamp, signatures = found
@@ -160,8 +162,10 @@ def _headers(headers: Mapping[str, str], prefixes: Sequence[str]) -> tuple[str, 
 
 
 def _signer(content: bytes, signatures: str, secrets: Sequence[Secret]) -> str | None:
-    """The name of the secret that made one of the signatures. Every secret is tried against every
-    signature whatever matches, so that the time taken tells nothing."""
+    """Return the name of the secret that made one of the signatures.
+
+    Every secret is compared with every signature, so that the duration reveals nothing.
+    """
     given = signatures.split(" ", MOST_SIGNATURES)[:MOST_SIGNATURES]
     names: list[str] = []
     for secret in secrets:

@@ -1,7 +1,7 @@
-"""Sockets with a deadline: a call ends in time however slowly the other side dribbles its bytes.
+"""Sockets with a deadline: a call ends in time even when the other side sends very slowly.
 
-A plain read timeout starts anew with every byte. Here each timeout carries the end of the whole
-call, and every connect, handshake, read and write gets only what is left of it.
+A plain read timeout restarts with every byte. Here each timeout knows the end of the whole call,
+and every connect, handshake, read and write gets only the remaining time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ READ_SECONDS = 10.0
 CONNECTIONS = 32
 
 
-class Until(float):
+class DeadlineSeconds(float):
     """Seconds one socket operation may take, and the monotonic end of the whole call."""
 
     expires: float
 
     @classmethod
-    def of(cls, seconds: float, expires: float) -> Until:
+    def of(cls, seconds: float, expires: float) -> DeadlineSeconds:
         until = cls(max(0.0, min(seconds, expires - time.monotonic())))
         until.expires = expires
         return until
@@ -35,20 +35,22 @@ class Until(float):
         return min(float(self), self.expires - time.monotonic())
 
 
-def timeouts(left: float, patience: float = READ_SECONDS) -> dict[str, float]:
-    """The httpx timeout extension of a request that must be over in ``left`` seconds, and whose
-    answer may be silent for ``patience`` seconds."""
+def timeouts(left: float, read_seconds: float = READ_SECONDS) -> dict[str, float]:
+    """Return the httpx timeouts of a request that must end in ``left`` seconds.
+
+    Its answer may be silent for ``read_seconds``.
+    """
     expires = time.monotonic() + left
     return {
-        "connect": Until.of(CONNECT_SECONDS, expires),
-        "read": Until.of(patience, expires),
-        "write": Until.of(READ_SECONDS, expires),
+        "connect": DeadlineSeconds.of(CONNECT_SECONDS, expires),
+        "read": DeadlineSeconds.of(read_seconds, expires),
+        "write": DeadlineSeconds.of(READ_SECONDS, expires),
         "pool": max(0.0, left),
     }
 
 
-def _left(timeout: float | None, late: type[Exception]) -> float | None:
-    if not isinstance(timeout, Until):
+def _remaining(timeout: float | None, late: type[Exception]) -> float | None:
+    if not isinstance(timeout, DeadlineSeconds):
         return timeout
     left = timeout.left()
     if left <= 0:
@@ -61,10 +63,10 @@ class _Stream(httpcore.NetworkStream):
         self._inner = inner
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._inner.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
+        return self._inner.read(max_bytes, _remaining(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._inner.write(buffer, _left(timeout, httpcore.WriteTimeout))
+        self._inner.write(buffer, _remaining(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
         self._inner.close()
@@ -75,7 +77,7 @@ class _Stream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        left = _left(timeout, httpcore.ConnectTimeout)
+        left = _remaining(timeout, httpcore.ConnectTimeout)
         return _Stream(self._inner.start_tls(ssl_context, server_hostname, left))
 
     def get_extra_info(self, info: str) -> Any:
@@ -91,7 +93,7 @@ class _Backend(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        left = _left(timeout, httpcore.ConnectTimeout)
+        left = _remaining(timeout, httpcore.ConnectTimeout)
         return _Stream(super().connect_tcp(host, port, left, local_address, socket_options))
 
 
@@ -101,8 +103,10 @@ def _trust() -> ssl.SSLContext:
 
 
 class DeadlineTransport(httpx.HTTPTransport):
-    """httpx's own transport over a pool whose sockets know the deadline; no environment, no
-    HTTP/2, certificates always verified."""
+    """The httpx transport over a pool of sockets that know the deadline.
+
+    It ignores the environment, has no HTTP/2, and always verifies certificates.
+    """
 
     def __init__(self, kept_alive: int = CONNECTIONS) -> None:
         """``kept_alive``: how many idle connections are kept for later calls."""

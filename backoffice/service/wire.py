@@ -1,4 +1,4 @@
-"""How values are written into a request, and what the head and the words of an answer mean."""
+"""Encode request values, and parse headers and error texts of answers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Query = Mapping[str, Any]
 Pairs = list[tuple[str, str | int | float | bool | None]]
 
 MESSAGE_CHARS = 500
-"""How many characters of the service's words are kept."""
+"""Longest error message of the service that is kept, in characters."""
 
 _ECHOES = frozenset(("input", "ctx", "loc", "type", "url", "traceback", "user_id"))
-"""Parts of an error body that are not words for staff; an echo may hold personal data."""
+"""Parts of an error body that staff must not see; an echo may hold personal data."""
 
 
 class Words(NamedTuple):
-    """What an error body says. ``existing``: the record that is in the way of a new one."""
+    """The text of an error body. ``existing`` is the record that conflicts with a new one."""
 
     message: str = ""
     fields: tuple[errors.FieldError, ...] = ()
@@ -35,16 +35,16 @@ class Words(NamedTuple):
 
 
 def words(body: bytes) -> Words:
-    """The service's words from an error body: any documented shape, else whatever text it has."""
+    """Parse an error body: any documented shape, else all text in it."""
     try:
         sent = msgspec.json.decode(body)
     except (ValueError, RecursionError):
         return Words(_clean(re.sub(r"<[^<>]*>", " ", body.decode(errors="replace"))))
-    said = _known(sent.get("detail", sent) if isinstance(sent, dict) else sent)
+    said = _documented_words(sent.get("detail", sent) if isinstance(sent, dict) else sent)
     return said if said.message or said.fields else Words(_clean(" ".join(_texts(sent))))
 
 
-def _known(detail: Any) -> Words:
+def _documented_words(detail: Any) -> Words:
     if isinstance(detail, list):
         fields = tuple(one for one in map(_field, detail) if one is not None)
         rest = [entry for entry in detail if _field(entry) is None]
@@ -59,12 +59,12 @@ def _known(detail: Any) -> Words:
 def _field(entry: Any) -> errors.FieldError | None:
     if not isinstance(entry, dict) or not isinstance(entry.get("msg"), str):
         return None
-    loc = tuple(str(part) for part in _listed(entry.get("loc")))
+    loc = tuple(str(part) for part in _as_sequence(entry.get("loc")))
     return errors.FieldError(loc, _clean(entry["msg"]))
 
 
 def _existing(detail: dict[str, Any]) -> UUID | None:
-    """The user who has the reference already (users, chapter 2)."""
+    """Return the user who already has the reference (users, chapter 2)."""
     try:
         return UUID(detail["user_id"]) if "error_type" in detail else None
     except (KeyError, ValueError, TypeError, AttributeError):
@@ -72,7 +72,7 @@ def _existing(detail: dict[str, Any]) -> UUID | None:
 
 
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:
-    """All texts in a value of unknown shape, in order, but no echoes and nothing too deep."""
+    """Yield all texts of a value in order, without echoes and without deep nesting."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, dict)) and depth < 20:
@@ -82,23 +82,23 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
             yield from _texts(item, depth + 1)
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _as_sequence(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else [value] if isinstance(value, (str, int)) else []
 
 
 def _clean(text: str) -> str:
-    """On one line, printable, and short enough for a page."""
+    """Return printable text on one line, cut to `MESSAGE_CHARS`."""
     plain = "".join(c if c.isprintable() else " " for c in text)
     return " ".join(plain.split())[:MESSAGE_CHARS]
 
 
 def backoff(attempt: int) -> float:
-    """0.25 s doubling to 4 s, half of it by chance so that clients do not march in step."""
+    """Return 0.25 s doubling to 4 s, with half of it random so that clients spread out."""
     return min(0.25 * 2.0 ** (attempt - 1), 4.0) * random.uniform(0.5, 1.0)  # noqa: S311
 
 
 def retry_after(response: httpx.Response, now: datetime) -> float | None:
-    """Seconds the service asks us to wait; None when it does not say, or says nonsense."""
+    """Return the seconds the service asks us to wait; None without a valid header."""
     try:
         wait = float(response.headers["retry-after-ms"]) / 1000
     except (KeyError, ValueError):

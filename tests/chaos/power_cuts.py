@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from backoffice.devtools.progress import Standing
+from backoffice.devtools.progress import SyncProgress
 from backoffice.management.commands.demo_users import PASSWORD
 from tests.chaos.installed import Installation, port_that_stays_free
 from tests.outbox.racing import Fields
@@ -251,7 +251,7 @@ def _settle(house: House, sandbox: Sandbox) -> None:
     """Everything has arrived, and nothing is under way but what waits for a person."""
     wait_until(lambda: not sandbox.query(DELIVER), 60, "the sandbox's deliveries", 0.5)
     wait_until(lambda: not house.value(AT_WORK), 120, "events and commands", 0.5)
-    wait_until(lambda: Standing.read(house.database_url).over, 120, "the first sync", 0.5)
+    wait_until(lambda: SyncProgress.read(house.database_url).over, 120, "the first sync", 0.5)
 
 
 def _judge(found: Found, staff: Staff, house: House, sandbox: Sandbox) -> None:

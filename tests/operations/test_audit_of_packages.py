@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from backoffice.devtools.checks import audited
+from backoffice.devtools.checks import report_vulnerabilities
 
 FINE = {"name": "django", "version": "5.2.19", "vulns": []}
 FLAWED = {
@@ -31,5 +31,5 @@ SKIPPED = {"name": "other", "skip_reason": "not found"}
 def test_what_is_said(
     answer: str, passes: bool, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert audited(answer, "no route") is passes
+    assert report_vulnerabilities(answer, "no route") is passes
     assert words in capsys.readouterr().out

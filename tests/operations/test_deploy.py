@@ -18,7 +18,7 @@ import yaml
 
 from backoffice.celery import QUEUES
 from backoffice.devtools import programs
-from backoffice.devtools.checks import production_like
+from backoffice.devtools.checks import production_environment
 from backoffice.devtools.embedded import free_port
 from backoffice.operations.postgres import SILENT
 from tests.outbox.workers import environment
@@ -153,7 +153,7 @@ def test_the_example_names_settings_that_exist_and_all_that_are_needed() -> None
         assert f"`{name}`" in readme, name
     empty = {name for name, value in pairs.items() if not value}
     assert {"SECRET_KEY", "WEBHOOK_SECRETS", "SERVICE_API_KEY"} <= empty
-    filled = production_like()
+    filled = production_environment()
     for name, value in pairs.items():
         if value:
             filled[name] = value

@@ -11,7 +11,7 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
 
-from backoffice.devtools.checks import production_like
+from backoffice.devtools.checks import production_environment
 from tests.accounts.people import freshly
 from tests.api.rows import staff
 
@@ -56,7 +56,7 @@ def test_what_is_collected_is_what_pages_need(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", COLLECT, str(made)],
         cwd=ROOT,
-        env={**production_like(), "DJANGO_SETTINGS_MODULE": "backoffice.settings"},
+        env={**production_environment(), "DJANGO_SETTINGS_MODULE": "backoffice.settings"},
         capture_output=True,
         text=True,
         check=False,

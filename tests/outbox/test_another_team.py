@@ -180,9 +180,9 @@ def test_a_page_with_another_teams_patient_is_refused(
 
 def test_start_stops_with_one_line(desk: Desk, house: House) -> None:
     """What `./run up` asks after its migrations, before any worker is there."""
-    launcher.refuse_another_team(house.environment())
-    with pytest.raises(launcher.Trouble) as caught:
-        launcher.refuse_another_team(house.environment(SERVICE_API_KEY=OTHER_KEY))
+    launcher.check_team(house.environment())
+    with pytest.raises(launcher.LauncherError) as caught:
+        launcher.check_team(house.environment(SERVICE_API_KEY=OTHER_KEY))
     words = str(caught.value)
     assert words.startswith(service_team.ANOTHER_TEAM) and len(words.splitlines()) == 1
     assert caught.value.code == 1
@@ -192,7 +192,7 @@ def test_start_goes_on_while_the_service_is_silent(
     desk: Desk, house: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     house.service_url = f"http://127.0.0.1:{free_port()}"
-    launcher.refuse_another_team(house.environment(SERVICE_API_KEY=OTHER_KEY))
+    launcher.check_team(house.environment(SERVICE_API_KEY=OTHER_KEY))
     assert "could not be checked" in capsys.readouterr().out
 
 

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from backoffice import audit
 from backoffice.core.vocabulary import NEEDS_ACTION
-from backoffice.devtools.progress import Standing
+from backoffice.devtools.progress import SyncProgress
 from backoffice.management.commands.reviewed_elsewhere import sign
 from backoffice.models import User
 from orders.exceptions.cards import HANDLED
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         evening = timezone.now() - NIGHT
         ends = None
         while ends is None or time.monotonic() < ends:
-            nearly_over = Standing.on(connection.connection).nearly_over
+            nearly_over = SyncProgress.on(connection.connection).nearly_over
             if nearly_over and ends is None:
                 ends = time.monotonic() + LAST_SECONDS
             sign(evening, clinician)
