@@ -74,7 +74,7 @@ def test_the_first_key_seals_and_all_open(settings: Settings) -> None:
     with pytest.raises(DecryptionError, match="has no key 1"):
         decrypt(old, HERE)
     settings.FIELD_KEYS = {1: b"x" * 32}
-    with pytest.raises(DecryptionError, match="Key 1 does not open"):
+    with pytest.raises(DecryptionError, match="Key 1 does not decrypt"):
         decrypt(old, HERE)
 
 

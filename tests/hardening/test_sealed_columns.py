@@ -148,7 +148,7 @@ def test_a_row_that_cannot_be_read_breaks_no_list_and_is_not_lost(
 
 def test_a_sealed_value_is_written_with_its_row_alone() -> None:
     row = command(staff("nurse"))
-    with pytest.raises(TypeError, match="written with its row"), transaction.atomic():
+    with pytest.raises(TypeError, match="save it with its row"), transaction.atomic():
         CommandRecord.objects.update(payload={"name": "x"})
     CommandRecord.objects.update(payload={}, form_data={})
     row.refresh_from_db()
