@@ -1,8 +1,8 @@
-"""Who may do what: permissions, roles as data, and the declaration every view carries.
+"""Permissions, roles, and the decorators that declare what a view needs.
 
-A view says what it needs with `requires(...)`, or that it needs nothing with `public`. A route
-that says neither is refused by a test that walks the URLconf, and by `DeclaredPermission` in the
-JSON API. Roles are the names of the Django groups a user is in; a superuser is an administrator.
+A view declares its permissions with `requires(...)`, or that it needs none with `public`. A test
+that walks the URLconf refuses a route without a declaration. So does `DeclaredPermission` in the
+JSON API. Roles are the names of a user's Django groups; a superuser is an administrator.
 """
 
 from collections.abc import Callable
@@ -75,7 +75,7 @@ PERSONAL_PARAMETERS: Final = ("q", "search_input", "patient_name", "shipping_rec
 """Parameters that hold free text typed by staff."""
 
 MAX_NEXT_LENGTH: Final = 1800
-"""Characters of an address that the log-in still leads back to: redirects have an end."""
+"""Longest address, in characters, that the login page redirects back to."""
 
 _BASIC: Final = frozenset(
     {"orders.view", "patients.view", "appointments.view", "labs.view", "reports.view", "api.read"}
@@ -117,7 +117,7 @@ an auditor no health data at all."""
 
 _DECLARATION: Final = "declared_access"
 SIGNED_IN: Final = "signed in"
-"""What a view declares that every role may use."""
+"""The declaration of a view that every role may use."""
 View = TypeVar("View", bound=Callable[..., Any])
 
 
@@ -138,8 +138,10 @@ def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
 
 
 def may(user: AbstractBaseUser | AnonymousUser, *permissions: str) -> bool:
-    """True when the roles of `user`, and the scopes of the token it came with, if it came with
-    one, grant every one of `permissions`."""
+    """Return whether the roles of `user` grant all `permissions`.
+
+    A user who came with an API token also needs them in the scopes of the token.
+    """
     granted = _permissions_of_roles(roles_of(user))
     scopes: frozenset[str] | None = getattr(user, "scopes", None)
     return (granted if scopes is None else granted & scopes).issuperset(permissions)
@@ -151,7 +153,7 @@ def _permissions_of_roles(roles: frozenset[str]) -> frozenset[str]:
 
 
 def roles_with(permission: str) -> list[str]:
-    """Roles for people that grant a permission: whom to ask."""
+    """Return the roles of people that grant a permission, to tell staff whom to ask."""
     return [
         role for role, granted in ROLES.items() if permission in granted and role != SERVICE_ACCOUNT
     ]
@@ -160,9 +162,9 @@ def roles_with(permission: str) -> list[str]:
 def requires(*permissions: str) -> Callable[[View], View]:
     """Declare, and for browser views enforce, the permissions a view needs.
 
-    On a function view: sends strangers to the log-in page, answers 403 (recorded) to staff who
-    lack a permission, and forbids storing the page.
-    On a DRF view class it only declares; `DeclaredPermission` enforces.
+    A function view redirects anonymous visitors to the login page, answers 403 (recorded in the
+    audit trail) to staff who lack a permission, and forbids browsers to store the page.
+    A DRF view class is only marked; `DeclaredPermission` enforces.
     """
     unknown = set(permissions) - PERMISSIONS.keys()
     if unknown or not permissions:
@@ -178,7 +180,7 @@ def requires(*permissions: str) -> Callable[[View], View]:
 
 
 def signed_in(view: View) -> View:
-    """Declare that a view is for everybody who has logged in, whatever their role."""
+    """Declare that a view is for every signed-in user, whatever the role."""
     return _guard(view, (), (SIGNED_IN,))
 
 
@@ -189,7 +191,7 @@ def _guard(view: View, permissions: tuple[str, ...], declared: tuple[str, ...]) 
         if not isinstance(user, User):
             return _redirect_to_login(request)
         if isinstance(user, SimpleLazyObject):
-            # Itself: what stands in for it is slow to ask, and a page asks hundreds of times.
+            # The lazy object is slow, and a page reads the user hundreds of times.
             request.user = user = cast(User, get_user(request))
         try:
             for permission in permissions:
@@ -206,20 +208,20 @@ def _guard(view: View, permissions: tuple[str, ...], declared: tuple[str, ...]) 
         return response
 
     setattr(checked, _DECLARATION, declared)
-    # Checked above; the middleware would answer a table swap with the log-in page.
+    # Checked above. The middleware would answer an htmx request with the login page.
     checked.login_required = False  # type: ignore[attr-defined]
     return cast(View, checked)
 
 
 def public(view: View) -> View:
-    """Declare that a view needs no log-in (log-in page, health, webhooks)."""
+    """Declare that a view needs no sign-in (login page, health, webhooks)."""
     setattr(view, _DECLARATION, ())
     view.login_required = False  # type: ignore[attr-defined]  # read by LoginRequiredMiddleware
     return view
 
 
 def declared_permissions(view: Callable[..., Any]) -> tuple[str, ...] | None:
-    """What a URL's callback declares: permissions, () for public, None for nothing at all."""
+    """Return the permissions a URL callback declares: () for public, None without a declaration."""
     for holder in (view, getattr(view, "cls", None), getattr(view, "view_class", None)):
         found: tuple[str, ...] | None = getattr(holder, _DECLARATION, None)
         if found is not None:
@@ -228,7 +230,7 @@ def declared_permissions(view: Callable[..., Any]) -> tuple[str, ...] | None:
 
 
 class DeclaredPermission(BasePermission):
-    """JSON API: `api.read` and what the view declares. A view without declaration is refused."""
+    """Require `api.read` and what the API view declares; refuse a view without a declaration."""
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
         needed = declared_permissions(type(view))
@@ -247,14 +249,14 @@ class DeclaredPermission(BasePermission):
 
 def _redirect_to_login(request: HttpRequest) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
-        # A redirect would be followed out of sight and land inside the table. The page says that
-        # the session has ended, and keeps what was typed (`session.js`).
+        # The browser would follow a redirect silently and put the login page into the table. With
+        # 401 the page says that the session has ended and keeps what was typed (`session.js`).
         return HttpResponse(status=401)
     return redirect_to_login(_address_without_personal_text(request))
 
 
 def _address_without_personal_text(request: HttpRequest) -> str:
-    """The address asked for, without what was typed about a person: `next` is kept and logged."""
+    """Return the requested address without text about a person, because `next` is logged."""
     query = request.GET.copy()
     for name in PERSONAL_PARAMETERS:
         if not all(map(is_encrypted_token, query.getlist(name))):
