@@ -218,7 +218,7 @@ def _answered(request: HttpRequest, kind: Any, **options: Any) -> Any:
         if _is_day(day):
             data["start_date"] = day
         return kind(data, **options)
-    return kind.of(request, **options)
+    return kind.from_request(request, **options)
 
 
 def _is_day(text: str) -> bool:
