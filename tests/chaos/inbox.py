@@ -282,9 +282,9 @@ def _troubled(url: str) -> tuple[list[float], int]:
     client = redis.Redis.from_url(url)
     pid = int(client.info("server")["process_id"])
     program = os.readlink(f"/proc/{pid}/exe")
-    said: dict[str | None, str | None] = client.config_get()
+    output: dict[str | None, str | None] = client.config_get()
     names = ("port", "unixsocket", "unixsocketperm", "dir", "appendonly", "appendfsync", "save")
-    options = [word for name in names for word in (f"--{name}", said.get(name) or "")]
+    options = [word for name in names for word in (f"--{name}", output.get(name) or "")]
     time.sleep(3)
     os.kill(pid, signal.SIGSTOP)
     time.sleep(20)
@@ -323,11 +323,11 @@ def _drainers(house: House, count: int) -> Iterator[None]:
 @contextlib.contextmanager
 def _readers(house: House, url: str, failed: list[int]) -> Iterator[None]:
     """Five pages a second of the JSON API and the log-in page; the statuses that were errors."""
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "manage.py", "createtoken", "chaos"],
         env=house.environment(), capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    token = said.split()[-1]
+    token = output.split()[-1]
     over = threading.Event()
 
     def get(path: str) -> Attempt:

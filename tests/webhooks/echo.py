@@ -29,8 +29,8 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     if environ["PATH_INFO"] == "/long":
         return (b"x" * 1000 for _ in range(LONG // 1000))
     content = environ["wsgi.input"].read().decode("latin-1")
-    kept = {name: environ[name] for name in environ if name.startswith("HTTP_") or name in SHOWN}
-    return [json.dumps({**kept, "content": content}).encode()]
+    shown = {name: environ[name] for name in environ if name.startswith("HTTP_") or name in SHOWN}
+    return [json.dumps({**shown, "content": content}).encode()]
 
 
 web = request_buffer.Web(application)

@@ -159,15 +159,15 @@ FOREIGN = "7ea00000-0000-4000-8000-0000000000ff"
 
 
 @pytest.mark.parametrize(
-    "said",
+    "team_fields",
     [
         {"team_id": FOREIGN, "data": order(2, 1)},
         {"data": order(2, 1, team_id=FOREIGN)},
         {"team_id": TEAM, "data": order(2, 1, team_id=FOREIGN)},
     ],
 )
-def test_event_of_another_team_is_quarantined(said: dict[str, Any]) -> None:
-    body = {"event_type": "labtest.order.created", **said}
+def test_event_of_another_team_is_quarantined(team_fields: dict[str, Any]) -> None:
+    body = {"event_type": "labtest.order.created", **team_fields}
     put("labtest.order.created", json.dumps(body).encode())
     put("labtest.order.created", order(1, 1))
     apply_events.drain()

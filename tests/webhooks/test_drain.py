@@ -10,8 +10,8 @@ from backoffice.devtools.programs import WORKERS
 
 def test_inbox_and_outbox_tasks_have_their_own_queues() -> None:
     queues: dict[str, set[str]] = defaultdict(set)
-    for bell in app.conf.beat_schedule.values():
-        queues[bell["options"]["queue"]].add(bell["task"])
+    for entry in app.conf.beat_schedule.values():
+        queues[entry["options"]["queue"]].add(entry["task"])
     assert queues.keys() == WORKERS.keys() == {queue.name for queue in app.conf.task_queues}
     # Heartbeats are rung through every queue, and take no time.
     assert queues["inbox"] == {"webhooks.tasks.drain", "backoffice.operations.tasks.heartbeat"}

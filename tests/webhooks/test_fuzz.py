@@ -241,8 +241,8 @@ def test_every_bad_value_in_every_order_field() -> None:
     settle()
     assert Order.objects.filter(pk__in=[order_id(good) for good in range(50)]).count() == 50
     reasons = " ".join(Event.objects.values_list("reason", flat=True).distinct())
-    for told in ("alert", "DROP", "jndi", "Made", "7*7"):
-        assert told not in reasons
+    for word in ("alert", "DROP", "jndi", "Made", "7*7"):
+        assert word not in reasons
 
 
 @pytest.mark.usefixtures("inbox")

@@ -17,7 +17,7 @@ from backoffice.service.events import Heard
 from orders.handlers import handle_orders
 from orders.models import Appointment, CriticalResult, Order, OrderEvent
 from orders.sync import store_orders
-from tests.webhooks.elsewhere import elsewhere
+from tests.webhooks.other_worker import elsewhere
 from tests.webhooks.records import TEAM, USER, at, order, order_id
 from tests.webhooks.rows import put
 from webhooks import apply_events
@@ -42,7 +42,7 @@ def marked(kind: str) -> set[str]:
     return set(Lookup.objects.filter(kind=kind).values_list("key", flat=True))
 
 
-def heard(record: dict[str, Any]) -> Heard:
+def received_order(record: dict[str, Any]) -> Heard:
     data = json.dumps(record).encode()
     name = f"m{record['notes']}{record['updated_at']}"
     return Heard(1, name, "labtest.order.updated", datetime.now(UTC), None, None, None, data)
@@ -118,17 +118,17 @@ def test_partial_order_and_future_version_cause_lookup(
 def test_future_answer_does_not_block_later_versions() -> None:
     """What is heard later wins over it; the service is asked again, as no version decided."""
     year = (datetime.now(UTC) + timedelta(days=365)).isoformat()
-    told = service_orders.ORDER.read(
+    record = service_orders.ORDER.read(
         json.dumps(order(1, 2, updated_at=year)).encode(), datetime.now(UTC)
     )
-    assert isinstance(told, Record)
-    store_orders([told])
+    assert isinstance(record, Record)
+    store_orders([record])
     before = datetime.now(UTC) - timedelta(minutes=1)
     early = put("labtest.order.updated", order(1, 6), received_at=before)
     assert drained(early) == ["stale"]
     assert drained(updated(1, 5)) == ["applied"]
-    kept = Order.objects.get()
-    assert (kept.low_level_status, kept.updated_at.year) == ("partial_results", 2026)
+    stored = Order.objects.get()
+    assert (stored.low_level_status, stored.updated_at.year) == ("partial_results", 2026)
     assert marked("orders") == {order_id(1)}
     assert drained(updated(1, 3)) == ["stale"]
 
@@ -182,8 +182,12 @@ def test_unrepresentable_times_are_not_applied(moment: str) -> None:
 def test_unknown_vocabulary_is_stored_as_sent() -> None:
     event = {"id": 7, "created_at": at(0), "status": "orbiting.by_drone.in_orbit"}
     drained(updated(1, 1, events=[event], last_event=event, status="orbiting", origin="cloned"))
-    kept = Order.objects.get()
-    assert (kept.low_level_status, kept.bucket, kept.origin) == ("in_orbit", "unknown", "cloned")
+    stored = Order.objects.get()
+    assert (stored.low_level_status, stored.bucket, stored.origin) == (
+        "in_orbit",
+        "unknown",
+        "cloned",
+    )
 
 
 def test_unknown_redraw_causes_a_lookup() -> None:
@@ -311,8 +315,8 @@ def test_critical_result_without_user_or_version() -> None:
     bare = {"order_id": order_id(1)}
     event = {"event_type": "labtest.result.critical", "data": bare}
     assert drained(put("labtest.result.critical", json.dumps(event).encode())) == ["applied"]
-    kept = CriticalResult.objects.get()
-    assert (kept.user_id, kept.updated_at, kept.sample_id) == (None, None, None)
+    stored = CriticalResult.objects.get()
+    assert (stored.user_id, stored.updated_at, stored.sample_id) == (None, None, None)
 
 
 def test_connection_and_device_events_cause_lookups() -> None:
@@ -337,8 +341,8 @@ def rivals(first_told: Heard, second_told: Heard) -> dict[str, str]:
 def test_concurrent_contents_of_one_version_cause_lookup(known: bool, later: int) -> None:
     """Whichever of them stays, whether the order was known or not."""
     if known:
-        handle_orders([heard(order(1, 2))])
-    one, other = heard(order(1, 3, notes="a")), heard(order(1, 3, notes="b"))
+        handle_orders([received_order(order(1, 2))])
+    one, other = received_order(order(1, 3, notes="a")), received_order(order(1, 3, notes="b"))
     other = replace(other, received_at=one.received_at + timedelta(seconds=later))
     assert list(rivals(one, other).values()) == ["looked up"]
     assert marked("orders") == {order_id(1)}
@@ -348,10 +352,10 @@ def test_concurrent_contents_of_one_version_cause_lookup(known: bool, later: int
 @pytest.mark.parametrize("known", [False, True])
 def test_concurrent_equal_or_newer_version_causes_no_lookup(known: bool) -> None:
     if known:
-        handle_orders([heard(order(1, 2))])
-    one = heard(order(1, 3))
+        handle_orders([received_order(order(1, 2))])
+    one = received_order(order(1, 3))
     earlier = replace(one, received_at=one.received_at - timedelta(seconds=1))
     assert set(rivals(one, earlier).values()) <= {"stale", "unchanged"}
-    rivals(one, heard(order(1, 4)))
+    rivals(one, received_order(order(1, 4)))
     assert Order.objects.get().low_level_status == "appointment_scheduled"
     assert not marked("orders")

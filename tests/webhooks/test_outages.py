@@ -24,7 +24,7 @@ def sent() -> Message:
 
 
 @pytest.fixture
-def door() -> Iterator[dict[str, object]]:
+def connection_settings() -> Iterator[dict[str, object]]:
     """Settings of the connection for deliveries, as they were again afterwards."""
     given = connections[DATABASE].settings_dict
     before = dict(given)
@@ -43,8 +43,10 @@ def deliver(sent: Message) -> DeliveryResponse:
     return receive(sent.headers(), io.BytesIO(sent.body).read)
 
 
-def test_delivery_without_database_is_503(door: dict[str, object], sent: Message) -> None:
-    door["HOST"], door["PORT"] = "127.0.0.1", str(free_port())
+def test_delivery_without_database_is_503(
+    connection_settings: dict[str, object], sent: Message
+) -> None:
+    connection_settings["HOST"], connection_settings["PORT"] = "127.0.0.1", str(free_port())
     begun = time.monotonic()
     assert deliver(sent) == DeliveryResponse(503, "not stored", RETRY_AFTER)
     assert time.monotonic() - begun < 3
@@ -54,8 +56,10 @@ def test_delivery_without_database_is_503(door: dict[str, object], sent: Message
     assert answer.status_code == 503 and answer["Retry-After"] == str(RETRY_AFTER)
 
 
-def test_delivery_to_read_only_database_is_503(door: dict[str, object], sent: Message) -> None:
-    door["OPTIONS"] = {"options": "-c default_transaction_read_only=on"}
+def test_delivery_to_read_only_database_is_503(
+    connection_settings: dict[str, object], sent: Message
+) -> None:
+    connection_settings["OPTIONS"] = {"options": "-c default_transaction_read_only=on"}
     assert deliver(sent).status == 503
     assert not Event.objects.exists()
 

@@ -24,8 +24,8 @@ REPEATED: tuple[tuple[int, ...], ...] = ((), (0, 2, 4), (0, 1, 2, 3, 4, 5))
 
 def story(number: int) -> list[dict[str, Any]]:
     """Six versions of an order. Each tells only its last two steps: the history needs them all."""
-    told = [order(number, steps, notes=f"after {steps}") for steps in range(1, 7)]
-    return [{**one, "events": one["events"][-2:]} for one in told]
+    orders = [order(number, steps, notes=f"after {steps}") for steps in range(1, 7)]
+    return [{**one, "events": one["events"][-2:]} for one in orders]
 
 
 def test_any_order_of_arrival_gives_same_result() -> None:

@@ -16,7 +16,7 @@ from django.db import connections, transaction
 from backoffice.service.events import Heard
 from orders.handlers import handle_orders
 from orders.models import Order, OrderEvent
-from tests.webhooks.elsewhere import elsewhere
+from tests.webhooks.other_worker import elsewhere
 from tests.webhooks.records import order, order_id
 from tests.webhooks.rows import put
 from tests.webhooks.signed import Message, message
@@ -27,7 +27,7 @@ from webhooks.receiving import receive
 pytestmark = pytest.mark.usefixtures("inbox")
 
 
-def heard(record: dict[str, Any]) -> Heard:
+def received_order(record: dict[str, Any]) -> Heard:
     data = json.dumps(record).encode()
     now = datetime.now(UTC)
     return Heard(
@@ -38,8 +38,8 @@ def heard(record: dict[str, Any]) -> Heard:
 def test_older_of_two_concurrent_events_completes_history() -> None:
     newer, older = order(1, 5), order(1, 3)
     newer["events"] = newer["events"][-2:]
-    with elsewhere(lambda: handle_orders([heard(newer)]), 0.5), transaction.atomic():
-        outcomes = handle_orders([heard(older)])
+    with elsewhere(lambda: handle_orders([received_order(newer)]), 0.5), transaction.atomic():
+        outcomes = handle_orders([received_order(older)])
     assert list(outcomes.values()) == ["stale"]
     assert Order.objects.get().low_level_status == "partial_results"
     assert OrderEvent.objects.count() == 5
@@ -60,12 +60,12 @@ def test_two_drains_share_work_and_lose_nothing(named: bool) -> None:
     with ThreadPoolExecutor(2) as pool:
         assert sum(pool.map(work, range(2))) == 1_500
     assert set(Event.objects.values_list("state", flat=True)) == {"done"}
-    told = {number: max(1 + n % 6 for n in range(number, 1_500, 50)) for number in range(50)}
-    kept = {
+    newest_step = {number: max(1 + n % 6 for n in range(number, 1_500, 50)) for number in range(50)}
+    stored_step = {
         int(str(pk)[-12:]): last % 100 + 1
         for pk, last in Order.objects.values_list("pk", "last_event_id")
     }
-    assert kept == told
+    assert stored_step == newest_step
 
 
 def claim() -> None:

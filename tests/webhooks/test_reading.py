@@ -31,7 +31,7 @@ def catalogue() -> list[bytes]:
     return [made.message(event_type).body for event_type in CATALOGUE]
 
 
-def told(body: bytes) -> object:
+def envelope_or_error(body: bytes) -> object:
     try:
         return event_envelope.read(body)
     except Misread as error:
@@ -56,7 +56,7 @@ def test_fast_and_slow_readers_agree(
     bodies = [*catalogue, *POISON, *UNSOUND, NOTICE]
     bodies += [with_poison(chance, chance.choice(catalogue)) for _ in range(2_000)]
     bodies += [with_bytes_changed(chance, chance.choice(catalogue)) for _ in range(2_000)]
-    at_a_glance = [told(body) for body in bodies]
-    assert any(isinstance(one, tuple) for one in at_a_glance)
+    fast_results = [envelope_or_error(body) for body in bodies]
+    assert any(isinstance(one, tuple) for one in fast_results)
     monkeypatch.setattr(event_envelope, "_is_canonical", lambda body: False)
-    assert [told(body) for body in bodies] == at_a_glance
+    assert [envelope_or_error(body) for body in bodies] == fast_results

@@ -318,10 +318,10 @@ def test_plain_http_is_refused_if_https_only(
     }
     if forwarded:
         environ["HTTP_X_FORWARDED_PROTO"] = forwarded
-    told: list[Any] = []
-    list(endpoint.webhook_application(environ, lambda *said: told.extend(said)))
-    assert told[0].startswith(str(status))
-    assert (endpoint.STRICT_TRANSPORT_SECURITY in told[1]) is https_only
+    response: list[Any] = []
+    list(endpoint.webhook_application(environ, lambda *arguments: response.extend(arguments)))
+    assert response[0].startswith(str(status))
+    assert (endpoint.STRICT_TRANSPORT_SECURITY in response[1]) is https_only
     assert Event.objects.exists() == (status == 204)
 
 

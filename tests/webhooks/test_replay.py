@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def told(service: Service) -> dict[str, Any]:
+def order_payload(service: Service) -> dict[str, Any]:
     """One order of the service, as an event would carry it."""
     page = service.orders.list(page=1, size=5)
     record = next(record for record in page.records if len(record.data.events) > 1)
@@ -52,54 +52,59 @@ def state_of_everything() -> list[Any]:
     return found
 
 
-def test_preview_shows_differences_and_changes_nothing(told: dict[str, Any]) -> None:
-    known = event(1, data=told, state="pending")
+def test_preview_shows_differences_and_changes_nothing(order_payload: dict[str, Any]) -> None:
+    known = event(1, data=order_payload, state="pending")
     apply_events.drain()
-    assert Order.objects.get(pk=told["id"])
-    row = failed(2, data=newer(told, sample_id="NEW-SAMPLE"))
+    assert Order.objects.get(pk=order_payload["id"])
+    row = failed(2, data=newer(order_payload, sample_id="NEW-SAMPLE"))
     before = state_of_everything()
     found = replay.preview(row)
     assert state_of_everything() == before
     assert (found.failed, found.outcome.value) == (False, "applied")
     changed = {change.table: change for change in found.rows}["order"]
-    assert (changed.key, changed.new) == (told["id"], False)
-    told_of = {change.name: (change.before, change.after) for change in changed.changes}
-    assert told_of["sample_id"] == (str(told.get("sample_id") or ""), "NEW-SAMPLE")
-    assert set(told_of) >= {"updated_at", "sample_id"}
-    assert "status" not in told_of
+    assert (changed.key, changed.new) == (order_payload["id"], False)
+    changed_values = {change.name: (change.before, change.after) for change in changed.changes}
+    assert changed_values["sample_id"] == (str(order_payload.get("sample_id") or ""), "NEW-SAMPLE")
+    assert set(changed_values) >= {"updated_at", "sample_id"}
+    assert "status" not in changed_values
     assert found.written["orders_order"] == 1
     assert known.pk < row.pk
 
 
-def test_preview_shows_new_rows(told: dict[str, Any]) -> None:
-    found = replay.preview(failed(1, data=told))
+def test_preview_shows_new_rows(order_payload: dict[str, Any]) -> None:
+    found = replay.preview(failed(1, data=order_payload))
     tables = [change.table for change in found.rows]
     assert tables.count("order") == 1
-    assert tables.count("order event") == len(told["events"])
+    assert tables.count("order event") == len(order_payload["events"])
     assert all(change.new for change in found.rows)
     assert not Order.objects.exists()
     assert not OrderEvent.objects.exists()
     assert not Lookup.objects.exists()
 
 
-def test_preview_of_failing_event_shows_reason(told: dict[str, Any]) -> None:
-    found = replay.preview(failed(1, data={**told, "created_at": "yesterday"}))
+def test_preview_of_failing_event_shows_reason(order_payload: dict[str, Any]) -> None:
+    found = replay.preview(failed(1, data={**order_payload, "created_at": "yesterday"}))
     assert found.failed
     assert "yesterday" not in found.reason
     assert replay.preview(failed(2, body=b"{")).failed
     assert replay.preview(failed(3, body=None)).reason == "its body has been forgotten"
 
 
-def test_preview_of_unknown_type_is_set_aside(told: dict[str, Any]) -> None:
+def test_preview_of_unknown_type_is_set_aside(order_payload: dict[str, Any]) -> None:
     row = event(1, "teleport.done", data={"id": "x"}, state="skipped", outcome="unknown type")
     assert replay.preview(row).outcome.value == "unknown type"
     kept = event(2, "continuous_query.result_table.changed", data={"id": "x"})
     assert replay.preview(kept).outcome.value == "kept"
 
 
-def test_replay_is_applied_and_never_beats_newer_data(told: dict[str, Any], client: Client) -> None:
-    old = failed(1, data=newer(told, sample_id="OLD"))
-    event(2, data={**newer(told, sample_id="NEW"), "updated_at": datetime.now(UTC).isoformat()})
+def test_replay_is_applied_and_never_beats_newer_data(
+    order_payload: dict[str, Any], client: Client
+) -> None:
+    old = failed(1, data=newer(order_payload, sample_id="OLD"))
+    event(
+        2,
+        data={**newer(order_payload, sample_id="NEW"), "updated_at": datetime.now(UTC).isoformat()},
+    )
     Event.objects.filter(message_id="msg_2").update(state="pending")
     apply_events.drain()
     client.force_login(staff("lab admin"))
@@ -111,12 +116,12 @@ def test_replay_is_applied_and_never_beats_newer_data(told: dict[str, Any], clie
     assert apply_events.drain() == 1
     again.refresh_from_db()
     assert (again.state, again.outcome) == ("done", "stale")
-    assert Order.objects.get(pk=told["id"]).sample_id == "NEW"
+    assert Order.objects.get(pk=order_payload["id"]).sample_id == "NEW"
 
 
-def test_replay_page_of_one_event(told: dict[str, Any], client: Client) -> None:
+def test_replay_page_of_one_event(order_payload: dict[str, Any], client: Client) -> None:
     client.force_login(staff("lab admin"))
-    row = failed(1, data=newer(told, sample_id="NEW-SAMPLE"))
+    row = failed(1, data=newer(order_payload, sample_id="NEW-SAMPLE"))
     page = client.get(f"/system/events/{row.pk}/replay/").content.decode()
     for words in ("What it would change now", "NEW-SAMPLE", "sample_id", "Replay this event"):
         assert words in page, words
@@ -291,9 +296,9 @@ def test_bulk_replay_rejects_other_states(client: Client) -> None:
     assert not pending()
 
 
-def test_values_in_bulk_preview_are_audited(client: Client, told: dict[str, Any]) -> None:
+def test_values_in_bulk_preview_are_audited(client: Client, order_payload: dict[str, Any]) -> None:
     client.force_login(staff("lab admin"))
-    row = failed(1, data=newer(told, sample_id="NEW-SAMPLE"))
+    row = failed(1, data=newer(order_payload, sample_id="NEW-SAMPLE"))
     assert "NEW-SAMPLE" in client.get("/system/events/replay/").content.decode()
     entry = AuditEntry.objects.get(object_type="event payload")
     assert (entry.action, entry.object_ids) == ("view", [str(row.pk)])
@@ -353,9 +358,9 @@ def test_every_catalogue_type_can_be_previewed() -> None:
     assert rows_everywhere() == before
     failing = {t.event.event_type: t.preview.reason for t in trials if t.preview.failed}
     assert failing == {}
-    told = {t.event.event_type: t.preview for t in trials}
-    assert told["daily.data.heartrate.created"].written
-    assert any(change.new for change in told["daily.data.sleep.created"].rows)
+    order_payload = {t.event.event_type: t.preview for t in trials}
+    assert order_payload["daily.data.heartrate.created"].written
+    assert any(change.new for change in order_payload["daily.data.sleep.created"].rows)
 
 
 def rows_everywhere() -> dict[str, int]:

@@ -26,7 +26,7 @@ def now() -> datetime:
     return timezone.now()
 
 
-def heard(now: datetime, *minutes_ago: float) -> None:
+def receive_events(now: datetime, *minutes_ago: float) -> None:
     for n, minutes in enumerate(minutes_ago, 1):
         event(n, received_at=now - timedelta(minutes=minutes))
 
@@ -38,7 +38,7 @@ def stepped(now: datetime, minutes_ago: float, n: int = 1, **values: Any) -> Non
 
 
 def test_long_pause_while_orders_change_is_silence(now: datetime) -> None:
-    heard(now, 30, 25, 20)
+    receive_events(now, 30, 25, 20)
     assert not silence.read(now).is_silent
     stepped(now, 25, n=1)
     assert not silence.read(now).is_silent
@@ -58,13 +58,13 @@ def test_silence_begins_after_usual_pause(
     now: datetime, pause: float, step_ago: float, is_silent: bool
 ) -> None:
     """After the floor, when a step came after the last event and had time to be told."""
-    heard(now, pause + 1, pause)
+    receive_events(now, pause + 1, pause)
     stepped(now, step_ago)
     assert silence.read(now).is_silent is is_silent
 
 
 def test_usual_pause_is_learned_from_events(now: datetime) -> None:
-    heard(now, 180, 140, 100, 60)
+    receive_events(now, 180, 140, 100, 60)
     stepped(now, 30)
     assert silence.read(now).usual_pause == timedelta(minutes=80)
     assert not silence.read(now).is_silent
@@ -72,14 +72,14 @@ def test_usual_pause_is_learned_from_events(now: datetime) -> None:
 
 
 def test_usual_pause_has_upper_limit(now: datetime) -> None:
-    heard(now, 10_000, 400, 390)
+    receive_events(now, 10_000, 400, 390)
     stepped(now, 30)
     assert silence.read(now).usual_pause == silence.LONGEST_USUAL_PAUSE
     assert silence.read(now).is_silent
 
 
 def test_changes_without_event_are_no_silence(now: datetime) -> None:
-    heard(now, 90, 80)
+    receive_events(now, 90, 80)
     stepped(now, 9, n=1, last_event_at=now - timedelta(days=3))
     stepped(now, 9, n=2, low_level_status="partial_results")
     assert not silence.read(now).is_silent
@@ -138,7 +138,7 @@ def test_recent_refusals_are_counted_by_reason(now: datetime) -> None:
 
 def test_silence_is_shown_on_pages(client: Client, now: datetime) -> None:
     client.force_login(staff("lab admin"))
-    heard(now, 30, 20)
+    receive_events(now, 30, 20)
     addresses = ("/system/", "/system/events/")
     for address in addresses:
         assert "gone silent" not in client.get(address).content.decode()
@@ -153,7 +153,7 @@ def test_silence_is_shown_on_pages(client: Client, now: datetime) -> None:
 
 def test_inbox_health_lists_reasons(client: Client, now: datetime) -> None:
     assert client.get("/health/inbox").json() == {"status": "ok", "inbox": []}
-    heard(now, 30, 20)
+    receive_events(now, 30, 20)
     event(3, state="dead", received_at=now - timedelta(minutes=20))
     stepped(now, 9)
     answer = client.get("/health/inbox")
@@ -174,7 +174,7 @@ def last() -> silence.Gap:
 
 
 def test_silence_schedules_resend(now: datetime) -> None:
-    heard(now, 30, 20)
+    receive_events(now, 30, 20)
     assert silence.schedule_resends() is False
     assert not Lookup.objects.exists()
     stepped(now, 9)
@@ -189,7 +189,7 @@ def answer(key: str, asked_at: datetime) -> timedelta | None:
 
 
 def test_resend_repeats_until_silence_ends(now: datetime) -> None:
-    heard(now, 30, 20)
+    receive_events(now, 30, 20)
     key = last().key()
     assert answer(key, now - timedelta(minutes=5)) == silence.RESEND_INTERVAL
     event(9, received_at=now)
@@ -213,7 +213,7 @@ class Asked:
 
 def test_resend_covers_gap_after_its_end(service: Service, now: datetime) -> None:
     """The real call, against the sandbox."""
-    heard(now, 300, 290)
+    receive_events(now, 300, 290)
     stepped(now, 60)
     assert silence.schedule_resends()
     began = last().began
@@ -230,7 +230,7 @@ def test_resend_covers_gap_after_its_end(service: Service, now: datetime) -> Non
 
 def test_unnoticed_silence_schedules_resend(now: datetime) -> None:
     """As when this side was down as well: the events of the end are there before the next look."""
-    heard(now, 300, 295, 290)
+    receive_events(now, 300, 295, 290)
     gap_of = last()
     for n in range(10, 230):
         event(n, received_at=now - timedelta(minutes=4))

@@ -26,7 +26,7 @@ def now() -> datetime:
     return timezone.now()
 
 
-def kept() -> set[str]:
+def ids_with_body() -> set[str]:
     return set(Event.objects.exclude(body=None).values_list("message_id", flat=True))
 
 
@@ -38,7 +38,7 @@ def test_old_bodies_of_closed_events_are_deleted(now: datetime, client: Client) 
         Event.objects.values_list("message_id", "body_digest", "subject_id").order_by("pk")
     )
     tasks.forget()
-    assert kept() == {"msg_4", "msg_5", "msg_6", "msg_7"}
+    assert ids_with_body() == {"msg_4", "msg_5", "msg_6", "msg_7"}
     after = Event.objects.values_list("message_id", "body_digest", "subject_id").order_by("pk")
     assert list(after) == before
     client.force_login(staff("lab admin"))
@@ -60,7 +60,7 @@ def test_in_steps(now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(1, 6):
         event(n, received_at=now - timedelta(days=91, minutes=-n))
     assert retention.delete_old_bodies(seconds=0) == 2
-    assert kept() == {"msg_3", "msg_4", "msg_5"}
+    assert ids_with_body() == {"msg_3", "msg_4", "msg_5"}
     assert retention.delete_old_bodies() == 3
 
 

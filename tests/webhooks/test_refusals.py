@@ -1,4 +1,4 @@
-"""What refusals at the door tell of our clock and of strangers, on connections that commit."""
+"""Refused deliveries show clock skew and floods, on connections that commit."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def test_stale_refusals_show_clock_skew(
     """Through the door: genuine deliveries, signed by another clock than ours."""
     monkeypatch.setattr(receiving, "_refusal_counter", RefusalCounter(every=0))
     now = timezone.now()
-    told = message("labtest.match_review.created", {"id": "x"})
-    heads = told.headers(at=now.timestamp() + seconds_off)
+    delivery = message("labtest.match_review.created", {"id": "x"})
+    heads = delivery.headers(at=now.timestamp() + seconds_off)
     for _ in range(3):
-        assert receiving.receive(heads, BytesIO(told.body).read).status == 401
+        assert receiving.receive(heads, BytesIO(delivery.body).read).status == 401
     found = silence.read(now)
     assert found.clocks_differ
     assert round(found.skew.total_seconds(), -1) == -seconds_off
     assert client.get("/health/inbox").json() == {"status": "attention", "inbox": ["clock"]}
-    words_of = render_to_string("webhooks/_silence.html", {"heard": found})
-    assert f"min {words}" in " ".join(words_of.split())
-    assert "refused for it within the hour" in words_of
+    html = render_to_string("webhooks/_silence.html", {"health": found})
+    assert f"min {words}" in " ".join(html.split())
+    assert "refused for it within the hour" in html
     Refusal.objects.update(last_at=now - timedelta(minutes=61))
     assert not silence.read(now).clocks_differ
 

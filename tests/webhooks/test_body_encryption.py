@@ -1,4 +1,4 @@
-"""Bodies are sealed some minutes after they came, in order, and read as they came."""
+"""Bodies are encrypted some minutes after receipt, in order, and read as received."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from django.db import connections
 
-from tests.webhooks.elsewhere import elsewhere
+from tests.webhooks.other_worker import elsewhere
 from tests.webhooks.records import TEAM, USER, order
 from tests.webhooks.signed import Message, message
 from webhooks import receiving

@@ -43,7 +43,7 @@ def health(url: str) -> Any:
         return json.loads(answer.read())
 
 
-def heard_of(house: House, orders: list[str]) -> int:
+def has_events_of(house: House, orders: list[str]) -> int:
     return int(
         house.value(
             "SELECT count(DISTINCT subject_id) FROM webhooks_event WHERE subject_id = ANY(%s)",
@@ -54,8 +54,8 @@ def heard_of(house: House, orders: list[str]) -> int:
 
 def test_missed_events_arrive_after_resend(place: tuple[House, Sandbox, str]) -> None:
     house, sandbox, url = place
-    told = sandbox.control("change", {"orders": 3, "seed": 1})["order_ids"]
-    wait_until(lambda: heard_of(house, told), 30, "the first events")
+    order_ids = sandbox.control("change", {"orders": 3, "seed": 1})["order_ids"]
+    wait_until(lambda: has_events_of(house, order_ids), 30, "the first events")
     assert health(url) == {"status": "ok", "inbox": []}
 
     sandbox.control("webhooks", {"url": None})  # As a service does that has given us up.
@@ -81,7 +81,7 @@ def test_missed_events_arrive_after_resend(place: tuple[House, Sandbox, str]) ->
     assert house.value("SELECT count(*) FROM webhooks_event") == before
     house.manage("shell", "-c", LISTEN)
     assert house.value("SELECT error FROM backoffice_lookup WHERE kind = 'events-resent'") == ""
-    wait_until(lambda: heard_of(house, lost) >= 3, 40, "what was lost arrives")
+    wait_until(lambda: has_events_of(house, lost) >= 3, 40, "what was lost arrives")
     house.manage("shell", "-c", READ)
     assert house.value(DEVICE_DATA) > 0
     wait_until(lambda: health(url)["status"] == "ok", 40, "all is well again")
