@@ -1,4 +1,4 @@
-"""Orders and what hangs on them, as the service told us."""
+"""Admin pages of orders and their records, as the service sent them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms that change an order that stands."""
+"""Forms that change an existing order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backoffice.outbox import CommandForm
 REASON_LETTERS = 500
 
 
-WHYS = {
+CANCELLATION_REASONS = {
     "patient": "The patient asked for it",
     "duplicate": "Ordered twice",
     "wrong_test": "Wrong test",
@@ -21,12 +21,12 @@ WHYS = {
 }
 
 
-class WhyForm(CommandForm):
-    """Why an order, or many, are cancelled: nobody can take that back, so nobody slips into it."""
+class CancellationReasonForm(CommandForm):
+    """The reason for canceling one or many orders: nobody can undo that, so it must be chosen."""
 
     why = forms.ChoiceField(
         label="Reason",
-        choices=[("", "Choose…"), *WHYS.items()],
+        choices=[("", "Choose…"), *CANCELLATION_REASONS.items()],
         error_messages={"required": "Choose why it is cancelled."},
     )
     reason = forms.CharField(
@@ -36,14 +36,14 @@ class WhyForm(CommandForm):
         help_text="For your colleagues; the service does not see it.",
     )
 
-    def told(self) -> str:
-        """For the log."""
-        words = (WHYS[self.cleaned_data["why"]], self.cleaned_data["reason"])
+    def reason_text(self) -> str:
+        """Return the reason for the audit log."""
+        words = (CANCELLATION_REASONS[self.cleaned_data["why"]], self.cleaned_data["reason"])
         return ": ".join(word for word in words if word)
 
 
-class CancelForm(WhyForm):
-    """Why an order is cancelled, and whether its appointment at a center goes, too."""
+class CancelForm(CancellationReasonForm):
+    """The reason, and whether the appointment at a center is canceled too."""
 
     def __init__(self, *args: Any, reasons: list[tuple[str, str]] | None, **options: Any) -> None:
         """`reasons`: none without an appointment; None where they could not be had just now."""

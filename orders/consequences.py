@@ -1,4 +1,4 @@
-"""What will and will not happen when an order is cancelled (orders.md 4.2, appointments.md 6)."""
+"""Consequences of canceling an order (orders.md 4.2, appointments.md 6)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orders.commands.order_changes import CANCELABLE_STATUSES
 from orders.models import Appointment, Order, OrderEvent
 from orders.models.order import CANCELED_STATUSES
 from orders.scheduling import rules
-from orders.scheduling.rules import at
+from orders.scheduling.rules import format_visit_time
 
 SHIPPED: Final = frozenset(
     {
@@ -23,7 +23,7 @@ SHIPPED: Final = frozenset(
         "failure_to_deliver_to_customer",
     }
 )
-"""Statuses that say of a kit that it has left."""
+"""Statuses of a kit that has been shipped."""
 _RETURNING: Final = frozenset(
     {"transit_lab", "problem_in_transit_lab", "failure_to_deliver_to_lab", "draw_completed"}
 )
@@ -33,21 +33,23 @@ _RESULT: Final = frozenset({"partial_results", "completed", "corrected"})
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
+    """One line of the preview."""
+
     words: str
     family: str = "preparing"
     glyph: str = "tick"
 
 
 @dataclass(slots=True)
-class Cancelling:
-    """What a person reads before they cancel, in this order."""
+class CancellationPreview:
+    """What a person reads before they cancel an order."""
 
     possible: bool
     lines: list[Consequence] = field(default_factory=list)
     visit: Appointment | None = None
-    """An appointment that stays, and can be cancelled by a call of its own."""
+    """An appointment that stays, and can be canceled by a call of its own."""
     instead: Sequence[Order] = ()
-    """Orders that can be cancelled where this one cannot."""
+    """Orders that can be canceled where this one cannot."""
 
     def will(self, words: str) -> None:
         self.lines.append(Consequence(words))
@@ -55,16 +57,18 @@ class Cancelling:
     def warn(self, words: str) -> None:
         self.lines.append(Consequence(words, "needs-action", "warning"))
 
-    def not_(self, words: str) -> None:
+    def will_not(self, words: str) -> None:
         self.lines.append(Consequence(words, "closed", "dash"))
 
 
-def of_cancelling(order: Order) -> Cancelling:
-    """By method, status, history, visit and siblings, as the mirror has them."""
+def cancellation_preview(order: Order) -> CancellationPreview:
+    """Return the consequences by method, status, history, appointment and related orders in the
+    mirror.
+    """
     low = order.low_level_status
     events = OrderEvent.objects.filter(order_id=order.pk)
     steps = set(events.values_list("low_level_status", flat=True)) | {low}
-    found = Cancelling(low in CANCELABLE_STATUSES.get(order.method, frozenset()))
+    found = CancellationPreview(low in CANCELABLE_STATUSES.get(order.method, frozenset()))
     if not found.possible:
         _impossible(found, order, steps)
         return found
@@ -76,14 +80,14 @@ def of_cancelling(order: Order) -> Cancelling:
     if order.origin in ("redraw", "recreation"):
         found.will("Only this order ends; the others in its transaction continue.")
     _message(found, order)
-    found.not_("A cancelled order cannot be reopened: place a new one instead.")
+    found.will_not("A cancelled order cannot be reopened: place a new one instead.")
     return found
 
 
-def _impossible(found: Cancelling, order: Order, steps: Collection[str]) -> None:
+def _impossible(found: CancellationPreview, order: Order, steps: Collection[str]) -> None:
     low = order.low_level_status
     if low in CANCELED_STATUSES:
-        found.not_("The order has ended already.")
+        found.will_not("The order has ended already.")
     elif low == "redraw_available":
         redraws = Order.objects.filter(parent_id=order.pk, missing_since=None)
         found.instead = list(
@@ -108,7 +112,7 @@ def _impossible(found: Cancelling, order: Order, steps: Collection[str]) -> None
         found.warn("The service does not let an order be cancelled at this point.")
 
 
-def _kit(found: Cancelling, steps: Collection[str]) -> None:
+def _kit(found: CancellationPreview, steps: Collection[str]) -> None:
     if SHIPPED.isdisjoint(steps):
         found.will(
             "The kit has not been shipped, so no kit goes out. Kits ordered before 13:00 Eastern "
@@ -121,7 +125,7 @@ def _kit(found: Cancelling, steps: Collection[str]) -> None:
         )
 
 
-def _visit(found: Cancelling, order: Order) -> None:
+def _visit(found: CancellationPreview, order: Order) -> None:
     visit = rules.active_visit(order.pk)
     if visit is None:
         if order.method == "walk_in_test":
@@ -129,26 +133,28 @@ def _visit(found: Cancelling, order: Order) -> None:
         elif order.method == "at_home_phlebotomy" and order.low_level_status != "draw_completed":
             found.will("No visit is booked, so nobody comes.")
         return
-    when = at(visit.start_at, visit.visit_zone)
+    when = format_visit_time(visit.start_at, visit.visit_zone)
     if visit.type == rules.HOME:
         found.will(f"The at-home visit is cancelled too: {when}.")
-        if visit.start_at is not None and visit.start_at - timezone.now() < rules.REFUND:
+        if visit.start_at is not None and visit.start_at - timezone.now() < rules.REFUND_PERIOD:
             found.warn("It begins in less than 24 hours, so it is not refundable.")
         elif visit.start_at is not None:
             found.will("It begins in more than 24 hours, so it is refunded.")
         return
     found.warn(f"The appointment at a service centre is not cancelled by this: {when}.")
-    if rules.theirs_alone(visit):
-        found.warn(rules.TO_READ)
+    if rules.is_self_service(visit):
+        found.warn(rules.SELF_SERVICE_SCRIPT)
     elif not rules.why_not_cancel(visit):
         found.visit = visit
 
 
-def _message(found: Cancelling, order: Order) -> None:
-    """Messages follow the team's switches and the contact data on the order (orders.md 2)."""
-    told = order.said("patient_details")
-    ways = ["SMS"] if told.get("phone_number") else []
-    if told.get("email") and order.method != "testkit":
+def _message(found: CancellationPreview, order: Order) -> None:
+    """Add whether the service notifies the patient, by the team's settings and the contact data on
+    the order (orders.md 2).
+    """
+    details = order.said("patient_details")
+    ways = ["SMS"] if details.get("phone_number") else []
+    if details.get("email") and order.method != "testkit":
         ways.append("e-mail")
     if ways:
         found.will(

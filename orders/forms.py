@@ -31,7 +31,7 @@ FALLING: Final = frozenset({"created_at", "updated_at"})
 """Sort keys whose first click shows the newest first."""
 
 WORD_BEGINNINGS: Final = "Beginnings of words, in any order."
-"""The service matches any part of a name; word beginnings are what an index answers at once."""
+"""The service matches any part of a name; an index finds the beginnings of words at once."""
 
 YES_NO: Final = (("", "Either"), ("true", "Yes"), ("false", "No"))
 

@@ -1,4 +1,4 @@
-"""Pages of orders."""
+"""URLs of orders."""
 
 from django.urls import path
 

@@ -17,7 +17,7 @@ from backoffice.pages.lists.fields import AnyChoice, OpenChoices, in_order
 from backoffice.pages.paging.pages import Sort
 from backoffice.team.models import Assignment
 from orders.models import Appointment, Order
-from orders.scheduling.rules import TYPE_OF_METHOD
+from orders.scheduling.rules import VISIT_TYPE_BY_METHOD
 
 BY_DAY: Final = ("draw_day", "start_at", "id")
 TABS: Final[dict[str, tuple[str, Sort]]] = {
@@ -209,7 +209,7 @@ class AppointmentFilters(forms.Form):
 
 def order_methods(types: Sequence[str]) -> list[str]:
     """Return the order methods that belong to these appointment types."""
-    return [method for method, kind in TYPE_OF_METHOD.items() if kind in types]
+    return [method for method, kind in VISIT_TYPE_BY_METHOD.items() if kind in types]
 
 
 def tab_appointments(tab: str, now: datetime, *, by_name: bool) -> QuerySet[Appointment]:

@@ -22,7 +22,7 @@ from backoffice.templatetags.ui import (
     words,
 )
 from orders.appointments.rows import AppointmentRow, AppointmentSite
-from orders.scheduling.rules import without_time
+from orders.scheduling.rules import no_time_text
 
 RowWithActions = tuple[AppointmentRow, dict[str, Any]]
 """A visit and its actions (`rows.row_actions`)."""
@@ -127,7 +127,7 @@ def visit_time(visit: AppointmentRow, brief: bool = False) -> str:
     """Render the start of a visit: the draw's time large, the staff member's time small."""
     clocks = visit.clocks
     if clocks is None:
-        return f'<span class="muted">{without_time(visit.appointment)}</span>'
+        return f'<span class="muted">{no_time_text(visit.appointment)}</span>'
     note = f'<span class="second">{clocks.note}</span>' if clocks.note else ""
     staff_text = clocks.staff_text
     if staff_text and brief:

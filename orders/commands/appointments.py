@@ -37,8 +37,8 @@ from backoffice.templatetags.ages import ago
 from orders.commands.base import OrderCommand
 from orders.models import Appointment
 from orders.scheduling import rules
-from orders.scheduling.rules import CENTER, HOME, at
-from orders.scheduling.slots import Place, Time, fresh
+from orders.scheduling.rules import CENTER, HOME, format_visit_time
+from orders.scheduling.slots import OfferedTime, VisitPlace, find_again
 from orders.sync.appointments import APPOINTMENT_LOOKUPS
 from orders.sync.orders import store_orders
 from orders.visit_zones import visit_zone
@@ -142,14 +142,14 @@ def visit_lock(order_id: UUID) -> str:
 class _BookingCommand(_VisitCommand, kw_only=True):
     """A command that books an offered time."""
 
-    time: Time
+    time: OfferedTime
     notes: str = ""
     fields: ClassVar[dict[str, str]] = {"booking_key": "slot", "appointment_notes": "notes"}
 
     def form_url(self) -> str:
         return reverse("orders:book", args=[self.order_id])
 
-    def place(self) -> Place:
+    def place(self) -> VisitPlace:
         raise NotImplementedError
 
     def check(self) -> None:
@@ -162,11 +162,11 @@ class _BookingCommand(_VisitCommand, kw_only=True):
         self.time = with_valid_key(service, self.place(), self.time)
 
 
-def with_valid_key(service: Service, place: Place, time: Time) -> Time:
+def with_valid_key(service: Service, place: VisitPlace, time: OfferedTime) -> OfferedTime:
     """Return the time with a booking key that is valid now. Raises PreconditionFailed."""
     if not time.expired:
         return time
-    found = fresh(service, place, time)
+    found = find_again(service, place, time)
     if found is None:
         raise PreconditionFailed(TIME_TAKEN, field="slot")
     return found
@@ -183,11 +183,11 @@ class BookVisit(_BookingCommand, kw_only=True):
     def type(self) -> str:
         return HOME
 
-    def place(self) -> Place:
-        return Place(address=self.address)
+    def place(self) -> VisitPlace:
+        return VisitPlace(address=self.address)
 
     def title(self) -> str:
-        return f"Book a visit at home: {at(self.time.start, self.time.visit_zone)}"
+        return f"Book a visit at home: {format_visit_time(self.time.start, self.time.visit_zone)}"
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         calls = service.appointments
@@ -217,11 +217,11 @@ class BookCenter(_BookingCommand, kw_only=True):
     def type(self) -> str:
         return CENTER
 
-    def place(self) -> Place:
-        return Place(lab=self.lab, sites=(self.time.site,))
+    def place(self) -> VisitPlace:
+        return VisitPlace(lab=self.lab, sites=(self.time.site,))
 
     def title(self) -> str:
-        return f"Book {self.site[:80]}: {at(self.time.start, self.time.visit_zone)}"
+        return f"Book {self.site[:80]}: {format_visit_time(self.time.start, self.time.visit_zone)}"
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         key = str(sending.idempotency_key) if settings.PSC_IDEMPOTENCY else None
@@ -271,7 +271,7 @@ class RequestVisit(_VisitCommand, kw_only=True):
         order = self.order()
         if words := rules.why_not_book(order):
             raise PreconditionFailed(words)
-        if rules.other_visit(order, [self.provider]):
+        if rules.conflicting_visit(order, [self.provider]):
             raise PreconditionFailed(
                 "The patient has a visit with this provider already, for another order."
             )
@@ -310,7 +310,7 @@ class _ActiveVisitCommand(_VisitCommand, kw_only=True):
                 "There is no visit any more: it has ended or was cancelled meanwhile."
             )
         if found.pk != self.appointment_id or found.start_at not in (self.seen, *also):
-            now = at(found.start_at, found.visit_zone)
+            now = format_visit_time(found.start_at, found.visit_zone)
             raise PreconditionFailed(
                 f"The appointment has changed meanwhile: it is now {now}.{self._last_change_note()}"
             )
@@ -336,8 +336,8 @@ class MoveVisit(_ActiveVisitCommand, kw_only=True):
     kind: ClassVar[str] = "appointment.move"
     fields: ClassVar[dict[str, str]] = {"booking_key": "slot", "appointment_notes": "notes"}
 
-    time: Time
-    where: Place
+    time: OfferedTime
+    where: VisitPlace
     zone: str = ""
     """Time zone of the time that was seen."""
     place_before: list[str] | None = None
@@ -348,7 +348,8 @@ class MoveVisit(_ActiveVisitCommand, kw_only=True):
         return {"start": self.seen}, {"start": self.time.start}
 
     def title(self) -> str:
-        return f"Move the {_VISIT_LABELS[self.type]} to {at(self.time.start, self.time.visit_zone)}"
+        when = format_visit_time(self.time.start, self.time.visit_zone)
+        return f"Move the {_VISIT_LABELS[self.type]} to {when}"
 
     def form_url(self) -> str:
         return reverse("orders:move", args=[self.order_id])
@@ -433,7 +434,7 @@ def _place_values(
 def _visit_time(visit: service_appointments.Appointment) -> str:
     """Return the time of an appointment as the service sent it, for staff."""
     state = visit.address.state if visit.address else ""
-    return at(visit.start_at, visit_zone(visit.iana_timezone, state))
+    return format_visit_time(visit.start_at, visit_zone(visit.iana_timezone, state))
 
 
 class CancelVisit(_ActiveVisitCommand, kw_only=True):

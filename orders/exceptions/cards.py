@@ -23,7 +23,7 @@ from orders.exceptions.queue import MOVED, QUIET, STUCK, UNKNOWN
 from orders.local_time import LocalClock, local_clock_of, staff_clock
 from orders.models import Appointment, Order
 from orders.scheduling.rules import HOME
-from orders.views.changes import actions_of
+from orders.views.changes import order_actions
 
 _GREETING: Final = "Hello, this is the clinic. May I ask your name and date of birth?"
 _SAMPLE_UNUSABLE: Final = "The lab could not use your sample. That happens."
@@ -208,7 +208,7 @@ def card_actions(
         offer("Order again", "orders:new", order.user_id, query=f"?repeat={order.pk}")
     if group == STUCK and may(user, "patients.change") and order.user_id is not None:
         offer("Correct the patient’s details", "patients:edit", order.user_id)
-    found += [one for one in actions_of(order, user) if one["label"] == "Book"]
+    found += [one for one in order_actions(order, user) if one["label"] == "Book"]
     if group == QUIET and turn == vocabulary.PATIENT and number:
         found.insert(0, {"label": "Call the patient", "url": f"tel:{number}"})
     return found

@@ -22,9 +22,9 @@ from backoffice.outbox.forms import conflict_message, name_of
 from backoffice.pages.lists.bulk import NotDone, Verb
 from backoffice.pages.lists.models import BulkRow
 from backoffice.templatetags.ages import spoken
-from orders.change_forms import WhyForm
+from orders.change_forms import CancellationReasonForm
 from orders.commands import CancelOrder, ResendEvents
-from orders.consequences import Cancelling, Consequence, of_cancelling
+from orders.consequences import CancellationPreview, Consequence, cancellation_preview
 from orders.models import Order
 
 
@@ -155,20 +155,20 @@ class ResendOrderEvents(_ServiceBulkAction):
 class CancelOrders(_ServiceBulkAction):
     name = "cancel"
     label = "Cancel…"
-    form = WhyForm
+    form = CancellationReasonForm
     most = 100
 
     def title(self, given: Mapping[str, Any]) -> str:
         return "Cancel orders"
 
     def given(self, form: CommandForm) -> dict[str, Any]:
-        assert isinstance(form, WhyForm)
-        return {"reason": form.told(), "wrong_lab": form.cleaned_data["why"] == "wrong_lab"}
+        assert isinstance(form, CancellationReasonForm)
+        return {"reason": form.reason_text(), "wrong_lab": form.cleaned_data["why"] == "wrong_lab"}
 
     def review(self, rows: QuerySet[Order], user: Any) -> dict[str, Any]:
         """Return the consequences for each order, and the ones they have in common once."""
         orders = list(Order.objects.filter(pk__in=rows.order_by().values("pk")).order_by("pk"))
-        found = [(order, of_cancelling(order)) for order in orders]
+        found = [(order, cancellation_preview(order)) for order in orders]
         able = [(order, one) for order, one in found if one.possible]
         reasons: dict[str, list[Order]] = {}
         for order, one in found:
@@ -190,7 +190,7 @@ class CancelOrders(_ServiceBulkAction):
         )
 
 
-def _common_consequences(found: Sequence[Cancelling]) -> list[tuple[Consequence, int]]:
+def _common_consequences(found: Sequence[CancellationPreview]) -> list[tuple[Consequence, int]]:
     """Return the consequences that several orders share, with the number of orders.
 
     Lines that differ only after their colon (a time) count as one.

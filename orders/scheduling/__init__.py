@@ -1,6 +1,6 @@
-"""Visits: what may be asked about them, the times there are, and the pages that ask.
+"""Appointments for draws: what is possible, the offered times, and the pages.
 
-`rules` says what is possible and what to warn of, `slots` and `sites` look up what there is and
-make it readable, `forms` and `views` ask. The commands are in `orders.commands.appointments`.
-Interface: appointments.
+`rules` has what is possible and what to warn about, `slots` and `sites` look up times and places,
+`forms` and `views` are the pages. The commands are in `orders.commands.appointments`. Interface:
+appointments.
 """

@@ -1,5 +1,6 @@
-"""Forms that ask about visits. What only narrows the list of times travels in them, too: nothing
-about a patient's address stands in an address of ours, and nothing typed is lost by looking."""
+"""Forms that book or reschedule an appointment. The filters of the list of times are part of the
+form: nothing about a patient's address is part of a URL, and a filter loses nothing that was typed.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from django import forms
 
 from backoffice.outbox import CommandForm
 from backoffice.service.appointments import VisitAddress
-from orders.scheduling.slots import PARTS, WEEKS, Time, Wishes
+from orders.scheduling.slots import PARTS, WEEKS, OfferedTime, TimeFilters
 
 NOTES: Final = 1000
 RADII: Final = ("10", "20", "25", "50", "100")
-MOST_SITES: Final = 3
+MAX_SITES: Final = 3
 ADDRESS: Final = ("first_line", "second_line", "city", "state", "zip_code", "access_notes")
 
 
@@ -22,13 +23,15 @@ def _area(rows: int, **more: Any) -> forms.Textarea:
     return forms.Textarea(attrs={"rows": rows, **more})
 
 
-class _Looking(CommandForm):
+class _TimesForm(CommandForm):
     """A list of times, and a choice from it."""
 
-    asks: bool = False
-    """Sent by the button that asks: the day from which times were listed does not matter then."""
+    is_booking: bool = False
+    """Submitted by the button that books: the day from which times were listed does not matter
+    then.
+    """
 
-    slot = forms.CharField(label="Time", required=False, max_length=5000)
+    slot = forms.CharField(label="OfferedTime", required=False, max_length=5000)
     start_date = forms.DateField(
         label="From", required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
@@ -45,53 +48,55 @@ class _Looking(CommandForm):
 
     def full_clean(self) -> None:
         super().full_clean()
-        if self.asks:
+        if self.is_booking:
             self.errors.pop("start_date", None)
 
     def clean_start_date(self) -> Any:
         day = self.cleaned_data["start_date"]
-        # A day of the draw's calendar, which may be a day behind the one of UTC.
+        # A day of the calendar at the place of the draw, which may be a day behind UTC.
         if day is not None and day < datetime.now(UTC).date() - timedelta(days=1):
             raise forms.ValidationError("Choose today or a later day.")
         return day
 
-    def clean_slot(self) -> Time | None:
+    def clean_slot(self) -> OfferedTime | None:
         text = self.cleaned_data["slot"]
         if not text:
             return None
         try:
-            return Time.read(text)
+            return OfferedTime.read(text)
         except (ValueError, OverflowError, OSError):
             raise forms.ValidationError("Choose one of the times shown.") from None
 
-    def told(self, name: str) -> Any:
-        """What stands in a field, checked where that is possible, before the whole is."""
+    def current_value(self, name: str) -> Any:
+        """Return the value of a field, cleaned where possible, before the whole form is
+        validated.
+        """
         if not self.is_bound:
             return self.get_initial_for_field(self.fields[name], name)
         if not hasattr(self, "cleaned_data"):
             self.is_valid()
         return self.cleaned_data.get(name)
 
-    def wishes(self) -> Wishes:
-        chosen = self.told("slot")
-        return Wishes(
-            start_date=self.told("start_date") or None,
-            part=self.told("part") or "",
-            week=self.told("week") or "",
-            same=bool(self.told("same")),
-            chosen=chosen if isinstance(chosen, Time) else None,
+    def time_filters(self) -> TimeFilters:
+        chosen = self.current_value("slot")
+        return TimeFilters(
+            start_date=self.current_value("start_date") or None,
+            part=self.current_value("part") or "",
+            week=self.current_value("week") or "",
+            same=bool(self.current_value("same")),
+            chosen=chosen if isinstance(chosen, OfferedTime) else None,
         )
 
-    def need_slot(self) -> Time | None:
-        """The chosen time; None, and the form says so, where none was."""
-        time: Time | None = self.cleaned_data.get("slot")
+    def require_slot(self) -> OfferedTime | None:
+        """Return the chosen time; None, with an error on the form, where none was chosen."""
+        time: OfferedTime | None = self.cleaned_data.get("slot")
         if time is None and "slot" not in self.errors:
             self.add_error("slot", "Choose a time first.")
         return time
 
 
-class HomeForm(_Looking):
-    """A visit at a patient's home."""
+class HomeForm(_TimesForm):
+    """An appointment at a patient's home."""
 
     first_line = forms.CharField(label="Street address", max_length=200)
     second_line = forms.CharField(label="Apartment, floor", max_length=200, required=False)
@@ -121,7 +126,7 @@ class HomeForm(_Looking):
         self.fields["notes"].label = "Notes to the phlebotomist"
 
     def full_clean(self) -> None:
-        """An address that is as on record is not judged by our rules: the service knows it."""
+        """Accept an address that is the one on record, whatever our rules: the service knows it."""
         super().full_clean()
         for name in ADDRESS:
             known = str(self.initial.get(name) or "")
@@ -139,8 +144,8 @@ class HomeForm(_Looking):
         return str(self.cleaned_data["state"]).upper()
 
     def address(self) -> VisitAddress | None:
-        """Where the visit is; None while the address is not complete."""
-        values = {name: self.told(name) or "" for name in ADDRESS}
+        """Return the address of the draw; None while it is not complete."""
+        values = {name: self.current_value(name) or "" for name in ADDRESS}
         if not all(values[name] for name in ("first_line", "city", "state", "zip_code")):
             return None
         return VisitAddress(
@@ -154,13 +159,13 @@ class HomeForm(_Looking):
 
 
 class _Codes(forms.MultipleChoiceField):
-    """Site codes: which there are, the service knows."""
+    """Codes of sites; the service decides which are valid."""
 
     def valid_value(self, value: Any) -> bool:
         return len(str(value)) <= 64
 
 
-class CenterForm(_Looking):
+class CenterForm(_TimesForm):
     """An appointment at a service center."""
 
     zip_code = forms.RegexField(
@@ -177,7 +182,7 @@ class CenterForm(_Looking):
     )
     sites = _Codes(required=False)
     far_sites = _Codes(required=False)
-    """Chosen near another ZIP code."""
+    """Sites that were chosen near another ZIP code."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -185,28 +190,28 @@ class CenterForm(_Looking):
 
     def clean_sites(self) -> list[str]:
         codes: list[str] = self.cleaned_data["sites"]
-        if len(codes) > MOST_SITES:
-            raise forms.ValidationError(f"At most {MOST_SITES} centres at once.")
+        if len(codes) > MAX_SITES:
+            raise forms.ValidationError(f"At most {MAX_SITES} centres at once.")
         return codes
 
 
-class _Seen(forms.Form):
-    """The visit as the person saw it."""
+class _SeenVisitForm(forms.Form):
+    """The appointment as the person saw it."""
 
     seen_id = forms.UUIDField(widget=forms.HiddenInput)
     seen_start = forms.DateTimeField(widget=forms.HiddenInput, required=False)
 
 
-class MoveHomeForm(_Seen, HomeForm):
+class MoveHomeForm(_SeenVisitForm, HomeForm):
     pass
 
 
-class MoveCenterForm(_Seen, CenterForm):
+class MoveCenterForm(_SeenVisitForm, CenterForm):
     pass
 
 
-class CancelVisitForm(_Seen, CommandForm):
-    """Why a visit is cancelled: the service's own reasons."""
+class CancelVisitForm(_SeenVisitForm, CommandForm):
+    """Why an appointment is canceled: one of the service's reasons."""
 
     reason = forms.ChoiceField(label="Reason")
     notes = forms.CharField(
@@ -224,5 +229,5 @@ class CancelVisitForm(_Seen, CommandForm):
 
 
 def seen(moment: datetime | None) -> str:
-    """A start as a hidden field keeps it, to the microsecond."""
+    """Return a start as a hidden field stores it, to the microsecond."""
     return moment.isoformat() if moment else ""

@@ -1,4 +1,6 @@
-"""What may be done about a visit, and what to say before it (appointments.md 3, 4, 6 and 7)."""
+"""Rules of appointments: what is possible, and what to warn about (appointments.md 3, 4, 6
+and 7).
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ from orders.visit_zones import VisitZone
 
 HOME: Final = "phlebotomy"
 CENTER: Final = "patient_service_center"
-TYPE_OF_METHOD: Final = {"at_home_phlebotomy": HOME, "walk_in_test": CENTER}
+VISIT_TYPE_BY_METHOD: Final = {"at_home_phlebotomy": HOME, "walk_in_test": CENTER}
 ADULT: Final = 18
-REFUND: Final = timedelta(hours=24)
-"""A visit at home that is cancelled later than this before its start is not refunded."""
+REFUND_PERIOD: Final = timedelta(hours=24)
+"""An appointment at home that is canceled later than this before its start is not refunded."""
 SOON: Final = timedelta(hours=48)
 """Nearer visits may be moved by a provider that has not got the requisition."""
 
@@ -31,17 +33,17 @@ _NO_REQUISITION: Final = frozenset({"ordered", "awaiting_registration", "registe
 BOOKABLE: Final = frozenset(
     {"requisition_created", "requisition_bypassed", "appointment_cancelled"}
 )
-WITH_VISIT: Final = frozenset({"appointment_pending", "appointment_scheduled"})
+STATUSES_WITH_VISIT: Final = frozenset({"appointment_pending", "appointment_scheduled"})
 DRAWN_STATUSES: Final = frozenset(
     {"draw_completed", "partial_results", "completed", "corrected", "sample_error"}
     | {"delivered_to_lab", "redraw_available"}
 )
-"""Steps of an order that say its sample was taken."""
+"""Statuses of an order whose sample was taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """Something a person should know before they ask."""
+    """A warning to read before an appointment is changed."""
 
     words: str
     family: str = "needs-action"
@@ -49,36 +51,37 @@ class Caution:
 
 
 def active_visit(order_id: UUID) -> Appointment | None:
-    """The order's visit that has neither ended nor been replaced."""
+    """Return the appointment of the order that has neither ended nor been replaced."""
     rows = Appointment.objects.filter(order_id=order_id, superseded_at=None)
     return rows.exclude(event_status__in=ENDED_STATUSES).exclude(status__in=ENDED_STATUSES).first()
 
 
-def at(moment: datetime | None, zone: VisitZone) -> str:
-    """A time in its place's zone, named: `Tue 3 Nov, 09:30 MST`, and how that zone was chosen where
-    it was not given."""
+def format_visit_time(moment: datetime | None, zone: VisitZone) -> str:
+    """Return a time in the zone of its place, with its name: `Tue 3 Nov, 09:30 MST`; with a note
+    where the zone was not given.
+    """
     if moment is None:
         return "no time yet"
     words = spoken(moment.astimezone(zone.zone), timezone.now().astimezone(zone.zone))
     return f"{words} ({zone.note})" if zone.note else words
 
 
-def without_time(visit: Appointment) -> str:
-    """What stands in the place of its time."""
+def no_time_text(visit: Appointment) -> str:
+    """Return the text in the place of a time."""
     return "No time was agreed" if visit.has_ended else "No time agreed yet"
 
 
-def age_on(born: date | None, day: date) -> int | None:
+def age_on_day(born: date | None, day: date) -> int | None:
     return years(born, day) if born else None
 
 
 def why_not_book(order: Order) -> str:
-    """Why no visit can be booked for the order now; empty when it can."""
+    """Return why no appointment can be booked for the order now, or an empty text."""
     low = order.low_level_status
-    if order.method not in TYPE_OF_METHOD:
+    if order.method not in VISIT_TYPE_BY_METHOD:
         return "Orders of this kind have no visits."
     if order.method == "at_home_phlebotomy":
-        age = age_on(order.patient_dob, timezone.localdate())
+        age = age_on_day(order.patient_dob, timezone.localdate())
         if age is not None and age < ADULT:
             return (
                 f"The patient is {age}: nobody under {ADULT} is drawn at home. Order a test that "
@@ -86,39 +89,43 @@ def why_not_book(order: Order) -> str:
             )
     visit = active_visit(order.pk)
     if visit is not None and not _cancelled_since_read(order, visit):
-        return f"The order has a visit already: {at(visit.start_at, visit.visit_zone)}."
+        return (
+            f"The order has a visit already: {format_visit_time(visit.start_at, visit.visit_zone)}."
+        )
     if low in _NO_REQUISITION:
         return (
             "The requisition is not there yet, and nobody draws without it. Book once the order "
             "says that its paperwork is ready."
         )
-    if low not in BOOKABLE | WITH_VISIT:
+    if low not in BOOKABLE | STATUSES_WITH_VISIT:
         return "The order is past its draw: no visit can be booked any more."
-    # None stands. The order and its visit are read one after the other: it may say still that it
-    # has one, and is read again before anything is sent.
+    # There is no active appointment. The order and its appointment are read one after the other:
+    # the order may still have the status of one, and is read again before anything is sent.
     last = _latest_visit(order)
     if last is not None and "completed" in (last.event_status, last.status):
         return "The visit took place: no other can be booked."
-    if last is None and low in WITH_VISIT:
+    if last is None and low in STATUSES_WITH_VISIT:
         return "The order has a visit that has not been read yet. Look again in a minute."
     return ""
 
 
 def _cancelled_since_read(order: Order, visit: Appointment) -> bool:
-    """The order says that its visit was cancelled, and the visit was read before that. A change of
-    a visit arrives as two facts, in either order."""
+    """Whether the order shows that its appointment was canceled after the appointment was read.
+    Both records arrive separately, in either order.
+    """
     return order.low_level_status == "appointment_cancelled" and visit.as_of < order.as_of
 
 
 def _latest_visit(order: Order) -> Appointment | None:
-    """The order's visit that was not replaced; else the one that was replaced last."""
+    """Return the appointment that was not replaced, or else the one that was replaced last."""
     rows = Appointment.objects.filter(order_id=order.pk)
     return rows.order_by(F("superseded_at").desc(nulls_first=True), "-as_of").first()
 
 
-def other_visit(order: Order, providers: Iterable[str]) -> Appointment | None:
-    """The patient's standing visit with one of these providers for another order: a patient has
-    one at a time with each."""
+def conflicting_visit(order: Order, providers: Iterable[str]) -> Appointment | None:
+    """Return the patient's active appointment with one of these providers for another order: a
+    patient has one at a time with each.
+    """
     if order.user_id is None:
         return None
     rows = Appointment.objects.filter(
@@ -128,12 +135,12 @@ def other_visit(order: Order, providers: Iterable[str]) -> Appointment | None:
     return rows.exclude(status__in=ENDED_STATUSES).first()
 
 
-def theirs_alone(visit: Appointment) -> bool:
-    """Only the patient can change it, by the lab's own e-mail (appointments.md 7)."""
+def is_self_service(visit: Appointment) -> bool:
+    """Whether only the patient can change it, by the lab's own e-mail (appointments.md 7)."""
     return visit.type == CENTER and visit.provider in settings.SELF_SERVICE_LABS
 
 
-TO_READ: Final = (
+SELF_SERVICE_SCRIPT: Final = (
     "This lab lets only the patient change the booking. Say: “The lab has sent you an e-mail about "
     "your appointment. Please open it and use its link to move or cancel the appointment. If you "
     "cannot find it, look in your spam folder, or call the lab.”"
@@ -141,9 +148,9 @@ TO_READ: Final = (
 
 
 def why_not_move(order: Order, visit: Appointment) -> str:
-    """Why the visit cannot be given another time; empty when it can."""
-    if theirs_alone(visit):
-        return TO_READ
+    """Return why the appointment cannot be rescheduled, or an empty text."""
+    if is_self_service(visit):
+        return SELF_SERVICE_SCRIPT
     if order.low_level_status in CANCELED_STATUSES:
         return "The order has ended: its appointment can only be cancelled."
     if visit.event_status == "in_progress" or visit.status == "in_progress":
@@ -156,18 +163,18 @@ def why_not_move(order: Order, visit: Appointment) -> str:
 
 
 def why_not_cancel(visit: Appointment) -> str:
-    if theirs_alone(visit):
-        return TO_READ
+    if is_self_service(visit):
+        return SELF_SERVICE_SCRIPT
     if visit.event_status == "in_progress" or visit.status == "in_progress":
         return "The visit is under way."
     return ""
 
 
 def warnings(order: Order, visit: Appointment | None, now: datetime) -> list[Caution]:
-    """Only what is true of this order and its visit now."""
+    """Return the warnings that apply to this order and its appointment now."""
     found = []
     start = visit.start_at if visit is not None and visit.type == HOME else None
-    if start is not None and start - now < REFUND:
+    if start is not None and start - now < REFUND_PERIOD:
         words = "The visit begins in less than 24 hours: it is not refundable any more."
         found.append(Caution(words))
     if order.low_level_status == "requisition_bypassed":

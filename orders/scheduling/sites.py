@@ -1,4 +1,4 @@
-"""What there is near a patient: who comes to their home, and which centers they may go to."""
+"""Lookups near a patient: providers that come to their home, and service centers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,22 @@ from backoffice.service import appointments as service_appointments
 from labs.models import Lab
 from orders.models import Appointment, Order
 from orders.scheduling import rules
-from orders.scheduling.forms import ADDRESS, MOST_SITES, CenterForm, HomeForm
-from orders.scheduling.slots import Group, Offer, Place, Wishes, fresh, is_found, look_up, offer
+from orders.scheduling.forms import ADDRESS, MAX_SITES, CenterForm, HomeForm
+from orders.scheduling.slots import (
+    SiteTimes,
+    TimeFilters,
+    TimeList,
+    VisitPlace,
+    build_time_list,
+    fetch_times,
+    find_again,
+    is_found,
+)
 
 SECONDS: Final = 5.0
-"""How long a person waits for all that one page looks up."""
+"""How long a person waits for all lookups of one page."""
 NEAR: Final = "25"
-"""Miles around a ZIP code, where nobody said otherwise."""
+"""Default radius around a ZIP code, in miles."""
 WEEK: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 WITH_LAB: Final = "appointment_scheduling_with_lab"
 SLOW: Final = (
@@ -35,8 +44,8 @@ NOT_ENABLED: Final = (
 
 
 @dataclass(slots=True)
-class Near:
-    """A service center and what can be done about it."""
+class NearbySite:
+    """A service center near the patient."""
 
     site: service_appointments.Site
     chosen: bool = False
@@ -55,36 +64,36 @@ class Near:
 
     @property
     def hours(self) -> list[tuple[str, str]]:
-        """Days and their hours; empty where the lab must be asked."""
-        told = self.site.metadata.hours
-        if not isinstance(told, dict):
+        """Return the days with their hours; empty where the lab must be asked."""
+        hours = self.site.metadata.hours
+        if not isinstance(hours, dict):
             return []
-        days = [day for day in WEEK if told.get(day)]
-        days += [str(day) for day in told if day not in WEEK and told[day]]
-        return [(day.capitalize(), str(told[day])) for day in days]
+        days = [day for day in WEEK if hours.get(day)]
+        days += [str(day) for day in hours if day not in WEEK and hours[day]]
+        return [(day.capitalize(), str(hours[day])) for day in days]
 
 
 @dataclass(slots=True)
-class Picker:
-    """All that is looked up for one page."""
+class PickerData:
+    """All lookups for one page."""
 
-    offer: Offer | None = None
+    offer: TimeList | None = None
     trouble: str = ""
-    sites: list[Near] = field(default_factory=list)
+    sites: list[NearbySite] = field(default_factory=list)
     far_sites: list[str] = field(default_factory=list)
     """Codes of centers that were chosen near another ZIP code: they wait for it."""
     requests: list[str] = field(default_factory=list)
-    """Providers that call the patient and agree a time."""
+    """Providers that call the patient to agree on a time."""
     unserved: str = ""
-    """The ZIP code in which nobody draws at home."""
+    """The ZIP code, where nobody draws at home."""
     nearby: list[tuple[str, int]] = field(default_factory=list)
-    """Labs and their centers near an address that nobody comes to."""
+    """Labs with their number of centers near an address that nobody comes to."""
     block: Appointment | None = None
-    """The patient's visit with the same provider, for another order."""
+    """The patient's appointment with the same provider, for another order."""
 
 
-class _Hurry:
-    """Calls that together may take as long as a person waits."""
+class _SharedDeadline:
+    """Calls that share the time that a person waits."""
 
     def __init__(self) -> None:
         self._ends = time.monotonic() + SECONDS
@@ -93,42 +102,48 @@ class _Hurry:
         return service().within(max(self._ends - time.monotonic(), 0.1))
 
 
-def at_home(form: HomeForm, order: Order, visit: Appointment | None) -> Picker:
-    """Times at the address of the form, and who would call the patient instead."""
-    found = Picker()
+def load_home_times(form: HomeForm, order: Order, visit: Appointment | None) -> PickerData:
+    """Look up the times at the address of the form, and the providers that would call the
+    patient.
+    """
+    found = PickerData()
     address = form.address()
     if address is None:
         found.trouble = "The address is not complete: fill it in, and the times are looked up."
         return found
-    hurry = _Hurry()
+    deadline = _SharedDeadline()
     try:
         if visit is None:
-            ready = _serving(found, hurry(), address.zip_code[:5])
-            found.block = rules.other_visit(order, [*ready, *found.requests])
+            ready = _load_providers(found, deadline(), address.zip_code[:5])
+            found.block = rules.conflicting_visit(order, [*ready, *found.requests])
             if not ready or found.block is not None:
                 return found
-        found.offer = _offer(hurry, Place(address=address), form.wishes(), visit)
+        found.offer = _offer(deadline, VisitPlace(address=address), form.time_filters(), visit)
     except errors.ServiceError as error:
         found.trouble = _words(error)
     return found
 
 
 def _offer(
-    hurry: Callable[[], Service], place: Place, wishes: Wishes, visit: Appointment | None
-) -> Offer:
-    """Times at a place. A chosen time on another day or at another center is looked up by itself:
-    it stays chosen as long as it can be booked."""
-    times = look_up(hurry(), place, wishes.start_date)
-    chosen = wishes.chosen
+    deadline: Callable[[], Service],
+    place: VisitPlace,
+    time_filters: TimeFilters,
+    visit: Appointment | None,
+) -> TimeList:
+    """Return the times at a place. A chosen time on another day or at another center is looked up
+    separately: it stays chosen as long as it can be booked.
+    """
+    times = fetch_times(deadline(), place, time_filters.start_date)
+    chosen = time_filters.chosen
     apart = None
     if chosen is not None and not is_found(times, chosen):
-        apart = fresh(hurry(), place, chosen)
+        apart = find_again(deadline(), place, chosen)
     state = place.address.state if place.address else ""
-    return offer(times, wishes, **_kept(visit), apart=apart, state=state)
+    return build_time_list(times, time_filters, **_current_visit(visit), apart=apart, state=state)
 
 
-def _serving(found: Picker, calls: Service, zip_code: str) -> list[str]:
-    """Providers whose times can be booked; the others, and the alternatives, into `found`."""
+def _load_providers(found: PickerData, calls: Service, zip_code: str) -> list[str]:
+    """Return providers with times to book; add the others, and the alternatives, to `found`."""
     area = calls.appointments.area_info(zip_code).data
     ready = []
     for provider in area.phlebotomy.providers:
@@ -147,26 +162,33 @@ def _serving(found: Picker, calls: Service, zip_code: str) -> list[str]:
     return ready
 
 
-def at_center(form: CenterForm, order: Order, visit: Appointment | None) -> Picker:
-    """Centers of the order's lab near a ZIP code, and times at up to three of them."""
-    found = Picker()
-    hurry = _Hurry()
+def load_center_times(form: CenterForm, order: Order, visit: Appointment | None) -> PickerData:
+    """Look up the centers of the order's lab near a ZIP code, and the times at up to three
+    of them.
+    """
+    found = PickerData()
+    deadline = _SharedDeadline()
     try:
-        sites = _near(hurry(), order, form.told("zip_code") or "", form.told("radius") or NEAR)
-        found.sites = [Near(site) for site in sites]
-        asked = [*(form.told("sites") or []), *(form.told("far_sites") or [])]
-        wanted = _wanted(found.sites, asked, visit)
+        sites = _nearby_sites(
+            deadline(),
+            order,
+            form.current_value("zip_code") or "",
+            form.current_value("radius") or NEAR,
+        )
+        found.sites = [NearbySite(site) for site in sites]
+        asked = [*(form.current_value("sites") or []), *(form.current_value("far_sites") or [])]
+        wanted = _sites_to_show(found.sites, asked, visit)
         codes = {near.code for near in found.sites}
         found.far_sites = [code for code in dict.fromkeys(asked) if code not in codes]
         for near in found.sites:
             near.chosen = near.code in wanted
         if not wanted:
             return found
-        place = Place(lab=lab_slug_of(order), sites=tuple(wanted))
-        found.offer = _offer(hurry, place, form.wishes(), visit)
+        place = VisitPlace(lab=order_lab_slug(order), sites=tuple(wanted))
+        found.offer = _offer(deadline, place, form.time_filters(), visit)
         miles = {near.code: near.site.distance for near in found.sites}
         for day in found.offer.days:
-            day.groups = as_asked(day.groups, wanted)
+            day.groups = sort_groups(day.groups, wanted)
             for group in day.groups:
                 group.distance = miles.get(group.site)
     except errors.ServiceError as error:
@@ -174,9 +196,10 @@ def at_center(form: CenterForm, order: Order, visit: Appointment | None) -> Pick
     return found
 
 
-def lab_slug_of(order: Order) -> str:
-    """The lab of the order; that of its test's markers where the test names none ("lab | Lab or
-    null", catalogue.md 2). Empty where they are of several."""
+def order_lab_slug(order: Order) -> str:
+    """Return the lab of the order, or that of its test's markers where the test names none ("lab |
+    Lab or null", catalogue.md 2); empty where there are several.
+    """
     if order.lab_slug:
         return order.lab_slug
     labs = Lab.objects.filter(markers__in_tests__lab_test=order.lab_test_id)
@@ -184,40 +207,47 @@ def lab_slug_of(order: Order) -> str:
     return slugs.pop() if len(slugs) == 1 else ""
 
 
-def as_asked(groups: Iterable[Group], wanted: Sequence[str]) -> list[Group]:
-    """In the order of the centers that were asked for. Times may be of another one, or say none
-    (appointments.md 2): these come last."""
+def sort_groups(groups: Iterable[SiteTimes], wanted: Sequence[str]) -> list[SiteTimes]:
+    """Sort groups by the order of the requested centers. Times at another center, or without one,
+    come last (appointments.md 2).
+    """
     places = {code: place for place, code in enumerate(wanted)}
     return sorted(groups, key=lambda group: places.get(group.site, len(places)))
 
 
-def _near(
+def _nearby_sites(
     calls: Service, order: Order, zip_code: str, radius: str
 ) -> Sequence[service_appointments.Site]:
-    lab = Lab.objects.filter(slug=lab_slug_of(order)).only("pk").first()
-    if not zip_code or lab is None or zip_code == address_of(order)["zip_code"][:5]:
+    lab = Lab.objects.filter(slug=order_lab_slug(order)).only("pk").first()
+    if not zip_code or lab is None or zip_code == order_address(order)["zip_code"][:5]:
         answer = calls.appointments.order_psc_info(order.pk, radius)
     else:
         answer = calls.appointments.psc_info(zip_code, lab.pk, radius)
     return answer.data.patient_service_centers
 
 
-def _wanted(sites: list[Near], asked: list[str], visit: Appointment | None) -> list[str]:
-    """Those asked for that are near; else where the visit is; else the nearest that can be booked
-    here."""
+def _sites_to_show(
+    sites: list[NearbySite], asked: list[str], visit: Appointment | None
+) -> list[str]:
+    """Return the requested sites that are near; else the site of the appointment; else the nearest
+    that can be booked here.
+    """
     bookable = [near.code for near in sites if near.site.bookable]
     if there := [code for code in asked if code in bookable]:
-        return there[:MOST_SITES]
+        return there[:MAX_SITES]
     if visit is not None:
-        there = [near.code for near in sites if near.code in bookable and _is_there(near, visit)]
+        there = [
+            near.code for near in sites if near.code in bookable and _is_visit_site(near, visit)
+        ]
         if there:
             return there[:1]
-    return bookable[:MOST_SITES]
+    return bookable[:MAX_SITES]
 
 
-def _is_there(near: Near, visit: Appointment) -> bool:
-    """Whether the visit is at this center: by its address, as `provider_id` is the provider's own
-    string, and only with some of them the site's code."""
+def _is_visit_site(near: NearbySite, visit: Appointment) -> bool:
+    """Whether the appointment is at this center. The address decides, as `provider_id` is the
+    site's code for some providers only.
+    """
     if visit.provider_id == near.code:
         return True
     place = near.site.metadata
@@ -230,28 +260,28 @@ def _folded(first_line: str | None, zip_code: str | None) -> tuple[str, str]:
     return " ".join((first_line or "").split()).casefold(), (zip_code or "")[:5]
 
 
-def _kept(visit: Appointment | None) -> dict[str, Any]:
+def _current_visit(visit: Appointment | None) -> dict[str, Any]:
     start: datetime | None = visit.start_at if visit else None
-    return {"kept": start, "kept_zone": visit.visit_zone if visit else None}
+    return {"current_start": start, "current_zone": visit.visit_zone if visit else None}
 
 
-def address_of(order: Order) -> dict[str, str]:
-    """The patient's address on the order, as the fields of a form."""
-    told = order.said("patient_address") or order.said("shipping_details")
-    values = {name: str(told.get(name) or "") for name in ADDRESS}
-    values["zip_code"] = str(told.get("zip_code") or told.get("zip") or "")
+def order_address(order: Order) -> dict[str, str]:
+    """Return the patient's address on the order, as form values."""
+    record = order.said("patient_address") or order.said("shipping_details")
+    values = {name: str(record.get(name) or "") for name in ADDRESS}
+    values["zip_code"] = str(record.get("zip_code") or record.get("zip") or "")
     return values
 
 
-def address_of_visit(visit: Appointment) -> dict[str, str]:
-    told = visit.said("address")
+def visit_address(visit: Appointment) -> dict[str, str]:
+    record = visit.said("address")
     return {
         "first_line": visit.first_line,
         "second_line": visit.second_line,
         "city": visit.city,
         "state": visit.state,
         "zip_code": visit.zip_code,
-        "access_notes": str(told.get("access_notes") or ""),
+        "access_notes": str(record.get("access_notes") or ""),
     }
 
 

@@ -1,4 +1,4 @@
-"""The times there are: looked up at the service, grouped by the draw's days, ready to be chosen."""
+"""Offered times: looked up at the service, and grouped by the calendar days of the draw."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from orders.scheduling import rules
 from orders.visit_zones import Basis, VisitZone, visit_zone
 
 DAYS: Final = 14
-"""What one look-up covers."""
+"""Number of days that one lookup covers."""
 NEAREST: Final = 3
 NOON, EVENING = 12, 17
 PARTS: Final = {"": "Any time", "morning": "Morning", "midday": "Midday", "afternoon": "Afternoon"}
 _HOURS: Final = {"morning": (0, 11), "midday": (11, 14), "afternoon": (14, 24)}
 WEEKS: Final = {"": "Both weeks", "1": "First week", "2": "Second week"}
 MARGIN: Final = timedelta(seconds=10)
-"""A key so close to its end is not sent any more."""
+"""A booking key this close to its end is not sent any more."""
 
 
 _Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-class Time(msgspec.Struct, frozen=True, kw_only=True):
-    """A time that was offered, as it is chosen, kept and sent. `site` is empty at home."""
+class OfferedTime(msgspec.Struct, frozen=True, kw_only=True):
+    """An offered time, as it is chosen, stored and sent. `site` is empty at home."""
 
     start: _Instant
     zone: str = ""
     state: str = ""
-    """Where no zone was given: that of the address, whose zone is assumed."""
+    """State of the address, where no zone was given; its zone is assumed."""
     site: str = ""
     expires_at: _Instant | None = None
     key: str
 
     def written(self) -> str:
-        """For a form: whatever codes and keys hold."""
+        """Return the value of the form field, whatever characters codes and keys have."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
-    def read(cls, text: str) -> Time:
-        """Raises ValueError."""
+    def read(cls, text: str) -> OfferedTime:
+        """Return the time of a form value. Raises ValueError."""
         try:
             found = msgspec.json.decode(text, type=cls)
         except msgspec.DecodeError:
@@ -62,8 +62,8 @@ class Time(msgspec.Struct, frozen=True, kw_only=True):
     def visit_zone(self) -> VisitZone:
         return visit_zone(self.zone, self.state)
 
-    def is_same(self, other: Time) -> bool:
-        """The same start at the same place; keys differ between look-ups."""
+    def is_same(self, other: OfferedTime) -> bool:
+        """Whether it has the same start and place; booking keys differ between lookups."""
         return self.start == other.start and self.site == other.site
 
     @property
@@ -71,7 +71,7 @@ class Time(msgspec.Struct, frozen=True, kw_only=True):
         return self.expires_at is not None and self.expires_at - MARGIN <= timezone.now()
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class VisitPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Where times are looked up: a patient's address, or centers of a lab by their codes."""
 
     address: service_appointments.VisitAddress | None = None
@@ -79,10 +79,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     sites: tuple[str, ...] = ()
 
 
-def look_up(
-    service: Service, place: Place, start_date: date | None
+def fetch_times(
+    service: Service, place: VisitPlace, start_date: date | None
 ) -> service_appointments.Availability | None:
-    """Fourteen days of times; None when there are none at all. Raises ServiceError."""
+    """Return fourteen days of times; None when there are none. Raises ServiceError."""
     calls = service.appointments
     try:
         if place.address is not None:
@@ -92,12 +92,12 @@ def look_up(
         return None
 
 
-def fresh(service: Service, place: Place, time: Time) -> Time | None:
-    """The same time with a key that is good now; None when it is not offered any more."""
+def find_again(service: Service, place: VisitPlace, time: OfferedTime) -> OfferedTime | None:
+    """Return the same time with a valid booking key; None when it is not offered any more."""
     if time.site:
-        place = Place(lab=place.lab, sites=(time.site,))
+        place = VisitPlace(lab=place.lab, sites=(time.site,))
     day = time.start.astimezone(time.visit_zone.zone).date()
-    found = look_up(service, place, day)
+    found = fetch_times(service, place, day)
     for one in found.slots if found else ():
         for slot in one.slots:
             code = one.location.code if one.location else ""
@@ -109,25 +109,26 @@ def fresh(service: Service, place: Place, time: Time) -> Time | None:
 
 
 @dataclass(slots=True)
-class Chip:
+class TimeChip:
     """One time to choose."""
 
-    time: Time
+    time: OfferedTime
     end: datetime
     local: datetime
     here: datetime
-    """The same moment on the staff member's clock."""
+    """The same time on the staff member's clock."""
     price: float | None = None
     priority: bool = False
     places: int | None = None
     usual: bool = False
-    """At the time of day of the visit it replaces."""
+    """At the time of day of the appointment that it replaces."""
     near: bool = False
-    """One of the nearest to a time that was chosen and is gone."""
+    """One of the nearest to a chosen time that is no longer offered."""
     chosen: bool = False
+    """Stays chosen while it is offered; else the nearest are marked."""
     soon: bool = False
     dear: bool = False
-    """Its price is not the usual one."""
+    """Its price is higher than the usual one."""
 
     @property
     def value(self) -> str:
@@ -135,7 +136,7 @@ class Chip:
 
     @property
     def clock(self) -> str:
-        """Not for a template's `date`: that would show it on the staff member's clock."""
+        """Return the local time. A template's `date` filter would show the staff member's clock."""
         return f"{self.local:%H:%M}"
 
     @property
@@ -148,7 +149,7 @@ class Chip:
 
     @property
     def shift(self) -> str:
-        """`+1 d` where the staff member's day is another one."""
+        """Return `+1 d` where the staff member's day is another one."""
         days = (self.here.date() - self.local.date()).days
         return f"{'+' if days > 0 else '−'}{abs(days)} d" if days else ""
 
@@ -162,21 +163,21 @@ class Chip:
 
 
 @dataclass(slots=True)
-class Group:
+class SiteTimes:
     """The times of a day at one place."""
 
     site: str = ""
     name: str = ""
     distance: float | None = None
-    chips: list[Chip] = field(default_factory=list)
+    chips: list[TimeChip] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Day:
-    """A day of the draw's own calendar."""
+class DayTimes:
+    """The times of one calendar day at the place of the draw."""
 
     date: date
-    groups: list[Group] = field(default_factory=list)
+    groups: list[SiteTimes] = field(default_factory=list)
 
     @property
     def soon(self) -> bool:
@@ -184,35 +185,35 @@ class Day:
 
 
 @dataclass(slots=True)
-class Wishes:
-    """What a person wants to see of the times."""
+class TimeFilters:
+    """Filters of the list of times."""
 
     start_date: date | None = None
     part: str = ""
     week: str = ""
     same: bool = False
-    chosen: Time | None = None
+    chosen: OfferedTime | None = None
     """Kept when it is offered still; else the nearest are marked."""
 
 
 @dataclass(slots=True)
-class Offer:
+class TimeList:
     """The list of times as it is shown."""
 
-    days: list[Day]
+    days: list[DayTimes]
     first: date
     today: date
-    """Where the draw is."""
+    """Today at the place of the draw."""
     zones: list[str]
-    """Names of the zones that the times are in, as people say them."""
+    """Names of the zones of the times."""
     here: str
     """The staff member's zone, where it shows another clock; empty where both agree."""
     expires_at: datetime | None
     hidden: int
-    """Times that the filters leave out."""
-    gone: Time | None = None
+    """Number of times that the filters leave out."""
+    gone: OfferedTime | None = None
     """A chosen time that is not offered any more."""
-    apart: Chip | None = None
+    apart: TimeChip | None = None
     """The chosen time, where it is on another day or at another center than those listed."""
     price: float | None = None
     """The usual one; nothing where there are no prices."""
@@ -227,13 +228,13 @@ class Offer:
 
     @property
     def earlier(self) -> date | None:
-        """None before today."""
+        """Return the start of the earlier period; None before today."""
         start = max(self.first - timedelta(days=DAYS), self.today)
         return start if start < self.first else None
 
     @property
     def seconds(self) -> int:
-        """Until the list is to be read anew."""
+        """Return the seconds until the list must be loaded again."""
         if self.expires_at is None:
             return 0
         left = (self.expires_at - MARGIN - timezone.now()).total_seconds()
@@ -243,21 +244,23 @@ class Offer:
         return " and ".join(self.zones)
 
 
-def offer(
+def build_time_list(
     found: service_appointments.Availability | None,
-    wishes: Wishes,
+    time_filters: TimeFilters,
     *,
-    kept: datetime | None = None,
-    kept_zone: VisitZone | None = None,
-    apart: Time | None = None,
+    current_start: datetime | None = None,
+    current_zone: VisitZone | None = None,
+    apart: OfferedTime | None = None,
     state: str = "",
-) -> Offer:
-    """What was found, by day and place, as wished. `kept`: the start of the visit that stands;
-    `apart`: the chosen time with a good key, where it is not among those found; `state`: that of
-    the address where blood is drawn, if it is not at a center."""
+) -> TimeList:
+    """Return the filtered times by day and place.
+
+    `current_start`: the start of the active appointment; `apart`: the chosen time with a valid key,
+    where it is not in the list; `state`: that of the address, if the draw is not at a center.
+    """
     chips = list(_chips(found, state))
     now = timezone.now()
-    usual = _time_of_day(kept, kept_zone)
+    usual = _time_of_day(current_start, current_zone)
     price = min((chip.price for _, chip in chips if chip.price), default=None)
     for _, chip in chips:
         chip.dear = bool(chip.price) and chip.price != price
@@ -267,12 +270,12 @@ def offer(
         (now.astimezone(chip.local.tzinfo).date() for _, chip in chips),
         default=timezone.localdate(),
     )
-    first = wishes.start_date or min((chip.local.date() for _, chip in chips), default=today)
-    gone = None if apart is not None else _choose(chips, wishes.chosen)
-    shown = [pair for pair in chips if _wanted(pair[1], wishes, first)]
+    first = time_filters.start_date or min((chip.local.date() for _, chip in chips), default=today)
+    gone = None if apart is not None else _mark_chosen(chips, time_filters.chosen)
+    shown = [pair for pair in chips if _is_shown(pair[1], time_filters, first)]
     offsets = {chip.local.utcoffset() for _, chip in shown}
     heres = {chip.here.utcoffset() for _, chip in shown}
-    return Offer(
+    return TimeList(
         days=_days(shown),
         first=first,
         today=today,
@@ -286,32 +289,32 @@ def offer(
     )
 
 
-def is_found(found: service_appointments.Availability | None, time: Time) -> bool:
-    """Whether the time is among those found."""
+def is_found(found: service_appointments.Availability | None, time: OfferedTime) -> bool:
+    """Whether the time is in the list."""
     return any(chip.time.is_same(time) for _, chip in _chips(found))
 
 
-def _chip_apart(time: Time | None) -> Chip | None:
+def _chip_apart(time: OfferedTime | None) -> TimeChip | None:
     if time is None:
         return None
     local, here = time.start.astimezone(time.visit_zone.zone), timezone.localtime(time.start)
-    return Chip(time, time.start, local, here, chosen=True)
+    return TimeChip(time, time.start, local, here, chosen=True)
 
 
 def _chips(
     found: service_appointments.Availability | None, state: str = ""
-) -> Iterable[tuple[Group, Chip]]:
+) -> Iterable[tuple[SiteTimes, TimeChip]]:
     for one in found.slots if found else ():
         location = one.location
         there = location.address.state if location and location.address else state
         zone = visit_zone(found.zone_of(one) if found else None, there)
-        group = Group()
+        group = SiteTimes()
         if location is not None:
-            group = Group(location.code, location.name, location.distance)
+            group = SiteTimes(location.code, location.name, location.distance)
         for slot in one.slots:
             if slot.booking_key is None:
                 continue
-            time = Time(
+            time = OfferedTime(
                 start=slot.start.astimezone(UTC),
                 zone=zone.name if zone.is_given else "",
                 state="" if zone.is_given else there,
@@ -321,7 +324,7 @@ def _chips(
             )
             yield (
                 group,
-                Chip(
+                TimeChip(
                     time,
                     slot.end,
                     slot.start.astimezone(zone.zone),
@@ -339,8 +342,12 @@ def _time_of_day(moment: datetime | None, zone: VisitZone | None) -> str | None:
     return f"{moment.astimezone(zone.zone):%H:%M}"
 
 
-def _choose(chips: Sequence[tuple[Group, Chip]], wanted: Time | None) -> Time | None:
-    """Keep the choice where its start is offered still; else mark the nearest, and say so."""
+def _mark_chosen(
+    chips: Sequence[tuple[SiteTimes, TimeChip]], wanted: OfferedTime | None
+) -> OfferedTime | None:
+    """Mark the chosen time where it is still offered; else mark the nearest, and return the chosen
+    one.
+    """
     if wanted is None:
         return None
     for _, chip in chips:
@@ -353,32 +360,32 @@ def _choose(chips: Sequence[tuple[Group, Chip]], wanted: Time | None) -> Time | 
     return wanted
 
 
-def _wanted(chip: Chip, wishes: Wishes, first: date) -> bool:
+def _is_shown(chip: TimeChip, time_filters: TimeFilters, first: date) -> bool:
     if chip.near or chip.chosen:
         return True
-    low, high = _HOURS.get(wishes.part, (0, 24))
+    low, high = _HOURS.get(time_filters.part, (0, 24))
     if not low <= chip.local.hour < high:
         return False
     second = (chip.local.date() - first).days >= DAYS // 2
-    if wishes.week and second != (wishes.week == "2"):
+    if time_filters.week and second != (time_filters.week == "2"):
         return False
-    return chip.usual or not wishes.same
+    return chip.usual or not time_filters.same
 
 
-def _days(pairs: Sequence[tuple[Group, Chip]]) -> list[Day]:
-    days: dict[date, Day] = {}
+def _days(pairs: Sequence[tuple[SiteTimes, TimeChip]]) -> list[DayTimes]:
+    days: dict[date, DayTimes] = {}
     for group, chip in sorted(pairs, key=lambda pair: pair[1].time.start):
-        day = days.setdefault(chip.local.date(), Day(chip.local.date()))
+        day = days.setdefault(chip.local.date(), DayTimes(chip.local.date()))
         mine = next((one for one in day.groups if one.site == group.site), None)
         if mine is None:
-            mine = Group(group.site, group.name, group.distance)
+            mine = SiteTimes(group.site, group.name, group.distance)
             day.groups.append(mine)
         mine.chips.append(chip)
     return list(days.values())
 
 
 def _zone_words(local: datetime, note: str = "") -> str:
-    """`MST (America/Phoenix)`: two zones may share their letters."""
+    """Return `MST (America/Phoenix)`: two zones may share an abbreviation."""
     zone = local.tzinfo
     key = zone.key.replace("_", " ") if isinstance(zone, ZoneInfo) else ""
     name = zone_name(local)

@@ -1,7 +1,8 @@
-"""Pages that ask about a visit: book, move, cancel. Each opens as a drawer over the order, too.
+"""Pages that book, reschedule and cancel an appointment. Each also opens as a drawer over the
+order.
 
-Looking (another week, another address) is a POST like asking: what stands in the form is personal,
-and stays out of addresses. Only the button that asks makes a command.
+A lookup (another week, another address) is a POST like a booking: the form has personal data, which
+stays out of URLs. Only the button that books makes a command.
 """
 
 from __future__ import annotations
@@ -33,28 +34,28 @@ from orders.scheduling.forms import (
     MoveCenterForm,
     MoveHomeForm,
 )
-from orders.scheduling.slots import PARTS, WEEKS, Place
+from orders.scheduling.slots import PARTS, WEEKS, VisitPlace
 
 METHODS: Final = ("GET", "HEAD", "POST")
 BUTTONS: Final = ("look", "ask")
 REASONS_KEPT: Final = 300
-"""Seconds a list of cancellation reasons is used again."""
+"""Seconds for which a list of cancellation reasons is cached."""
 
 
 @requires("orders.view", "patients.view", "appointments.change")
 @require_http_methods(METHODS)
 def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """The first visit of an order: at home or at a center, as it is collected."""
+    """Book the first appointment of an order, at home or at a center."""
     order = get_object_or_404(Order, pk=order_id)
-    if _asks(request) and was_already_sent(request):
+    if _is_booking(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
     hindrance = rules.why_not_book(order)
     if hindrance:
         return _page(request, order, None, {"hindrance": hindrance, "title": "Book a visit"})
     form = _form(request, order, None)
-    form.asks = _asks(request)
-    if _asks(request) and form.is_valid():
-        command = _booking(request, order, form)
+    form.is_booking = _is_booking(request)
+    if _is_booking(request) and form.is_valid():
+        command = _booking_command(request, order, form)
         if command is not None and form.enqueue(request, command) is not None:
             return redirect("orders:detail", order.pk)
     return _page(request, order, None, {"form": form, "title": "Book a visit", "verb": "Book"})
@@ -63,9 +64,9 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @requires("orders.view", "patients.view", "appointments.change")
 @require_http_methods(METHODS)
 def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Another time for the visit that stands; it stands until the new one is confirmed."""
+    """Reschedule the active appointment; the old time is valid until the new one is confirmed."""
     order, visit = get_object_or_404(Order, pk=order_id), rules.active_visit(order_id)
-    if _asks(request) and was_already_sent(request):
+    if _is_booking(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
     title = {"title": "Reschedule"}
     if visit is None:
@@ -74,8 +75,8 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
     if hindrance:
         return _page(request, order, visit, {"hindrance": hindrance, **title})
     form = _form(request, order, visit)
-    form.asks = _asks(request)
-    if _asks(request) and form.is_valid() and (time := form.need_slot()):
+    form.is_booking = _is_booking(request)
+    if _is_booking(request) and form.is_valid() and (time := form.require_slot()):
         home = visit.type == rules.HOME
         command = MoveVisit(
             order_id=order.pk,
@@ -84,7 +85,9 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
             appointment_id=form.cleaned_data["seen_id"],
             seen=form.cleaned_data["seen_start"],
             time=time,
-            where=Place(address=form.address()) if home else Place(lab=sites.lab_slug_of(order)),
+            where=VisitPlace(address=form.address())
+            if home
+            else VisitPlace(lab=sites.order_lab_slug(order)),
             zone=visit.iana_timezone or "",
             notes=form.cleaned_data["notes"],
         )
@@ -96,21 +99,21 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @requires("orders.view", "patients.view", "appointments.change")
 @require_POST
 def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """The list of times alone, as the form wishes: filters, another week, keys that ran out."""
+    """The list of times: a fragment, by the filters of the form."""
     order, visit = get_object_or_404(Order, pk=order_id), rules.active_visit(order_id)
     form = _form(request, order, visit)
     verb = "Confirm" if visit else "Book"
     context = {"order": order, "visit": visit, "form": form, "verb": verb, "alone": True}
-    context |= _looked_up(request, order, visit, form)
+    context |= _picker_context(request, order, visit, form)
     return render(request, "orders/scheduling/_times.html", context)
 
 
 @requires("orders.view", "patients.view", "appointments.change")
 @require_http_methods(METHODS)
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Cancel the visit; with `rebook`, to book anew: the service has one visit at a time."""
+    """Cancel the appointment; with `rebook`, to book another one: an order has one at a time."""
     order, visit = get_object_or_404(Order, pk=order_id), rules.active_visit(order_id)
-    if _asks(request) and was_already_sent(request):
+    if _is_booking(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
     rebook = "rebook" in request.GET
     title = "Cancel and rebook" if rebook else "Cancel the visit"
@@ -118,10 +121,10 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     hindrance = "There is no visit to cancel." if visit is None else rules.why_not_cancel(visit)
     if visit is None or hindrance:
         return _page(request, order, visit, {**context, "hindrance": hindrance})
-    reasons = reasons_of(visit.type)
+    reasons = cancellation_reasons(visit.type)
     if reasons is None:
         return _page(request, order, visit, {**context, "trouble": sites.SLOW})
-    form = _answered(request, CancelVisitForm, reasons=reasons)
+    form = _bound_form(request, CancelVisitForm, reasons=reasons)
     if request.method == "POST" and form.is_valid():
         command = CancelVisit(
             order_id=order.pk,
@@ -138,12 +141,12 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     return _page(request, order, visit, {**context, "form": form})
 
 
-def reasons_of(visit_type: str) -> list[tuple[str, str]] | None:
-    """Ids and words of the service's cancellation reasons; None where they cannot be had."""
+def cancellation_reasons(visit_type: str) -> list[tuple[str, str]] | None:
+    """Return ids and names of the service's reasons; None where it does not answer."""
     key = f"cancellation-reasons:{visit_type}"
-    kept: list[tuple[str, str]] | None = _kept(key)
-    if kept:
-        return kept
+    cached: list[tuple[str, str]] | None = _cached(key)
+    if cached:
+        return cached
     calls = service().within(sites.SECONDS).appointments
     try:
         if visit_type == rules.HOME:
@@ -156,62 +159,64 @@ def reasons_of(visit_type: str) -> list[tuple[str, str]] | None:
         (str(one.data.id), one.data.name + ("" if one.data.is_refundable else " (not refundable)"))
         for one in page.records
     ]
-    _keep(key, found)
+    _cache(key, found)
     return found or None
 
 
-def _kept(key: str) -> Any:
+def _cached(key: str) -> Any:
     try:
         return cache.get(key)
     except Exception:  # Redis may be away: then the service is asked.
         return None
 
 
-def _keep(key: str, value: Any) -> None:
+def _cache(key: str, value: Any) -> None:
     try:
         cache.set(key, value, REASONS_KEPT)
     except Exception:
         return
 
 
-def _asks(request: HttpRequest) -> bool:
+def _is_booking(request: HttpRequest) -> bool:
     return request.method == "POST" and "look" not in request.POST
 
 
-def _booking(request: HttpRequest, order: Order, form: Any) -> Command | None:
-    """The command of a valid form; None, and the form says so, where no time was chosen."""
-    whose: dict[str, Any] = {"order_id": order.pk, "user_id": order.user_id}
+def _booking_command(request: HttpRequest, order: Order, form: Any) -> Command | None:
+    """Return the command of a valid form; None, with an error on the form, where no time was
+    chosen.
+    """
+    order_ids: dict[str, Any] = {"order_id": order.pk, "user_id": order.user_id}
     notes = form.cleaned_data["notes"]
     if order.method == "at_home_phlebotomy" and request.POST.get("ask") == "request":
         provider = form.cleaned_data["provider"]
         if not provider:
             form.add_error(None, "Choose who is to call the patient.")
             return None
-        return RequestVisit(**whose, provider=provider, address=form.address(), notes=notes)
-    time = form.need_slot()
+        return RequestVisit(**order_ids, provider=provider, address=form.address(), notes=notes)
+    time = form.require_slot()
     if time is None:
         return None
     if order.method == "at_home_phlebotomy":
-        return BookVisit(**whose, time=time, address=form.address(), notes=notes)
+        return BookVisit(**order_ids, time=time, address=form.address(), notes=notes)
     site = request.POST.get(f"name-{time.site}", "") or time.site
     return BookCenter(
-        **whose, time=time, lab=sites.lab_slug_of(order), site=site[:100], notes=notes
+        **order_ids, time=time, lab=sites.order_lab_slug(order), site=site[:100], notes=notes
     )
 
 
 def _form(request: HttpRequest, order: Order, visit: Appointment | None) -> Any:
     if order.method == "at_home_phlebotomy":
         kind: Any = MoveHomeForm if visit else HomeForm
-        initial = sites.address_of_visit(visit) if visit else sites.address_of(order)
+        initial = sites.visit_address(visit) if visit else sites.order_address(order)
     else:
         kind = MoveCenterForm if visit else CenterForm
-        initial = {"zip_code": sites.address_of(order)["zip_code"][:5], "radius": sites.NEAR}
+        initial = {"zip_code": sites.order_address(order)["zip_code"][:5], "radius": sites.NEAR}
     initial["notes"] = (visit.appointment_notes or "") if visit else ""
-    return _answered(request, kind, initial=initial)
+    return _bound_form(request, kind, initial=initial)
 
 
-def _answered(request: HttpRequest, kind: Any, **options: Any) -> Any:
-    """The form as posted, as it was for a refused command (`?again=`), or new."""
+def _bound_form(request: HttpRequest, kind: Any, **options: Any) -> Any:
+    """Return the form as submitted, as it was for a refused command (`?again=`), or new."""
     if request.method == "POST":
         data = request.POST.copy()
         day = str(data.get("look", ""))
@@ -229,14 +234,14 @@ def _is_day(text: str) -> bool:
     return True
 
 
-def _looked_up(
+def _picker_context(
     request: HttpRequest, order: Order, visit: Appointment | None, form: Any
 ) -> dict[str, Any]:
-    """What the service offers, for the form as it is; and answers that it does not show now."""
+    """Return the lookups for the form, and the values that the page does not show now."""
     if isinstance(form, HomeForm):
-        found = sites.at_home(form, order, visit)
+        found = sites.load_home_times(form, order, visit)
     elif isinstance(form, CenterForm):
-        found = sites.at_center(form, order, visit)
+        found = sites.load_center_times(form, order, visit)
     else:
         return {}
     shown: dict[str, Any] = {
@@ -246,7 +251,7 @@ def _looked_up(
         "home": isinstance(form, HomeForm),
     }
     typed = dict(form.data.lists()) if form.is_bound else {}
-    chosen = form.wishes().chosen
+    chosen = form.time_filters().chosen
     place = f"name-{chosen.site}" if chosen is not None and chosen.site else ""
     shown["apart_place"] = typed.get(place, [""])[-1]
     names = [name for name in typed if name.startswith("name-") and name != place]
@@ -269,9 +274,9 @@ def _page(
         "visit": visit,
         "by_name": True,
         "warnings": rules.warnings(order, visit, timezone.now()),
-        **(_looked_up(request, order, visit, form) if form is not None else {}),
+        **(_picker_context(request, order, visit, form) if form is not None else {}),
         **more,
     }
-    status = 422 if _asks(request) else 200
+    status = 422 if _is_booking(request) else 200
     template = "cancel.html" if isinstance(form, CancelVisitForm) else "pick.html"
     return render(request, f"orders/scheduling/{template}", context, status=status)

@@ -39,7 +39,7 @@ def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]
     }
 
 
-register.filter(rules.without_time)
+register.filter(rules.no_time_text)
 
 
 @register.simple_tag

@@ -27,17 +27,17 @@ from orders.commands import (
     SwitchMessages,
 )
 from orders.commands.order_changes import CANCELABLE_STATUSES, DATABLE_STATUSES, SIMULATED_STATUSES
-from orders.consequences import of_cancelling
+from orders.consequences import cancellation_preview
 from orders.message_switch import messages_on, state_words
 from orders.models import Appointment, Order
 from orders.scheduling import rules
-from orders.scheduling.views import reasons_of
+from orders.scheduling.views import cancellation_reasons
 
 METHODS = ("GET", "HEAD", "POST")
 
 
-def actions_of(order: Order, user: Any) -> list[dict[str, Any]]:
-    """What this person may do with an order as it stands, most wanted first."""
+def order_actions(order: Order, user: Any) -> list[dict[str, Any]]:
+    """Return what this person may do with the order now, the most likely action first."""
     low, pk = order.low_level_status, order.pk
     if order.missing_since:
         return []
@@ -68,10 +68,10 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     order = get_object_or_404(Order, pk=order_id)
     if was_already_sent(request):
         return redirect("orders:detail", order.pk)
-    found = of_cancelling(order)
+    found = cancellation_preview(order)
     reasons: list[tuple[str, str]] | None = []
     if found.visit is not None and may(request.user, "appointments.change"):
-        reasons = reasons_of(found.visit.type)
+        reasons = cancellation_reasons(found.visit.type)
     form = CancelForm.from_request(request, reasons=reasons)
     if request.method == "POST" and found.possible and form.is_valid():
         wrong_lab = form.cleaned_data["why"] == "wrong_lab"
@@ -80,9 +80,9 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
             user_id=order.user_id,
             wrong_lab=wrong_lab,
             reorder=request.POST.get("then") == "reorder",
-            visit=_visit_too(order, found.visit, form),
+            visit=_visit_cancellation(order, found.visit, form),
         )
-        if form.enqueue(request, command, form.told()) is not None:
+        if form.enqueue(request, command, form.reason_text()) is not None:
             return redirect("orders:detail", order.pk)
     more = {
         "found": found,
@@ -93,7 +93,9 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     return _page(request, order, form, title, title, more, "orders/cancel.html")
 
 
-def _visit_too(order: Order, visit: Appointment | None, form: CancelForm) -> CancelVisit | None:
+def _visit_cancellation(
+    order: Order, visit: Appointment | None, form: CancelForm
+) -> CancelVisit | None:
     reason = form.cleaned_data.get("visit_reason")
     if visit is None or not reason or not form.cleaned_data.get("visit_too"):
         return None
@@ -111,16 +113,16 @@ def _visit_too(order: Order, visit: Appointment | None, form: CancelForm) -> Can
 @requires("orders.view", "orders.change")
 @require_http_methods(METHODS)
 def activation(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Change when a scheduled order goes out."""
+    """Change the date on which a scheduled order is sent out."""
     order = get_object_or_404(Order, pk=order_id)
     form = ActivationForm.from_request(request, initial={"activate_by": order.activate_by})
 
-    def command(told: dict[str, Any]) -> Command:
+    def command(values: dict[str, Any]) -> Command:
         return ChangeActivation(
-            order_id=order.pk, user_id=order.user_id, activate_by=told["activate_by"]
+            order_id=order.pk, user_id=order.user_id, activate_by=values["activate_by"]
         )
 
-    return _changed(request, order, form, ("Change the date", "Change it"), command)
+    return _enqueue_or_show(request, order, form, ("Change the date", "Change it"), command)
 
 
 @requires("orders.view", "orders.change")
@@ -131,8 +133,8 @@ def drawn(request: HttpRequest, order_id: UUID) -> HttpResponse:
     command = CompleteDraw(order_id=order.pk, user_id=order.user_id)
     words = "The sample was drawn", "Yes, it was drawn"
     says = "The order moves on to the lab. This cannot be undone."
-    return _changed(
-        request, order, CommandForm.from_request(request), words, lambda told: command, says
+    return _enqueue_or_show(
+        request, order, CommandForm.from_request(request), words, lambda values: command, says
     )
 
 
@@ -146,8 +148,8 @@ def resend(request: HttpRequest, order_id: UUID) -> HttpResponse:
     says = (
         "The service sends us its latest event about this order again. The order does not change."
     )
-    return _changed(
-        request, order, CommandForm.from_request(request), words, lambda told: command, says
+    return _enqueue_or_show(
+        request, order, CommandForm.from_request(request), words, lambda values: command, says
     )
 
 
@@ -171,7 +173,7 @@ def messages(request: HttpRequest, order_id: UUID) -> HttpResponse:
         f"Now: {state_words(is_on)}. This is about the text messages that the service sends the "
         "patient about this order. Email and the team's own settings stay as they are."
     )
-    return _changed(request, order, form, ("Text messages", "Save"), command, says)
+    return _enqueue_or_show(request, order, form, ("Text messages", "Save"), command, says)
 
 
 @requires("orders.view")
@@ -186,7 +188,7 @@ def message_state(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @requires("orders.view", "orders.simulate")
 @require_http_methods(METHODS)
 def simulate(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Have the sandbox move an order along."""
+    """Have the sandbox move an order to another status."""
     if settings.MANAGEMENT_ENV == "production":
         raise Http404
     order = get_object_or_404(Order, pk=order_id)
@@ -196,19 +198,19 @@ def simulate(request: HttpRequest, order_id: UUID) -> HttpResponse:
     ]
     form = SimulateForm.from_request(request, statuses=statuses)
 
-    def command(told: dict[str, Any]) -> Command:
+    def command(values: dict[str, Any]) -> Command:
         return Simulate(
             order_id=order.pk,
             user_id=order.user_id,
-            final_status=told["final_status"] or None,
-            interpretation=told["interpretation"],
+            final_status=values["final_status"] or None,
+            interpretation=values["interpretation"],
             before=order.last_event_id,
         )
 
-    return _changed(request, order, form, ("Simulate", "Move it along"), command)
+    return _enqueue_or_show(request, order, form, ("Simulate", "Move it along"), command)
 
 
-def _changed(
+def _enqueue_or_show(
     request: HttpRequest,
     order: Order,
     form: CommandForm,
@@ -216,8 +218,11 @@ def _changed(
     command: Callable[[dict[str, Any]], Command],
     says: str = "",
 ) -> HttpResponse:
-    """Ask for what `command` makes of a sound form, and go to the order; else show the page, with
-    `words` as its title and on its button, and what it `says` will happen."""
+    """Enqueue the command that `command` makes of a valid form, and go to the order; else show the
+    page.
+
+    `words` are the title and the button; `says` is what will happen.
+    """
     if request.method == "POST" and (
         was_already_sent(request)
         or (form.is_valid() and form.enqueue(request, command(form.cleaned_data)) is not None)

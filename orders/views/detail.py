@@ -1,4 +1,4 @@
-"""The page of one order: its whole story."""
+"""The page of one order."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -37,7 +37,7 @@ from orders.models.order_queryset import LIST_COLUMNS
 from orders.placing.requested_accounts import requested_account, transaction_rows
 from orders.progress import is_finished, order_turn, progress_steps
 from orders.results.identity import current_identity
-from orders.views.changes import actions_of
+from orders.views.changes import order_actions
 
 
 @requires("orders.view")
@@ -135,7 +135,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "raw": order.pretty() if may(request.user, "records.view") else None,
         "by_name": may(request.user, "patients.view"),
         "sees_results": sees_results,
-        "actions": actions_of(order, request.user),
+        "actions": order_actions(order, request.user),
         "documents": document_lines(facts, request.user),
     }
     return render(request, "orders/detail.html", context)

@@ -25,8 +25,8 @@ from pytest_django import Settings
 from backoffice.models import User
 from backoffice.service.appointments import Availability
 from orders.models import Appointment
-from orders.scheduling.rules import at
-from orders.scheduling.slots import Time, Wishes, offer
+from orders.scheduling.rules import format_visit_time
+from orders.scheduling.slots import OfferedTime, TimeFilters, build_time_list
 from tests.api.rows import staff, token_for, uid
 from tests.appointments.test_list import visit as mirrored_visit
 from tests.mirrored import as_service, look_up
@@ -188,13 +188,15 @@ def test_times_to_choose_have_the_zone_of_the_state_marked(
     found = msgspec.json.decode(body, type=Availability)
     for viewer in VIEWERS:
         with timezone.override(viewer):
-            offered = offer(found, Wishes(), state="" if is_center else "TX")
+            offered = build_time_list(found, TimeFilters(), state="" if is_center else "TX")
             [(shown, [group])] = [(one.date, one.groups) for one in offered.days]
             [chip] = group.chips
             assert (shown, chip.clock) == (date(2026, 12, 2), "21:30")
             assert offered.zone_words() == f"CST (America/Chicago), {ASSUMED}"
-            kept = Time.read(chip.value)
-            assert at(kept.start, kept.visit_zone).endswith(f", 21:30 CST ({ASSUMED})")
+            kept = OfferedTime.read(chip.value)
+            assert format_visit_time(kept.start, kept.visit_zone).endswith(
+                f", 21:30 CST ({ASSUMED})"
+            )
 
 
 def test_times_to_choose_of_an_unknown_state_are_in_utc() -> None:
@@ -202,7 +204,7 @@ def test_times_to_choose_of_an_unknown_state_are_in_utc() -> None:
     body = json.dumps({"timezone": None, "slots": [{"date": "2026-12-03", "slots": [slot]}]})
     found = msgspec.json.decode(body, type=Availability)
     with timezone.override("Pacific/Honolulu"):
-        offered = offer(found, Wishes(), state="AE")
+        offered = build_time_list(found, TimeFilters(), state="AE")
         assert offered.days[0].groups[0].chips[0].clock == "03:30"
         assert offered.zone_words() == f"UTC, {IN_UTC}"
 

@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from orders.scheduling.rules import at
-from orders.scheduling.slots import Time
+from orders.scheduling.rules import format_visit_time
+from orders.scheduling.slots import OfferedTime
 from orders.visit_zones import visit_zone
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, at_work, offered, within
@@ -31,7 +31,7 @@ NAMES = ("Mona", "Tove", "Dora", "Lotte", "Phoebe", "Gerda")
 FREE = ".drawer .slot input:not(:disabled)"
 
 
-class Place:
+class VisitPlace:
     """An office, and in it orders whose patients are visited at home in Phoenix."""
 
     def __init__(self, office: Office, orders: dict[str, UUID]) -> None:
@@ -58,23 +58,23 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VisitPlace]:
     with at_work(tmp_path_factory.mktemp("houses")) as office:
         orders = {name: placed(office.sandbox, name=name) for name in NAMES}
         for order in orders.values():
             booked_there(office.sandbox, order)
         office.house.sync()
-        yield Place(office, orders)
+        yield VisitPlace(office, orders)
 
 
 @pytest.fixture(scope="module")
-def page(place: Place) -> Iterator[Browser]:
+def page(place: VisitPlace) -> Iterator[Browser]:
     with browser() as opened:
         place.office.log_in(opened, "front-desk")
         yield opened
 
 
-def test_a_draw_is_moved_within_the_budget(page: Browser, place: Place) -> None:
+def test_a_draw_is_moved_within_the_budget(page: Browser, place: VisitPlace) -> None:
     before = place.starts("Mona")
     began = time.monotonic()
     page.click('.nav a[href="/appointments/"]')  # 1
@@ -91,12 +91,14 @@ def test_a_draw_is_moved_within_the_budget(page: Browser, place: Place) -> None:
     within(began, SECONDS)
     page.find(".visit .struck", PATIENCE)
     page.sees("Confirmed")
-    start = Time.read(chosen).start
+    start = OfferedTime.read(chosen).start
     assert place.starts("Mona") == [start] != before
-    assert at(start, visit_zone("America/Phoenix", None)) in page.text(".visit .time")
+    assert format_visit_time(start, visit_zone("America/Phoenix", None)) in page.text(
+        ".visit .time"
+    )
 
 
-def test_both_clocks_are_right_across_a_change_of_clocks(page: Browser, place: Place) -> None:
+def test_both_clocks_are_right_across_a_change_of_clocks(page: Browser, place: VisitPlace) -> None:
     page.open(place.page("Phoebe"))
     page.link("Reschedule")
     offered(page, FREE)
@@ -123,7 +125,7 @@ def test_both_clocks_are_right_across_a_change_of_clocks(page: Browser, place: P
     )
     seen = set()
     for value, clock, theirs, heading in page.run(script):
-        start = Time.read(value).start
+        start = OfferedTime.read(value).start
         local, mine = start.astimezone(home), start.astimezone(here)
         assert (clock, theirs.split()[0]) == (f"{local:%H:%M}", f"{mine:%H:%M}")
         assert heading.strip().startswith(f"{local:%A} {local.day} {local:%B}")
@@ -131,7 +133,7 @@ def test_both_clocks_are_right_across_a_change_of_clocks(page: Browser, place: P
     assert len(seen) == 2, "times before and after the change"
 
 
-def test_looking_at_later_times_keeps_the_focus(page: Browser, place: Place) -> None:
+def test_looking_at_later_times_keeps_the_focus(page: Browser, place: VisitPlace) -> None:
     page.open(place.page("Phoebe"))
     page.link("Reschedule")
     offered(page, FREE)
@@ -142,7 +144,7 @@ def test_looking_at_later_times_keeps_the_focus(page: Browser, place: Place) -> 
     assert page.run("return document.activeElement.id") == "times-later"
 
 
-def test_one_of_two_at_once_is_told_of_the_other(page: Browser, place: Place) -> None:
+def test_one_of_two_at_once_is_told_of_the_other(page: Browser, place: VisitPlace) -> None:
     with browser() as second:
         place.office.log_in(second, "clinician")
         wanted = []
@@ -152,7 +154,9 @@ def test_one_of_two_at_once_is_told_of_the_other(page: Browser, place: Place) ->
             offered(one, FREE)
             one.press(one.all(FREE)[2 + number])
             wanted.append(
-                Time.read(one.run("return document.querySelector('.slot input:checked').value"))
+                OfferedTime.read(
+                    one.run("return document.querySelector('.slot input:checked').value")
+                )
             )
         with ThreadPoolExecutor(2) as threads:
             list(threads.map(lambda one: one.click(".picking .primary"), (page, second)))
@@ -179,7 +183,7 @@ def _told_of_another(one: Browser) -> bool:
     return "asked for something about this already" in text or "changed meanwhile" in text
 
 
-def test_a_double_click_is_one_request(page: Browser, place: Place) -> None:
+def test_a_double_click_is_one_request(page: Browser, place: VisitPlace) -> None:
     page.open(place.page("Dora"))
     page.link("Reschedule")
     offered(page, FREE)
@@ -189,7 +193,7 @@ def test_a_double_click_is_one_request(page: Browser, place: Place) -> None:
     assert place.calls("Dora") == 1 and len(place.starts("Dora")) == 1
 
 
-def test_a_lost_answer_leaves_one_visit_and_a_clear_state(page: Browser, place: Place) -> None:
+def test_a_lost_answer_leaves_one_visit_and_a_clear_state(page: Browser, place: VisitPlace) -> None:
     page.open(place.page("Lotte"))
     page.link("Reschedule")
     offered(page, FREE)
@@ -203,7 +207,9 @@ def test_a_lost_answer_leaves_one_visit_and_a_clear_state(page: Browser, place: 
     assert place.calls("Lotte") == 1 and len(place.starts("Lotte")) == 1
 
 
-def test_a_time_that_is_gone_opens_the_drawer_with_the_nearest(page: Browser, place: Place) -> None:
+def test_a_time_that_is_gone_opens_the_drawer_with_the_nearest(
+    page: Browser, place: VisitPlace
+) -> None:
     before = place.starts("Gerda")
     page.open(place.page("Gerda"))
     page.link("Reschedule")
@@ -212,7 +218,7 @@ def test_a_time_that_is_gone_opens_the_drawer_with_the_nearest(page: Browser, pl
     page.type(".drawer textarea[name=notes]", "the blue door")
     chosen = page.run("return document.querySelector('.slot input:checked').value")
     try:
-        place.office.sandbox.control("slots", {"booking_keys": [Time.read(chosen).key]})
+        place.office.sandbox.control("slots", {"booking_keys": [OfferedTime.read(chosen).key]})
         page.link("Confirm")
         page.find(".drawer .slot.near", PATIENCE)
         assert len(page.all(".drawer .slot.near")) == 3

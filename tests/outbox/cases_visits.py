@@ -12,8 +12,8 @@ from backoffice.service.appointments import VisitAddress
 from orders.commands import BookCenter, BookVisit, CancelVisit, MoveVisit, RequestVisit
 from orders.models import Appointment, Order
 from orders.scheduling.rules import HOME
-from orders.scheduling.sites import address_of
-from orders.scheduling.slots import Place, Time, look_up
+from orders.scheduling.sites import order_address
+from orders.scheduling.slots import OfferedTime, VisitPlace, fetch_times
 from orders.sync.appointments import APPOINTMENT_LOOKUPS
 from orders.sync.orders import store_orders
 from tests.outbox.draws import waiting
@@ -30,15 +30,15 @@ def _order(scene: Scene, method: str = "at_home_phlebotomy", zip_code: str = "")
 
 
 def _address(order: Order) -> VisitAddress:
-    return VisitAddress(**{name: text for name, text in address_of(order).items() if text})
+    return VisitAddress(**{name: text for name, text in order_address(order).items() if text})
 
 
-def _time(place: Place) -> Time:
+def _time(place: VisitPlace) -> OfferedTime:
     """A time that is offered, and that no other case takes."""
-    found = look_up(service(), place, None)
+    found = fetch_times(service(), place, None)
     assert found is not None, "nothing is offered"
     times = [
-        Time(
+        OfferedTime(
             start=slot.start,
             zone=found.zone_of(one) or "",
             site=one.location.code if one.location else "",
@@ -72,7 +72,7 @@ def _book(scene: Scene) -> BookVisit:
         order_id=order.pk,
         user_id=order.user_id,
         address=address,
-        time=_time(Place(address=address)),
+        time=_time(VisitPlace(address=address)),
     )
 
 
@@ -83,7 +83,7 @@ def _book_center(scene: Scene) -> BookCenter:
         " WHERE l.slug = %s AND s.state = 'AZ' AND s.is_active ORDER BY 1 LIMIT 2",
         [LAB],
     )
-    time = _time(Place(lab=LAB, sites=tuple(site for (site,) in sites)))
+    time = _time(VisitPlace(lab=LAB, sites=tuple(site for (site,) in sites)))
     return BookCenter(order_id=order.pk, user_id=order.user_id, lab=LAB, site="Made up", time=time)
 
 
@@ -98,7 +98,7 @@ def _request(scene: Scene) -> RequestVisit:
 def standing(scene: Scene) -> tuple[Order, Appointment]:
     """A booked visit at home."""
     order = _order(scene)
-    time = _time(Place(address=_address(order)))
+    time = _time(VisitPlace(address=_address(order)))
     service().appointments.book_phlebotomy(order.pk, time.key)
     store_orders([service().orders.get(order.pk)])
     subject = READ["appointment-phlebotomy"]
@@ -125,7 +125,7 @@ def _seen(order: Order, visit: Appointment) -> dict[str, Any]:
 
 def move(scene: Scene) -> MoveVisit:
     order, visit = standing(scene)
-    where = Place(address=_address(order))
+    where = VisitPlace(address=_address(order))
     return MoveVisit(**_seen(order, visit), time=_time(where), where=where)
 
 

@@ -11,14 +11,14 @@ from django.urls import reverse
 
 from backoffice.models import CommandRecord
 from orders.models import Appointment, Order
-from orders.scheduling.slots import Time
+from orders.scheduling.slots import OfferedTime
 from tests.outbox.desk import FORM_ID, Desk
 
 State = CommandRecord.State
 SLOT = re.compile(r'name="slot" value="([^"]+)"')
 
 
-def opened(client: Client, address: str) -> tuple[dict[str, Any], list[Time], Any]:
+def opened(client: Client, address: str) -> tuple[dict[str, Any], list[OfferedTime], Any]:
     """A form as a browser would send it, the times to choose from, and the page."""
     shown = client.get(address)
     assert shown.status_code == 200, shown.status_code
@@ -33,7 +33,7 @@ def opened(client: Client, address: str) -> tuple[dict[str, Any], list[Time], An
     visit = shown.context.get("visit")
     if visit is not None:
         values |= {"seen_id": str(visit.pk), "seen_start": visit.start_at.isoformat()}
-    times = [Time.read(unescape(value)) for value in SLOT.findall(page)]
+    times = [OfferedTime.read(unescape(value)) for value in SLOT.findall(page)]
     values = {name: value for name, value in values.items() if value not in ("", None, False)}
     return values, times, shown
 

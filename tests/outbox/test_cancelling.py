@@ -24,7 +24,7 @@ from backoffice.models import AuditEntry, CommandRecord, User
 from backoffice.outbox import SendContext
 from backoffice.service import Service, errors
 from orders.commands import CancelOrder
-from orders.consequences import of_cancelling
+from orders.consequences import cancellation_preview
 from orders.models import Appointment, Order, OrderEvent
 from tests.api.rows import envelope, order, uid
 from tests.outbox.desk import Desk
@@ -99,7 +99,7 @@ def test_there_are_27_statuses() -> None:
 def test_the_dialog_offers_what_the_service_allows(low: str, method: str) -> None:
     one = order(1, low_level_status=low, method=method)
     one.save()
-    found = of_cancelling(one)
+    found = cancellation_preview(one)
     assert found.possible == (low in POSSIBLE[method])
     if found.possible:
         said = words(found)
@@ -115,13 +115,13 @@ def test_a_visit_at_home_goes_with_it_and_late_it_is_not_refunded() -> None:
     one = order(1, low_level_status="appointment_scheduled", method="at_home_phlebotomy")
     one.save()
     there = visit(one)
-    said = words(of_cancelling(one))
+    said = words(cancellation_preview(one))
     assert "at-home visit is cancelled too" in said and "so it is refunded" in said
     there.start_at = timezone.now() + timedelta(hours=23)
     there.save()
-    said = words(of_cancelling(one))
+    said = words(cancellation_preview(one))
     assert "not refundable" in said and "so it is refunded" not in said
-    assert of_cancelling(one).visit is None, "it needs no call of its own"
+    assert cancellation_preview(one).visit is None, "it needs no call of its own"
 
 
 @pytest.mark.django_db
@@ -139,8 +139,8 @@ def test_a_day_before_is_24_hours_whatever_the_clocks_do(
         one.save()
         start = now + timedelta(hours=hours)
         visit(one, start_at=start, iana_timezone="America/New_York")
-        assert ("so it is refunded" in words(of_cancelling(one))) is refunded
-        assert ("not refundable" in words(of_cancelling(one))) is not refunded
+        assert ("so it is refunded" in words(cancellation_preview(one))) is refunded
+        assert ("not refundable" in words(cancellation_preview(one))) is not refunded
 
 
 @pytest.mark.django_db
@@ -148,11 +148,11 @@ def test_an_appointment_at_a_center_stays_and_is_offered() -> None:
     one = order(1, low_level_status="appointment_scheduled", method="walk_in_test")
     one.save()
     there = visit(one, type="patient_service_center", provider="lab-north")
-    found = of_cancelling(one)
+    found = cancellation_preview(one)
     assert "not cancelled by this" in words(found) and found.visit == there
     there.provider = "lab-coast"
     there.save()
-    found = of_cancelling(one)
+    found = cancellation_preview(one)
     assert found.visit is None and "e-mail" in words(found), "only the patient can"
 
 
@@ -161,17 +161,17 @@ def test_the_first_of_a_pair_points_to_its_redraw() -> None:
     one = order(1, low_level_status="redraw_available", method="walk_in_test")
     redraw = order(2, low_level_status="ordered", method="walk_in_test", parent_id=one.pk)
     Order.objects.bulk_create([one, redraw])
-    assert list(of_cancelling(one).instead) == [redraw]
+    assert list(cancellation_preview(one).instead) == [redraw]
     redraw.low_level_status = "cancelled"
     redraw.save()
-    assert not of_cancelling(one).instead
+    assert not cancellation_preview(one).instead
 
 
 @pytest.mark.django_db
 def test_a_kit_that_was_shipped_once_is_warned_of() -> None:
     one = order(1, low_level_status="registered", method="testkit")
     one.save()
-    assert "was shipped before" not in words(of_cancelling(one))
+    assert "was shipped before" not in words(cancellation_preview(one))
     OrderEvent.objects.create(
         order_id=one.pk,
         event_id=1,
@@ -179,7 +179,7 @@ def test_a_kit_that_was_shipped_once_is_warned_of() -> None:
         status="collecting_sample.testkit.with_customer",
         low_level_status="with_customer",
     )
-    assert "was shipped before" in words(of_cancelling(one))
+    assert "was shipped before" in words(cancellation_preview(one))
 
 
 def test_the_appointment_is_cancelled_as_well_by_a_call_of_its_own(desk: Desk) -> None:

@@ -19,7 +19,7 @@ from backoffice.team.models import Notification
 from backoffice.team.notifications import notify_request_outcomes
 from orders.commands import BookCenter, CancelOrder, MoveVisit
 from orders.scheduling.rules import CENTER
-from orders.scheduling.slots import Place, Time, look_up
+from orders.scheduling.slots import OfferedTime, VisitPlace, fetch_times
 from orders.sync.orders import store_orders
 from tests.outbox.cases import CASES
 from tests.outbox.cases_visits import LAB, READ, _order, _time
@@ -88,11 +88,11 @@ def test_refused_second_sending_is_never_shown_as_refused(proof: Proof, case: Ca
     proof.resolve(row, happened=True)
 
 
-def center_visit(proof: Proof) -> tuple[BookCenter, Place]:
+def center_visit(proof: Proof) -> tuple[BookCenter, VisitPlace]:
     order = _order(proof.scene, "walk_in_test", "85004")
     near = service().appointments.order_psc_info(order.pk, "50").data.patient_service_centers
     sites = [site.site_code for site in near if site.bookable][:3]
-    where = Place(lab=LAB, sites=tuple(sites))
+    where = VisitPlace(lab=LAB, sites=tuple(sites))
     return (
         BookCenter(
             order_id=order.pk, user_id=order.user_id, lab=LAB, site="Made up", time=_time(where)
@@ -105,10 +105,10 @@ def moving(proof: Proof, *, same_time: bool) -> MoveVisit:
     """A move of a booked visit at a center, to another center at the same time or to another
     time."""
     booking, where = center_visit(proof)
-    offered = look_up(service(), where, None)
+    offered = fetch_times(service(), where, None)
     assert offered is not None
     times = [
-        Time(start=slot.start, site=day.location.code, key=slot.booking_key)
+        OfferedTime(start=slot.start, site=day.location.code, key=slot.booking_key)
         for day in offered.slots
         for slot in day.slots
         if slot.booking_key and day.location

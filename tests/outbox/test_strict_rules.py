@@ -16,7 +16,7 @@ from labs.sync import store_lab_tests
 from orders.models import Appointment, Order
 from orders.placing.order_request import OrderRequest
 from orders.scheduling import rules
-from orders.scheduling.sites import lab_slug_of
+from orders.scheduling.sites import order_lab_slug
 from orders.sync.orders import store_orders
 from patients.models import Demographics, Patient
 from tests.outbox.cases_visits import READ
@@ -95,7 +95,7 @@ def test_order_whose_test_names_no_lab_is_booked_at_its_lab(desk: Desk) -> None:
     desk.sandbox.prepare_answer(f"/v3/order/{order.pk}$", merge={"lab_test": {"lab": None}})
     store_orders([service().orders.get(order.pk)])
     order.refresh_from_db()
-    assert not order.lab_slug and lab_slug_of(order) == lab
+    assert not order.lab_slug and order_lab_slug(order) == lab
 
 
 def store_visit(order: Order) -> None:

@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from backoffice.models import CommandRecord, User
 from backoffice.service.appointments import Availability
-from orders.scheduling.sites import as_asked
-from orders.scheduling.slots import Group, Time, Wishes, offer
+from orders.scheduling.sites import sort_groups
+from orders.scheduling.slots import OfferedTime, SiteTimes, TimeFilters, build_time_list
 from tests.outbox.desk import Desk
 from tests.outbox.draws import waiting
 from tests.outbox.picking import booked, chips, opened
@@ -125,7 +125,7 @@ def test_a_late_visit_is_on_another_day_for_the_staff() -> None:
     }
     found = msgspec.convert(body, Availability)
     with timezone.override("America/New_York"):
-        days = offer(found, Wishes()).days
+        days = build_time_list(found, TimeFilters()).days
     assert [day.date for day in days] == [date(2027, 3, 13), date(2027, 3, 14)]
     late, later = days[0].groups[0].chips[0], days[1].groups[0].chips[0]
     assert (late.clock, late.clock_here, late.shift) == ("22:30", "00:30", "+1 d")
@@ -243,8 +243,10 @@ def test_earlier_times_begin_today_where_the_draw_is() -> None:
     }
     day = {"date": start.date().isoformat(), "slots": [slot]}
     found = msgspec.convert({"timezone": zone, "slots": [day]}, Availability)
-    assert offer(found, Wishes(start_date=there + timedelta(days=2))).earlier == there
-    assert offer(found, Wishes(start_date=there)).earlier is None
+    assert (
+        build_time_list(found, TimeFilters(start_date=there + timedelta(days=2))).earlier == there
+    )
+    assert build_time_list(found, TimeFilters(start_date=there)).earlier is None
 
 
 def test_every_error_leads_to_its_field_and_every_day_names_its_times(desk: Desk) -> None:
@@ -271,8 +273,8 @@ def test_every_error_leads_to_its_field_and_every_day_names_its_times(desk: Desk
 
 
 def test_times_of_no_center_that_was_asked_for_come_last() -> None:
-    groups = [Group(site=code) for code in ("", "S2", "elsewhere", "S1")]
-    found = [group.site for group in as_asked(groups, ["S1", "S2", "S3"])]
+    groups = [SiteTimes(site=code) for code in ("", "S2", "elsewhere", "S1")]
+    found = [group.site for group in sort_groups(groups, ["S1", "S2", "S3"])]
     assert found == ["S1", "S2", "", "elsewhere"]
 
 
@@ -280,8 +282,10 @@ def test_times_of_no_center_that_was_asked_for_come_last() -> None:
 def test_a_time_reads_as_it_was_written(site: str) -> None:
     start = datetime(2026, 12, 1, 15, 0, 0, 500_000, tzinfo=UTC)
     for ends in (None, start + timedelta(seconds=90.25)):
-        time = Time(start=start, zone="America/Phoenix", site=site, expires_at=ends, key='k " 1')
-        assert Time.read(time.written()) == time
+        time = OfferedTime(
+            start=start, zone="America/Phoenix", site=site, expires_at=ends, key='k " 1'
+        )
+        assert OfferedTime.read(time.written()) == time
 
 
 @pytest.mark.parametrize(
@@ -294,4 +298,4 @@ def test_a_time_reads_as_it_was_written(site: str) -> None:
 )
 def test_what_was_not_offered_is_no_time(text: str) -> None:
     with pytest.raises(ValueError, match="not a time that was offered"):
-        Time.read(text)
+        OfferedTime.read(text)

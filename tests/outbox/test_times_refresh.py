@@ -18,8 +18,8 @@ from backoffice.core.urls import build_query
 from backoffice.models import CommandRecord
 from orders.models import Order
 from orders.scheduling.forms import ADDRESS, CenterForm, HomeForm
-from orders.scheduling.sites import address_of
-from orders.scheduling.slots import DAYS, Time
+from orders.scheduling.sites import order_address
+from orders.scheduling.slots import DAYS, OfferedTime
 from orders.sync import store_orders
 from tests.dom import Page
 from tests.outbox.desk import Desk
@@ -52,7 +52,7 @@ def look(page: Page, client: Client, order: Order, day: str = "") -> None:
 
 def starts(page: Page) -> list[tuple[datetime, str]]:
     """Starts and places of the chosen times: a key is another one in each list."""
-    found = [Time.read(value) for value in page.values().get("slot", []) if value]
+    found = [OfferedTime.read(value) for value in page.values().get("slot", []) if value]
     return [(one.start, one.site) for one in found]
 
 
@@ -211,8 +211,8 @@ def test_address_on_record_is_accepted_where_a_visit_is_booked(
     page = opened(desk.client("front desk"), order)
     values = page.values()
     assert [values[name.replace("zip", "zip_code")][0] for name in odd] == list(odd.values())
-    form = HomeForm(build_query(values), initial=address_of(order))
+    form = HomeForm(build_query(values), initial=order_address(order))
     form.is_valid()
     assert not form.errors.keys() & {*ADDRESS} and form.address() is not None
-    changed = HomeForm(build_query({**values, "state": ["Nowhere"]}), initial=address_of(order))
+    changed = HomeForm(build_query({**values, "state": ["Nowhere"]}), initial=order_address(order))
     assert not changed.is_valid() and "state" in changed.errors

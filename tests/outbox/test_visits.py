@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from backoffice.models import CommandRecord
 from orders.models import Appointment
-from orders.scheduling.slots import Time
+from orders.scheduling.slots import OfferedTime
 from tests.outbox.desk import Desk
 from tests.outbox.draws import waiting
 from tests.outbox.picking import booked, calls, opened, site_of, visits
@@ -301,7 +301,7 @@ def test_another_center_at_the_same_time_is_another_visit(desk: Desk) -> None:
     values, times, _ = opened(client, address)
     shown = client.post(address, {**values, "look": "", "sites": [there.site, other.site]})
     inputs = re.findall(r'<input[^>]+value="(\{[^"]+)"([^>]*)>', shown.content.decode())
-    offered = [(Time.read(unescape(value)), rest) for value, rest in inputs]
+    offered = [(OfferedTime.read(unescape(value)), rest) for value, rest in inputs]
     (face,) = [r for time, r in offered if (time.start, time.site) == (other.start, other.site)]
     assert "disabled" not in face
     values["sites"] = [other.site]
