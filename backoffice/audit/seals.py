@@ -1,11 +1,11 @@
-"""Seals: every minute a digest over the entries that came, in a chain that only we can make.
+"""Seals: every minute a digest over the new entries, chained with a secret key.
 
-    digest   SHA-256 over the SHA-256 of each entry, by id (`ENTRY_TEXT` says what of it)
-    mac      HMAC of the seal and of the mac before it, with a key that is not in the database
+    digest   SHA-256 over the SHA-256 of each entry, by id (`ENTRY_TEXT` is the text of an entry)
+    mac      HMAC of the seal and of the previous mac, with a key that is not in the database
 
-So an entry that is changed, removed or slipped in between shows, and so does a seal; that the end
-was cut off shows by a mac that somebody remembers (`head`). A chain over the rows themselves would
-make every page wait for every other one.
+So a changed, removed, or inserted entry is noticed, and so is a changed seal. A missing end is
+noticed by a mac that somebody remembers (`head`). A chain over the entries themselves would make
+every page wait for every other page.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from backoffice.audit.models import AuditEntry, AuditSeal
 from backoffice.models import Installation
 
 MAX_ENTRIES: Final = 1_000
-"""Entries under one seal; also what retention takes away in one transaction."""
+"""Entries under one seal; also the most that retention removes in one transaction."""
 LOCK: Final = 5_280_131
-"""Of whoever adds a seal, among PostgreSQL's advisory locks."""
+"""Key of the PostgreSQL advisory lock for adding a seal."""
 FORM: Final = 1
 _ENTRIES: Final = AuditEntry._meta.db_table
 
-# No setting of a session changes what this says: a moment is counted in microseconds. Whoever adds
-# a column adds a form of the text; seals name theirs.
+# The text does not depend on session settings: times are in microseconds. A new column needs a new
+# form of the text; each seal stores the form that it was made with.
 ENTRY_TEXT: Final = """ROW(e.id, (extract(epoch FROM e.at) * 1000000)::bigint, e.actor_id,
  e.actor_kind, e.action, e.object_type, e.object_ids, e.patient_ids, e.route, e.request_id, e.ip,
  e.outcome, e.reason, e.row_count, e.before, e.after)::text"""
@@ -53,7 +53,7 @@ WHERE relation = '{_ENTRIES}'::regclass AND mode = 'RowExclusiveLock'
 
 
 def seal(now: datetime | None = None, seconds: float | None = None) -> int:
-    """Seal all entries that are there for good, or for about `seconds`; how many."""
+    """Seal all settled entries, or as many as fit into about `seconds`. Return how many."""
     ends = None if seconds is None else time.monotonic() + seconds
     last, sealed = last_settled_id(), 0
     while last is not None and (rows := _seal_next(last, now or timezone.now())):
@@ -64,11 +64,11 @@ def seal(now: datetime | None = None, seconds: float | None = None) -> int:
 
 
 def last_settled_id(patience: float = 3.0) -> int | None:
-    """Id up to which no entry can come any more; None where `patience` seconds do not tell.
+    """Return the id up to which no new entry can appear; None if `patience` seconds do not suffice.
 
-    Ids are drawn before entries commit. Whoever has drawn one smaller than the greatest we see
-    holds a lock on the table since before, and until the end of its transaction: those who hold it
-    now are waited for, as PostgreSQL itself does before it makes an index beside writers.
+    Ids are assigned before entries commit. A transaction that has an id smaller than the greatest
+    visible one has held a lock on the table since then, and holds it until it ends. So wait for the
+    present holders of the lock, as PostgreSQL does before it builds an index concurrently.
     """
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT max(id) FROM {_ENTRIES}")
@@ -89,7 +89,7 @@ def _writers() -> set[str]:
 
 
 def _seal_next(last: int, now: datetime) -> int:
-    """One more seal over entries up to `last`; how many it covers, none if all are sealed."""
+    """Add one seal over entries up to `last`. Return how many it covers; 0 if all are sealed."""
     with transaction.atomic(), connection.cursor() as cursor:
         lock_chain()
         before = AuditSeal.objects.filter(removal=False).order_by("-to_id").first()
@@ -105,24 +105,26 @@ def _seal_next(last: int, now: datetime) -> int:
 
 
 def record_first_entry(first: int) -> None:
-    """Keep where the trail begins, once: the first id of all may belong to an entry that was
-    rolled back. A chain that is made anew later begins elsewhere, and that shows."""
+    """Store once where the trail begins: the first id may belong to an entry that was rolled back.
+
+    A chain that is created again later begins elsewhere, which is noticed.
+    """
     Installation.objects.filter(audit_first_entry=None).update(audit_first_entry=first)
 
 
 def first_entry() -> int | None:
-    """Id of the entry with which the trail begins; None before the first sealing."""
+    """Return the id of the first entry of the trail; None before the first sealing."""
     return Installation.objects.values_list("audit_first_entry", flat=True).first()
 
 
 def lock_chain() -> None:
-    """Nobody else adds a seal until this transaction ends."""
+    """Let nobody else add a seal until this transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
 
 
 def append(made: AuditSeal) -> None:
-    """Append a seal to the chain, which the caller holds."""
+    """Append a seal to the chain, which the caller has locked."""
     before = AuditSeal.objects.order_by("-n").first()
     key_id, key = next(iter(keys().items()))
     made.n = before.n + 1 if before else 1
@@ -140,7 +142,7 @@ def compute_mac(one: AuditSeal, key: bytes) -> bytes:
 
 
 def head() -> str:
-    """`N:MAC` of the last seal: what to remember. Empty without one."""
+    """Return `N:MAC` of the last seal, to be remembered; "" without one."""
     last = AuditSeal.objects.order_by("-n").first()
     return head_of(last) if last else ""
 
@@ -150,7 +152,7 @@ def head_of(one: AuditSeal) -> str:
 
 
 def keys() -> Mapping[str, bytes]:
-    """Keys by what a seal calls them; the first one makes seals, the others made earlier ones."""
+    """Return the keys by key id. The first one makes new seals; the others made earlier ones."""
     given = settings.AUDIT_KEYS or [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     return _keys(tuple(given))
 
@@ -163,9 +165,11 @@ def _keys(given: tuple[str, ...]) -> Mapping[str, bytes]:
 
 
 def flush_index_pending_lists() -> int:
-    """Do now what the indexes of entries have put off; how many pages of it. Otherwise it is done,
-    thousands of entries later, by whose page comes next. By a function of those who own the
-    indexes: workers do not."""
+    """Flush the pending lists of the GIN indexes of entries. Return the number of pages.
+
+    Otherwise PostgreSQL flushes them after thousands of entries, during somebody's page. A database
+    function of the owner of the indexes does it, because workers do not own them.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT backoffice_tidy_entries()")
         return int(cursor.fetchone()[0])

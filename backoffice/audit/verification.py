@@ -1,7 +1,7 @@
-"""Are all entries and seals still what they were? Recomputed, a hundred seals at a time.
+"""Verify all entries and seals: recompute the digests, a hundred seals at a time.
 
-One statement reads seals and their entries, so what is sealed or taken away meanwhile is no
-trouble. Memory stays flat however many there are.
+One statement reads the seals together with their entries, so sealing and removal may run meanwhile.
+Memory use does not depend on their number.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ logger = logging.getLogger(__name__)
 STEP: Final = 100
 MAX_NUMBER: Final = 2**63 - 1
 MAX_FINDINGS: Final = 50
-"""Told one by one; beyond it, only how many there are."""
+"""Findings stored one by one; the rest is only counted."""
 CHECK_INTERVAL: Final = timedelta(hours=24)
 MIN_REMOVAL_AGE: Final = timedelta(days=365)
-"""Nothing younger can have been taken away because of its age."""
+"""Entries younger than this cannot have been removed because of their age."""
 LOCK: Final = 5_280_132
-"""Of whoever checks, among PostgreSQL's advisory locks."""
+"""Key of the PostgreSQL advisory lock for checking."""
 
 _SEALS: Final = AuditSeal._meta.db_table
 _ENTRIES: Final = AuditEntry._meta.db_table
@@ -54,7 +54,7 @@ ORDER BY s.n
 
 @dataclass(slots=True)
 class CheckResult:
-    """What a check has found."""
+    """The counts and findings of a check."""
 
     seals: int = 0
     entries: int = 0
@@ -77,7 +77,7 @@ class CheckResult:
 
 
 class SealReading(NamedTuple):
-    """A seal, and what is there now: its entries, or the seals whose entries it says are gone."""
+    """A seal and the present state of its entries, or of the seals of the entries it removed."""
 
     seal: AuditSeal
     rows: int | None
@@ -94,8 +94,10 @@ def check_chain(
     heads: Iterable[str] = (),
     progress: Callable[[CheckResult], None] | None = None,
 ) -> CheckResult:
-    """Recompute everything, or the seals behind number `after` up to `until`. `heads` (`N:MAC`) are
-    ends that somebody remembers: a trail without them was cut off or made anew."""
+    """Recompute everything, or only the seals after number `after` up to `until`.
+
+    `heads` (`N:MAC`) are remembered heads: a trail without them was cut off or created again.
+    """
     walk = _ChainCheck(after)
     for done, one in enumerate(_read_seals(after, until), 1):
         walk.look(one)
@@ -107,7 +109,7 @@ def check_chain(
 
 
 def lost_head_finding(head: str) -> str:
-    """The finding that the chain no longer holds a remembered head (`N:MAC`)."""
+    """Return the finding that the chain no longer contains a remembered head (`N:MAC`)."""
     number, _, mac = head.partition(":")
     return (
         f"The trail no longer holds seal {number} with the code {mac[:12]}… that is"
@@ -116,13 +118,13 @@ def lost_head_finding(head: str) -> str:
 
 
 def check_columns(found: CheckResult) -> dict[str, Any]:
-    """Columns of an AuditCheck that hold what was found."""
+    """Return the columns of an AuditCheck for a result."""
     names = ("seals", "entries", "removed", "unsealed", "unknown_key", "head")
     return {**{name: getattr(found, name) for name in names}, "trouble": found.told}
 
 
 def last_seal_before(moment: datetime) -> int:
-    """Number of the last seal made before `moment`; 0 for none."""
+    """Return the number of the last seal made before `moment`; 0 for none."""
     rows = AuditSeal.objects.filter(at__lt=moment).order_by("-n")
     return rows.values_list("n", flat=True).first() or 0
 
@@ -142,13 +144,13 @@ def _read_seals(after: int, until: int) -> Iterator[SealReading]:
 
 
 class _ChainCheck:
-    """Along the chain, seal by seal."""
+    """A check that reads the chain seal by seal."""
 
     def __init__(self, after: int) -> None:
         self.found = CheckResult()
         self.keys = seals.keys()
         self.known = False
-        """A seal of a key we have was seen: one of another key behind it is nobody's."""
+        """A seal with one of our keys was read: after it, another key is a finding."""
         earlier = AuditSeal.objects.filter(n__lte=after)
         self.last = earlier.order_by("-n").first()
         self.first_entry = first_entry()
@@ -243,13 +245,13 @@ def _count_entries(count: int) -> str:
     return f"{count:,} {'entry' if count == 1 else 'entries'}"
 
 
-# Checks as rows: one a day, and whenever an auditor asks
+# Checks as rows: one a day, and one for each request of an auditor
 
 
 def run_due_check(now: datetime | None = None) -> AuditCheck | None:
-    """Make the oldest check that is asked for, or the daily one; None where there is nothing to do.
+    """Run the oldest requested check, or the daily one. Return None if there is nothing to do.
 
-    A check that was cut short is open still, and begins again.
+    An interrupted check is still open and starts again.
     """
     now = now or timezone.now()
     if not AuditCheck.objects.filter(asked_at__gt=now - CHECK_INTERVAL).exists():
@@ -276,5 +278,5 @@ def _run_check(due: AuditCheck) -> None:
 
 
 def latest_check() -> AuditCheck | None:
-    """The last check that ended."""
+    """Return the last finished check."""
     return AuditCheck.objects.exclude(finished_at=None).order_by("-finished_at").first()

@@ -1,4 +1,4 @@
-"""System > Audit: the list, one entry, whether the trail is whole, monthly reviews; and my own."""
+"""System > Audit: the list, one entry, integrity, monthly reviews; and the user's own entries."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from backoffice.pages.paging.row_query import match_rows
 PAGE_SIZE: Final = 50
 NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
 MAX_SHOWN: Final = 200
-"""Records, patients and other entries of one entry that are listed by name."""
+"""Records, patients, and related entries shown on the page of one entry."""
 SHOWN_CHECKS: Final = 20
 SHOWN_MONTHS: Final = 24
 UNSEALED_LIMIT: Final = timedelta(minutes=10)
-"""Entries are sealed every minute: one that waits longer waits for something."""
+"""Entries are sealed every minute: one that waits longer is a problem."""
 
 
 @requires("audit.view")
 @require_safe
 def entry_list_page(request: HttpRequest) -> HttpResponse:
-    """Entries, newest first; filters and place in the list all stand in the address."""
+    """Show entries, newest first. The filters and the position in the list are in the URL."""
     form = AUDIT_LIST.form(request.GET, request.user)
     valid = form.is_valid()
     screen = Screen.of(request, AUDIT_LIST, form)
@@ -72,7 +72,7 @@ def entry_list_page(request: HttpRequest) -> HttpResponse:
 @requires("audit.view")
 @require_safe
 def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
-    """One entry: who, what, about whom, what it changed, and what else the same request did."""
+    """Show one entry: actor, action, patients, changes, and other entries of the same request."""
     try:
         found = AuditEntry.objects.select_related("actor").get(pk=entry_id)
     except (AuditEntry.DoesNotExist, OverflowError) as error:
@@ -112,7 +112,7 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
 @signed_in
 @require_safe
 def my_entries(request: HttpRequest) -> HttpResponse:
-    """What I did, newest first, as it is on record."""
+    """Show the entries of the user, newest first."""
     rows = AuditEntry.objects.filter(actor=request.user.pk).select_related("actor")
     page = fetch_page(
         rows.defer("before", "after"), NEWEST_FIRST, size=PAGE_SIZE, **page_position(request)
@@ -124,7 +124,7 @@ def my_entries(request: HttpRequest) -> HttpResponse:
 
 
 def _named_patients(request: HttpRequest, rows: Iterable[AuditEntry]) -> list[UUID | None]:
-    """Patients who are called by their names in these rows."""
+    """Return the patients whom these rows show by name."""
     if not may(request.user, "patients.view"):
         return []
     return [entry_list.single_patient(row) for row in rows]
@@ -143,7 +143,7 @@ def _differences(found: AuditEntry) -> list[dict[str, Any]]:
 
 
 def _display_value(value: Any) -> Any:
-    """A value of a change as it is read."""
+    """Return a value of a change for display."""
     if isinstance(value, bool):
         return "Yes" if value else "No"
     if isinstance(value, list):
@@ -151,13 +151,13 @@ def _display_value(value: Any) -> Any:
     return value
 
 
-# Is the trail whole?
+# Integrity
 
 
 @requires("audit.view")
 @require_safe
 def integrity(request: HttpRequest) -> HttpResponse:
-    """The last check, what it found, its end to remember, and how long entries are kept."""
+    """Show the last check, its findings, the head to remember, and how long entries are kept."""
     checks = list(
         AuditCheck.objects.select_related("asked_by").order_by("-asked_at")[:SHOWN_CHECKS]
     )
@@ -185,7 +185,7 @@ def integrity(request: HttpRequest) -> HttpResponse:
 @requires("audit.view")
 @require_POST
 def check_now(request: HttpRequest) -> HttpResponse:
-    """Somebody wants it checked now: a worker does it within a minute."""
+    """Request a check now: a worker runs it within a minute."""
     with transaction.atomic(durable=True):
         made = AuditCheck(asked_by=staff_of(request))
         AuditCheck.objects.bulk_create([made], ignore_conflicts=True)
@@ -221,7 +221,7 @@ class ReviewForm(forms.Form):
 @requires("audit.view")
 @require_http_methods(["GET", "HEAD", "POST"])
 def reviews(request: HttpRequest) -> HttpResponse:
-    """Months, and who has looked through them; somebody who has says so here."""
+    """Show the months and their reviews. A POST adds a review by the user."""
     form = ReviewForm(request.POST) if request.method == "POST" else None
     if form is not None and form.is_valid() and _save_review(request, form):
         return redirect("audit:reviews")
@@ -251,7 +251,7 @@ def _save_review(request: HttpRequest, form: ReviewForm) -> bool:
 
 
 def _review_months() -> list[date]:
-    """First days of the months since the first entry, newest first; the current one is not over."""
+    """Return the first days of all complete months since the first entry, newest first."""
     begun = AuditEntry.objects.order_by("at", "pk").values_list("at", flat=True).first()
     found: list[date] = []
     month = timezone.localdate().replace(day=1)

@@ -1,7 +1,7 @@
-"""Team work on any record: notes, who works on it, calls, and telling each other.
+"""Team work on any record: notes, assignments, calls to patients, and notifications.
 
-`note`, `assign`, `release` and `contact` write one row each with its audit entry; `notify` tells
-people. On pages: `{% load team %}`.
+`add_note`, `assign`, `release`, and `record_contact` write one row each with its audit entry;
+`notify` creates notifications. On pages: `{% load team %}`.
 """
 
 from backoffice.team.actions import (

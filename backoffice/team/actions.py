@@ -1,4 +1,7 @@
-"""Notes, who works on what, calls, and telling people. Each with its audit entry, or not at all."""
+"""Notes, assignments, calls to patients, and notifications.
+
+Each action and its audit entry are committed together or not at all.
+"""
 
 from __future__ import annotations
 
@@ -31,22 +34,22 @@ from backoffice.team.notification_kinds import NOTIFICATION_KINDS
 from backoffice.team.subjects import make_subject
 
 MAX_NOTE_LENGTH: Final = 4_000
-"""Of one note."""
+"""Characters of one note."""
 MENTION_PATTERN: Final = re.compile(r"(?<![\w@.])@(\w[\w.@+-]*\w|\w)")
 MAIL_AFTER: Final = timedelta(minutes=1)
-"""Who sees it in the app by then gets no e-mail."""
+"""Delay of e-mails: people who see the notification in the app before get no e-mail."""
 
 
 class EmptyNote(Exception):
-    """There is nothing in the note."""
+    """The note is empty."""
 
 
 class NoteTooLong(Exception):
-    """The note is longer than a note may be."""
+    """The note is longer than `MAX_NOTE_LENGTH`."""
 
 
 class AlreadyAssigned(Exception):
-    """Somebody else works on it: who, and since when."""
+    """Somebody else is assigned: `user`, since `at`."""
 
     def __init__(self, user: User, at: datetime) -> None:
         super().__init__(user.pk)
@@ -61,7 +64,10 @@ def add_note(
     text: str,
     patient_id: UUID | None = None,
 ) -> Note:
-    """Write a note, and tell those it names with `@`. Raises Empty or TooLong."""
+    """Write a note and notify the people it mentions with `@`.
+
+    Raise EmptyNote or NoteTooLong.
+    """
     about, author = make_subject(subject_type, subject_id, patient_id), _user(request)
     text = _clean_text(text)
     if not text:
@@ -83,23 +89,23 @@ def add_note(
 
 
 def colleagues() -> QuerySet[User]:
-    """Members of staff whom one can name and give work to."""
+    """Return the members of staff who can be mentioned and assigned."""
     return people_who_may("notes.write")
 
 
 def people_who_may(permission: str) -> QuerySet[User]:
-    """Members of staff whose roles grant a permission, now."""
+    """Return the active members of staff whose roles grant a permission."""
     role = Q(groups__name__in=roles_with(permission)) | Q(is_superuser=True)
     return User.objects.filter(role, is_active=True).distinct()
 
 
 def mentioned_names(text: str) -> list[str]:
-    """The names a note mentions, folded, in the order they come."""
+    """Return the names that a note mentions, in lower case and in order."""
     return list(dict.fromkeys(found.lower() for found in MENTION_PATTERN.findall(text)))
 
 
 def mentioned_staff(text: str) -> dict[str, User]:
-    """Members of staff that a text names, by what it calls them."""
+    """Return the members of staff that a text mentions, by their lower-case user names."""
     names = mentioned_names(text)
     if not names:
         return {}
@@ -134,15 +140,16 @@ def assign(
         )
         before = None
         try:
-            # Whoever comes second waits here until the first has committed.
+            # Of two simultaneous requests, the second waits here until the first has committed.
             with transaction.atomic():
                 made.save(force_insert=True)
         except IntegrityError:
-            # Alone: joined to its person, a row that changed while we waited would not be found.
+            # Select without a join to the user: with one, a row that changed while this transaction
+            # waited would not be found.
             rows = Assignment.objects.select_for_update()
             row = rows.filter(subject_type=about.type, subject_id=about.id).first()
             if row is None:
-                # Given back between the two statements.
+                # Released between the two statements.
                 made.save(force_insert=True)
             elif row.user_id == user.pk:
                 return row
@@ -158,7 +165,7 @@ def assign(
 
 
 def release(request: HttpRequest, subject_type: str, subject_id: object) -> bool:
-    """Nobody works on it any more; False where nobody did."""
+    """End the assignment of a record. Return False if there was none."""
     about = make_subject(subject_type, subject_id)
     with transaction.atomic():
         rows = Assignment.objects.select_for_update()
@@ -205,7 +212,7 @@ def record_contact(
     note: str = "",
     next_due_at: datetime | None = None,
 ) -> Contact:
-    """Record a try to reach a patient. Stamped here; never changed."""
+    """Record an attempt to reach a patient. The row is never changed."""
     about = make_subject(subject_type, subject_id, patient_id)
     if outcome not in Contact.Outcome.values:
         raise LookupError(f"not an outcome: {outcome}")
@@ -231,9 +238,10 @@ def notify(
     *,
     about: str = "",
 ) -> int:
-    """Tell people, each of them once: `about` names the occurrence, empty for one of its own.
+    """Notify people, each of them once for each `about`. Return the number of new notifications.
 
-    Who wants e-mail of this kind gets one later, unless they have seen it by then.
+    `about` names the occurrence; without it, the call is an occurrence of its own. People who want
+    e-mail of this kind get one later, unless they have seen the notification by then.
     """
     if kind not in NOTIFICATION_KINDS:
         raise LookupError(f"not a kind of notification: {kind}")

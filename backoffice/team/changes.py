@@ -1,4 +1,4 @@
-"""The change log of a record: what people did to it, read from where each of it is kept."""
+"""The change log of a record: what people did to it, from commands, notes, calls, and the audit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from backoffice.team.subjects import RESULT_SUBJECTS, Subject, subject_label, su
 
 MAX_CHANGES: Final = 100
 OWN_KINDS: Final = ("note", "assignment", "contact")
-"""Kinds of audit entries whose rows are shown themselves."""
+"""Kinds of audit entries left out: the change log shows their own rows."""
 DECISION_LABELS: Final = {
     "withdrawn": "Took back",
     "again": "Had it sent again",
@@ -34,20 +34,20 @@ KIND_LABELS: Final = {
     "critical call": "Called about the critical values",
     "exception": "Handled the exception",
 }
-"""Kinds of audit entries that come from no request; others are shown as they are called."""
+"""Labels of audit entries that belong to no command; other kinds are their own labels."""
 ORDER_KINDS: Final = frozenset(
     ("sign result", "undo signature", "acknowledge critical", "critical call", "exception")
 )
-"""Kinds of audit entries whose ids are those of orders."""
+"""Kinds of audit entries with ids of orders."""
 CRITICAL_KINDS: Final = ("acknowledge critical", "critical call")
-"""Kinds of audit entries that tell how a result turned out."""
+"""Kinds of audit entries that reveal a result."""
 DEMOGRAPHICS_COMMANDS: Final = ("patient.info", "patient.create")
-"""Commands that save who a patient is, as a whole."""
+"""Commands that save all demographics of a patient."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """What a change made of what; times as times. None is not known, empty is nothing."""
+    """The old and new value of a field. None is unknown, "" is empty."""
 
     label: str
     before: str | datetime | None
@@ -60,7 +60,7 @@ class ChangeLogEntry:
     by: User | None
     what: str
     state: str = ""
-    """How the request stands, where it is one."""
+    """State of the command, if the entry is about one."""
     text: str = ""
     reason: str = ""
     url: str = ""
@@ -72,8 +72,11 @@ class ChangeLogEntry:
 def change_log(
     subject: Subject, most: int = MAX_CHANGES, *, sees_results: bool
 ) -> list[ChangeLogEntry]:
-    """Newest first; of a patient everything about the patient's orders and visits as well, and
-    what tells of results for those who see them."""
+    """Return the changes of a record, newest first.
+
+    For a patient, include the changes of their orders and visits. Include what reveals results only
+    if `sees_results`.
+    """
     hidden = () if sees_results else RESULT_SUBJECTS
     commands = list(
         _of_subject(CommandRecord.objects.select_related("requested_by"), subject).order_by(
@@ -196,7 +199,7 @@ def _decisions(
 
 
 def _related_order(entry: AuditEntry, subject: Subject) -> tuple[str, str]:
-    """The order that an entry is about, where the page is that of its patient."""
+    """Return the label and URL of the order of an entry, on the page of its patient."""
     one = entry.object_type in ORDER_KINDS and len(entry.object_ids) == 1
     if not one or subject.type != "patient":
         return "", ""

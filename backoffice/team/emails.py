@@ -1,8 +1,8 @@
-"""E-mail to staff: that something waits for them, and a link. Nothing about any patient.
+"""E-mail notifications to staff: a short text and a link, with no data about patients.
 
-Rows are the work. Those of one person that are due go out as one message. It is claimed and
-committed before it is sent; a worker that dies leaves a lease that ends, and the message goes out
-again under the same Message-ID, so that a mail server that has it already can tell.
+All due notifications of one person go out as one message. The claim is committed before the message
+is sent. If the worker dies, the lease expires and the message is sent again under the same
+Message-ID, so a mail server can recognize a duplicate.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from backoffice.team.notification_kinds import NOTIFICATION_KINDS
 logger = logging.getLogger(__name__)
 
 LEASE_DURATION: Final = timedelta(minutes=2)
-"""Longer than one sending can take (`EMAIL_TIMEOUT` for each step of it)."""
+"""Longer than sending one message can take (`EMAIL_TIMEOUT` for each step)."""
 MAX_NOTIFICATIONS: Final = 5_000
-"""Things one message is about."""
+"""Notifications in one message."""
 MAX_LINES: Final = 50
-"""Lines of one message; the rest is counted."""
+"""Lines of one message; the rest is only counted."""
 MAX_ATTEMPTS: Final = 20
 MAX_RETRY_DELAY: Final = timedelta(hours=1)
 
 
 def send_due(seconds: float = 20.0) -> int:
-    """Send what is due, message by message; how many were sent."""
+    """Send the due messages for about `seconds`. Return how many were sent."""
     if not settings.EMAIL_URL:
         return 0
     until, sent = time.monotonic() + seconds, 0
@@ -55,7 +55,7 @@ def send_due(seconds: float = 20.0) -> int:
 
 
 def _claim() -> tuple[User, list[Notification]] | None:
-    """The rows of the next message and who gets it; no rows where nothing of it is wanted now."""
+    """Claim the next message. Return its recipient and rows; no rows if none is wanted any more."""
     now = timezone.now()
     with transaction.atomic():
         due = Notification.objects.select_for_update(skip_locked=True).filter(
@@ -64,7 +64,7 @@ def _claim() -> tuple[User, list[Notification]] | None:
         first = due.order_by("mail_due_at", "pk").first()
         if first is None:
             return None
-        # What was claimed as one message stays one message.
+        # Rows that were claimed as one message stay one message.
         together = due.filter(user_id=first.user_id, mail_id=first.mail_id)
         rows = list(together.order_by("pk")[:MAX_NOTIFICATIONS])
         user = User.objects.get(pk=first.user_id)
@@ -84,7 +84,7 @@ def _claim() -> tuple[User, list[Notification]] | None:
 
 
 def _wanted(user: User, rows: Sequence[Notification]) -> list[Notification]:
-    """Looked at again right before sending: what has been seen meanwhile needs no message."""
+    """Return the rows still to be mailed: those not seen meanwhile, of kinds the user wants."""
     if not user.is_active or not user.email:
         return []
     unwanted = set(

@@ -1,8 +1,8 @@
-"""What staff write and agree on about a record: notes, who works on it, calls, and what is told.
+"""Team work on a record: notes, assignments, calls to patients, and notifications.
 
-A record is named by its kind and id (`subject_type`, `subject_id`), since the floor knows nothing
-of orders or results; `patient_id` says whose record it is, for the patient's page. Notes, contacts
-and changes of assignments are only ever added: a trigger of the database sees to it.
+A record is named by its kind and id (`subject_type`, `subject_id`), because this package does not
+know orders or results. `patient_id` is the patient of the record, for the patient's page. Notes,
+contacts, and changes of assignments are only added: a database trigger enforces it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 
 class Note(models.Model):
-    """What somebody wrote about a record."""
+    """A note that somebody wrote about a record."""
 
     subject_type = models.CharField(max_length=40)
     subject_id = models.TextField()
@@ -36,7 +36,7 @@ class Note(models.Model):
 
 
 class Assignment(models.Model):
-    """Who works on a record now: one person at most."""
+    """The person who works on a record now: one at most."""
 
     subject_type = models.CharField(max_length=40)
     subject_id = models.TextField()
@@ -84,7 +84,7 @@ class AssignmentChange(models.Model):
 
 
 class Contact(models.Model):
-    """A try to reach a patient, and what came of it."""
+    """An attempt to reach a patient, and its outcome."""
 
     class Outcome(models.TextChoices):
         SPOKE = "spoke", "Spoke with the patient"
@@ -116,11 +116,11 @@ class Contact(models.Model):
 
 
 class Notification(models.Model):
-    """Something one person is told, here and perhaps by e-mail. The row is the work of mailing.
+    """A notification for one person, shown in the app and perhaps mailed.
 
-    `about` names the occurrence (an event, a note), so that nobody is told of the same thing twice.
-    Rows of one e-mail share `mail_id`, which is also its Message-ID: sent again because the answer
-    was lost, it is the same message.
+    `about` names the occurrence (an event, a note), so nobody is notified of it twice. Rows of one
+    e-mail share `mail_id`, which is also its Message-ID: if it is sent again because the answer of
+    the mail server was lost, it is the same message.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -151,7 +151,7 @@ class Notification(models.Model):
             models.Index(
                 fields=["user"], condition=Q(seen_at__isnull=True), name="notification_unseen"
             ),
-            # Reader: team.mailing
+            # Reader: team.emails
             models.Index(
                 fields=["mail_due_at"],
                 condition=Q(mail_due_at__isnull=False),

@@ -1,4 +1,4 @@
-"""What people are told about, in words: on the page, and in e-mails, which name nobody."""
+"""Texts of the kinds of notifications: in the app, and in e-mails, which name no patient."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 @dataclass(frozen=True, slots=True)
 class NotificationKind:
     choice: str
-    """On the page where one chooses what to get e-mail about."""
+    """Label on the page where people choose which e-mails they get."""
     told: str
-    """On the page of notifications, with the word for the record in its place."""
+    """Text on the page of notifications, with `{subject}` for the label of the record."""
     mail: str
 
 

@@ -1,4 +1,4 @@
-"""Telling people how requests of theirs ended: found by what stands in the rows, each told once."""
+"""Notify people of the outcomes of their commands, once each, found from the command rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from backoffice.outbox import late_outcomes
 from backoffice.team.actions import notify
 
 NEWS_PERIOD: Final = timedelta(days=3)
-"""Older refusals are no news."""
+"""Nobody is notified of older refusals."""
 BATCH_SIZE: Final = 200
 KIND_BY_STATE: Final = {
     CommandRecord.State.REFUSED: "refused",
@@ -23,34 +23,40 @@ KIND_BY_STATE: Final = {
 
 
 def notify_request_outcomes() -> int:
-    """Whose request was refused, or waits for a decision, is told; once for each sending of it."""
-    told = 0
+    """Notify people of commands that were refused or need a decision, once for each attempt.
+
+    Return the number of new notifications.
+    """
+    count = 0
     for kind, rows in commands_to_notify().items():
         for row in rows.select_related("requested_by")[:BATCH_SIZE]:
             occurrence = f"attempt {row.attempts}"
-            told += notify([row.requested_by], kind, "command", row.pk, about=occurrence)
-    return told + _notify_of_late_successes()
+            count += notify([row.requested_by], kind, "command", row.pk, about=occurrence)
+    return count + _notify_of_late_successes()
 
 
 def _notify_of_late_successes() -> int:
-    """Whoever asked for, or decided on, what happened after its end is notified; whoever asked for
-    the same again is warned, at the page of their own request."""
+    """Notify the people of commands that were carried out after they had been given up.
+
+    These are the people who requested the command or decided on it. People who requested the same
+    again are warned with a link to their own command.
+    """
     since = timezone.now() - NEWS_PERIOD
     rows = CommandRecord.objects.filter(finished_at__gt=since).exclude(late_after="")
-    told = 0
+    count = 0
     for row in rows.select_related("requested_by", "decided_by")[:BATCH_SIZE]:
         people = {user.pk: user for user in (row.requested_by, row.decided_by) if user is not None}
         about = f"after {row.late_after}"
-        told += notify(people.values(), "happened-late", "command", row.pk, about=about)
+        count += notify(people.values(), "happened-late", "command", row.pk, about=about)
         repeats = late_outcomes.later_commands(row).exclude(state__in=late_outcomes.WITHOUT_EFFECT)
         for other in repeats.select_related("requested_by"):
             about = f"repeats {row.pk}"
-            told += notify([other.requested_by], "repeats", "command", other.pk, about=about)
-    return told
+            count += notify([other.requested_by], "repeats", "command", other.pk, about=about)
+    return count
 
 
 def commands_to_notify() -> dict[str, QuerySet[CommandRecord]]:
-    """By the kind of notification, what nobody was told of yet."""
+    """Return the commands without a notification yet, by the kind of notification."""
     found: dict[str, QuerySet[CommandRecord]] = {}
     since = timezone.now() - NEWS_PERIOD
     for state, kind in KIND_BY_STATE.items():

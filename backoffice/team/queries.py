@@ -1,4 +1,4 @@
-"""What stands about a record: notes and calls, and who works on it."""
+"""Queries about a record: its notes and calls, and its assignment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NoteOrCall:
     outcome: str
     next_due_at: datetime | None
     on: str
-    """What it is about, where that is not the record of the page: `order`."""
+    """Label of its record, such as `order`; "" if it is the record of the page."""
     url: str
 
 
@@ -48,8 +48,11 @@ _SUBJECT_CONDITION: Final = (
 
 
 def notes_and_calls(subject: Subject, *, sees_results: bool) -> list[NoteOrCall]:
-    """Newest first; on a patient everything about the patient's orders and visits as well, and
-    about results for those who see them. One query."""
+    """Return the notes and calls about a record, newest first, with one query.
+
+    For a patient, include those about their orders and visits. Include those about results only if
+    `sees_results`.
+    """
     about = _PATIENT_CONDITION if subject.type == "patient" else _SUBJECT_CONDITION
     statement = _NOTES_AND_CALLS.format(staff=columns(User), about=about)
     hidden = [] if sees_results else list(RESULT_SUBJECTS)
@@ -76,7 +79,7 @@ WHERE subject_type = %s AND subject_id = ANY(%s)
 
 
 def assignments_by_subject(subject_type: str, ids: Iterable[Any]) -> dict[str, Assignment]:
-    """Who is on these records since when, by their ids as text: one query. Each list asks it."""
+    """Return the assignments of these records by id, as text, with one query. Lists use it."""
     found: Iterable[Any] = read(User, _ASSIGNMENTS, [subject_type, array(ids)])
     return {
         user.subject_id: Assignment(
@@ -87,7 +90,7 @@ def assignments_by_subject(subject_type: str, ids: Iterable[Any]) -> dict[str, A
 
 
 def other_subject(one: Any, subject: Subject) -> tuple[str, str]:
-    """What a row is about, and its page, where that is not the record of the page."""
+    """Return the label and URL of the record of a row; "" for both if it is `subject` itself."""
     if (one.subject_type, one.subject_id) == (subject.type, subject.id):
         return "", ""
     return subject_label(one.subject_type), subject_url(one.subject_type, one.subject_id)

@@ -1,4 +1,4 @@
-"""Records that a team can talk about: their kinds in words, and their pages."""
+"""Kinds of records that team work can be about: their labels and pages."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SUBJECTS: Final[dict[str, tuple[str, str]]] = {
     "event": ("event", "events:detail"),
     "command": ("request", "commands:detail"),
 }
-"""Kind to its word and the route of its page. A result has the id of its order."""
+"""Label and route of the page by kind. A result has the id of its order."""
 
 RESULT_SUBJECTS: Final = ("result",)
-"""Kinds of records whose notes may tell values: for those who see results."""
+"""Kinds of records with notes that may contain values: only for people who see results."""
 
 _SALT: Final = "team.subject"
 
 
 class InvalidSubject(Exception):
-    """What a form says it is about was not written by one of our pages."""
+    """The subject of a form was not signed by one of our pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Subject:
     patient_id: UUID | None = None
 
     def signed(self) -> str:
-        """For a form: what was shown to somebody is what they may write about."""
+        """Return the subject for a form. People may write only about what a page showed them."""
         patient = str(self.patient_id) if self.patient_id else ""
         return signing.dumps([self.type, self.id, patient], salt=_SALT)
 
@@ -62,7 +62,7 @@ def subject_label(subject_type: str) -> str:
 
 
 def subject_url(subject_type: str, subject_id: str) -> str:
-    """The page of a record; empty where it has none."""
+    """Return the URL of the page of a record; "" if it has none."""
     route = SUBJECTS.get(subject_type, ("", ""))[1]
     if not route:
         return ""

@@ -1,4 +1,4 @@
-"""Addresses of team work."""
+"""URLs of team work."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The page of notifications, the way from one to its record, and the choice of e-mails."""
+"""The page of notifications, the redirect from one to its record, and the choice of e-mails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
 
 @dataclass(frozen=True, slots=True)
 class NotificationText:
-    """One notification, in words."""
+    """One notification and its text."""
 
     row: Notification
     words: str
@@ -35,7 +35,7 @@ class NotificationText:
 
 @dataclass(frozen=True, slots=True)
 class NotificationGroup:
-    """What was told of one record on one day, newest first."""
+    """The notifications about one record on one day, newest first."""
 
     day: date
     subject_type: str
@@ -51,7 +51,7 @@ class NotificationGroup:
 @requires("notes.write")
 @require_safe
 def notifications(request: HttpRequest) -> HttpResponse:
-    """What I was told, newest first, by day and record."""
+    """Show the notifications of the user, newest first, by day and record."""
     unseen_only = request.GET.get("show") == "unseen"
     rows = Notification.objects.filter(user=request.user.pk)
     if unseen_only:
@@ -85,7 +85,7 @@ def notification_text(row: Notification) -> str:
 @requires("notes.write")
 @require_safe
 def open_notification(request: HttpRequest, notification_id: int) -> HttpResponse:
-    """To the record; what I was told about it counts as seen."""
+    """Redirect to the record, and mark its notifications as seen."""
     row = Notification.objects.filter(pk=notification_id, user=request.user.pk).first()
     if row is None:
         raise Http404
@@ -103,7 +103,7 @@ def open_notification(request: HttpRequest, notification_id: int) -> HttpRespons
 @requires("notes.write")
 @require_POST
 def mark_seen(request: HttpRequest) -> HttpResponse:
-    """All of it counts as seen, as far as the page showed it: what came later does not."""
+    """Mark all notifications as seen up to the newest one that the page showed."""
     newest = request.POST.get("newest", "")
     if newest.isascii() and newest.isdigit() and len(newest) < 19:
         rows = Notification.objects.filter(user=request.user.pk, seen_at=None)
@@ -114,7 +114,7 @@ def mark_seen(request: HttpRequest) -> HttpResponse:
 @requires("notes.write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def mail_choices(request: HttpRequest) -> HttpResponse:
-    """What I get e-mail about."""
+    """Choose which notifications are mailed."""
     user = request.user
     assert isinstance(user, User)
     if request.method == "POST":

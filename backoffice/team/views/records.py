@@ -1,5 +1,7 @@
-"""What staff do with notes and assignments. With htmx a part of the page is made anew; without, the
-page one came from is shown again."""
+"""Views to write notes and change assignments.
+
+With htmx they answer with a fragment; without it they redirect to the page of the form.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ NOTE_TOO_LONG = f"A note has at most {actions.MAX_NOTE_LENGTH:,} characters. Wri
 @requires("notes.write", "patients.view")
 @require_POST
 def write_note(request: HttpRequest) -> HttpResponse:
-    """Add a note to a record. Nothing typed is lost by an error."""
+    """Add a note to a record. After an error, the form keeps the typed text."""
     about, text = _subject_of(request), request.POST.get("text", "")
     error = told = ""
     try:
@@ -64,7 +66,7 @@ def write_note(request: HttpRequest) -> HttpResponse:
 @requires("notes.write")
 @require_POST
 def assign_to_me(request: HttpRequest) -> HttpResponse:
-    """Make a record mine. Where somebody has it, only over the person the page showed."""
+    """Assign a record to the user. Replace only the assignee that the page showed."""
     about = _subject_of(request)
     assert isinstance(request.user, User)
     seen = request.POST.get("seen", "")
@@ -87,7 +89,7 @@ def assign_to_me(request: HttpRequest) -> HttpResponse:
 @requires("notes.write")
 @require_POST
 def release(request: HttpRequest) -> HttpResponse:
-    """Nobody is on a record any more."""
+    """End the assignment of a record."""
     about = _subject_of(request)
     told = "" if actions.release(request, about.type, about.id) else "Nobody was on this any more."
     return _assignment_response(request, about, told)
@@ -96,7 +98,7 @@ def release(request: HttpRequest) -> HttpResponse:
 @requires("notes.write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def assign_to_colleague(request: HttpRequest) -> HttpResponse:
-    """Choose a colleague to work on a record."""
+    """Assign a record to a chosen colleague."""
     about = _subject_of(request)
     people = list(actions.colleagues().order_by("first_name", "last_name", "username"))
     error = ""
@@ -122,7 +124,7 @@ def assign_to_colleague(request: HttpRequest) -> HttpResponse:
 @requires("patients.view", "commands.view")
 @require_safe
 def changes(request: HttpRequest) -> HttpResponse:
-    """What people did to a record: a part of its page, or a page of its own."""
+    """Show the change log of a record, as a fragment or as a page of its own."""
     about = _subject_of(request)
     audit.record_view(request, "changes", [about.id], [about.patient_id])
     context = {
@@ -166,7 +168,7 @@ def _subject_of(request: HttpRequest) -> Subject:
 
 
 def _return_url(request: HttpRequest) -> str:
-    """The page to go back to: one of ours, or else the record's own."""
+    """Return the URL to return to: a page of this site, or else the page of the record."""
     wanted = request.POST.get("next") or request.GET.get("next", "")
     if wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, None):
         return wanted
