@@ -1,12 +1,12 @@
-"""The administration: Django's admin as far as it serves us, behind our permissions, in our look.
+"""The administration: Django's admin with our permissions and templates.
 
-`site` is what the addresses lead to; each app registers its models in its own `admin.py`. What
-other packages register with Django's own site is shown nowhere.
+`site` is the admin site; each app registers its models in its own `admin.py`. Models that other
+packages register with Django's default site are not shown.
 
-- `site.py`: who gets in, and the first page; `groups.py`: what stands on it;
-- `lists.py`: lists without counts and offsets, and the base of all pages;
-- `records.py`: mirrored records, to be read and to be fetched again;
-- `staff.py`, `roles.py`: people and what they may do.
+- `site.py`: access and the index page; `groups.py`: the groups and links of the index page;
+- `lists.py`: lists without counts and offsets, and the base class of all admin classes;
+- `records.py`: mirrored records, to read and to fetch again;
+- `staff.py`, `roles.py`: people and their permissions.
 """
 
 from backoffice.admin.lists import BaseAdmin

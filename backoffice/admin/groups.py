@@ -1,4 +1,4 @@
-"""The groups of the first page, and its links to pages that stand elsewhere."""
+"""The groups of the index page, and its links to pages outside the administration."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ GROUPS: Final = {
     WORK: "",
     VALUES: "",
 }
-"""In the order of the page, each with a word on all of it."""
+"""Description by group, in the order of the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexLink:
-    """One line of the first page."""
+    """One link of the index page."""
 
     group: str
     label: str

@@ -1,7 +1,7 @@
-"""The base of all pages of the administration: our permissions, lists of any length.
+"""The base class of all admin classes: our permissions, and lists of any length.
 
-Lists are walked by key, never counted and never skipped through. Rows and forms are drawn by our
-own templates; of Django's there are the changelist, its filters and the form machinery.
+Lists use keyset pages, without counts and offsets. Our own templates render rows and forms;
+Django's changelist, its filters, and its forms are used behind them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PAGE_SIZE: Final = 50
 
 
 class KeysetList(ChangeList):
-    """A page of rows beyond a cursor: one query, whatever the number of rows."""
+    """A page of rows after a cursor, with one query for any number of rows."""
 
     page: Page[Any]
 
@@ -43,13 +43,13 @@ class KeysetList(ChangeList):
     def get_query_string(
         self, new_params: dict[str, Any] | None = None, remove: Iterable[str] | None = None
     ) -> str:
-        """Another filter is another list: the place in this one is dropped."""
+        """Return the query string without the cursor: another filter makes another list."""
         return super().get_query_string(new_params, [*(remove or ()), *CURSOR_PARAMETERS])
 
     def get_results(self, request: HttpRequest) -> None:
         kind = self.model_admin
         assert isinstance(kind, BaseAdmin)
-        # What was searched for is little: found by its own index, not along that of the sort.
+        # A search finds few rows: use the index of the search, not the index of the sort.
         whole = self.root_queryset if self.query else None
         self.page = fetch_page(
             self.queryset, kind.sort, size=PAGE_SIZE, all_rows=whole, **page_position(request)
@@ -70,7 +70,7 @@ class KeysetList(ChangeList):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Each row with its key, its address and its cells."""
+        """Return each row with its key, URL, and cells."""
         return [
             {
                 "key": row.pk,
@@ -93,8 +93,11 @@ class KeysetList(ChangeList):
 
 
 class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the stubs
-    """One kind of thing. `needs` are the permissions to see it, `changes` that to change it (none:
-    nobody changes it here). Nothing is ever deleted here: audit rows point to it."""
+    """The base class of admin classes.
+
+    `needs` are the permissions to view rows, `changes` is the permission to change them; "" means
+    that nobody changes them here. Nothing is deleted here, because audit entries refer to rows.
+    """
 
     group: ClassVar[str]
     words: ClassVar[str] = ""
@@ -104,7 +107,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
     changes: ClassVar[str] = ""
     sort: ClassVar[Sort] = Sort(("id",))
     found_by: ClassVar[str] = ""
-    """What the search box takes, in words."""
+    """Description of what the search box accepts."""
 
     def __init__(self, model: Any, admin_site: Any) -> None:
         super().__init__(model, admin_site)
@@ -131,7 +134,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
         return found
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """By the filters that are offered, and by nothing else: an answer tells."""
+        """Allow only the offered filters: the answer to others would reveal hidden values."""
         offered = [str(getattr(one, "parameter_name", one)) for one in self.list_filter]
         return any(lookup in (name, f"{name}__exact") for name in offered)
 
@@ -153,7 +156,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
     def response_action(
         self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **options: Any
     ) -> Any:
-        """What is ticked on the page, and never all there is: a form may say so unseen."""
+        """Run an action on the ticked rows only, even if a form asks for all rows."""
         sent = request.POST.copy()
         sent.pop("select_across", None)
         if not all(map(self._is_key, sent.getlist(ACTION_CHECKBOX_NAME))):
@@ -162,7 +165,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
         return super().response_action(request, queryset, *args, **options)
 
     def called(self, row: Any) -> str:
-        """A row in the heading of its page."""
+        """Return the heading of the page of a row."""
         return str(row)
 
     def render_change_form(
@@ -173,14 +176,14 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
         context["kind"] = self
         return super().render_change_form(request, context, *args, **options)
 
-    # The record of who changed what is ours (`recording`), not Django's.
+    # Changes are recorded in our audit trail, not in Django's log.
 
     def log_addition(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def log_change(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def found(self, request: HttpRequest, object_id: str) -> Any:
-        """The row of this key; None for none, and for what is no key."""
+        """Return the row with this key; None if there is none or the key is invalid."""
         key = unquote(object_id)
         if not self._is_key(key):
             return None
@@ -198,7 +201,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
 
 
 def display(label: str) -> Callable[[CellMethod], CellMethod]:
-    """A method of a `BaseAdmin` as a column of its list."""
+    """Declare a method of a `BaseAdmin` as a column of its list."""
 
     def name(cell: CellMethod) -> CellMethod:
         cell.short_description = label  # type: ignore[attr-defined]
@@ -208,7 +211,7 @@ def display(label: str) -> Callable[[CellMethod], CellMethod]:
 
 
 def display_value(value: Any, *, short: bool = False) -> SafeString | str:
-    """A value as every other page draws it; ids whole, or `short`."""
+    """Return a value as HTML in the same format as on other pages; `short` shortens ids."""
     if short and isinstance(value, UUID):
         return ui.short_id(value, copy=False)
     if isinstance(value, datetime):
@@ -235,21 +238,21 @@ SPELLED_OUT: Final = {
     "avg": "average", "min": "lowest", "max": "highest", "tat": "turnaround", "org": "organisation",
     "timezone": "time zone",
 }  # fmt: skip
-"""What names of columns shorten, as people write it."""
+"""Words of column names as people write them."""
 
 
 def column_label(name: str) -> str:
-    """The name of a column as a label: `provider id` is `Provider ID`."""
+    """Return the label of a column: `Provider ID` for `provider id`."""
     return capitalize_first(" ".join(SPELLED_OUT.get(word, word) for word in name.split()))
 
 
 def admin_url(site: str, row: Model, page: str = "change") -> str:
-    """Of a page about a row."""
+    """Return the URL of an admin page about a row."""
     name = f"{row._meta.app_label}_{row._meta.model_name}"
     return reverse(f"{site}:{name}_{page}", args=[quote(row.pk)])
 
 
 def defer_record(rows: QuerySet[Any], model: type[Model]) -> QuerySet[Any]:
-    """Without what no list shows."""
+    """Defer the columns that no list shows."""
     names = {field.name for field in model._meta.fields}
     return rows.defer(*names.intersection(("record", "content_hash")))

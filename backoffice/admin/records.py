@@ -1,7 +1,7 @@
 """Mirrored records: their columns, the record as received, and fetching it again.
 
-Nothing here writes a mirrored column. To fetch again is to give a reason to read the record (a row
-in `Lookup`), or, where the service reads it only with its whole list, to ask for a run over that.
+Nothing here writes a mirrored column. Fetching again schedules a lookup of the record (a row in
+`Lookup`), or, if the service offers only the whole list, requests a sync run over that list.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from backoffice.pages.sync_health import state_of
 from backoffice.templatetags.ages import ago
 
 MAX_FETCHED: Final = 100
-"""Rows that are fetched again at once."""
+"""The most rows that are fetched again at once."""
 FETCH_REQUESTED: Final = (
     "The service is asked within seconds. The outcome appears on each record’s page."
 )
@@ -54,12 +54,12 @@ NOT_FETCHABLE: Final = "None of these can be fetched: the service offers no call
 TOO_MANY_CHOSEN: Final = f"Choose at most {MAX_FETCHED} at once. Nothing was requested."
 
 LookupKeys = Mapping[str, Iterable[object]]
-"""Kinds of look-ups, each with the keys it reads."""
+"""Keys to read, by the kind of lookup."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchStatus:
-    """How one way of fetching a record stands."""
+    """The state of one way to fetch a record."""
 
     what: str
     words: str
@@ -79,20 +79,20 @@ class RecordAdmin(BaseAdmin):
     needs: ClassVar[tuple[str, ...]]
     patient: ClassVar[str] = ""
     searched: ClassVar[tuple[str, ...]] = ("pk",)
-    """Indexed columns that the search box looks into, for exactly what was typed."""
+    """Indexed columns that the search compares with the typed text."""
     identifiers: ClassVar[tuple[str, ...]] = ()
-    """Those of them that are found in any spelling."""
+    """Those of `searched` that match in any spelling."""
     synced_list: ClassVar[sync.SyncedList | None] = None
     found_by = "Full ID"
     search_fields = ("pk",)  # `get_search_results` reads `searched`
     actions = ("fetch_again",)
 
     def reasons(self, row: Any) -> LookupKeys:
-        """What reads this record by itself."""
+        """Return the lookups that read this record."""
         return {}
 
     def lead(self, row: Any) -> tuple[str, str]:
-        """Address and name of the page where one works with it; empty for none."""
+        """Return the URL and name of the page where staff work with the record; "" for none."""
         return "", ""
 
     def get_urls(self) -> list[URLPattern]:
@@ -107,7 +107,7 @@ class RecordAdmin(BaseAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """By an index, or nothing: no table is walked for a word."""
+        """Search by indexes only, never by a scan of the table."""
         typed, wanted = search_term.strip(), Q(pk__in=[])
         if not typed:
             return queryset, False
@@ -142,7 +142,7 @@ class RecordAdmin(BaseAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """The record; there is nothing to send."""
+        """Show the record. It accepts no form."""
         return require_safe(self.record_view)(request, object_id)
 
     def record_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -167,7 +167,7 @@ class RecordAdmin(BaseAdmin):
         return render(request, "administration/record.html", context)
 
     def fetch_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Give a reason to read this record, recorded."""
+        """Fetch this record again, with an audit entry."""
         row = self._row(request, object_id)
         self._fetch(request, [row])
         return redirect(admin_url(self.admin_site.name, row))
@@ -201,7 +201,7 @@ class RecordAdmin(BaseAdmin):
         )
 
     def _fetches(self, row: Any) -> list[FetchStatus]:
-        """How each way of fetching it stands: one query."""
+        """Return the state of each way to fetch the record, with one query."""
         reasons = self.reasons(row)
         if not reasons:
             return [_list_status(self.synced_list)] if self.synced_list else []

@@ -1,4 +1,4 @@
-"""Roles: what each may do and who holds it. They are made by code (`access.ROLES`)."""
+"""Roles: what each may do and who has it. They are defined in code (`access.ROLES`)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RoleAdmin(BaseAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """The role; there is nothing to change."""
+        """Show the role. Nothing can be changed."""
         role = self.found(request, object_id)
         if role is None:
             raise Http404

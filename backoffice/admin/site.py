@@ -1,4 +1,4 @@
-"""Who gets into the administration, and its first page: groups of what there is."""
+"""The admin site: who may open it, and its index page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backoffice.core.access import may, requires
 
 
 class AdministrationSite(AdminSite):
-    """Only what registers here is shown. No log-in, log-out or password page of its own."""
+    """The admin site without sign-in, sign-out, and password pages of its own."""
 
     site_header = site_title = index_title = "Administration"
 
@@ -23,11 +23,11 @@ class AdministrationSite(AdminSite):
         return may(request.user, "admin.open")
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """Behind the same door as every other page: refusals are recorded, nothing is stored."""
+        """Check the permission like every other page: record refusals, forbid caching."""
         return requires("admin.open")(view)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """What our templates read; the frame finds the rest by itself."""
+        """Return what our templates read; the base template needs no more."""
         return {"site_title": self.site_title}
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
@@ -66,7 +66,7 @@ class AdministrationSite(AdminSite):
 
 
 def _url_or_empty(route: str) -> str:
-    """Empty for a page that does not exist."""
+    """Return the URL of a route; "" if it does not exist."""
     try:
         return reverse(route)
     except NoReverseMatch:

@@ -1,7 +1,8 @@
-"""Members of staff: who they are, what they may do, and the end of their accounts.
+"""Members of staff: their accounts, their roles, and closing accounts.
 
-Nobody is deleted: audit rows point to them. Nobody takes the administration from themselves, so
-somebody always has it; of two who take it from each other at once, the second waits and is refused.
+Nobody is deleted, because audit entries refer to them. Nobody removes the administrator role from
+themselves, so there is always an administrator. Of two who remove it from each other at once, the
+second one waits and is refused.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ NOT_UNIQUE: Final = "Another account has this {}: everybody has one of their own
 
 
 class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in the stubs
-    """`actor` is who fills it in. A person has a name and an e-mail address of their own."""
+    """The form of an account. `actor` is the administrator who fills it in."""
 
     actor: ClassVar[User]
     field_order = (
@@ -99,7 +100,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
 
     @property
     def boxes(self) -> list[tuple[Any, str, list[str]]]:
-        """The box of each role, with what the role grants, in a sentence and one by one."""
+        """Return the checkbox of each role, the summary of the role, and its permissions."""
         granted = [(box, ROLES[box.data["value"]]) for box in self["roles"]]
         return [
             (
@@ -112,7 +113,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
 
     @property
     def warning(self) -> str:
-        """What is wrong with the account as it is kept."""
+        """Return the warning about the stored account, or ""."""
         account = self.instance
         if not account.pk or not account.is_active or staff_changes.roles_of_account(account):
             return ""
@@ -164,7 +165,7 @@ class RoleFilter(SimpleListFilter):
 @method_decorator(require_recent_authentication, name="changelist_view")
 @method_decorator(require_recent_authentication, name="changeform_view")
 class StaffAdmin(BaseAdmin):
-    """Rights are given by somebody who proved a short while ago who they are."""
+    """Accounts, which can be changed only after recent authentication."""
 
     group = groups.PEOPLE
     singular, plural = "member of staff", "staff"
@@ -219,7 +220,7 @@ class StaffAdmin(BaseAdmin):
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
     ) -> Any:
-        # `roles` and `anew` are the form's own: Django looks for columns of these names.
+        # `roles` and `anew` are fields of the form only; Django would look for such columns.
         form = super().get_form(request, obj, change, fields=StaffForm.Meta.fields)
         return type("Form", (form,), {"actor": request.user})
 
@@ -247,7 +248,7 @@ class StaffAdmin(BaseAdmin):
         )
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """The account, its roles and the entry about both, in the transaction of the request."""
+        """Save the account, its roles, and the audit entry in the transaction of the request."""
         before = staff_changes.account_snapshot(obj) if change else {}
         given = form.cleaned_data
         obj.save()
@@ -255,7 +256,7 @@ class StaffAdmin(BaseAdmin):
         after = staff_changes.account_snapshot(obj)
         if not change or given.get("anew"):
             first = first_passwords.issue(obj, voided=change)
-            request.first_password = first  # type: ignore[attr-defined]  # for `_handed_over`
+            request.first_password = first  # type: ignore[attr-defined]  # for `_first_password_page`
         told = {**after, "password": "set anew"} if given.get("anew") else after
         audit.record_change(request, staff_changes.TOPIC, [obj.pk], before=before, after=told)
         if obj.pk != getattr(request.user, "pk", None) and _ends_sessions(before, told):
@@ -266,13 +267,13 @@ class StaffAdmin(BaseAdmin):
             _notify_owner(request, obj, before["e-mail"], voided=bool(given.get("anew")))
 
     def response_add(self, request: HttpRequest, obj: User, *args: Any) -> HttpResponse:
-        return self._handed_over(request, obj) or super().response_add(request, obj, *args)
+        return self._first_password_page(request, obj) or super().response_add(request, obj, *args)
 
     def response_change(self, request: HttpRequest, obj: User) -> HttpResponse:
-        return self._handed_over(request, obj) or super().response_change(request, obj)
+        return self._first_password_page(request, obj) or super().response_change(request, obj)
 
-    def _handed_over(self, request: HttpRequest, user: User) -> HttpResponse | None:
-        """The page that shows a first password, this once: it is in no message and no session."""
+    def _first_password_page(self, request: HttpRequest, user: User) -> HttpResponse | None:
+        """Return the page that shows a first password once; no message and no session stores it."""
         first: str | None = getattr(request, "first_password", None)
         if first == "":
             messages.success(request, f"A link to set a password is on its way to {user.email}.")
@@ -296,8 +297,10 @@ def _no_role_warning(user: User) -> str:
 
 
 def _locked_administrators() -> set[int]:
-    """All who are it now. Their rows are locked: of two who take it from each other, the second
-    sees what the first did."""
+    """Return the ids of all active administrators, and lock their rows.
+
+    Of two who remove the role from each other, the second sees what the first did.
+    """
     rows = User.objects.filter(Q(groups__name=ADMINISTRATOR) | Q(is_superuser=True))
     ids = User.objects.filter(pk__in=rows.values("pk")).order_by("pk").values_list("pk", flat=True)
     locked = list(ids.select_for_update())
@@ -305,7 +308,8 @@ def _locked_administrators() -> set[int]:
 
 
 def _notify_owner(request: HttpRequest, user: User, email: str, *, voided: bool) -> None:
-    """At the address they had: whoever voids the password may have changed it, too."""
+    """Notify the owner at their old address: the person who voided the password may have changed
+    the address, too."""
     if voided:
         emails.notify_owner(request, user, "Your password was voided", email=email)
     if email != user.email:
@@ -313,7 +317,7 @@ def _notify_owner(request: HttpRequest, user: User, email: str, *, voided: bool)
 
 
 def _ends_sessions(before: dict[str, str], after: dict[str, str]) -> bool:
-    """Whether open sessions stand for something that is no longer so."""
+    """Return whether a change requires that the open sessions of the account end."""
     watched = ("roles", "account", "password")
     return bool(before) and any(before.get(one) != after.get(one) for one in watched)
 
