@@ -1,4 +1,4 @@
-"""Your account: how you log in, and where you are logged in."""
+"""The page "Your account": the user's second factors and sessions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SYSTEMS: Final = {
     "Mac OS X": "macOS",
     "Linux": "Linux",
 }
-"""Marks in what browsers say of themselves, the more special first."""
+"""Marks in the User-Agent header, the more specific ones first."""
 
 
 @signed_in
@@ -62,7 +62,7 @@ def account(request: HttpRequest) -> HttpResponse:
 @require_recent_authentication
 @require_http_methods(["GET", "HEAD", "POST"])
 def end_sessions(request: HttpRequest) -> HttpResponse:
-    """Ask once more, then end the session that `session` names, or all of this person but this."""
+    """Confirm, then end the session in `session`, or all other sessions of the user."""
     user = request.user
     assert isinstance(user, User)
     rows = other_sessions(user.pk, request)
@@ -86,12 +86,12 @@ def session_row(row: StaffSession) -> dict[str, Any]:
 
 
 def public_session_id(row: StaffSession) -> str:
-    """What a session is called in addresses: its key would open it."""
+    """Return an id of a session for URLs: its key would give access to it."""
     return salted_hmac(__name__, row.pk, algorithm="sha256").hexdigest()[:20]
 
 
 def device_label(agent: str) -> str:
-    """`Firefox on Windows`, from what a browser says of itself."""
+    """Return `Firefox on Windows` from a User-Agent header."""
     browser = next((name for sign, name in _BROWSERS.items() if sign in agent), "")
     system = next((name for sign, name in _SYSTEMS.items() if sign in agent), "")
     return " on ".join(part for part in (browser, system) if part) or "Unknown browser"

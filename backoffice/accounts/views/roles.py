@@ -1,4 +1,4 @@
-"""System > Roles: who may what, made from `access.py`, so that it cannot say anything else."""
+"""System > Roles: permissions by role, read from `access.py`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from backoffice.models import User
 @requires("audit.view")
 @require_safe
 def roles(request: HttpRequest) -> HttpResponse:
-    """Administrators also see how many people have each role."""
+    """Show the roles. Administrators also see how many people have each role."""
     counts = _people_per_role() if ADMINISTRATOR in roles_of(request.user) else {}
     demanded = settings.SECOND_FACTOR_ROLES
     columns: list[dict[str, Any]] = [
@@ -45,7 +45,7 @@ def roles(request: HttpRequest) -> HttpResponse:
 
 
 def _people_per_role() -> dict[str, int]:
-    """Open accounts per role; a superuser is an administrator."""
+    """Return the number of open accounts per role; a superuser is an administrator."""
     active = Count("user", filter=Q(user__is_active=True, user__is_superuser=False))
     counts = dict(Group.objects.filter(name__in=ROLES).values_list("name").annotate(n=active))
     everything = Q(is_superuser=True) | Q(groups__name=ADMINISTRATOR)

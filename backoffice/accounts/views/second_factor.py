@@ -1,6 +1,6 @@
-"""Pages of the second factor: at the log-in, to set one up, to take it away, to prove it again.
+"""Pages of the second factor: at signing in, to set one up, to remove it, to verify it again.
 
-django-allauth's views; ours is how they look, and that each change is recorded.
+These are views of django-allauth with our templates. Each change is recorded.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PASSKEY_FAILED: Final = "That did not work. Try again, or use another way."
 @signed_in
 @require_safe
 def set_up(request: HttpRequest) -> HttpResponse:
-    """Where people are led who must have a second factor and have not shown one yet."""
+    """Show how to set up a second factor to people who must have one."""
     user = request.user
     assert isinstance(user, User)
     if second_factor.is_unverified(request):
@@ -52,7 +52,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
     )
 
 
-# At the log-in
+# At signing in
 
 
 class _VerifyAtSignIn(AuthenticateView):
@@ -67,11 +67,11 @@ class _PasskeySignIn(LoginWebAuthnView):
         return HttpResponseRedirect(reverse("login"))
 
 
-# To prove it again
+# To verify it again
 
 
 class _MarkVerifiedMixin:
-    """A second factor was shown, whatever the log-in was."""
+    """Mark the session as verified by a second factor."""
 
     request: HttpRequest
 
@@ -107,12 +107,14 @@ class _ReauthenticateByPasskey(_MarkVerifiedMixin, ReauthenticateWebAuthnView):
         return HttpResponseRedirect(self.request.get_full_path())
 
 
-# To set one up, and to take it away
+# To set one up, and to remove it
 
 
 class _FactorChangeMixin:
-    """Kept with the entry and the e-mail about it. Whoever has a second factor now has shown it,
-    too."""
+    """Save a change with its audit entry and notice, and update the mark of the session.
+
+    A user who has a second factor after the change has just verified it.
+    """
 
     request: HttpRequest
     what: ClassVar[str]
@@ -132,7 +134,7 @@ class _FactorChangeMixin:
 
 
 class _FactorAdditionMixin(_FactorChangeMixin):
-    """Not past the one that is there already."""
+    """Require that an existing second factor was verified first."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if second_factor.is_unverified(request):
@@ -160,7 +162,7 @@ class _AddPasskey(_FactorAdditionMixin, AddWebAuthnView):
     what = "passkey added"
 
     def get_context_data(self, **more: Any) -> dict[str, Any]:
-        # allauth's own leaves out the form that was refused, and with it what was typed.
+        # allauth leaves out the refused form, and with it the typed text.
         return {**super().get_context_data(**more), **more}
 
 
@@ -175,7 +177,7 @@ class _GenerateRecoveryCodes(_FactorChangeMixin, GenerateRecoveryCodesView):
 
 
 class _ShowRecoveryCodes(ViewRecoveryCodesView):
-    """Once; whoever has lost them makes new ones."""
+    """Show the recovery codes once. Whoever has lost them generates new ones."""
 
     template_name = "accounts/codes.html"
 
@@ -204,8 +206,11 @@ show_recovery_codes = allow_before_second_factor(signed_in(_ShowRecoveryCodes.as
 
 
 def second_factors_of(user: User) -> dict[str, Any]:
-    """`app` (or None), `passkeys`, and how many recovery `codes` are unused (None: there are none),
-    for the page "Your account"."""
+    """Return the second factors of a user for the page "Your account".
+
+    `app` is the authenticator app or None; `codes` is the number of unused recovery codes, or None
+    if there are none.
+    """
     kept = list(Authenticator.objects.filter(user=user).order_by("created_at"))
     by_type = {one.type: one for one in kept}
     codes = by_type.get(Authenticator.Type.RECOVERY_CODES)

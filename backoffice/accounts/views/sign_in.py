@@ -1,4 +1,4 @@
-"""Log in, log out, the first page, and the theme of the pages."""
+"""Sign in, sign out, the home page, the theme, and expired forms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS_PER_YEAR: Final = 365 * 24 * 3600
 
 
 class SignInForm(LoginForm):
-    """User name and password; the control is called `username`, as password managers like it."""
+    """User name and password; the control is named `username` for password managers."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -57,7 +57,7 @@ class SignIn(LoginView):
 
 
 class SignOut(LogoutView):
-    """Ends the session; POST only. What the browser kept of pages goes, too."""
+    """End the session (POST only) and clear the browser's cache of pages."""
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         response = super().post(request, *args, **kwargs)
@@ -72,7 +72,7 @@ sign_out = public(SignOut.as_view())
 @public
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """To the first place the user may see; a page that says so when there is none."""
+    """Redirect to the first page that the user may open, or show that there is none."""
     if not request.user.is_authenticated:
         return redirect_to_login("/")
     for entry in entries(request.user, ""):
@@ -97,7 +97,7 @@ def theme(request: HttpRequest) -> HttpResponse:
 
 
 def set_theme_cookie(response: HttpResponse, chosen: str) -> None:
-    """Keep the theme in a cookie, too: the log-in page knows nobody yet."""
+    """Store the theme in a cookie for the sign-in page, which does not know the user yet."""
     if not chosen:
         response.delete_cookie(settings.THEME_COOKIE_NAME, samesite="Lax")
         return
@@ -111,13 +111,13 @@ def set_theme_cookie(response: HttpResponse, chosen: str) -> None:
     )
 
 
-# Forms of ended sessions
+# Expired forms
 
 
 def form_expired(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form came without its token: most often the session has ended since it was shown.
+    """Answer a form without a valid CSRF token: usually its session has ended meanwhile.
 
-    What was typed comes back with a token of now, to be sent again, unless another site sent it.
+    Show the typed text again with a new token, unless another site sent the form.
     """
     if request.path == reverse("login"):
         return redirect_to_login(request.POST.get("next") or "/")
@@ -131,7 +131,7 @@ def form_expired(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def _is_same_origin(request: HttpRequest) -> bool:
-    """Whether a page of ours sent this; browsers let no page write these headers."""
+    """Return whether a page of this site sent the form; pages cannot forge these headers."""
     own = f"{request.scheme}://{request.get_host()}"
     return (
         request.headers.get("Origin") == own
@@ -140,7 +140,7 @@ def _is_same_origin(request: HttpRequest) -> bool:
 
 
 def _typed_fields(request: HttpRequest) -> list[tuple[str, str]]:
-    """Fields and values in their order, without token and passwords."""
+    """Return the fields and values in order, without the token and passwords."""
     return [
         (name, value)
         for name, values in request.POST.lists()
