@@ -45,15 +45,15 @@ def _rotate(row: Authenticator) -> bool:
         if cipher.key_id_of(text) != cipher.current_key_id()
     ]
     try:
-        anew = {
+        encrypted = {
             text: cipher.encrypt(cipher.decrypt(text, ENCRYPTION_CONTEXT), ENCRYPTION_CONTEXT)
             for text in old
         }
     except cipher.DecryptionError:
         return False
     for name in row.data.keys() & set(_NAMES):
-        row.data[name] = anew.get(row.data[name], row.data[name])
+        row.data[name] = encrypted.get(row.data[name], row.data[name])
     if _HASH_LIST in row.data:
-        row.data[_HASH_LIST] = [anew.get(text, text) for text in row.data[_HASH_LIST]]
+        row.data[_HASH_LIST] = [encrypted.get(text, text) for text in row.data[_HASH_LIST]]
     row.save(update_fields=["data"])
-    return bool(anew)
+    return bool(encrypted)

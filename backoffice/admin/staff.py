@@ -186,8 +186,8 @@ class StaffAdmin(BaseAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         factors = Authenticator.objects.filter(user=OuterRef("pk"))
         rows = super().get_queryset(request).prefetch_related("groups")
-        told: QuerySet[Any] = rows.annotate(factor=Exists(factors))
-        return told
+        annotated: QuerySet[Any] = rows.annotate(factor=Exists(factors))
+        return annotated
 
     def called(self, row: User) -> str:
         return staff_name(row)
@@ -257,9 +257,9 @@ class StaffAdmin(BaseAdmin):
         if not change or given.get("anew"):
             first = first_passwords.issue(obj, voided=change)
             request.first_password = first  # type: ignore[attr-defined]  # for `_first_password_page`
-        told = {**after, "password": "set anew"} if given.get("anew") else after
-        audit.record_change(request, staff_changes.TOPIC, [obj.pk], before=before, after=told)
-        if obj.pk != getattr(request.user, "pk", None) and _ends_sessions(before, told):
+        recorded = {**after, "password": "set anew"} if given.get("anew") else after
+        audit.record_change(request, staff_changes.TOPIC, [obj.pk], before=before, after=recorded)
+        if obj.pk != getattr(request.user, "pk", None) and _ends_sessions(before, recorded):
             other_sessions(obj.pk, request).delete()
         if obj.is_active and not given["roles"]:
             messages.warning(request, _no_role_warning(obj))

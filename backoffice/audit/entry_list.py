@@ -71,8 +71,8 @@ def outcome_html(value: str) -> SafeString:
     """Return the outcome as HTML, marked unless it is plain success."""
     if value == "ok":
         return SafeString("Done")
-    told = glyph_svg("warning") + escape(value.capitalize())
-    return SafeString(f'<span class="st bare" data-st="needs-action">{told}</span>')
+    text = glyph_svg("warning") + escape(value.capitalize())
+    return SafeString(f'<span class="st bare" data-st="needs-action">{text}</span>')
 
 
 def single_patient(entry: AuditEntry) -> UUID | None:
@@ -173,8 +173,8 @@ def _time_html(at: datetime) -> str:
     """Return the time to the second, because a minute can have many entries."""
     local = timezone.localtime(at)
     year = "" if local.year == timezone.localdate().year else f" {local.year}"
-    told = f"{local.day} {MONTHS[local.month]}{year}, {local:%H:%M:%S}"
-    return f'<time datetime="{at.astimezone(UTC).isoformat()}">{told}</time>'
+    text = f"{local.day} {MONTHS[local.month]}{year}, {local:%H:%M:%S}"
+    return f'<time datetime="{at.astimezone(UTC).isoformat()}">{text}</time>'
 
 
 def _actor_cell(row: AuditEntry, user: Any) -> str:
@@ -187,24 +187,24 @@ def _record_cell(row: AuditEntry, user: Any) -> str:
     if count == 1:
         key = row.object_ids[0]
         url = record_page_url(row.object_type, key, user)
-        told = short_id(key if len(key) <= MAX_ID_LENGTH else key[:8], False)
-        kind += f' <a href="{url}" hx-boost="false">{told}</a>' if url else f" {told}"
+        text = short_id(key if len(key) <= MAX_ID_LENGTH else key[:8], False)
+        kind += f' <a href="{url}" hx-boost="false">{text}</a>' if url else f" {text}"
     elif count:
         kind += f' <span class="muted">({count} records)</span>'
     return f'<td data-label="About">{kind}</td>\n'
 
 
 def _patient_cell(row: AuditEntry, user: Any) -> str:
-    key, told = single_patient(row), str(DASH)
+    key, text = single_patient(row), str(DASH)
     if key is not None:
         named = getattr(row, "named", "")
-        told = f"<bdi>{escape(named)}</bdi>" if named else short_id(key, False)
+        text = f"<bdi>{escape(named)}</bdi>" if named else short_id(key, False)
         if may(user, "patients.view"):
             url = record_url("patients:detail", key)
-            told = f'<a href="{url}" hx-boost="false">{told}</a>'
+            text = f'<a href="{url}" hx-boost="false">{text}</a>'
     elif row.patient_ids:
-        told = f"{len(row.patient_ids)} patients"
-    return f'<td data-label="Patient" class="nowrap">{told}</td>\n'
+        text = f"{len(row.patient_ids)} patients"
+    return f'<td data-label="Patient" class="nowrap">{text}</td>\n'
 
 
 def _plain_cell(label: str, name: str, css: str = "") -> Callable[[AuditEntry, Any], str]:

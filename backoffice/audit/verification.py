@@ -65,13 +65,13 @@ class CheckResult:
     troubles: int = 0
     head: str = ""
 
-    def tell(self, words: str) -> None:
+    def add_finding(self, words: str) -> None:
         self.troubles += 1
         if len(self.trouble) < MAX_FINDINGS:
             self.trouble.append(words)
 
     @property
-    def told(self) -> list[str]:
+    def findings(self) -> list[str]:
         left = self.troubles - len(self.trouble)
         return [*self.trouble, *([f"And {left:,} more."] if left else [])]
 
@@ -120,7 +120,7 @@ def lost_head_finding(head: str) -> str:
 def check_columns(found: CheckResult) -> dict[str, Any]:
     """Return the columns of an AuditCheck for a result."""
     names = ("seals", "entries", "removed", "unsealed", "unknown_key", "head")
-    return {**{name: getattr(found, name) for name in names}, "trouble": found.told}
+    return {**{name: getattr(found, name) for name in names}, "trouble": found.findings}
 
 
 def last_seal_before(moment: datetime) -> int:
@@ -172,18 +172,20 @@ class _ChainCheck:
         n, mac = (self.last.n, bytes(self.last.mac)) if self.last else (0, b"")
         if one.n != n + 1:
             missing = "one seal" if one.n == n + 2 else f"{one.n - n - 1} seals"
-            self._tell(one, f"{missing} missing before it, from number {n + 1} on")
+            self._add_finding(one, f"{missing} missing before it, from number {n + 1} on")
         elif bytes(one.prev) != mac:
-            self._tell(one, "it does not follow the seal before it: one of the two was replaced")
+            self._add_finding(
+                one, "it does not follow the seal before it: one of the two was replaced"
+            )
 
     def _key(self, one: AuditSeal) -> None:
         key = self.keys.get(one.key_id)
         if key is not None:
             self.known = True
             if not hmac.compare_digest(seals.compute_mac(one, key), bytes(one.mac)):
-                self._tell(one, "the seal itself was changed")
+                self._add_finding(one, "the seal itself was changed")
         elif self.known:
-            self._tell(one, "it was made with a key that is not ours, after seals of ours")
+            self._add_finding(one, "it was made with a key that is not ours, after seals of ours")
         else:
             self.found.unknown_key += 1
 
@@ -191,35 +193,39 @@ class _ChainCheck:
         one, rows = read.seal, read.rows or 0
         if self.last is None and one.from_id != self.first_entry:
             begin = self.first_entry or "any, as far as is recorded"
-            self._tell(one, f"the trail begins at entry {one.from_id}, not at {begin}")
+            self._add_finding(one, f"the trail begins at entry {one.from_id}, not at {begin}")
         if self.sealed_to is not None and one.from_id != self.sealed_to + 1:
-            self._tell(one, f"it begins at entry {one.from_id}, not at {self.sealed_to + 1}")
+            self._add_finding(one, f"it begins at entry {one.from_id}, not at {self.sealed_to + 1}")
         elif self.sealed_to is None and AuditEntry.objects.filter(pk__lt=one.from_id).exists():
-            self._tell(one, "there are entries before the first that was sealed")
+            self._add_finding(one, "there are entries before the first that was sealed")
         self.sealed_to = one.to_id
         if one.to_id <= (read.removed_to or 0):
             self.found.removed += one.rows
             if rows:
-                self._tell(one, f"{_count_entries(rows)} that had been taken away stand here again")
+                self._add_finding(
+                    one, f"{_count_entries(rows)} that had been taken away stand here again"
+                )
             return
         self.found.entries += rows
         if one.form != seals.FORM:
-            self._tell(one, f"it is of a form ({one.form}) that this version does not know")
+            self._add_finding(one, f"it is of a form ({one.form}) that this version does not know")
         elif rows != one.rows:
             what = "missing" if rows < one.rows else "too many"
-            self._tell(one, f"{_count_entries(abs(rows - one.rows))} {what}")
+            self._add_finding(one, f"{_count_entries(abs(rows - one.rows))} {what}")
         elif bytes(read.digest or b"") != bytes(one.digest):
-            self._tell(one, f"of its {_count_entries(rows)} at least one was changed")
+            self._add_finding(one, f"of its {_count_entries(rows)} at least one was changed")
 
     def _removal(self, read: SealReading) -> None:
         one = read.seal
         if self.removed_to is not None and one.from_id != self.removed_to + 1:
-            self._tell(one, "it says that entries were taken away out of turn")
+            self._add_finding(one, "it says that entries were taken away out of turn")
         self.removed_to = one.to_id
         if read.gone_rows != one.rows or bytes(read.gone_digest or b"") != bytes(one.digest):
-            self._tell(one, "it does not fit the seals of the entries that it says were taken away")
+            self._add_finding(
+                one, "it does not fit the seals of the entries that it says were taken away"
+            )
         elif read.gone_until is None or read.gone_until > one.at - MIN_REMOVAL_AGE:
-            self._tell(one, "it says that entries were taken away before they were old")
+            self._add_finding(one, "it says that entries were taken away before they were old")
 
     def end(self, heads: Iterable[str]) -> None:
         self.found.head = seals.head_of(self.last) if self.last else ""
@@ -227,11 +233,11 @@ class _ChainCheck:
             n = remembered.partition(":")[0]
             one = AuditSeal.objects.filter(n=int(n)).first()
             if one is None or seals.head_of(one) != remembered:
-                self.found.tell(lost_head_finding(remembered))
+                self.found.add_finding(lost_head_finding(remembered))
         self.found.unsealed = AuditEntry.objects.filter(pk__gt=self.sealed_to or 0).count()
 
-    def _tell(self, one: AuditSeal, words: str) -> None:
-        self.found.tell(
+    def _add_finding(self, one: AuditSeal, words: str) -> None:
+        self.found.add_finding(
             f"Seal {one.n} (entries {one.from_id} to {one.to_id}, made {one.at:%d %b %Y %H:%M}"
             f" UTC): {words}."
         )

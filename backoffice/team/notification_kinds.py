@@ -10,7 +10,7 @@ from typing import Final
 class NotificationKind:
     choice: str
     """Label on the page where people choose which e-mails they get."""
-    told: str
+    text: str
     """Text on the page of notifications, with `{subject}` for the label of the record."""
     mail: str
 

@@ -179,5 +179,5 @@ def test_progress_is_told_every_hundred_seals() -> None:
     told: list[Any] = []
     found = verification.check_chain(progress=lambda now: told.append(now.seals))
     assert told == [verification.STEP] and found.seals == verification.STEP + 5
-    assert json.dumps(found.told) == "[]"
+    assert json.dumps(found.findings) == "[]"
     assert AuditSeal.objects.count() == found.seals

@@ -179,7 +179,7 @@ def test_a_thousand_troubles_are_not_told_one_by_one(trail: None) -> None:
         sql(f"UPDATE {ENTRIES} SET reason = 'x'")
     found = verification.check_chain()
     assert found.troubles == 66
-    assert len(found.told) == 51 and found.told[-1] == "And 16 more."
+    assert len(found.findings) == 51 and found.findings[-1] == "And 16 more."
 
 
 # The triggers

@@ -72,7 +72,7 @@ class Command(BaseCommand):
             f"{f', {found.removed:,} taken away because of their age' if found.removed else ''}."
             f" Not yet sealed: {found.unsealed:,}."
         )
-        for words in found.told:
+        for words in found.findings:
             self.stderr.write(self.style.ERROR(words))
         if found.unknown_key:
             self.stderr.write(
@@ -87,7 +87,7 @@ class Command(BaseCommand):
         """Only an end of a sound chain; on record with the end that was remembered before."""
         found = verification.check_chain()
         if found.troubles:
-            for words in found.told:
+            for words in found.findings:
                 self.stderr.write(self.style.ERROR(words))
             raise SystemExit(BROKEN)
         before, now = chain_head.remembered_head(), timezone.now()

@@ -41,11 +41,11 @@ class NotificationGroup:
     subject_type: str
     subject_id: str
     word: str
-    told: list[NotificationText] = field(default_factory=list)
+    texts: list[NotificationText] = field(default_factory=list)
 
     @property
     def unseen(self) -> bool:
-        return any(one.row.seen_at is None for one in self.told)
+        return any(one.row.seen_at is None for one in self.texts)
 
 
 @requires("notes.write")
@@ -72,14 +72,14 @@ def group_notifications(rows: Iterable[Notification]) -> list[NotificationGroup]
         day = timezone.localtime(row.at).date()
         key = (day, row.subject_type, row.subject_id)
         group = groups.setdefault(key, NotificationGroup(*key, subject_label(row.subject_type)))
-        group.told.append(NotificationText(row, notification_text(row)))
+        group.texts.append(NotificationText(row, notification_text(row)))
     return list(groups.values())
 
 
 def notification_text(row: Notification) -> str:
     kind = NOTIFICATION_KINDS.get(row.kind)
     word = subject_label(row.subject_type)
-    return kind.told.format(subject=word) if kind else f"Something about this {word}"
+    return kind.text.format(subject=word) if kind else f"Something about this {word}"
 
 
 @requires("notes.write")

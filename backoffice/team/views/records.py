@@ -33,7 +33,7 @@ NOTE_TOO_LONG = f"A note has at most {actions.MAX_NOTE_LENGTH:,} characters. Wri
 def write_note(request: HttpRequest) -> HttpResponse:
     """Add a note to a record. After an error, the form keeps the typed text."""
     about, text = _subject_of(request), request.POST.get("text", "")
-    error = told = ""
+    error = message = ""
     try:
         row = actions.add_note(request, about.type, about.id, text, about.patient_id)
     except actions.EmptyNote:
@@ -42,7 +42,7 @@ def write_note(request: HttpRequest) -> HttpResponse:
         error = NOTE_TOO_LONG
     else:
         known = actions.mentioned_staff(row.text)
-        told = _unknown_names_message(
+        message = _unknown_names_message(
             [name for name in actions.mentioned_names(row.text) if name not in known]
         )
     context = notes_context(
@@ -51,15 +51,15 @@ def write_note(request: HttpRequest) -> HttpResponse:
         next_page=_return_url(request),
         typed=text if error else "",
         error=error,
-        told=told,
+        told=message,
     )
     if request.headers.get("HX-Request") == "true":
         return render(request, "team/_notes.html", context)
     if error:
         page = {"word": subject_label(about.type), "back": _return_url(request), "notes": context}
         return render(request, "team/note.html", page, status=400)
-    if told:
-        messages.warning(request, told)
+    if message:
+        messages.warning(request, message)
     return redirect(f"{_return_url(request)}#notes-{about.type}-{about.id}")
 
 
@@ -70,7 +70,7 @@ def assign_to_me(request: HttpRequest) -> HttpResponse:
     about = _subject_of(request)
     assert isinstance(request.user, User)
     seen = request.POST.get("seen", "")
-    told = ""
+    message = ""
     try:
         actions.assign(
             request,
@@ -82,8 +82,8 @@ def assign_to_me(request: HttpRequest) -> HttpResponse:
             seen=int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 10 else None,
         )
     except actions.AlreadyAssigned as taken:
-        told = _taken_message(taken)
-    return _assignment_response(request, about, told)
+        message = _taken_message(taken)
+    return _assignment_response(request, about, message)
 
 
 @requires("notes.write")
@@ -91,8 +91,10 @@ def assign_to_me(request: HttpRequest) -> HttpResponse:
 def release(request: HttpRequest) -> HttpResponse:
     """End the assignment of a record."""
     about = _subject_of(request)
-    told = "" if actions.release(request, about.type, about.id) else "Nobody was on this any more."
-    return _assignment_response(request, about, told)
+    message = (
+        "" if actions.release(request, about.type, about.id) else "Nobody was on this any more."
+    )
+    return _assignment_response(request, about, message)
 
 
 @requires("notes.write")
@@ -137,14 +139,14 @@ def changes(request: HttpRequest) -> HttpResponse:
     return render(request, "team/_changes.html" if part else "team/changes.html", context)
 
 
-def _assignment_response(request: HttpRequest, about: Subject, told: str) -> HttpResponse:
+def _assignment_response(request: HttpRequest, about: Subject, message: str) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
         context: dict[str, Any] = assigned_context(
-            request, about, next_page=_return_url(request), told=told
+            request, about, next_page=_return_url(request), told=message
         )
         return render(request, "team/_assigned.html", context)
-    if told:
-        messages.warning(request, told)
+    if message:
+        messages.warning(request, message)
     return redirect(_return_url(request))
 
 
