@@ -69,7 +69,7 @@ def test_a_step_that_fails_took_nothing(trail: None, monkeypatch: pytest.MonkeyP
     def killed(made: AuditSeal) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(seals, "add", killed)
+    monkeypatch.setattr(seals, "append", killed)
     with pytest.raises(KeyboardInterrupt):
         retention.remove_expired()
     assert AuditEntry.objects.count() == 2_340

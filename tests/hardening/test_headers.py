@@ -124,5 +124,5 @@ def _broken(visitor: Client, monkeypatch: pytest.MonkeyPatch) -> Any:
     def fails(*_: object, **__: object) -> None:
         raise DatabaseError("canary: DETAIL: Failing row contains (Testperson, 1990-01-01).")
 
-    monkeypatch.setattr("backoffice.audit.listed", fails)
+    monkeypatch.setattr("backoffice.audit.record_list", fails)
     return visitor.get("/orders/", secure=True)
