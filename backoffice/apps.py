@@ -26,7 +26,7 @@ class BackofficeConfig(AppConfig):
         from backoffice.operations import postgres
 
         app.set_default()
-        checks.register(postgres.keeps_quiet, checks.Tags.database)
+        checks.register(postgres.check_log_settings, checks.Tags.database)
         check_roles()
         connection_created.connect(connection_settings.apply_session_settings)
         post_migrate.connect(create_role_groups, sender=self)

@@ -1,4 +1,4 @@
-"""Tables every app stands on: a file for each kind here, and those of the parts of this package."""
+"""Models that every app uses, and the models of the other packages of `backoffice`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from backoffice.models.sync import Drift, Lookup, SyncRun
 from backoffice.models.values import UnknownValue
 
 # isort: split
-# The parts below begin with these.
+# The packages below import the models above.
 from backoffice.accounts.models import (
     AccountNews,
     PasswordReset,

@@ -1,4 +1,4 @@
-"""What staff asked of the service, and its way there."""
+"""Commands for the service, and their attempts."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class CommandRecords(models.QuerySet["CommandRecord"]):
         return self.filter(state__in=CommandRecord.OPEN)
 
     def about(self, subject_type: str, subject_id: object) -> CommandRecords:
-        """Newest first."""
+        """Return the commands on this record, newest first."""
         found = self.filter(subject_type=subject_type, subject_id=str(subject_id))
         return found.select_related("requested_by").order_by("-requested_at")
 
 
 class CommandRecord(models.Model):
-    """One thing staff asked of the service, and its way there. The row is the work: see `outbox`.
+    """One command for the service. The row is the work: see `backoffice.outbox`.
 
-    `payload` is the command's own fields. `lock` lets only one command about a thing be open.
-    `attempts` counts sendings, and what a person decides on names the attempt they saw. `doubted`:
-    the outcome of a sending was unknown once, so a refusal after it proves nothing. `keys` counts
-    the idempotency keys it was sent with: a failure is kept and answered as long as its key lives.
-    `late_after`: it was found to have happened after a person or a look-up had closed it.
+    `payload` has the command's own fields. Only one command with the same `lock` may be open.
+    `attempts` counts sendings; a person's decision names the attempt they saw. `doubted`: the
+    outcome of a sending was unknown once, so a refusal after it proves nothing. `keys` counts the
+    idempotency keys it was sent with: the service repeats a failure as long as its key lives.
+    `late_after`: it was found to have happened after a person or a lookup had closed it.
     """
 
     class State(models.TextChoices):
@@ -134,7 +134,7 @@ class CommandRecord(models.Model):
                 condition=Q(state="refused"),
                 name="command_refused",
             ),
-            # Reader: team.telling. A request may have waited for weeks before it was refused.
+            # Reader: team.notifications. A request may have waited for weeks before it was refused.
             models.Index(
                 fields=["finished_at"],
                 condition=Q(state="refused"),
@@ -146,7 +146,7 @@ class CommandRecord(models.Model):
                 condition=Q(state="given_up") | Q(state="refused", doubted=True),
                 name="command_followed",
             ),
-            # Readers: team.telling and a command's page
+            # Readers: team.notifications and a command's page
             models.Index(
                 fields=["finished_at"],
                 condition=~Q(late_after=""),
@@ -169,7 +169,7 @@ class CommandRecord(models.Model):
 
 
 class CommandAttempt(models.Model):
-    """One sending or look-up of a command: when, and how it ended. No content."""
+    """One sending or lookup of a command: times and outcome, no content."""
 
     command = models.ForeignKey(CommandRecord, on_delete=models.CASCADE, related_name="history")
     phase = models.CharField(max_length=10, help_text="send, look up")

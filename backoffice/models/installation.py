@@ -1,4 +1,4 @@
-"""Whose database this is, and what changed in it."""
+"""The installation of this database, and the changes that open pages follow."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from backoffice.core.encryption.encrypted_fields import EncryptedTextField
 
 
 class Installation(models.Model):
-    """The one row that says whose database this is: see `installation.py`.
+    """The one row that identifies the installation of this database: see `core/installation.py`.
 
-    `secret` is random: that it opens shows that the keys are the right ones, and what must be
-    compared without being told is compared by digests under it.
+    `secret` is random. That it decrypts shows that the keys are right, and values that must be
+    compared without being revealed are compared by digests keyed with it.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -30,10 +30,10 @@ class Installation(models.Model):
 
 
 class Change(models.Model):
-    """Rows of one table that one transaction changed, for pages that stand open (`live.py`).
+    """Rows of one table that one transaction changed, for open pages (`pages/live.py`).
 
-    `xact` is PostgreSQL's number of that transaction: a page knows which of them it has seen.
-    `subjects` are the records, patients and orders concerned; null when there were too many.
+    `xact` is PostgreSQL's number of that transaction: a page remembers which ones it has seen.
+    `subjects` are the records, patients and orders concerned; null if there were too many.
     """
 
     xact = models.BigIntegerField()

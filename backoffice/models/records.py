@@ -1,4 +1,4 @@
-"""What tables of the mirror have in common, and records that do not fit into them."""
+"""Base classes of mirrored tables, and records that could not be read into them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from backoffice.service import json_text
 
 
 class Read(models.Model):
-    """Rows that pages read by hundreds: what was read becomes the object as it is.
+    """Base class of models that pages read by hundreds: `from_db` sets the attributes directly.
 
-    Django calls `__init__` for each row, which asks every field and two signals, and takes most of
-    the time of a list. None of ours has either.
+    Django calls `__init__` for each row, which visits every field and sends two signals, and takes
+    most of the time of a list. These models need neither.
     """
 
     class Meta:
@@ -37,14 +37,14 @@ class Read(models.Model):
 
 
 AS_RECEIVED: Final = ("record", "content_hash")
-"""Of a mirrored record what pages seldom read: it is long."""
+"""Long columns of a mirrored record that pages seldom read."""
 
 
 class Mirrored(Read):
-    """One record of the service, as received, with the columns that are read promoted.
+    """Base class of mirrored records: the record as received, and promoted columns.
 
-    `as_of` is the moment the request that brought this version was sent; `missing_since` the
-    moment the service was found to no longer have the record. Only `mirror.py` writes these.
+    `as_of` is when the request for this version was sent; `missing_since` when the service was
+    found to no longer have the record. Only the `mirror` package writes these.
     """
 
     record = models.TextField(help_text="JSON, byte for byte as received")
@@ -59,7 +59,7 @@ class Mirrored(Read):
         return f"{self._meta.verbose_name} {self.pk}"
 
     def said(self, *path: str) -> dict[str, Any]:
-        """The object at `path` of the record; empty when it is missing, null or anything else."""
+        """Return the object at `path` of the record; empty if it is missing or not an object."""
         try:
             found = json.loads(self._readable_record())
         except (ValueError, RecursionError):
@@ -69,13 +69,13 @@ class Mirrored(Read):
         return found if isinstance(found, dict) else {}
 
     def _readable_record(self) -> str:
-        """The record without what its columns cannot hold either."""
+        """Return the record without characters that PostgreSQL text cannot store."""
         if "\\u" not in self.record:
             return self.record
         return json_text.replace_unstorable(self.record.encode()).decode()
 
     def pretty(self) -> str:
-        """The record indented for reading, or as it is when it cannot be read."""
+        """Return the record indented for reading; unchanged if it is not valid JSON."""
         try:
             return json.dumps(json.loads(self._readable_record()), indent=2, ensure_ascii=False)
         except (ValueError, RecursionError):
@@ -83,7 +83,7 @@ class Mirrored(Read):
 
 
 class UnreadRecord(models.Model):
-    """A record the back office could not read into its columns, or not all of it, kept whole."""
+    """A record that could not be read into columns, or only in part, kept whole."""
 
     resource = models.CharField(max_length=40)
     key = models.TextField(help_text="The record's id where it could be made out, else its hash")

@@ -24,16 +24,16 @@ class User(AbstractUser):
     )
 
     def get_full_name(self) -> str:
-        """First and last name; the log-in name of who has none."""
+        """Return first and last name, or the user name if both are empty."""
         return super().get_full_name() or self.get_username()
 
     def set_password(self, raw_password: str | None) -> None:
-        """One of their own, unless `first_passwords.give` says otherwise."""
+        """Set a password of their own, unless `first_passwords.give` marks it as temporary."""
         super().set_password(raw_password)
         self.first_password_until = None
 
     def check_password(self, raw_password: str | None) -> bool:
-        """Django hashes it anew by `set_password` where its hash is of older parameters."""
+        """Check the password; Django calls `set_password` to update a hash with old parameters."""
         until = self.first_password_until
         fits = super().check_password(raw_password)
         self.first_password_until = until

@@ -1,4 +1,4 @@
-"""Work of the mirror: lists that are walked, records that are looked up, what differed."""
+"""Sync runs, drift between mirror and service, and lookups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 
 class SyncRun(models.Model):
-    """One walk over a list of the service. The row is the work: see `sync.py`."""
+    """One sync run over a list of the service. The row is the work: see `backoffice.sync`."""
 
     class State(models.TextChoices):
         DUE = "due", "Due"
@@ -61,8 +61,7 @@ class SyncRun(models.Model):
 
 
 class Drift(models.Model):
-    """A difference between mirror and service that a sweep found and repaired, or a change at the
-    service that is not to be expected."""
+    """A difference between mirror and service that a sweep found, or an unexpected change."""
 
     class Kind(models.TextChoices):
         MISSING_LOCAL = "missing_local", "Was missing here"
@@ -85,10 +84,10 @@ class Drift(models.Model):
 
 
 class Lookup(models.Model):
-    """One record that is read by its own call, and when it is to be read next.
+    """A scheduled read of one record by its own call.
 
-    `due_at` null means nothing is expected to change. `generation` grows with every new reason to
-    look, so that an answer asked for before the reason does not clear it.
+    `due_at` is null if no change is expected. `generation` grows with every new reason to look, so
+    that an answer that was requested before the reason does not clear it.
     """
 
     pk = models.CompositePrimaryKey("kind", "key")

@@ -1,4 +1,4 @@
-"""Values of open enumerations that nobody foresaw."""
+"""Unknown values of open enumerations."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from backoffice.models.staff import User
 
 
 class UnknownValue(models.Model):
-    """A value of an open enumeration that `vocabulary` has no word for yet.
+    """A value of an open enumeration that is missing in `vocabulary`.
 
-    `bucket` and `label` are the words that somebody gave it (`vocabulary.decisions`). `decision` is
-    the number of that decision: it grows with each. `spread_at` is when orders with this status
-    were last found in their bucket, `moved` how many were brought there.
+    `bucket` and `label` are what an admin assigned to it (`vocabulary.decisions`); `decision` is
+    the growing number of that decision. `spread_at` is when orders with this status were last
+    checked to be in their bucket, `moved` how many were moved there.
     """
 
     vocabulary = models.CharField(max_length=60)

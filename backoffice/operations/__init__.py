@@ -1,4 +1,4 @@
-"""What whoever runs a deployment needs: its state, metrics, backups, database roles, migrations.
+"""Tools for operators: status, metrics, backups, database roles, migrations.
 
 `status.py` reads every figure once, for monitors, Prometheus and the System page alike.
 """

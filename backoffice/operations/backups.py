@@ -1,12 +1,12 @@
-"""A backup: one folder with the database of one moment, the uploaded reports, and a manifest.
+"""Backups: one folder with a database snapshot, the uploaded reports, and a manifest.
 
-    FOLDER/                 0700, there only when it is whole
+    FOLDER/                 0700, exists only when complete
         database.dump       pg_dump, custom format
         reports/            uploaded files
         manifest.json       the moment, the migrations, each table's rows and their sum, each
                             file's size and SHA-256
 
-Work goes on meanwhile. Keys are not in it: what is encrypted in the database stays unreadable
+The product keeps running meanwhile. Keys are not included: encrypted columns stay unreadable
 without them.
 """
 
@@ -38,7 +38,7 @@ FORMAT: Final = 1
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """What a backup holds. `files`: by path in the folder, size and SHA-256."""
+    """Contents of a backup. `files`: size and SHA-256 by path in the folder."""
 
     format: int
     moment: datetime
@@ -49,7 +49,7 @@ class Manifest(msgspec.Struct, kw_only=True):
 
 
 def write(folder: Path) -> Manifest:
-    """Make a backup. Raises CommandError, and leaves no folder of that name then."""
+    """Write a backup. Raises CommandError; then no folder of that name is left."""
     if folder.exists():
         raise CommandError(f"{folder} is there already: a backup goes into a folder of its own.")
     began = time.monotonic()
@@ -73,8 +73,8 @@ def write(folder: Path) -> Manifest:
 
 def _fill(folder: Path) -> Manifest:
     program = dumps.program("pg_dump")
-    with dumps.door() as opened:
-        snapshot, moment = _only(opened, "SELECT pg_export_snapshot(), now()")
+    with dumps.snapshot_connection() as opened:
+        snapshot, moment = _fetch_one(opened, "SELECT pg_export_snapshot(), now()")
         dump = dumps.start(
             [
                 *(program, "--format=custom", "--no-owner", "--no-privileges"),
@@ -82,7 +82,7 @@ def _fill(folder: Path) -> Manifest:
             ]
         )
         try:
-            # Of the same snapshot, while the other program reads.
+            # In the same snapshot, while pg_dump reads.
             tables = dumps.contents(opened)
             migrations = opened.execute(
                 f"SELECT app, name FROM {MigrationRecorder.Migration._meta.db_table} ORDER BY id"
@@ -91,33 +91,33 @@ def _fill(folder: Path) -> Manifest:
         finally:
             dump.kill()
             dump.wait()
-    # After the database: what its rows name was there before them.
+    # Copied after the database: files exist before the rows that name them.
     if settings.REPORT_FOLDER.is_dir():
-        shutil.copytree(settings.REPORT_FOLDER, folder / REPORTS, copy_function=_copied)
+        shutil.copytree(settings.REPORT_FOLDER, folder / REPORTS, copy_function=_copy_if_present)
     return Manifest(
         format=FORMAT,
         moment=moment,
         version=settings.VERSION,
         migrations=[(app, name) for app, name in migrations],
         tables=tables,
-        files=measured(folder),
+        files=measure_files(folder),
     )
 
 
-def _copied(source: str, target: str) -> None:
-    """What is gone when its turn comes was sealed anew under its own name, or never taken."""
+def _copy_if_present(source: str, target: str) -> None:
+    """Copy a file; skip one that disappeared (encrypted again under a new key, or rejected)."""
     with contextlib.suppress(FileNotFoundError):
         shutil.copy2(source, target)
 
 
-def _only(opened: psycopg.Connection[Any], statement: str) -> tuple[Any, ...]:
+def _fetch_one(opened: psycopg.Connection[Any], statement: str) -> tuple[Any, ...]:
     found: tuple[Any, ...] | None = opened.execute(statement.encode()).fetchone()
     assert found is not None
     return found
 
 
-def measured(folder: Path) -> dict[str, tuple[int, str]]:
-    """Size and SHA-256 of every file but the manifest, by its path in the folder."""
+def measure_files(folder: Path) -> dict[str, tuple[int, str]]:
+    """Return size and SHA-256 of every file except the manifest, by path in the folder."""
     found = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != MANIFEST:
@@ -127,8 +127,8 @@ def measured(folder: Path) -> dict[str, tuple[int, str]]:
     return found
 
 
-def manifest_of(folder: Path) -> Manifest:
-    """Read and compare with the files that are there. Raises CommandError."""
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest and compare it with the files. Raises CommandError."""
     try:
         manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
     except FileNotFoundError:
@@ -137,7 +137,7 @@ def manifest_of(folder: Path) -> Manifest:
         raise CommandError(f"The manifest of {folder} cannot be read.") from None
     if manifest.format != FORMAT:
         raise CommandError(f"{folder} was made by another release: its form is not known here.")
-    there = measured(folder)
+    there = measure_files(folder)
     wrong = sorted(
         name
         for name in manifest.files.keys() | there.keys()

@@ -1,4 +1,4 @@
-"""PostgreSQL's own programs, and what stands in its tables: shared by backup and restore."""
+"""Run pg_dump and pg_restore, and compute table checksums: shared by backup and restore."""
 
 from __future__ import annotations
 
@@ -33,12 +33,14 @@ WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY relname
 """
 
 Contents = dict[str, list[Any]]
-"""By table: how many rows, and a sum over their texts that does not depend on their order."""
+"""By table: the number of rows, and a checksum that does not depend on their order."""
 
 
 def program(name: str) -> str:
-    """Path of pg_dump or pg_restore: of the server's release, or of the next later one there is.
-    Raises CommandError with what to install."""
+    """Return the path of pg_dump or pg_restore, of the server's release or the next later one.
+
+    Raises CommandError with the package to install.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version_num")
         wanted = int(cursor.fetchone()[0]) // 10_000
@@ -51,15 +53,15 @@ def program(name: str) -> str:
             f"{name} of PostgreSQL {wanted} or later is not installed here"
             f" (on Debian: postgresql-client-{wanted})."
         )
-    # Later ones may set what an older server does not know.
+    # Much later releases may use settings that an older server does not know.
     return found[min(usable)]
 
 
 def _release(path: str) -> int | None:
-    told = subprocess.run(  # noqa: S603 - a program of PostgreSQL
+    version = subprocess.run(  # noqa: S603 - a program of PostgreSQL
         [path, "--version"], capture_output=True, text=True, check=False
     )
-    found = re.search(r"\d+", told.stdout)
+    found = re.search(r"\d+", version.stdout)
     return int(found[0]) if found else None
 
 
@@ -76,7 +78,7 @@ def _candidates(name: str) -> Iterator[str]:
 
 
 def start(command: Sequence[str]) -> subprocess.Popen[str]:
-    """A program of PostgreSQL on our database. The password is not on its command line."""
+    """Start a PostgreSQL program on our database; the password is not on its command line."""
     variables = {
         variable: str(value)
         for name, variable in _VARIABLES.items()
@@ -93,39 +95,39 @@ def start(command: Sequence[str]) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str], what: str) -> str:
-    """Wait for its end; what it printed. Raises CommandError with the last errors it named."""
+    """Wait for the program; return its output. Raises CommandError with its last errors."""
     printed, errors = process.communicate()
     if process.returncode:
         raise CommandError(f"{what} failed:\n{errors.strip()[-2000:]}")
     return printed
 
 
-def door() -> psycopg.Connection[Any]:
-    """A connection of its own that sees one moment, however long it takes."""
+def snapshot_connection() -> psycopg.Connection[Any]:
+    """Open a separate connection with one snapshot (REPEATABLE READ, read only)."""
     given = {name: value for name, value in _parameters().items() if name in _VARIABLES}
-    opened: psycopg.Connection[Any] = psycopg.connect(**given, connect_timeout=5)
-    opened.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-    opened.read_only = True
-    opened.execute("SET idle_in_transaction_session_timeout = 0")
-    opened.execute("SET timezone = 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'postgres'")
-    opened.commit()
-    return opened
+    snapshot: psycopg.Connection[Any] = psycopg.connect(**given, connect_timeout=5)
+    snapshot.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    snapshot.read_only = True
+    snapshot.execute("SET idle_in_transaction_session_timeout = 0")
+    snapshot.execute("SET timezone = 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'postgres'")
+    snapshot.commit()
+    return snapshot
 
 
 def _parameters() -> dict[str, Any]:
     return connection.get_connection_params()
 
 
-def contents(opened: psycopg.Connection[Any], tables: Collection[str] | None = None) -> Contents:
-    """Of these tables that are there, or of all."""
-    names = [name for (name,) in opened.execute(_TABLES).fetchall()]
-    return {name: _content(opened, name) for name in names if tables is None or name in tables}
+def contents(snapshot: psycopg.Connection[Any], tables: Collection[str] | None = None) -> Contents:
+    """Return the checksums of these tables, if they exist, or of all."""
+    names = [name for (name,) in snapshot.execute(_TABLES).fetchall()]
+    return {name: _content(snapshot, name) for name in names if tables is None or name in tables}
 
 
-def _content(opened: psycopg.Connection[Any], table: str) -> list[Any]:
+def _content(snapshot: psycopg.Connection[Any], table: str) -> list[Any]:
     statement = sql.SQL(
         "SELECT count(*), coalesce(sum(hashtextextended(row::text, 0)::numeric), 0)::text"
         " FROM {} AS row"
     ).format(sql.Identifier(table))
-    found = opened.execute(statement).fetchone()
+    found = snapshot.execute(statement).fetchone()
     return list(found or ())

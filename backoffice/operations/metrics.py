@@ -1,4 +1,4 @@
-"""The same figures and what was counted, in the text format of Prometheus."""
+"""Status figures and call durations in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LEVELS = ("ok", "degraded", "failing")
 
 
 class Deployment(Collector):
-    """Read anew for each scrape."""
+    """Collects the figures at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
         version = GaugeMetricFamily("backoffice_version", "The release", labels=["version"])
         version.add_metric([settings.VERSION], 1)
         yield version
         yield from _figures()
-        yield from _counted()
+        yield from _durations()
 
 
 def _figures() -> Iterator[Metric]:
@@ -53,7 +53,7 @@ def _figures() -> Iterator[Metric]:
 
 
 def _heartbeats(ages: dict[str, status.Figure]) -> Metric:
-    """A queue on which no worker ever answered has none."""
+    """Return the heartbeat ages; queues without any heartbeat are left out."""
     family = GaugeMetricFamily(
         "backoffice_heartbeat_age_seconds", "Since a worker answered on a queue", labels=["queue"]
     )
@@ -63,7 +63,7 @@ def _heartbeats(ages: dict[str, status.Figure]) -> Metric:
     return family
 
 
-def _counted() -> Iterator[Metric]:
+def _durations() -> Iterator[Metric]:
     duration_metrics.flush()
     families = {
         name: HistogramMetricFamily(name, family.help, labels=list(family.labels))

@@ -1,4 +1,4 @@
-"""Settings of PostgreSQL on which the safety of health data hangs."""
+"""Check the PostgreSQL settings that keep health data out of its log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.core import checks
 from django.db import DatabaseError, connections
 
-SILENT: Final = {
+SAFE_LOG_SETTINGS: Final = {
     "log_statement": "none",
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
@@ -15,30 +15,32 @@ SILENT: Final = {
     "log_min_duration_sample": "-1",
     "log_parameter_max_length_on_error": "0",
 }
-"""An error quotes the row it failed on, and a statement holds the values it was called with: with
-these settings neither reaches the server's log."""
+"""Errors quote the failing row, and statements contain their values. With these settings neither
+is written to the server's log."""
 
 _SETTINGS: Final = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)"
 
 
-def talkative(alias: str = "default") -> list[str]:
-    """The settings that differ, as `name = value` to set."""
+def unsafe_log_settings(alias: str = "default") -> list[str]:
+    """Return the settings that differ, as `name = value` to set."""
     with connections[alias].cursor() as cursor:
-        cursor.execute(_SETTINGS, [list(SILENT)])
+        cursor.execute(_SETTINGS, [list(SAFE_LOG_SETTINGS)])
         found = dict(cursor.fetchall())
     return [
-        f"{name} = {value}" for name, value in SILENT.items() if found.get(name, value) != value
+        f"{name} = {value}"
+        for name, value in SAFE_LOG_SETTINGS.items()
+        if found.get(name, value) != value
     ]
 
 
-def keeps_quiet(databases: Any = None, **_: Any) -> list[checks.CheckMessage]:
-    """Run by `manage.py migrate` and `manage.py check --database default`."""
+def check_log_settings(databases: Any = None, **_: Any) -> list[checks.CheckMessage]:
+    """System check, run by `manage.py migrate` and `manage.py check --database default`."""
     if "default" not in (databases or ()):
         return []
     try:
-        found = talkative()
+        found = unsafe_log_settings()
     except DatabaseError:
-        return []  # said by whatever needs the database
+        return []  # reported by whatever needs the database
     if not found:
         return []
     words = "PostgreSQL may write health data into its own log."

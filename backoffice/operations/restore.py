@@ -1,11 +1,11 @@
-"""From a backup into an empty database, and what holds after it.
+"""Restore a backup into an empty database, and hold sending afterwards.
 
-The service went on after the moment that the backup shows. So nothing is sent again by itself:
-sending is on hold until a person releases it, what was open then is looked up at the service first,
-lists are read anew, and what the service told meanwhile is asked for again.
+The service continued after the time of the backup. So nothing is sent again automatically: sending
+is on hold until a person releases it, open commands are looked up at the service first, lists are
+read again, and the webhook events since then are requested again.
 
 The hold is the first row that the restore writes, before any command is in the database: whatever
-fails after it, nothing is sent.
+fails after that, nothing is sent.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from webhooks.models import Event
 
 MAYBE_SENT: Final = "Restored from a backup: it may have been sent since then."
 
-# It may have been sent after the backup, with the key that stands in the row.
+# It may have been sent after the backup, with the idempotency key in the row.
 _DOUBT_COMMANDS: Final = """
 UPDATE backoffice_commandrecord SET state = 'uncertain', doubted = true, hindrance = %s,
  sent_at = coalesce(sent_at, requested_at), first_sent_at = coalesce(first_sent_at, requested_at),
@@ -55,7 +55,7 @@ UPDATE labs_report SET state = 'uncertain', lease_until = NULL, doubted = true,
  sent_at = coalesce(sent_at, due_at)
 WHERE state IN ('stored', 'sending')
 """
-# Of columns that every release has: later migrations have not run on what was just restored.
+# Only columns that every release has: later migrations have not run yet.
 _HOLD: Final = """
 INSERT INTO backoffice_hold (restored_to) SELECT %s
 WHERE NOT EXISTS (SELECT FROM backoffice_hold WHERE released_at IS NULL)
@@ -67,11 +67,11 @@ _DROP_IT: Final = "Sending is on hold. Drop this database before you restore int
 def restore(folder: Path) -> Manifest:
     """Raises CommandError; the database is left as it is where that was found out before, and
     sending is on hold where it was not."""
-    manifest = backups.manifest_of(folder)
+    manifest = backups.read_manifest(folder)
     _refuse_newer(manifest)
     _refuse_full_database()
-    _bring_reports(folder)
-    _bring_rows(folder, manifest)
+    _restore_reports(folder)
+    _restore_rows(folder, manifest)
     try:
         doubt_open()
         call_command("migrate", verbosity=0, interactive=False)
@@ -100,7 +100,7 @@ def _refuse_full_database() -> None:
         raise CommandError("The database has tables: restore into an empty one.")
 
 
-def _bring_reports(folder: Path) -> None:
+def _restore_reports(folder: Path) -> None:
     """Files that are there stay where they are the same, and are never overwritten."""
     source = folder / backups.REPORTS
     for path in sorted(source.rglob("*")):
@@ -113,7 +113,7 @@ def _bring_reports(folder: Path) -> None:
                 raise CommandError(f"{place} is there already, with other contents.")
 
 
-def _bring_rows(folder: Path, manifest: Manifest) -> None:
+def _restore_rows(folder: Path, manifest: Manifest) -> None:
     """Tables without rows, the hold, and then all other rows, indexes and constraints."""
     dump, program = str(folder / backups.DUMP), dumps.program("pg_restore")
     name = str(connection.settings_dict["NAME"])
@@ -152,8 +152,8 @@ def _run(command: list[str]) -> None:
 
 def _compare(expected: dumps.Contents, *, only: bool = False) -> None:
     """`only` these tables; else they are all there are, besides that of holds."""
-    with dumps.door() as opened:
-        found = dumps.contents(opened, tables=expected.keys() if only else None)
+    with dumps.snapshot_connection() as snapshot:
+        found = dumps.contents(snapshot, tables=expected.keys() if only else None)
     if not only:
         found.pop(_HOLDS, None)
     wrong = sorted(

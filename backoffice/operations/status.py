@@ -1,7 +1,7 @@
-"""How a deployment fares: figures, and in words what is wrong with them.
+"""Status of a deployment: figures, and the reasons why it is degraded or failing.
 
-Numbers only, no names and no ids: monitors keep what they are told. About twenty statements, each
-of the same cost however long the history.
+The figures have no names and no ids, because monitors store them. Reading takes about twenty
+statements, each with a cost that does not depend on the length of the history.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ Level = Literal["ok", "degraded", "failing"]
 Figure = float | int | bool | None
 Figures = dict[str, dict[str, Figure]]
 
-INBOX_WAITS: Final = 60.0
-INBOX_STANDS: Final = 600.0
-UNKNOWN_LASTS: Final = 600.0
-UNDECIDED_LASTS: Final = 1_800.0
-LOOKUPS_WAIT: Final = 1_800.0
+INBOX_DELAYED_SECONDS: Final = 60.0
+INBOX_STUCK_SECONDS: Final = 600.0
+UNCERTAIN_SECONDS: Final = 600.0
+UNDECIDED_SECONDS: Final = 1_800.0
+LOOKUPS_DELAYED_SECONDS: Final = 1_800.0
 QUEUE_SILENT: Final = 120.0
 """Eight bells of `celery.HEARTBEAT_SECONDS`."""
 MAY_BE_BUSY: Final = frozenset({"bulk"})
-"""Queues whose every process may be at something long: that delays, and stops nothing."""
-TRANSACTION_LASTS: Final = 900.0
-CLOCK_OFF: Final = 5.0
-DISK_LOW: Final = 0.10
-DISK_FULL: Final = 0.02
-BACKUP_OLD: Final = 26 * 3_600.0
+"""Queues whose processes may all be busy for long: that delays work, but stops nothing."""
+LONG_TRANSACTION_SECONDS: Final = 900.0
+CLOCK_OFFSET_SECONDS: Final = 5.0
+DISK_LOW_SHARE: Final = 0.10
+DISK_FULL_SHARE: Final = 0.02
+BACKUP_OLD_SECONDS: Final = 26 * 3_600.0
 PING_SECONDS: Final = 0.5
 
 _COMMANDS: Final = """
@@ -68,7 +68,7 @@ FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'cli
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that is wrong, for people."""
+    """One problem, described for people."""
 
     level: Level
     words: str
@@ -82,7 +82,7 @@ class Status:
 
     @property
     def level(self) -> Level:
-        """The worst of the reasons."""
+        """The worst level of the reasons."""
         levels = {reason.level for reason in self.reasons}
         if "failing" in levels:
             return "failing"
@@ -90,7 +90,7 @@ class Status:
 
 
 def read() -> Status:
-    """Raises DatabaseError where PostgreSQL does not answer."""
+    """Read all figures and reasons. Raises DatabaseError if PostgreSQL does not answer."""
     now = timezone.now()
     walks = sync_health.walks()
     health = silence.read(now)
@@ -113,7 +113,7 @@ def read() -> Status:
         for walk in walks
         if walk.late(now)
     ]
-    return Status(now, figures, list(_reasons(figures, late, postgres.talkative())))
+    return Status(now, figures, list(_reasons(figures, late, postgres.unsafe_log_settings())))
 
 
 def _audit_findings() -> int:
@@ -154,7 +154,7 @@ def _commands() -> dict[str, Figure]:
 
 
 def _sealed() -> int:
-    """Open commands whose contents no worker's keys opened at their last turn."""
+    """Count the open commands that workers could not decrypt."""
     return CommandRecord.objects.open().filter(hindrance=outbox.CANNOT_DECRYPT).count()
 
 
@@ -224,7 +224,7 @@ def _database() -> dict[str, Figure]:
 
 
 def _disk() -> dict[str, Figure]:
-    """Of the folder that grows: where uploaded reports are kept."""
+    """Return the free space where uploaded reports are stored."""
     place = settings.REPORT_FOLDER
     while not place.exists():
         place = place.parent
@@ -236,16 +236,16 @@ def _seconds(length: timedelta | None) -> float | None:
     return length.total_seconds() if length is not None else None
 
 
-def _reasons(figures: Figures, late: list[str], talkative: list[str]) -> Iterator[Reason]:
+def _reasons(figures: Figures, late: list[str], unsafe_log_settings: list[str]) -> Iterator[Reason]:
     yield from _of_inbox(figures["inbox"])
     yield from _of_commands(figures["commands"])
     yield from _of_queues(figures["queues"])
-    yield from _of_servers(figures, talkative)
+    yield from _of_servers(figures, unsafe_log_settings)
     if late:
         yield Reason("degraded", f"Not read to the end for too long: {', '.join(late)}.")
     yield from _of_sync(figures["sync"])
     waited = figures["lookups"]["oldest_seconds"] or 0
-    if waited > LOOKUPS_WAIT:
+    if waited > LOOKUPS_DELAYED_SECONDS:
         yield Reason("degraded", f"Single records wait {spoken(waited)} to be read.")
     if figures["audit"]["findings"]:
         yield Reason("failing", "The audit trail was changed or cut: see System > Audit.")
@@ -257,7 +257,7 @@ def _reasons(figures: Figures, late: list[str], talkative: list[str]) -> Iterato
             " System, Records that do not fit.",
         )
     age = figures["backup"]["age_seconds"]
-    if not settings.LOCAL and (age is None or age > BACKUP_OLD):
+    if not settings.LOCAL and (age is None or age > BACKUP_OLD_SECONDS):
         told = "none was ever made" if age is None else f"the last shows {spoken(age)} ago"
         yield Reason("degraded", f"There is no backup of today: {told}.")
 
@@ -287,8 +287,8 @@ def _of_sync(sync: dict[str, Figure]) -> Iterator[Reason]:
 
 def _of_inbox(inbox: dict[str, Figure]) -> Iterator[Reason]:
     waited = inbox["oldest_seconds"] or 0
-    if waited > INBOX_WAITS:
-        level: Level = "failing" if waited > INBOX_STANDS else "degraded"
+    if waited > INBOX_DELAYED_SECONDS:
+        level: Level = "failing" if waited > INBOX_STUCK_SECONDS else "degraded"
         yield Reason(level, f"Events wait {spoken(waited)} to be applied.")
     if inbox["failed"]:
         yield Reason("degraded", f"Events that failed and wait for a person: {inbox['failed']}.")
@@ -310,10 +310,10 @@ def _of_commands(commands: dict[str, Figure]) -> Iterator[Reason]:
         words = f"Requests whose contents cannot be opened with FIELD_KEYS: {commands['sealed']}."
         yield Reason("degraded", words)
     unknown = commands["oldest_uncertain_seconds"] or 0
-    if unknown > UNKNOWN_LASTS:
+    if unknown > UNCERTAIN_SECONDS:
         yield Reason("degraded", f"The outcome of a request is unknown for {spoken(unknown)}.")
     undecided = commands["oldest_undecided_seconds"] or 0
-    if undecided > UNDECIDED_LASTS:
+    if undecided > UNDECIDED_SECONDS:
         yield Reason("degraded", f"A request waits {spoken(undecided)} for a person's decision.")
 
 
@@ -325,22 +325,22 @@ def _of_queues(queues: dict[str, Figure]) -> Iterator[Reason]:
             yield Reason(level, f"No worker has answered on the queue {queue} {told}.")
 
 
-def _of_servers(figures: Figures, talkative: list[str]) -> Iterator[Reason]:
+def _of_servers(figures: Figures, unsafe_log_settings: list[str]) -> Iterator[Reason]:
     if figures["broker"]["ping_seconds"] is None:
         yield Reason("degraded", "Redis does not answer: work is delayed, nothing is lost.")
     database, free = figures["database"], figures["disk"]["free_share"] or 0
     lasting = database["oldest_transaction_seconds"] or 0
-    if lasting > TRANSACTION_LASTS:
+    if lasting > LONG_TRANSACTION_SECONDS:
         yield Reason("degraded", f"A transaction is open for {spoken(lasting)}.")
     if (database["sessions"] or 0) > 0.9 * (database["sessions_allowed"] or 1):
         yield Reason("degraded", "PostgreSQL is about to run out of connections.")
-    if abs(database["clock_offset_seconds"] or 0) > CLOCK_OFF:
+    if abs(database["clock_offset_seconds"] or 0) > CLOCK_OFFSET_SECONDS:
         yield Reason("degraded", "The clocks of this machine and of PostgreSQL differ.")
-    if free < DISK_LOW:
-        level: Level = "failing" if free < DISK_FULL else "degraded"
+    if free < DISK_LOW_SHARE:
+        level: Level = "failing" if free < DISK_FULL_SHARE else "degraded"
         yield Reason(level, f"The disk of the reports is {1 - free:.0%} full.")
-    if talkative:
-        names = ", ".join(talkative)
+    if unsafe_log_settings:
+        names = ", ".join(unsafe_log_settings)
         yield Reason("degraded", f"PostgreSQL may write health data into its log: set {names}.")
 
 

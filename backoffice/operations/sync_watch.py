@@ -1,7 +1,7 @@
-"""Whether reading what changed still works: the service's clock, and readings that bring nothing.
+"""Watch incremental syncs of orders: the service's clock, and runs that return nothing.
 
-A reading whose window begins in the future ends well and brings nothing. So does one in a quiet
-night; the difference is that orders change meanwhile, or that such a pause has never been.
+A run with a window that begins in the future succeeds and returns nothing. A run in a quiet night
+does the same; the difference is that orders change meanwhile, or that the pause is unusually long.
 """
 
 from __future__ import annotations

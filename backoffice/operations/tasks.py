@@ -1,4 +1,4 @@
-"""What beat rings for about the back office itself."""
+"""Celery tasks of the back office itself, started by beat."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from backoffice.pages.lists import bulk
 from backoffice.team import emails, notifications
 
 TIDYING = 30.0
-"""Seconds of one ring that are spent on sealing or forgetting: the rest waits for the next one."""
+"""Seconds of one task for sealing or deleting audit entries: the rest waits for the next one."""
 
 
 @shared_task
@@ -40,7 +40,7 @@ def mail() -> None:
 
 @shared_task(bind=True)
 def heartbeat(self: Any) -> None:
-    """Rung through every queue."""
+    """Record a heartbeat of the queue; sent through every queue."""
     heartbeats.record_heartbeat(self.request.delivery_info["routing_key"], self.request.hostname)
 
 

@@ -20,7 +20,7 @@ from backoffice.celery import QUEUES
 from backoffice.devtools import programs
 from backoffice.devtools.checks import production_environment
 from backoffice.devtools.embedded import free_port
-from backoffice.operations.postgres import SILENT
+from backoffice.operations.postgres import SAFE_LOG_SETTINGS
 from tests.outbox.workers import environment
 from tests.sync.house import House, end, wait_until
 
@@ -139,10 +139,12 @@ def test_its_postgresql_keeps_quiet() -> None:
     told = {
         name: value
         for name, value in (word.split("=", 1) for word in command if "=" in word)
-        if name in SILENT
+        if name in SAFE_LOG_SETTINGS
     }
-    assert told == {name: value for name, value in SILENT.items() if name in told}
-    assert SILENT.keys() - told.keys() <= {"log_min_duration_sample"}, "-1 is its default"
+    assert told == {name: value for name, value in SAFE_LOG_SETTINGS.items() if name in told}
+    assert SAFE_LOG_SETTINGS.keys() - told.keys() <= {"log_min_duration_sample"}, (
+        "-1 is its default"
+    )
 
 
 def test_the_example_names_settings_that_exist_and_all_that_are_needed() -> None:

@@ -189,13 +189,13 @@ def test_a_transaction_that_stays_open_is_seen(
 def test_a_talkative_postgresql_is_told_what_to_set() -> None:
     from django.db import connection
 
-    assert postgres.talkative() == []
-    assert postgres.keeps_quiet(databases=["default"]) == []
+    assert postgres.unsafe_log_settings() == []
+    assert postgres.check_log_settings(databases=["default"]) == []
     with connection.cursor() as cursor:
         cursor.execute("SET log_min_error_statement = 'error'")
         try:
-            assert postgres.talkative() == ["log_min_error_statement = panic"]
-            (warning,) = postgres.keeps_quiet(databases=["default"])
+            assert postgres.unsafe_log_settings() == ["log_min_error_statement = panic"]
+            (warning,) = postgres.check_log_settings(databases=["default"])
             assert warning.hint == "Set log_min_error_statement = panic."
             assert "PostgreSQL may write health data into its log" in " ".join(words())
         finally:

@@ -1,9 +1,9 @@
-"""`manage.py migrate`, in the place of Django's: safe while people work.
+"""`manage.py migrate`, replacing Django's: safe while people work.
 
-A migration that waits for a lock makes everybody behind it wait, too. So it waits two seconds at
-most, gives way, and tries again. What builds indexes CONCURRENTLY (`atomic = False`) stands in
-nobody's way and may wait; an index that it left half-built is removed before the next try. Of two
-that are started at once, the second waits for the first.
+A migration that waits for a lock blocks everybody behind it. So it waits two seconds at most,
+gives up, and tries again. A migration that builds indexes CONCURRENTLY (`atomic = False`) blocks
+nobody and may wait; an index that it left invalid is dropped before the next try. If two are
+started at once, the second waits for the first.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def _written(app: str) -> set[str]:
 
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
-        self.door = connections[options.get("database") or DEFAULT_DB_ALIAS]
+        self.connection = connections[options.get("database") or DEFAULT_DB_ALIAS]
         if (
-            self.door.vendor != "postgresql"
+            self.connection.vendor != "postgresql"
             or options.get("plan")
             or options.get("check_unapplied")
         ):
@@ -57,16 +57,16 @@ class Command(migrate.Command):
         self._wait_for_others()
         try:
             self._refuse_another_version()
-            self._patiently(args, options)
+            self._migrate_with_retries(args, options)
         finally:
-            if self.door.is_usable():
-                self._say("RESET lock_timeout")
-                self._say("SELECT pg_advisory_unlock(%s)", ONE_AT_A_TIME)
+            if self.connection.is_usable():
+                self._execute("RESET lock_timeout")
+                self._execute("SELECT pg_advisory_unlock(%s)", ONE_AT_A_TIME)
 
     def _wait_for_others(self) -> None:
         """Asks again and again: a statement that waited would hold a snapshot, and an index that
         the other builds CONCURRENTLY waits for those. Each would wait for the other."""
-        with self.door.cursor() as cursor:
+        with self.connection.cursor() as cursor:
             while True:
                 cursor.execute("SELECT pg_try_advisory_lock(%s)", [ONE_AT_A_TIME])
                 if cursor.fetchone()[0]:
@@ -76,7 +76,7 @@ class Command(migrate.Command):
     def _refuse_another_version(self) -> None:
         """What another line of migrations has made, none of ours begins from. An older release has
         nothing to add to the tables of a later one, and goes on with them."""
-        applied = MigrationRecorder(self.door).applied_migrations()
+        applied = MigrationRecorder(self.connection).applied_migrations()
         for app in OURS:
             theirs = {name for label, name in applied if label == app}
             ours = _written(app)
@@ -87,9 +87,9 @@ class Command(migrate.Command):
                     " this one."
                 )
 
-    def _patiently(self, args: Any, options: dict[str, Any]) -> None:
+    def _migrate_with_retries(self, args: Any, options: dict[str, Any]) -> None:
         for left in reversed(range(TRIES)):
-            self._clear_away()
+            self._drop_invalid_indexes()
             try:
                 super().handle(*args, **options)
                 self._wait_for_locks(LOCK_TIMEOUT)
@@ -114,15 +114,15 @@ class Command(migrate.Command):
             self._wait_for_locks(LOCK_TIMEOUT if migration.atomic else "0")
         super().migration_progress_callback(action, migration, fake)
 
-    def _clear_away(self) -> None:
-        with self.door.cursor() as cursor:
+    def _drop_invalid_indexes(self) -> None:
+        with self.connection.cursor() as cursor:
             cursor.execute(_HALF_BUILT)
             for (name,) in cursor.fetchall():
                 cursor.execute(sql.SQL("DROP INDEX CONCURRENTLY {}").format(sql.SQL(name)))
 
     def _wait_for_locks(self, longest: str) -> None:
-        self._say("SELECT set_config('lock_timeout', %s, false)", longest)
+        self._execute("SELECT set_config('lock_timeout', %s, false)", longest)
 
-    def _say(self, statement: str, *values: Any) -> None:
-        with self.door.cursor() as cursor:
+    def _execute(self, statement: str, *values: Any) -> None:
+        with self.connection.cursor() as cursor:
             cursor.execute(statement, values)

@@ -42,14 +42,14 @@ class Command(BaseCommand):
         for holder in holders:
             found = holder.count()
             left += found
-            self.stdout.write(f"{holder.name}: {_told(found)}")
-        self.stdout.write(f"All together: {_told(left)}")
+            self.stdout.write(f"{holder.name}: {_format_counts(found)}")
+        self.stdout.write(f"All together: {_format_counts(left)}")
         del left[cipher.current_key_id()]
         if not count and left:
             raise CommandError(
-                f"Not under key {cipher.current_key_id()}: {_told(left)}. What stands under a key "
-                "that FIELD_KEYS has not cannot be read; anything else was being worked on: run "
-                "this again."
+                f"Not under key {cipher.current_key_id()}: {_format_counts(left)}. What stands"
+                " under a key that FIELD_KEYS has not cannot be read; anything else was being"
+                " worked on: run this again."
             )
 
     def _seal(self, holder: EncryptedStore) -> None:
@@ -68,7 +68,7 @@ class Command(BaseCommand):
             self.stdout.write(f"\r{holder.name}: {done:,} sealed anew")
 
 
-def _told(found: Counter[int | None]) -> str:
+def _format_counts(found: Counter[int | None]) -> str:
     """`key 2: 1,200, not sealed: 3`."""
     parts = [
         f"{'not sealed' if key is None else f'key {key}'}: {found[key]:,}"

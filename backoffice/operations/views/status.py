@@ -82,7 +82,11 @@ def _bears(request: HttpRequest, token: str) -> bool:
 def page(request: HttpRequest) -> HttpResponse:
     """The same for people."""
     read = status.read()
-    context = {"status": read, "figures": _told(read.figures), "hold": heartbeats.active_hold()}
+    context = {
+        "status": read,
+        "figures": _figure_groups(read.figures),
+        "hold": heartbeats.active_hold(),
+    }
     return render(request, "operations/status.html", context)
 
 
@@ -112,7 +116,7 @@ _GROUPS = {
 }
 
 
-def _told(figures: status.Figures) -> list[tuple[str, list[tuple[str, str]]]]:
+def _figure_groups(figures: status.Figures) -> list[tuple[str, list[tuple[str, str]]]]:
     return [
         (
             title,

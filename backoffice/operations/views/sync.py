@@ -68,7 +68,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     context = {
         "page": page,
         "resource": resource,
-        "runs": [_told(run, now) for run in page.rows],
+        "runs": [_run_context(run, now) for run in page.rows],
     }
     return render(request, "system/runs.html", context)
 
@@ -93,7 +93,7 @@ def unread(request: HttpRequest) -> HttpResponse:
 def _row(walk: sync_health.Walk, now: datetime) -> dict[str, Any]:
     scope = "everything" if walk.full else "changes"
     return {
-        **_told(walk.latest, now),
+        **_run_context(walk.latest, now),
         "name": f"{vocabulary.LISTS.get(walk.resource, walk.resource)} ({scope})",
         "scope": scope,
         "as_of": walk.as_of,
@@ -102,7 +102,7 @@ def _row(walk: sync_health.Walk, now: datetime) -> dict[str, Any]:
     }
 
 
-def _told(run: SyncRun, now: datetime) -> dict[str, Any]:
+def _run_context(run: SyncRun, now: datetime) -> dict[str, Any]:
     family, glyph, word = sync_health.state_of(run)
     length = sync_health.took(run, now)
     return {

@@ -75,7 +75,7 @@ class DecisionForm(forms.Form):
         return cls(row, initial={"bucket": row.bucket, "label": words, "seen": row.decision})
 
 
-class MeanwhileDecided(Exception):
+class DecidedMeanwhile(Exception):
     """Somebody else decided since the page was shown."""
 
 
@@ -84,7 +84,7 @@ class MeanwhileDecided(Exception):
 def unknown(request: HttpRequest) -> HttpResponse:
     """Values we have no word for, last seen first."""
     page = fetch_page(UnknownValue.objects.all(), LAST_SEEN, size=SIZE, **page_position(request))
-    context = {"page": page, "rows": [_told(row) for row in page.rows]}
+    context = {"page": page, "rows": [_value_context(row) for row in page.rows]}
     return render(request, "system/unknown.html", context)
 
 
@@ -104,7 +104,7 @@ def value(request: HttpRequest, value_id: int) -> HttpResponse:
         elif back or form.is_valid():
             try:
                 _decide(request, row, form)
-            except MeanwhileDecided:
+            except DecidedMeanwhile:
                 form.add_error(None, "Somebody has just decided on this. See what it says now.")
                 row.refresh_from_db()
                 form.data = {**request.POST.dict(), "seen": str(row.decision)}
@@ -113,7 +113,7 @@ def value(request: HttpRequest, value_id: int) -> HttpResponse:
                 moving = RANKING if row.vocabulary in interpretations.VOCABULARIES else moving
                 messages.success(request, (TAKEN_BACK if back else SAVED).format(moving))
                 return redirect("system:unknown-value", row.pk)
-    context = {"told": _told(row), "row": row, "form": form, "obstacle": obstacle}
+    context = {"told": _value_context(row), "row": row, "form": form, "obstacle": obstacle}
     return render(request, "system/unknown_value.html", context, status=status)
 
 
@@ -128,7 +128,7 @@ def _decide(request: HttpRequest, row: UnknownValue, form: DecisionForm) -> None
             cursor.execute(_ONE_AT_A_TIME)
         row.refresh_from_db()
         if request.POST.get("seen") != str(row.decision):
-            raise MeanwhileDecided
+            raise DecidedMeanwhile
         before = _words_of(row)
         if (row.bucket, row.label) == (bucket, label):
             return
@@ -147,7 +147,7 @@ def _decide(request: HttpRequest, row: UnknownValue, form: DecisionForm) -> None
 def latest(most: int) -> list[dict[str, Any]]:
     """The values that were seen last, as pages show them."""
     rows = UnknownValue.objects.order_by("-last_seen", "-id")[:most]
-    return [_told(row) for row in rows]
+    return [_value_context(row) for row in rows]
 
 
 def _words_of(row: UnknownValue) -> dict[str, str]:
@@ -165,7 +165,7 @@ def _obstacle(row: UnknownValue, user: Any) -> str:
     return ""
 
 
-def _told(row: UnknownValue) -> dict[str, Any]:
+def _value_context(row: UnknownValue) -> dict[str, Any]:
     """A value as pages show it: in its words, where it was met, where to find more."""
     known = row.vocabulary in vocabulary.VOCABULARIES
     term = vocabulary.term(row.vocabulary, row.value) if known else None
