@@ -1,8 +1,8 @@
-"""What lab accounts offer, as last read from the service.
+"""The catalogs of lab accounts, as last read from the service.
 
 The lab account decides which lab tests and markers can be ordered (specification, "Lab catalogue
-and accounts"). What the mirror knows of that may be old, or nothing: nothing is ever called lacking
-that could not be checked.
+and accounts"). The mirror may have an old catalog or none. A test or marker that could not be
+checked is never reported as lacking.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ SELECT account.id, account.catalog_read_at,
   WHERE marker.id = ANY(%(markers)s::bigint[]) AND marker.as_of > account.catalog_read_at)
 FROM labs_labaccount account WHERE account.id = ANY(%(accounts)s::uuid[])
 """
-NAMED: Final = 10
-"""Lab tests and markers that an account lacks, listed by name on its page."""
+MAX_NAMED: Final = 10
+"""Lacking lab tests and markers that the page of an account lists by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccountCatalog:
-    """What an account offers of the lab tests and markers that were asked about.
+    """The requested lab tests and markers that an account offers.
 
-    `read_at`: when its lists were read, None for never or too long ago. `newer_tests` and
-    `newer_markers` are not offered, but came or changed since then, so whether they are lacking is
-    not known yet.
+    `read_at`: when its lists were read; None for never or too long ago. `newer_tests` and
+    `newer_markers` are not offered, but were added or changed since then, so it is not known yet
+    whether they are lacking.
     """
 
     account_id: UUID
@@ -64,13 +64,13 @@ class AccountCatalog:
         return self.read_at is not None
 
     def lacks_tests(self, lab_test_ids: Iterable[UUID]) -> list[UUID]:
-        """Return those that the account does not offer; none where the catalog is not known."""
+        """Return those that the account does not offer; none if the catalog is not known."""
         if not self.is_known:
             return []
         return [key for key in lab_test_ids if key not in self.lab_tests | self.newer_tests]
 
     def lacks_markers(self, marker_ids: Iterable[int]) -> list[int]:
-        """Return those that the account does not offer; none where the catalog is not known."""
+        """Return those that the account does not offer; none if the catalog is not known."""
         if not self.is_known:
             return []
         return [key for key in marker_ids if key not in self.markers | self.newer_markers]
@@ -107,7 +107,7 @@ def catalogs_by_account(
 
 
 class CatalogPart(NamedTuple):
-    """What one account offers of the active lab tests, or of the markers, of its lab."""
+    """The active lab tests, or the markers, of a lab that one account offers and lacks."""
 
     tests: bool
     offered: QuerySet[LabTest] | QuerySet[Marker]
@@ -124,26 +124,27 @@ class CatalogPart(NamedTuple):
     @property
     def first_lacking(self) -> list[Any]:
         """Return the first few by name, for the account's own page."""
-        return list(self.lacking.order_by("name", "id")[:NAMED])
+        return list(self.lacking.order_by("name", "id")[:MAX_NAMED])
 
 
 def compare_tests(account: LabAccount) -> CatalogPart:
     """Return the active lab tests that the account offers, and those of its lab that it lacks."""
     rows = LabTest.objects.filter(status="active", missing_since=None).defer("record")
-    here = Exists(LabAccountTest.objects.filter(account=account, lab_test=OuterRef("pk")))
-    return CatalogPart(True, rows.filter(here), rows.filter(~here, lab__slug=account.lab))
+    is_offered = Exists(LabAccountTest.objects.filter(account=account, lab_test=OuterRef("pk")))
+    return CatalogPart(
+        True, rows.filter(is_offered), rows.filter(~is_offered, lab__slug=account.lab)
+    )
 
 
 def compare_markers(account: LabAccount) -> CatalogPart:
     """Return the markers that the account offers, and those of its lab that it lacks.
 
-    Markers that no account offers and that are no add-ons can be ordered nowhere on their own, as
-    reflex markers: no account lacks them.
+    No account lacks a marker that no account offers and that is no add-on. Such markers, for
+    example reflex markers, cannot be ordered by themselves anywhere.
     """
     rows = Marker.objects.filter(missing_since=None).defer("record")
-    here = Exists(LabAccountMarker.objects.filter(account=account, marker=OuterRef("pk")))
-    anywhere = Exists(LabAccountMarker.objects.filter(marker=OuterRef("pk")))
-    lacking = rows.filter(~here, lab__slug=account.lab).exclude(is_orderable=False)
-    return CatalogPart(
-        False, rows.filter(here), lacking.filter(Q(a_la_carte_enabled=True) | anywhere)
-    )
+    is_offered = Exists(LabAccountMarker.objects.filter(account=account, marker=OuterRef("pk")))
+    is_offered_anywhere = Exists(LabAccountMarker.objects.filter(marker=OuterRef("pk")))
+    lacking = rows.filter(~is_offered, lab__slug=account.lab).exclude(is_orderable=False)
+    lacking = lacking.filter(Q(a_la_carte_enabled=True) | is_offered_anywhere)
+    return CatalogPart(False, rows.filter(is_offered), lacking)

@@ -1,6 +1,6 @@
-"""Laboratories: lab accounts and the teams that may use them, the catalogue as the service told us.
+"""Admin of laboratories: lab accounts, teams, and the catalog as received from the service.
 
-Who may use an account is changed on the account's own page, which shows what follows.
+The page of a lab account, not the admin, changes which teams may use it.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from backoffice.core.service_team import mirror_team
 from backoffice.pages.paging.pages import Sort
 from backoffice.templatetags.ui import when
 from labs import sync
-from labs.allowlists.teams import in_order, known_teams, names
+from labs.allowlists.teams import known_teams, sort_teams, team_names
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker, Physician, Team
 from labs.reports.models import ReportJob
-from labs.reports.sync import KIND as REPORT_JOBS
+from labs.reports.sync import LOOKUP_KIND as REPORT_JOBS
 from patients.admin import PatientRecordAdmin
 
 _LISTS = {synced_list.resource: synced_list for synced_list in sync.SYNCED_LISTS}
 
 
-class Catalogue(RecordAdmin):
-    """Nobody's: read with whole lists."""
+class CatalogAdmin(RecordAdmin):
+    """Base of records that belong to no patient and are read as whole lists."""
 
     needs = ("labs.view", "records.view")
 
 
 @register(LabAccount, site=site)
-class LabAccountAdmin(Catalogue):
-    """Mirrored: the service alone changes them, asked by a command."""
+class LabAccountAdmin(CatalogAdmin):
+    """Lab accounts are mirrored. Only commands to the service change them."""
 
     group = groups.LABORATORIES
     words = "Accounts at labs, and which teams may use them"
@@ -96,7 +96,7 @@ class TeamForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in th
 
 @register(Team, site=site)
 class TeamAdmin(BaseAdmin):
-    """The service tells ids of teams and no names: these are ours."""
+    """Names of teams. The service has only ids of teams, so the names exist only here."""
 
     group = groups.LABORATORIES
     words = "Names for the teams of our organisation, and the accounts each may use"
@@ -109,7 +109,7 @@ class TeamAdmin(BaseAdmin):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Team | None:
-        """One that stands on a list has no row until it has a name."""
+        """Return the team; a team on an allowlist has no row until it gets a name."""
         found = super().get_object(request, object_id, from_field)
         if isinstance(found, Team):
             return found
@@ -125,20 +125,20 @@ class TeamAdmin(BaseAdmin):
         accounts: dict[UUID, list[LabAccount]] = defaultdict(list)
         for entry in LabAccountTeam.objects.select_related("account").defer("account__record"):
             accounts[entry.team_id].append(entry.account)
-        called, ours = names(), mirror_team()
+        names, ours = team_names(), mirror_team()
         rows = [
             {
                 "team": team,
                 "ours": team == ours,
-                "name": called.get(team, ""),
+                "name": names.get(team, ""),
                 "accounts": sorted(accounts[team], key=str),
             }
-            for team in in_order({*called, *accounts, *([ours] if ours else [])}, ours)
+            for team in sort_teams({*names, *accounts, *([ours] if ours else [])}, ours)
         ]
         return super().changelist_view(request, {"rows": rows})
 
     def save_model(self, request: HttpRequest, obj: Team, form: Any, change: bool) -> None:
-        before = names().get(obj.pk, "")
+        before = team_names().get(obj.pk, "")
         obj.save()
         audit.record_change(
             request, "team", [obj.pk], before={"name": before}, after={"name": obj.name}
@@ -146,7 +146,7 @@ class TeamAdmin(BaseAdmin):
 
 
 @register(Lab, site=site)
-class LabAdmin(Catalogue):
+class LabAdmin(CatalogAdmin):
     words = "Labs the service works with"
     topic = "lab"
     list_display = ("id", "name", "slug", "city", "missing_since")
@@ -158,7 +158,7 @@ class LabAdmin(Catalogue):
 
 
 @register(Marker, site=site)
-class MarkerAdmin(Catalogue):
+class MarkerAdmin(CatalogAdmin):
     words = "What labs measure"
     topic = "marker"
     list_display = ("id", "name", "slug", "lab_id", "type", "missing_since")
@@ -167,7 +167,7 @@ class MarkerAdmin(Catalogue):
 
 
 @register(LabTest, site=site)
-class LabTestAdmin(Catalogue):
+class LabTestAdmin(CatalogAdmin):
     words = "What can be ordered"
     topic = "lab test"
     list_display = ("id", "name", "method", "status", "lab_id", "missing_since")
@@ -178,7 +178,7 @@ class LabTestAdmin(Catalogue):
 
 
 @register(Physician, site=site)
-class PhysicianAdmin(Catalogue):
+class PhysicianAdmin(CatalogAdmin):
     words = "Physicians of the team"
     topic = "physician"
     sort = Sort(("npi",))

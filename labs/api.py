@@ -1,4 +1,4 @@
-"""JSON API of the catalogue: labs, markers, lab tests, lab accounts."""
+"""JSON API of the catalog: labs, markers, lab tests, lab accounts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Labs(Resource):
 
 @requires("labs.view")
 class Markers(Resource):
-    """An orderable or reflex marker with the results it is expected to bring (catalogue.md 4)."""
+    """An orderable or reflex marker with its expected results (catalogue.md 4)."""
 
     model = Marker
     columns = (

@@ -1,4 +1,4 @@
-"""What staff may ask about the catalogue and lab accounts: one class per write."""
+"""Commands about lab tests and lab accounts: one class per write to the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a record of the catalogue says beyond its columns: billing by state, questions to ask."""
+"""Details of catalog records that have no column: billing by state, order-entry questions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BILLING_TYPES: Final = tuple(vocabulary.VOCABULARIES["order.billing_type"])
 
 @dataclass(frozen=True, slots=True)
 class BillingRow:
-    """States in which the same billing types are allowed, and which those are."""
+    """States with the same allowed billing types."""
 
     states: Sequence[str]
     allowed: Sequence[str]
@@ -35,8 +35,10 @@ class Question:
 
 
 def billing_by_state(account: LabAccount) -> list[BillingRow]:
-    """`allowed_billing` turned round (catalogue.md 7), the best served states first; empty when
-    the record names none. A state or type that is absent is refused."""
+    """Return `allowed_billing` grouped by state (catalogue.md 7), most allowed types first.
+
+    Empty if the record has no states. A missing state or type is refused.
+    """
     allowed = {
         kind: {str(state) for state in states}
         for kind, states in account.said("allowed_billing").items()
@@ -47,18 +49,18 @@ def billing_by_state(account: LabAccount) -> list[BillingRow]:
     groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for state in sorted(set[str]().union(*allowed.values())):
         groups[tuple(kind for kind in types if state in allowed[kind])].append(state)
-    best_first = sorted(groups, key=lambda there: (-len(there), groups[there]))
+    best_first = sorted(groups, key=lambda kinds: (-len(kinds), groups[kinds]))
     return [
-        BillingRow(groups[there], there, [kind for kind in types if kind not in there])
-        for there in best_first
+        BillingRow(groups[kinds], kinds, [kind for kind in types if kind not in kinds])
+        for kinds in best_first
     ]
 
 
 def questions(marker: Marker) -> list[Question]:
-    """Order-entry questions of a marker, in the order the lab shows them."""
+    """Return the order-entry questions of a marker, in the order of the lab."""
     sent = marker.said("aoe").get("questions")
-    asked = [each for each in (sent if isinstance(sent, list) else ()) if isinstance(each, dict)]
-    asked.sort(key=lambda each: each.get("sequence") or 0)
+    rows = [each for each in (sent if isinstance(sent, list) else ()) if isinstance(each, dict)]
+    rows.sort(key=lambda each: each.get("sequence") or 0)
     return [
         Question(
             text=str(each.get("value") or ""),
@@ -72,5 +74,5 @@ def questions(marker: Marker) -> list[Question]:
                 if isinstance(answer, dict)
             ],
         )
-        for each in asked
+        for each in rows
     ]

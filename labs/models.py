@@ -1,4 +1,4 @@
-"""The catalogue: labs, markers, lab tests, lab accounts, physicians."""
+"""The catalog: labs, markers, lab tests, lab accounts, physicians."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Lab(Mirrored):
 
     @staticmethod
     def names() -> dict[str, str]:
-        """Of all labs by their slugs, in the order of names."""
+        """Return the names of all labs by slug, sorted by name."""
         with prepared_queries.cursor() as cursor:
             cursor.execute("SELECT slug, name FROM labs_lab ORDER BY name")
             return dict(cursor.fetchall())
@@ -89,7 +89,7 @@ class Marker(Mirrored):
 
 
 class ExpectedResult(Read):
-    """A result a marker is expected to bring (catalogue.md 4)."""
+    """An expected result of a marker (catalogue.md 4)."""
 
     pk = models.CompositePrimaryKey("marker_id", "position")
     marker = models.ForeignKey(
@@ -158,8 +158,10 @@ class LabTestMarker(Read):
 
 
 def is_current(catalog_read_at: datetime | None) -> bool:
-    """Whether the lists of a lab account were read lately enough to rely on what they lack. They
-    are due every SYNC_CATALOGUE_HOURS; the service may refuse them, or not answer, for long."""
+    """Whether the lists of a lab account were read recently enough to tell what it lacks.
+
+    They are due every SYNC_CATALOGUE_HOURS, but the service may refuse them or not answer for long.
+    """
     oldest = timezone.now() - 2 * timedelta(hours=settings.SYNC_CATALOGUE_HOURS)
     return catalog_read_at is not None and catalog_read_at > oldest
 
@@ -246,7 +248,7 @@ class LabAccountMarker(Read):
 
 
 class Team(models.Model):
-    """What staff call a team of the organisation: the service tells ids, no names."""
+    """The name of a team of the organization. The service has only the id."""
 
     id = models.UUIDField(primary_key=True)
     name = models.CharField(max_length=80)

@@ -1,6 +1,6 @@
-"""Names of lab tests, lab accounts, teams and markers beside their ids, as `Liver Screen (3f2a…)`.
+"""Adds names of lab tests, lab accounts, teams and markers to ids: `Liver Screen (3f2a…)`.
 
-The service names records by ids in its refusals ("Lab test <uuid> is not available for this lab
+The service's error messages have only ids ("Lab test <uuid> is not available for this lab
 account").
 """
 
@@ -17,12 +17,12 @@ _UUID: Final = re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{1
 _MARKERS: Final = re.compile(
     r"\bmarkers?(?:[ _]ids?)?[ :=\[(]{1,3}(\d{1,18}(?:, ?\d{1,18})*)\b", re.IGNORECASE
 )
-"""One marker or several: their numbers mean nothing without the word before them."""
+"""One or several marker ids. They are plain numbers, so the word before them must be there."""
 _NUMBER: Final = re.compile(r"\d+")
 
 
 def with_names(texts: Sequence[str]) -> list[str]:
-    """Return the texts with the names from the mirror beside ids; unknown ids stay as they are."""
+    """Return the texts with names from the mirror added to ids. Unknown ids do not change."""
     records = _record_names({UUID(found) for text in texts for found in _UUID.findall(text)})
     numbers = {
         int(number)
@@ -33,19 +33,19 @@ def with_names(texts: Sequence[str]) -> list[str]:
     markers = _marker_names(numbers)
 
     def record(found: re.Match[str]) -> str:
-        return _beside(records.get(UUID(found[0]), ""), found[0])
+        return _with_id(records.get(UUID(found[0]), ""), found[0])
 
     def number(found: re.Match[str]) -> str:
-        return _beside(markers.get(int(found[0]), ""), found[0])
+        return _with_id(markers.get(int(found[0]), ""), found[0])
 
-    def listed(found: re.Match[str]) -> str:
+    def marker_list(found: re.Match[str]) -> str:
         begin = found.start(1) - found.start()
         return found[0][:begin] + _NUMBER.sub(number, found[1])
 
-    return [_UUID.sub(record, _MARKERS.sub(listed, text)) for text in texts]
+    return [_UUID.sub(record, _MARKERS.sub(marker_list, text)) for text in texts]
 
 
-def _beside(name: str, id_: str) -> str:
+def _with_id(name: str, id_: str) -> str:
     return f"{name} ({id_})" if name else id_
 
 

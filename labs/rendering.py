@@ -1,4 +1,4 @@
-"""The rows of the list of labs as HTML, in Python and not in a template: there are hundreds."""
+"""Rows of the list of labs as HTML. There are hundreds, so no template renders them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from labs.models import Lab, LabAccount
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A lab, our accounts there, and how many lab tests and markers it has."""
+class LabRow:
+    """A lab with our accounts and its numbers of lab tests and markers."""
 
     lab: Lab
     accounts: list[LabAccount]
@@ -22,11 +22,11 @@ class Row:
     markers: int
 
 
-def draw(rows: Iterable[Row]) -> str:
+def draw(rows: Iterable[LabRow]) -> str:
     return "".join(_row(row) for row in rows)
 
 
-def _row(row: Row) -> str:
+def _row(row: LabRow) -> str:
     lab, url = row.lab, record_url("labs:detail", row.lab.pk)
     gone = " · no longer at the service" if lab.missing_since else ""
     accounts = "".join(_account(each) for each in row.accounts)

@@ -1,4 +1,4 @@
-"""Records about the catalogue: labs, markers, lab tests, lab accounts, physicians."""
+"""Sync of the catalog: labs, markers, lab tests, lab accounts, physicians."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ T = TypeVar("T")
 MARKERS_A_PAGE = 100
 TESTS_A_PAGE = 50
 ACCOUNT_CATALOG: Final = "lab-account-catalog"
-"""Kind of the lookups that read what a lab account offers."""
+"""Kind of the lookups that read the catalog of a lab account."""
 ACCOUNTS_AT_ONCE: Final = 4
-"""Catalogs held in memory before they are stored: one may have tens of thousands of markers."""
+"""Catalogs in memory at once. One catalog may have tens of thousands of markers."""
 
 
 def _lab(record: MirrorRecord) -> mirror.RowValues:
@@ -181,7 +181,7 @@ LAB_ACCOUNTS = mirror.MirrorTable(
         "status": "lab_account.status",
         "delegated_flow": "lab_account.delegated_flow",
     },
-    # 2: the catalogs of accounts are read, also of those that were stored before.
+    # 2: read the catalogs of all accounts, also of accounts that were stored before.
     revision=2,
 )
 
@@ -204,8 +204,11 @@ def _store(
 
 
 def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> mirror.ApplyOutcome:
-    """Lab tests; a new or changed one is a reason to read its markers, reflex ones included, and
-    the catalogs of the accounts at its lab."""
+    """Store lab tests.
+
+    For each new or changed one, mark the lookups of its markers, reflex markers included, and of
+    the catalogs of the accounts at its lab.
+    """
     outcome = _store(LAB_TESTS, "id", records)
     sync.schedule_lookups("lab-test-markers", [record.key[0] for record in outcome.touched])
     labs = {record.data.lab.slug for record in outcome.touched if record.data.lab}
@@ -216,7 +219,7 @@ def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> mirror.A
 
 
 def store_lab_accounts(records: Sequence[Record[service_labs.LabAccount]]) -> mirror.ApplyOutcome:
-    """Lab accounts; a new or changed one is a reason to read what it offers."""
+    """Store lab accounts. Mark the lookup of the catalog of each new or changed one."""
     outcome = _store(LAB_ACCOUNTS, "id", records)
     sync.schedule_lookups(ACCOUNT_CATALOG, [record.key[0] for record in outcome.touched])
     return outcome
@@ -234,20 +237,20 @@ def _test_markers(service: Service, key: str) -> list[Record[service_labs.Marker
 def _store_test_markers(
     answers: Mapping[str, list[Record[service_labs.Marker]]],
 ) -> dict[str, timedelta | None]:
-    """The answer is a test's whole set: membership is replaced where it differs."""
+    """Store the markers of lab tests. Each answer is the whole set: other members are removed."""
     _store(MARKERS, "id", [record for records in answers.values() for record in records])
-    held: dict[UUID, list[int]] = {UUID(key): [] for key in answers}
+    stored: dict[UUID, list[int]] = {UUID(key): [] for key in answers}
     for test_id, marker_id in (
-        LabTestMarker.objects.filter(lab_test_id__in=list(held))
+        LabTestMarker.objects.filter(lab_test_id__in=list(stored))
         .order_by("lab_test_id", "position")
         .values_list("lab_test_id", "marker_id")
     ):
-        held[test_id].append(marker_id)
+        stored[test_id].append(marker_id)
     wanted = {
         UUID(key): list(dict.fromkeys(record.data.id for record in records))
         for key, records in answers.items()
     }
-    differing = [test_id for test_id, markers in wanted.items() if markers != held[test_id]]
+    differing = [test_id for test_id, markers in wanted.items() if markers != stored[test_id]]
     LabTestMarker.objects.filter(lab_test_id__in=differing).delete()
     LabTestMarker.objects.bulk_create(
         LabTestMarker(lab_test_id=test_id, marker_id=marker_id, position=position)
@@ -259,8 +262,10 @@ def _store_test_markers(
 
 @dataclass(frozen=True, slots=True)
 class AccountLists:
-    """The account-scoped lists of lab tests and of markers, and when they were asked for. The ids
-    include records whose other fields could not be read: the account offers those too."""
+    """The lists of lab tests and markers of an account, and when they were requested.
+
+    A record is None if only its id could be read. The account offers it too.
+    """
 
     read_at: datetime
     lab_tests: Mapping[UUID, Record[service_labs.LabTest] | None]
@@ -282,7 +287,7 @@ def _account_lists(service: Service, key: str) -> AccountLists:
     except errors.Denied as error:
         if error.status == 401:
             raise
-        # This account's lists are refused to us, which asking again soon does not change.
+        # The service refuses this account's lists to us. Another request soon does not help.
         raise errors.Missing(status=error.status, route=error.route) from None
 
 
@@ -299,16 +304,16 @@ def _by_id(
 
 
 def _store_account_lists(answers: Mapping[str, AccountLists]) -> dict[str, timedelta | None]:
-    """The answer is an account's whole catalog: membership is written where it differs."""
+    """Store the catalogs of accounts. Each answer is the whole catalog."""
     read = {UUID(key): lists for key, lists in answers.items()}
     _store_unknown(LAB_TESTS, [lists.lab_tests for lists in read.values()])
     _store_unknown(MARKERS, [lists.markers for lists in read.values()])
-    # In key order, as the mirror writes accounts, or the two would deadlock.
+    # Lock in key order, as the mirror writes accounts. Otherwise the two could deadlock.
     accounts = LabAccount.objects.select_for_update(no_key=True).filter(pk__in=read)
     for account_id in accounts.order_by("pk").values_list("pk", flat=True):
         lists = read[account_id]
-        _bring_members(LabAccountTest, "lab_test_id", account_id, lists.lab_tests.keys())
-        _bring_members(LabAccountMarker, "marker_id", account_id, lists.markers.keys())
+        _update_members(LabAccountTest, "lab_test_id", account_id, lists.lab_tests.keys())
+        _update_members(LabAccountMarker, "marker_id", account_id, lists.markers.keys())
         LabAccount.objects.filter(pk=account_id).update(catalog_read_at=lists.read_at)
     return dict.fromkeys(answers, timedelta(hours=settings.SYNC_CATALOGUE_HOURS))
 
@@ -316,8 +321,11 @@ def _store_account_lists(answers: Mapping[str, AccountLists]) -> dict[str, timed
 def _store_unknown(
     table: mirror.MirrorTable, offers: Sequence[Mapping[Any, Record[Any] | None]]
 ) -> None:
-    """Store the records that the general lists lack. Those that these have are left to them: an
-    account may see another form of a record, and the two would take turns."""
+    """Store the records that the general lists lack.
+
+    Records of the general lists are not written: an account may see a different version of a
+    record, and the two versions would overwrite each other.
+    """
     records = {key: record for offer in offers for key, record in offer.items() if record}
     rows = table.model._default_manager.filter(missing_since=None, pk__in=records)
     known = set(rows.values_list("pk", flat=True))
@@ -328,7 +336,7 @@ def _store_unknown(
         )
 
 
-def _bring_members(
+def _update_members(
     model: type[Model],
     column: str,
     account_id: UUID,
@@ -345,7 +353,7 @@ def _bring_members(
 
 
 def _all_accounts(service: Service) -> Iterator[sync.Batch[service_labs.LabAccount]]:
-    """The team's accounts, and with a management key the whole organisation's."""
+    """Yield the accounts of the team; with a management key, those of the whole organization."""
     (batch,) = sync.single_batch(service.labs.lab_accounts)
     if not settings.MANAGEMENT_KEY:
         yield batch
@@ -353,7 +361,7 @@ def _all_accounts(service: Service) -> Iterator[sync.Batch[service_labs.LabAccou
     try:
         (more,) = sync.single_batch(service.management.lab_accounts)
     except errors.Denied:
-        # The team's own accounts come all the same; that others are gone, nobody has said.
+        # Store the team's own accounts, but do not flag the others as missing.
         yield batch
         raise sync.PaginationError("the management key was refused") from None
     batch.records += more.records
@@ -363,7 +371,10 @@ def _all_accounts(service: Service) -> Iterator[sync.Batch[service_labs.LabAccou
 
 
 def _physicians(service: Service) -> Iterator[sync.Batch[service_labs.Physician]]:
-    """Listed by team, and only its records tell a team's id: without users there are none."""
+    """Yield the physicians of the team.
+
+    The list needs the team id, and only user records have it: without users there are none.
+    """
     users = service.users.list(limit=1).records
     team = users[0].data.team_id if users else None
     yield from sync.single_batch(partial(service.labs.physicians, team)) if team else [sync.Batch()]
@@ -372,7 +383,7 @@ def _physicians(service: Service) -> Iterator[sync.Batch[service_labs.Physician]
 def _flag_missing_markers(
     keys: list[mirror.RecordKey], asked_at: datetime
 ) -> list[mirror.RecordKey]:
-    """Reflex markers are in no list but their tests', and some may be in an account's only."""
+    """Flag missing markers. Reflex markers are listed only by their tests, others by accounts."""
     ids = [key[0] for key in keys]
     in_tests = LabTestMarker.objects.filter(marker_id__in=ids).values_list("marker_id", flat=True)
     offered = _offered(LabAccountMarker.objects.filter(marker_id__in=ids), "marker_id")
@@ -383,7 +394,7 @@ def _flag_missing_markers(
 
 
 def _flag_missing_tests(keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
-    """Lab tests that no account offers either."""
+    """Flag missing lab tests, except those that an account offers."""
     ids = [key[0] for key in keys]
     offered = _offered(LabAccountTest.objects.filter(lab_test_id__in=ids), "lab_test_id")
     gone = [key for key in keys if key[0] not in offered]
@@ -392,8 +403,10 @@ def _flag_missing_tests(keys: list[mirror.RecordKey], asked_at: datetime) -> lis
 
 
 def _offered(rows: QuerySet[Any], key: str) -> set[Any]:
-    """Keys in the catalogs of accounts, which are read again: what neither list has is flagged by
-    the next sweep."""
+    """Return the keys that are in catalogs of accounts, and mark these catalogs for a lookup.
+
+    If the account does not offer them any more either, the next sweep flags them.
+    """
     found = list(rows.values_list("account_id", key))
     sync.schedule_lookups(ACCOUNT_CATALOG, {account for account, _ in found})
     return {offered for _, offered in found}
@@ -467,7 +480,7 @@ LOOKUP_TYPES = (
         kind=ACCOUNT_CATALOG,
         fetch=_account_lists,
         store=_store_account_lists,
-        # What was known stays: an account that is not shown to us now may be shown again.
+        # Keep the catalog: an account that the service does not show now may be shown again.
         retry_missing_after=lambda key: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
         batch_size=ACCOUNTS_AT_ONCE,
     ),

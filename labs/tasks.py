@@ -1,4 +1,4 @@
-"""What beat rings for about the catalogue. Shells: the work is in `backoffice/sync`."""
+"""Celery tasks of labs and reports. The work is in the functions that they call."""
 
 from celery import shared_task
 from django.utils import timezone
@@ -6,7 +6,7 @@ from django.utils import timezone
 from backoffice import outbox, sync
 from labs.commands import COMMANDS
 from labs.reports import delivery, intake
-from labs.reports.sync import JOB_LOOKUP, file_strays
+from labs.reports.sync import JOB_LOOKUP, create_missing_reports
 from labs.sync import LOOKUP_TYPES, SYNCED_LISTS
 
 
@@ -21,7 +21,7 @@ def look_up() -> None:
     sync.run_due_lookups(LOOKUP_TYPES, seconds=sync.TIME_SLICE_SECONDS)
 
 
-@shared_task(soft_time_limit=delivery.LONGEST, time_limit=delivery.LONGEST + 30)
+@shared_task(soft_time_limit=delivery.MAX_TASK_SECONDS, time_limit=delivery.MAX_TASK_SECONDS + 30)
 def send_reports() -> None:
     delivery.send_due()
 
@@ -33,8 +33,8 @@ def follow_reports() -> None:
 
 @shared_task
 def tidy_reports() -> None:
-    intake.tidy(timezone.now())
-    file_strays()
+    intake.delete_orphaned_files(timezone.now())
+    create_missing_reports()
 
 
 @shared_task(soft_time_limit=outbox.MAX_TASK_SECONDS, time_limit=outbox.MAX_TASK_SECONDS + 30)

@@ -1,4 +1,4 @@
-"""Pages of the catalogue: labs, their accounts, tests and markers."""
+"""Pages of the catalog: labs, lab accounts, lab tests and markers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from labs.account_catalogs import compare_markers, compare_tests
 from labs.details import billing_by_state, questions
 from labs.lab_tests.views import actions_of
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker
-from labs.rendering import Row, draw
+from labs.rendering import LabRow, draw
 
-SIZE: Final = 50
+PAGE_SIZE: Final = 50
 BY_NAME: Final = Sort(("name", "id"))
 CATALOG_TABS: Final = {
     "tests": "Lab tests offered",
@@ -34,14 +34,21 @@ CATALOG_TABS: Final = {
 TABS: Final = {"accounts": "Accounts", "tests": "Lab tests", "markers": "Markers"}
 
 
-_OF_ACCOUNT: Final = ("lab", "account_name", "provider_account_id", "status")
+_ACCOUNT_COLUMNS: Final = ("lab", "account_name", "provider_account_id", "status")
 _ACCOUNTS: Final = (
-    f"SELECT {columns(LabAccount, _OF_ACCOUNT)} FROM labs_labaccount"  # noqa: S608 - our names
+    f"SELECT {columns(LabAccount, _ACCOUNT_COLUMNS)} FROM labs_labaccount"  # noqa: S608 - column names
     " ORDER BY lab, account_name, id"
 )
-_OF_LAB: Final = ("slug", "name", "city", "collection_methods", "sample_types", "missing_since")
+_LAB_COLUMNS: Final = (
+    "slug",
+    "name",
+    "city",
+    "collection_methods",
+    "sample_types",
+    "missing_since",
+)
 _LABS: Final = f"""
-SELECT {columns(Lab, _OF_LAB)}, coalesce(tests.count, 0) AS test_count,
+SELECT {columns(Lab, _LAB_COLUMNS)}, coalesce(tests.count, 0) AS test_count,
  coalesce(markers.count, 0) AS marker_count
 FROM labs_lab
 LEFT JOIN (SELECT lab_id, count(*) FROM labs_labtest GROUP BY 1) AS tests
@@ -49,18 +56,20 @@ LEFT JOIN (SELECT lab_id, count(*) FROM labs_labtest GROUP BY 1) AS tests
 LEFT JOIN (SELECT lab_id, count(*) FROM labs_marker GROUP BY 1) AS markers
  ON markers.lab_id = labs_lab.id
 ORDER BY name, id
-"""  # noqa: S608 - our names
+"""  # noqa: S608 - column names
 
 
 @requires("labs.view")
 @require_safe
 def labs(request: HttpRequest) -> HttpResponse:
-    """Labs with the state of our accounts there."""
+    """List labs with the state of our accounts there."""
     by_lab: dict[str, list[LabAccount]] = defaultdict(list)
-    for account in read(LabAccount, _ACCOUNTS, [], _OF_ACCOUNT):
+    for account in read(LabAccount, _ACCOUNTS, [], _ACCOUNT_COLUMNS):
         by_lab[account.lab].append(account)
-    found: list[Any] = read(Lab, _LABS, [], _OF_LAB)
-    rows = [Row(lab, by_lab.pop(lab.slug, []), lab.test_count, lab.marker_count) for lab in found]
+    found: list[Any] = read(Lab, _LABS, [], _LAB_COLUMNS)
+    rows = [
+        LabRow(lab, by_lab.pop(lab.slug, []), lab.test_count, lab.marker_count) for lab in found
+    ]
     strays = [account for group in by_lab.values() for account in group]
     context = {"rows": rows, "drawn": SafeString(draw(rows)), "strays": strays}
     return render(request, "labs/list.html", context)
@@ -69,11 +78,11 @@ def labs(request: HttpRequest) -> HttpResponse:
 @requires("labs.view")
 @require_safe
 def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
-    """One lab: accounts, lab tests or markers, a tab each."""
+    """Show one lab, with a tab each for accounts, lab tests and markers."""
     shown = get_object_or_404(Lab, pk=lab_id)
     tab = request.GET.get("show", "accounts")
     tab = tab if tab in TABS else "accounts"
-    word = _searched(request)
+    word = _search_text(request)
     accounts = LabAccount.objects.filter(lab=shown.slug)
     tests = LabTest.objects.filter(lab=shown)
     markers = Marker.objects.filter(lab=shown)
@@ -99,7 +108,7 @@ def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
         context["page"] = fetch_page(
             rows.defer("record"),
             BY_NAME,
-            size=SIZE,
+            size=PAGE_SIZE,
             **page_position(request),
         )
     return render(request, "labs/lab.html", context)
@@ -108,11 +117,11 @@ def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
 @requires("labs.view")
 @require_safe
 def account_catalog(request: HttpRequest, account_id: UUID) -> HttpResponse:
-    """What one lab account offers, and what of its lab it does not: a tab each, with a search."""
+    """Show what one lab account offers and what of its lab it does not, with tabs and a search."""
     shown = get_object_or_404(LabAccount.objects.defer("record"), pk=account_id)
     tab = request.GET.get("show", "tests")
     tab = tab if tab in CATALOG_TABS else "tests"
-    word = _searched(request)
+    word = _search_text(request)
     tests, markers = compare_tests(shown), compare_markers(shown)
     rows: dict[str, Any] = {
         "tests": tests.offered,
@@ -131,12 +140,12 @@ def account_catalog(request: HttpRequest, account_id: UUID) -> HttpResponse:
         "of_tests": of_tests,
         "q": word,
         "total": capped_count(found) if word else counts[tab],
-        "page": fetch_page(found, BY_NAME, size=SIZE, **page_position(request)),
+        "page": fetch_page(found, BY_NAME, size=PAGE_SIZE, **page_position(request)),
     }
     return render(request, "labs/account_catalog.html", context)
 
 
-def _searched(request: HttpRequest) -> str:
+def _search_text(request: HttpRequest) -> str:
     word = request.GET.get("q", "").strip()[:100]
     if "\x00" in word:
         raise BadRequest("A search holds letters.")
@@ -144,7 +153,7 @@ def _searched(request: HttpRequest) -> str:
 
 
 def _matching(rows: Any, word: str, *, tests: bool) -> Any:
-    """Rows with these letters in their name, slug (of tests) or before the lab's code."""
+    """Return rows with the word in the name, the slug (of tests), or starting the lab's code."""
     code = Q(slug__icontains=word) if tests else Q(provider_id__istartswith=word)
     return rows.filter(Q(name__icontains=word) | code)
 
@@ -152,7 +161,7 @@ def _matching(rows: Any, word: str, *, tests: bool) -> Any:
 @requires("labs.view")
 @require_safe
 def lab_test(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
-    """One lab test and its markers, reflex markers included."""
+    """Show one lab test and its markers, reflex markers included."""
     shown = get_object_or_404(LabTest.objects.select_related("lab"), pk=lab_test_id)
     context = {
         "test": shown,
@@ -167,20 +176,20 @@ def lab_test(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
 @requires("labs.view")
 @require_safe
 def marker(request: HttpRequest, marker_id: int) -> HttpResponse:
-    """One marker: what it should bring, what it asks at order entry, where it is used."""
+    """Show one marker: expected results, order-entry questions, and lab tests with it."""
     shown = get_object_or_404(Marker.objects.select_related("lab"), pk=marker_id)
     tests = LabTest.objects.filter(test_markers__marker=shown).defer("record")
     context = {
         "item": shown,
         "expected": list(shown.expected_results.order_by("position")),
         "questions": questions(shown),
-        "tests": list(tests.order_by("name", "id")[:SIZE]),
+        "tests": list(tests.order_by("name", "id")[:PAGE_SIZE]),
     }
     return render(request, "labs/marker.html", context)
 
 
 def _accounts(accounts: list[LabAccount]) -> list[dict[str, Any]]:
-    """Accounts with their teams and their billing table: one query for all teams."""
+    """Return accounts with their teams and billing table. One query reads all teams."""
     teams: dict[UUID, list[UUID]] = defaultdict(list)
     found = LabAccountTeam.objects.filter(account__in=accounts).order_by("account_id", "team_id")
     for account_id, team_id in found.values_list("account_id", "team_id"):

@@ -1,4 +1,4 @@
-"""States and countries of addresses (specification, address shapes)."""
+"""Form fields for states and countries of addresses (specification, address shapes)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ STATES: Final = tuple(
         "NMNYNCNDOHOKORPARISCSDTNTXUTVTVAWAWVWIWYASGUMPPRVIFMMHPWAEAPAA",
     )
 )
-"""As the postal service has them: states, territories, associated states, military mail."""
+"""State codes of the postal service: states, territories, associated states, military mail."""
 US: Final = "US"
 US_MAIL: Final = frozenset({US, "PR", "VI", "GU", "AS", "MP", "FM", "MH", "PW", "UM"})
-"""Countries to which the US postal service delivers: a state of ours and a ZIP code."""
+"""Countries where the US postal service delivers: addresses have a state and a ZIP code."""
 COUNTRIES: Final = tuple(sorted(US_MAIL | set(phonenumbers.SUPPORTED_REGIONS)))
-_NAMES_OF_US: Final = {"USA", "UNITED STATES", "UNITED STATES OF AMERICA"}
+_US_NAMES: Final = {"USA", "UNITED STATES", "UNITED STATES OF AMERICA"}
 _ZIP: Final = re.compile(r"[0-9]{5}(-[0-9]{4})?")
 
 
 class StateField(forms.CharField):
-    """The letters of a state; any words outside the United States."""
+    """The two letters of a state, or any text outside the United States."""
 
     widget = forms.TextInput(attrs={"list": "states", "autocapitalize": "characters"})
 
@@ -36,14 +36,14 @@ class StateField(forms.CharField):
 
 
 class CountryField(forms.CharField):
-    """A country's two letters; the United States where nothing is typed."""
+    """The two letters of a country; the United States if it is empty."""
 
     widget = forms.TextInput(attrs={"list": "countries", "autocapitalize": "characters"})
 
     def clean(self, value: Any) -> str:
         text: str = super().clean(value)
         code = text.upper().replace(".", "")
-        if not code or code in _NAMES_OF_US:
+        if not code or code in _US_NAMES:
             return US
         if code not in COUNTRIES:
             raise forms.ValidationError("Use the two letters of the country, such as US or CA.")
@@ -53,7 +53,7 @@ class CountryField(forms.CharField):
 def check_place(
     data: Mapping[str, Any], prefix: str, add_error: Callable[[str, str], None]
 ) -> None:
-    """State and ZIP code of an address where the US postal service delivers."""
+    """Check state and ZIP code of an address where the US postal service delivers."""
     if (data.get(f"{prefix}country") or US) not in US_MAIL:
         return
     state, code = data.get(f"{prefix}state"), data.get(f"{prefix}zip")

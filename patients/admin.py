@@ -1,4 +1,4 @@
-"""Patients, what is known of them, and payors, as the service told us."""
+"""Admin of patients, their records, payors and providers, as received from the service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from patients.sync import PROVIDER_LIST
 
 
 class PatientRecordAdmin(RecordAdmin):
-    """What is known of one patient, read by the patient's id."""
+    """Base of records that belong to one patient."""
 
     needs: ClassVar[tuple[str, ...]] = ("patients.view", "records.view")
     patient = "user_id"
@@ -23,8 +23,10 @@ class PatientRecordAdmin(RecordAdmin):
     found_by = "Full ID, or the patient’s ID"
 
     def lead(self, row: Any) -> tuple[str, str]:
-        whose = getattr(row, self.patient)
-        return (reverse("patients:detail", args=[whose]), "The patient") if whose else ("", "")
+        patient_id = getattr(row, self.patient)
+        if not patient_id:
+            return "", ""
+        return reverse("patients:detail", args=[patient_id]), "The patient"
 
 
 @register(Patient, site=site)

@@ -1,4 +1,4 @@
-"""JSON API of people: users, connected sources, insurance, payors."""
+"""JSON API of patients: users, connected sources, insurance, payors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ USER_FILTER = exactly("user_id", UUID, "Only what belongs to this user of the se
 
 
 class SearchFilter(Filter):
-    """Everything that the search box of patients finds."""
+    """Finds what the search box of the patient list finds."""
 
     def parse(self, raw: str) -> Q:
         Filter.parse(self, raw)
@@ -29,7 +29,7 @@ class SearchFilter(Filter):
 class Patients(Resource):
     """A user of the service (users.md 2), with the user information (users.md 3) when known.
 
-    `identity` says who it is: by user information, or by an order in the `fields_from_order`.
+    `identity` is from the user information, except for the `fields_from_order`.
     """
 
     model = Patient
@@ -125,8 +125,8 @@ class Connections(Resource):
 class Insurances(Resource):
     """An insurance record (users.md 4).
 
-    The service gives no id and shows only the latest: `id` is derived from user, kind and
-    content, and `superseded_at` is set on earlier ones.
+    The service gives no id and shows only the latest record. `id` is derived from user, kind and
+    content, and `superseded_at` is set on earlier records.
     """
 
     model = Insurance
@@ -148,18 +148,16 @@ class Insurances(Resource):
 
     def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         names = self.sources()
-        opened = [
-            dict(zip(names, row, strict=True)) for row in decrypt_rows(Insurance, names, rows)
-        ]
-        for row in opened:
-            if row["record"] == UNREADABLE:
-                row["record"] = "null"
-        return super()._items(request, [tuple(row.values()) for row in opened])
+        items = [dict(zip(names, row, strict=True)) for row in decrypt_rows(Insurance, names, rows)]
+        for item in items:
+            if item["record"] == UNREADABLE:
+                item["record"] = "null"
+        return super()._items(request, [tuple(item.values()) for item in items])
 
 
 @requires("patients.view")
 class Payors(Resource):
-    """A payor met in a search (users.md 5); `id` is its `payor_code`."""
+    """A payor that a search returned (users.md 5); `id` is its `payor_code`."""
 
     model = Payor
     columns = ("payor_code", "name", "aliases", "source", "city", "state")

@@ -1,4 +1,4 @@
-"""Which device or app a link to connect one leads to."""
+"""The form that requests a link to connect a device."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from django import forms
 from backoffice.outbox import CommandForm
 from patients.models import Provider
 
-ON_THE_PHONE: Final = ("sdk", "app")
-"""How providers are connected that only an app on the patient's phone connects."""
+PHONE_APP_AUTH_TYPES: Final = ("sdk", "app")
+"""`auth_type` of the providers that only an app on the patient's phone can connect."""
 
 
 class ConnectForm(CommandForm):
-    """The provider is optional: without one, the patient chooses."""
+    """A choice of provider. Without one, the patient chooses."""
 
     provider = forms.ChoiceField(
         required=False,
@@ -24,7 +24,9 @@ class ConnectForm(CommandForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        rows = Provider.objects.filter(missing_since=None).exclude(auth_type__in=ON_THE_PHONE)
+        rows = Provider.objects.filter(missing_since=None).exclude(
+            auth_type__in=PHONE_APP_AUTH_TYPES
+        )
         named = rows.order_by("name", "slug").values_list("slug", "name")
         self.names = {slug: name or slug for slug, name in named}
         field = self.fields["provider"]
@@ -32,6 +34,6 @@ class ConnectForm(CommandForm):
         field.choices = [("", "The patient chooses"), *self.names.items()]
 
     def chosen(self) -> tuple[str, str]:
-        """Slug and name of the provider; empty where the patient chooses."""
+        """Return the slug and the name of the provider; both empty if the patient chooses."""
         slug = str(self.cleaned_data["provider"])
         return slug, self.names.get(slug, "")

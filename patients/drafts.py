@@ -1,4 +1,4 @@
-"""What is kept of a registration until it is sent, for the member of staff who types it."""
+"""Drafts of registrations: each staff member has at most one."""
 
 from __future__ import annotations
 
@@ -15,42 +15,45 @@ from patients.commands import CreateUser
 from patients.models import RegistrationDraft
 from patients.registration_forms import RegisterForm
 
-KEPT_OUT: Final = ("csrfmiddlewaretoken", "do", "find_payor", "shown", WRITTEN)
-GIVEN: Final = {
+NOT_SAVED: Final = ("csrfmiddlewaretoken", "do", "find_payor", "shown", WRITTEN)
+PREFILLED: Final = {
     *("form_id", "client_user_id", "relationship"),
     *("country", "proxy_country", "payor_country", "guarantor_country"),
 }
-"""What a form holds before anybody typed in it."""
+"""Fields that have a value in an untouched form."""
 
 
-def of(user: Any) -> tuple[RegistrationDraft, QueryDict] | None:
-    """The draft, and what stood in its form. It outlives the registration where it was kept while
-    that was asked for: then it is none."""
+def load(user: Any) -> tuple[RegistrationDraft, QueryDict] | None:
+    """Return the draft of a user and its form data, or None.
+
+    A draft that was saved while its form was submitted outlives the registration. It is deleted
+    here.
+    """
     draft = RegistrationDraft.objects.filter(user=user).first()
     if draft is None:
         return None
     typed = build_query(draft.typed)
-    if sent_with(user, typed.get("form_id", "")) is not None:
+    if submitted_with(user, typed.get("form_id", "")) is not None:
         draft.delete()
         return None
     return draft, typed
 
 
-def keep(user: Any, typed: QueryDict) -> None:
-    """What was sent is no draft any more, and neither is a form in which nothing stands."""
+def save(user: Any, typed: QueryDict) -> None:
+    """Save the draft of a user, unless the form was submitted; delete it if the form is empty."""
     assert isinstance(user, User)
-    if sent_with(user, typed.get("form_id", "")) is not None:
+    if submitted_with(user, typed.get("form_id", "")) is not None:
         return
-    if set(RegisterForm(typed).changed_data) <= GIVEN:
-        drop(user, typed.get("form_id", ""), typed.get(WRITTEN, ""))
+    if set(RegisterForm(typed).changed_data) <= PREFILLED:
+        discard(user, typed.get("form_id", ""), typed.get(WRITTEN, ""))
     else:
         RegistrationDraft.keep(
-            outbox.storable_values(typed, KEPT_OUT), typed.get(WRITTEN, ""), user=user
+            outbox.storable_values(typed, NOT_SAVED), typed.get(WRITTEN, ""), user=user
         )
 
 
-def drop(user: Any, form_id: str, written: str = "") -> None:
-    """The draft of this form; somebody else may be half registered in another one."""
+def discard(user: Any, form_id: str, written: str = "") -> None:
+    """Delete the draft of this form. A draft of another form may be of another person."""
     with transaction.atomic():
         draft = RegistrationDraft.objects.select_for_update().filter(user=user).first()
         if draft is None or draft.typed.get("form_id") != [form_id] or draft.overtakes(written):
@@ -58,12 +61,13 @@ def drop(user: Any, form_id: str, written: str = "") -> None:
         draft.delete()
 
 
-def begin_anew(user: Any) -> None:
+def discard_any(user: Any) -> None:
+    """Delete the draft of a user, whatever form it is of."""
     RegistrationDraft.objects.filter(user=user).delete()
 
 
-def sent_with(user: Any, form_id: str) -> CommandRecord | None:
-    """The registration that this person asked for with this very form."""
+def submitted_with(user: Any, form_id: str) -> CommandRecord | None:
+    """Return the registration that this user submitted with this form, or None."""
     key = parse_uuid(form_id)
     if key is None:
         return None

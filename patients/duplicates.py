@@ -1,7 +1,8 @@
-"""Who on record may be the person somebody is about to register.
+"""Possible duplicates: patients who may be the person in a form or another patient.
 
-Warned of, never held back: the same birth date with a similar name, also with first and last name
-swapped, the same phone number, the same e-mail address. Each by an index of its own.
+Staff are warned and can go on. A candidate has the same birth date and a similar name (also with
+first and last name swapped), the same phone number, or the same e-mail address. Each reason has its
+own index.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from patients.identity import Agreement, compare_name_parts
 from patients.models import Patient
 from patients.names import phone_key, words
 
-SHOWN: Final = 5
-EACH_WAY: Final = 200
-"""People of one birth date, phone number or address who are looked at."""
-SIMILAR: Final = 0.8
+MAX_CANDIDATES: Final = 5
+MAX_COMPARED: Final = 200
+"""People compared for each birth date, phone number or e-mail address."""
+MIN_SIMILARITY: Final = 0.8
 PHONE_DIGITS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class TypedPerson:
-    """What was typed so far; anything may be missing."""
+    """The details to compare with patients. Any of them may be empty."""
 
     first_name: str = ""
     last_name: str = ""
@@ -39,7 +40,7 @@ class TypedPerson:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateCandidate:
-    """Somebody on record, and what they have in common."""
+    """A patient who may be the same person, and the reasons for that."""
 
     person: Patient
     reasons: list[str]
@@ -48,26 +49,29 @@ class DuplicateCandidate:
 def find_duplicate_candidates(
     typed: TypedPerson, but: Iterable[UUID] = ()
 ) -> list[DuplicateCandidate]:
-    """Those who may be the same person, most reasons first; `but` are known not to be."""
+    """Return the patients who may be the same person, most reasons first.
+
+    `but`: patients who are known to be different people.
+    """
     phone = phone_key(e164_or_unchanged(typed.phone_number))[:PHONE_DIGITS]
     email = typed.email.replace("\0", "").strip().lower()
-    ways = []
+    conditions = []
     if typed.dob and (typed.first_name or typed.last_name):
-        ways.append("dob = %(dob)s")
+        conditions.append("dob = %(dob)s")
     if len(phone) == PHONE_DIGITS:
-        ways.append("phone_digits LIKE %(phone)s")
+        conditions.append("phone_digits LIKE %(phone)s")
     if "@" in email:
-        ways.append("lower(email) = %(email)s")
-    if not ways:
+        conditions.append("lower(email) = %(email)s")
+    if not conditions:
         return []
-    asked = {"dob": typed.dob, "phone": f"{phone}%", "email": email, "but": array(but)}
-    statement = " UNION ALL ".join(_ALIKE.format(way=way) for way in ways)
-    people = {person.pk: person for person in Patient.objects.raw(statement, asked)}
+    values = {"dob": typed.dob, "phone": f"{phone}%", "email": email, "but": array(but)}
+    statement = " UNION ALL ".join(_CANDIDATES.format(condition=each) for each in conditions)
+    people = {person.pk: person for person in Patient.objects.raw(statement, values)}
     found = []
     for person in people.values():
         reasons = []
         if typed.dob and person.dob == typed.dob:
-            reasons += _names(typed, person)
+            reasons += _name_reasons(typed, person)
         if phone and len(phone) == PHONE_DIGITS and person.phone_digits.startswith(phone):
             reasons.append("Same phone number")
         if "@" in email and person.email.lower() == email:
@@ -75,23 +79,24 @@ def find_duplicate_candidates(
         if reasons:
             found.append(DuplicateCandidate(person, reasons))
     found.sort(key=lambda one: (-len(one.reasons), one.person.pk))
-    return found[:SHOWN]
+    return found[:MAX_CANDIDATES]
 
 
-_ALIKE: Final = f"""
+_CANDIDATES: Final = f"""
 (SELECT id, first_name, last_name, dob, phone_digits, email, city, state
  FROM patients_patient
- WHERE missing_since IS NULL AND id <> ALL(%(but)s) AND {{way}} LIMIT {EACH_WAY})
-"""  # noqa: S608 - a number of ours
+ WHERE missing_since IS NULL AND id <> ALL(%(but)s) AND {{condition}} LIMIT {MAX_COMPARED})
+"""  # noqa: S608 - a constant number
 
 
-def _names(typed: TypedPerson, person: Patient) -> list[str]:
-    ours, theirs = _key(typed), _key(person)
-    if ours == theirs:
+def _name_reasons(typed: TypedPerson, person: Patient) -> list[str]:
+    """Return why the names of two people with one birth date match; empty if they do not."""
+    typed_key, patient_key = _key(typed), _key(person)
+    if typed_key == patient_key:
         return ["Same name and birth date"]
-    if _alike(ours, theirs):
+    if _are_similar(typed_key, patient_key):
         return ["Similar name, same birth date"]
-    if _alike(ours, theirs[::-1]):
+    if _are_similar(typed_key, patient_key[::-1]):
         return ["First and last name swapped, same birth date"]
     names = typed.first_name, typed.last_name, person.first_name, person.last_name
     same = compare_name_parts(*names) is Agreement.SAME
@@ -99,19 +104,19 @@ def _names(typed: TypedPerson, person: Patient) -> list[str]:
 
 
 def _key(person: TypedPerson | Patient) -> tuple[str, str]:
-    """First and last name, folded, each without anything between its words."""
+    """Return the folded first and last name, each with its words joined."""
     return "".join(words(person.first_name)), "".join(words(person.last_name))
 
 
-def _alike(ours: tuple[str, str], theirs: tuple[str, str]) -> bool:
-    """Both names are close, or the beginning of one another; one not typed yet says nothing."""
-    pairs = [pair for pair in zip(ours, theirs, strict=True) if pair[0]]
-    return bool(pairs) and all(_close(*pair) for pair in pairs)
+def _are_similar(typed: tuple[str, str], known: tuple[str, str]) -> bool:
+    """Whether both names are similar. A name that is not typed yet is not compared."""
+    pairs = [pair for pair in zip(typed, known, strict=True) if pair[0]]
+    return bool(pairs) and all(_is_similar(*pair) for pair in pairs)
 
 
-def _close(one: str, other: str) -> bool:
-    """Close in letters, or an initial."""
+def _is_similar(one: str, other: str) -> bool:
+    """Whether the letters are similar, or one name begins with the other."""
     if not other:
         return False
     begins = one.startswith(other) or other.startswith(one)
-    return begins or SequenceMatcher(None, one, other).ratio() >= SIMILAR
+    return begins or SequenceMatcher(None, one, other).ratio() >= MIN_SIMILARITY

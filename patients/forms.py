@@ -9,7 +9,11 @@ from backoffice.pages.lists.forms import FilterForm
 
 
 class PatientFilters(FilterForm):
-    """One box: partial names, phone digits, e-mail, birth date, id beginnings, client id."""
+    """The search box.
+
+    It takes parts of names, digits of a phone number, an e-mail address, a birth date, the
+    beginning of an id, or a client user id.
+    """
 
     q = forms.CharField(required=False, max_length=100, label="Search")
 

@@ -16,24 +16,27 @@ from backoffice.service.payload import Reader
 from patients.sync import unknown_patients
 
 
-class _Whose(msgspec.Struct):
-    """All that is needed of these events: the rest of them is read from the connections."""
+class _UserOnly(msgspec.Struct):
+    """The user of the event. Everything else is read from the connections at the service."""
 
     user_id: UUID | None = None
 
 
-_WHOSE = Reader(_Whose)
+_USER_ONLY = Reader(_UserOnly)
 
 
 def handle_connections(events: Sequence[Heard]) -> Mapping[str, str]:
-    """A source was connected or stopped working, or a device came or changed, which have no list of
-    their own: what the user is connected to now is asked for."""
+    """Mark the users of these events so that their connections are looked up.
+
+    The events say that a source was connected or failed, or that a device was added or changed.
+    Devices have no list of their own at the service.
+    """
     _look_up([_user(event) for event in events])
     return {event.message_id: "looked up" for event in events}
 
 
 def _user(event: Heard) -> UUID:
-    user_id = typed(_WHOSE, event).user_id or event.user_id
+    user_id = typed(_USER_ONLY, event).user_id or event.user_id
     if user_id is None:
         raise Misread("$.user_id", "missing")
     return user_id

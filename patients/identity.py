@@ -1,9 +1,9 @@
-"""Whether a printed name and birth date are those of a patient.
+"""Comparison of a printed name, birth date and age with those of a patient.
 
-One comparison for results, uploaded reports and possible duplicates. Letters are folded by
-`patients.names.fold`; here stands what may differ between two spellings of one person: the order of
-the names, middle names and initials, titles and suffixes, a part of a double surname, words written
-together, and the order of day and month in a birth date.
+Results, uploaded reports and possible duplicates use it. `patients.names.fold` folds the letters.
+This module knows what may differ between two spellings of one person: the order of the names,
+middle names and initials, titles and suffixes, a part of a double surname, joined words, and the
+order of day and month in a birth date.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from django.utils import timezone
 
 from patients.names import EXTRAS, PARTICLES, contract_umlauts, digraphs, fold, words
 
-LONGEST: Final = 300
+MAX_TEXT_LENGTH: Final = 300
 """Characters of a printed name or date that are read."""
-MOST_WORDS: Final = 12
+MAX_WORDS: Final = 12
 _PLACEHOLDERS = (
     "unknown none null na nil anonymous anon unavailable withheld redacted not given provided"
     " available specified recorded on file no name n a"
 )
-_NO_NAME: Final = frozenset(_PLACEHOLDERS.split())
-"""Words that laboratories print where they have no name."""
-_ASIDE: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|“[^”]*”")
+_PLACEHOLDER_WORDS: Final = frozenset(_PLACEHOLDERS.split())
+"""Words that laboratories print when they have no name."""
+_IN_BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|“[^”]*”")
 
-_MARKS: Final = re.compile(r"[/;_]")
+_SEPARATORS: Final = re.compile(r"[/;_]")
 _PRINTED_AGE: Final = re.compile(r"\s[0-9]{1,3}\s?(?:y|yrs?|yo|y/o)\b[\s,/]*(?:[mf]\s*)?$")
-"""An age, perhaps with the sex, that stands behind a name: `72Y M`."""
+"""An age, perhaps with the sex, after a name: `72Y M`."""
 
 
 class Agreement(StrEnum):
@@ -45,7 +45,7 @@ class Agreement(StrEnum):
 
 
 def combine_agreements(agreements: Iterable[Agreement]) -> Agreement:
-    """One contradiction is one; what is unknown is neither a match nor a contradiction."""
+    """Return DIFFERENT if any fact differs, else SAME if any agrees, else UNKNOWN."""
     found = set(agreements)
     for one in (Agreement.DIFFERENT, Agreement.SAME):
         if one in found:
@@ -58,7 +58,7 @@ def combine_agreements(agreements: Iterable[Agreement]) -> Agreement:
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """Folded words of a name, without titles and suffixes."""
+    """The folded words of a name, without titles and suffixes."""
 
     given: tuple[str, ...]
     family: tuple[str, ...]
@@ -69,7 +69,7 @@ class _Name:
 
 
 def compare_names(printed: str, first_name: str, last_name: str) -> Agreement:
-    """Compare a whole name in any order with that of a patient."""
+    """Compare a whole name, in any order, with the name of a patient."""
     known = _spellings(first_name, last_name)
     return _compare([name for text in _letterings(printed) for name in _readings(text)], known)
 
@@ -77,7 +77,7 @@ def compare_names(printed: str, first_name: str, last_name: str) -> Agreement:
 def compare_name_parts(
     printed_first: str, printed_last: str, first_name: str, last_name: str
 ) -> Agreement:
-    """The same where the first and the last name are printed apart (or in each other's field)."""
+    """Compare first and last name, perhaps in the wrong fields, with the name of a patient."""
     texts = zip(_letterings(printed_first), _letterings(printed_last), strict=True)
     readings = []
     for first, last in texts:
@@ -108,17 +108,17 @@ def _compare_one(printed: _Name, known: _Name) -> Agreement:
     if printed.is_initials or known.is_initials:
         equal = all(one == other for one, other in halves)
         return Agreement.SAME if equal else Agreement.UNKNOWN
-    # Half a name says too little, but does not contradict.
+    # Half a name is not enough to agree, but it does not contradict.
     whole = all(bool(one) == bool(other) for one, other in halves)
     return Agreement.SAME if whole else Agreement.UNKNOWN
 
 
 def _given_fits(printed: Sequence[str], known: Sequence[str]) -> bool:
-    """The first of them agree, and of the others none contradicts; initials stand for names."""
+    """Whether the first given names agree and no other contradicts. Initials count as names."""
     if not printed or not known or "".join(printed) == "".join(known):
         return True
     for few, many in ((printed, known), (known, printed)):
-        # Maryann beside Mary Ann Lee: the first words of one are written together in the other.
+        # Maryann and Mary Ann Lee: the first words of one are joined in the other.
         for end in range(1, len(many) + 1):
             if _is_name_or_initial(few[0], "".join(many[:end])) and _middle_fits(
                 few[1:], many[end:]
@@ -128,7 +128,7 @@ def _given_fits(printed: Sequence[str], known: Sequence[str]) -> bool:
 
 
 def _middle_fits(one: Sequence[str], other: Sequence[str]) -> bool:
-    """One of them has nothing else than the other, in the same order."""
+    """Whether the words of one are all in the other, in the same order."""
     few, many = sorted((one, other), key=len)
     rest = iter(many)
     return all(any(_is_name_or_initial(word, name) for name in rest) for word in few)
@@ -140,14 +140,14 @@ def _is_name_or_initial(one: str, other: str) -> bool:
 
 
 def _family_fits(printed: Sequence[str], known: Sequence[str]) -> bool:
-    """The same surname, a part of a double one, in any order, or its initial."""
+    """Whether it is the same surname, a part of a double surname in any order, or its initial."""
     if not printed or not known:
         return True
     if any(len(name) == len(name[0]) == 1 for name in (printed, known)):
         return _is_name_or_initial(printed[0], known[0])
     if _is_part(printed, known):
         return True
-    # A middle initial is no part of a double surname, though it may be read as one.
+    # A middle initial may be read as a part of a double surname, but it is not one.
     others = {word for word in printed if len(word) == 1} - {*known, *_CONJUNCTIONS}
     return not others and _is_part(known, printed)
 
@@ -156,7 +156,7 @@ _CONJUNCTIONS: Final = ("y", "e")
 
 
 def _is_part(few: Sequence[str], many: Sequence[str]) -> bool:
-    """Each word of `few`, alone or written together with others, is one of `many`."""
+    """Whether each word of `few` is in `many`, alone or joined with its neighbors."""
     runs = set(_joined(many))
     if "".join(few) in runs:
         return True
@@ -171,8 +171,11 @@ def _joined(name: Sequence[str]) -> Iterator[str]:
 
 
 def _readings(text: str) -> list[_Name]:
-    """What of a whole name may be given and family name: before a comma stands one of them,
-    otherwise they are divided between any two words, in either order."""
+    """Return the ways to divide a whole name into given and family name.
+
+    A comma separates them. Without a comma they are divided between any two words. Both orders are
+    returned.
+    """
     parts = [found for part in _with_commas(text).split(",") if (found := _tokens(part))]
     if len(parts) > 1:
         first, rest = parts[0], [token for part in parts[1:] for token in part]
@@ -184,19 +187,19 @@ def _readings(text: str) -> list[_Name]:
 
 
 def _with_commas(text: str) -> str:
-    """`SAMPLE^KARL^M^JR` of HL7 messages, and a name with other marks instead of spaces, as if a
-    comma stood behind its first part."""
+    """Put a comma after the first part of `SAMPLE^KARL^M^JR`, as HL7 messages print names, and of
+    names with other marks instead of spaces."""
     if "^" in text:
         return text.replace("^", ",", 1).replace("^", " ")
-    return text if " " in text.strip() else _MARKS.sub(",", text)
+    return text if " " in text.strip() else _SEPARATORS.sub(",", text)
 
 
 def _tokens(text: str) -> list[tuple[str, ...]]:
-    """Words by what stands between spaces, which belongs together; without titles and suffixes."""
+    """Return the words of each part between spaces, without titles and suffixes."""
     if not _words(text):
         return []
-    plain = _PRINTED_AGE.sub(" ", fold(_ASIDE.sub(" ", text)))
-    found = [words(token) for token in plain.split()][:MOST_WORDS]
+    plain = _PRINTED_AGE.sub(" ", fold(_IN_BRACKETS.sub(" ", text)))
+    found = [words(token) for token in plain.split()][:MAX_WORDS]
     kept = [tuple(word for word in token if word not in EXTRAS) for token in found]
     return [token for token in kept if token]
 
@@ -214,8 +217,8 @@ def _spellings(first_name: str, last_name: str) -> list[_Name]:
 
 
 def _letterings(text: str) -> tuple[str, str, str]:
-    """As written, with two letters for an umlaut, and with one where two may stand for it."""
-    short = text[:LONGEST]
+    """Return the text as written, with two letters per umlaut, and with one letter per digraph."""
+    short = text[:MAX_TEXT_LENGTH]
     one = _LETTERS.sub(lambda word: contract_umlauts(word[0]), fold(short))
     return short, digraphs(short), one
 
@@ -224,13 +227,15 @@ _LETTERS: Final = re.compile(r"[^\W_]+")
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Folded words without titles, suffixes and what stands in parentheses; nothing where no name
-    is given."""
-    found = words(_ASIDE.sub(" ", text)) or words(text)
-    if all(word in _NO_NAME or set(word) <= {"x"} for word in found):
+    """Return the folded words without titles, suffixes and text in brackets.
+
+    Returns an empty tuple if the text is a placeholder for a name.
+    """
+    found = words(_IN_BRACKETS.sub(" ", text)) or words(text)
+    if all(word in _PLACEHOLDER_WORDS or set(word) <= {"x"} for word in found):
         return ()
-    # `Sr.` and `II` are dropped; who is called so and nothing else is not.
-    return tuple([word for word in found if word not in EXTRAS] or found)[:MOST_WORDS]
+    # `Sr.` and `II` are dropped, unless the name has no other words.
+    return tuple([word for word in found if word not in EXTRAS] or found)[:MAX_WORDS]
 
 
 # Birth dates
@@ -238,7 +243,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PartialDate:
-    """A calendar date, or its year (and month) alone."""
+    """A calendar date, or only its year, or only year and month."""
 
     year: int
     month: int | None = None
@@ -270,26 +275,26 @@ _TIME: Final = re.compile(r"(?<=\d)(?:t|\s+)\d{1,2}:\d{2}.*$")
 _TOKEN: Final = re.compile(r"\d+|[a-z]+")
 _YEAR: Final = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 _MASKED: Final = re.compile(r"\*|[0-9]x|(?<![a-z])x+[0-9/.-]|\?|#")
-"""Digits that are not shown: of such a date the year alone is read."""
+"""Masked digits. Only the year of such a date is read."""
 _ORDINAL: Final = frozenset({"st", "nd", "rd", "th"})
 _OLDEST: Final = 130
 _PLACEHOLDER: Final = PartialDate(1900, 1, 1)
-"""What systems store where no birth date is known; those before it are too old to be read."""
+"""The date that systems store for an unknown birth date. Earlier placeholders are out of range."""
 
 
 def birth_dates(printed: str) -> frozenset[PartialDate]:
-    """Every date that the text may mean; none where it is not readable as a birth date.
+    """Return every date that the text may mean; empty if it is not readable as a birth date.
 
-    Laboratories have no one format: day and month are read in both orders, years of two digits in
-    both centuries. Nobody is born in the future, or more than 130 years ago.
+    Laboratories use many formats: day and month are read in both orders, and years of two digits in
+    both centuries. Dates in the future or more than 130 years ago are left out.
     """
-    text = _TIME.sub("", _ASIDE.sub(" ", fold(printed[:LONGEST])))
+    text = _TIME.sub("", _IN_BRACKETS.sub(" ", fold(printed[:MAX_TEXT_LENGTH])))
     if _MASKED.search(text):
         text = " ".join(_YEAR.findall(text))
     tokens = [token for token in _TOKEN.findall(text) if token not in _ORDINAL]
     numbers = [token for token in tokens if token.isdecimal()]
     if any(len(number) == 4 and number != "0000" for number in numbers):
-        # A day or month that is not known; without a year of four digits 00 is the year 2000.
+        # 00 is an unknown day or month. Without a year of four digits it is the year 2000.
         numbers = [number for number in numbers if number not in ("0", "00")]
     named = [token for token in tokens if token in _LONG_MONTHS or token in _MONTHS]
     months = {_MONTHS.index(token[:3]) + 1 for token in named}
@@ -314,7 +319,7 @@ _LONG_MONTHS: Final = frozenset(_WHOLE_MONTHS.split())
 def _orders(
     numbers: Sequence[str], month: int | None
 ) -> Iterator[tuple[str, int | None, int | None]]:
-    """(year, month, day) in each order in which these numbers may stand."""
+    """Yield (year, month, day) for each possible order of the numbers."""
     if month is not None:
         if len(numbers) == 1:
             yield numbers[0], month, None
@@ -366,7 +371,7 @@ def _dates(text: str, month: int | None, day: int | None, today: date) -> Iterat
 
 
 def compare_birth_dates(printed: str, known: date | None) -> Agreement:
-    """A contradiction only where no reading of the printed date is the known one."""
+    """Return DIFFERENT only if no reading of the printed date is the known date."""
     readings = birth_dates(printed)
     if known is None or not readings:
         return Agreement.UNKNOWN
@@ -379,15 +384,15 @@ def compare_birth_dates(printed: str, known: date | None) -> Agreement:
 
 _AGE: Final = re.compile(r"(\d{1,3})(?:\.\d+)?\s*([ymwd]?)[a-z]*\b")
 _YEARS: Final = {"": 1.0, "y": 1.0, "m": 1 / 12, "w": 1 / 52, "d": 1 / 365}
-_NEAR: Final = 2
-"""Years that a printed age may be off: it is rounded, and the day it was counted on not certain."""
+_AGE_TOLERANCE: Final = 2
+"""Years that a printed age may differ: it is rounded, and the day of counting is uncertain."""
 
 
 def compare_ages(printed: str, known: date | None, on: date) -> Agreement:
     """Compare an age (`64`, `64 Y`, `18 months`) on a day with a birth date."""
-    found = _AGE.search(fold(printed[:LONGEST]))
+    found = _AGE.search(fold(printed[:MAX_TEXT_LENGTH]))
     if known is None or found is None:
         return Agreement.UNKNOWN
     years = int(found[1]) * _YEARS[found[2]]
     actual = (on - known).days / 365.25
-    return Agreement.SAME if abs(actual - years) < _NEAR else Agreement.DIFFERENT
+    return Agreement.SAME if abs(actual - years) < _AGE_TOLERANCE else Agreement.DIFFERENT

@@ -1,6 +1,7 @@
-"""How names, phone numbers and birth dates are read: the same on the way in and when asked.
+"""Keys and search terms for names, phone numbers and birth dates.
 
-Whether two names or birth dates are of one person: `patients.identity`.
+Stored values and search texts go through the same functions. `patients.identity` compares the names
+and birth dates of two people.
 """
 
 import re
@@ -18,18 +19,21 @@ _LETTERS: Final = str.maketrans(
         **dict.fromkeys("ʹʺʻʼʽʾʿˈˊˋˮ՚׳ꞌꞋ", "'"),
     }
 )
-"""Letters that Unicode does not take apart, and apostrophes that it counts as letters."""
+"""Letters that Unicode does not decompose, and apostrophes that it counts as letters."""
 _DIGRAPHS: Final = str.maketrans(
     dict(zip("äöüåøÄÖÜÅØ", ["ae", "oe", "ue", "aa", "oe"] * 2, strict=True))
 )
-"""How laboratories without these letters print them: Müller is MUELLER or MULLER."""
-_TWO_FOR_ONE: Final = re.compile(r"(?<=[ou])e(?=.)|(?<=a)e(?!l|$)|a(?=a)")
-_LEAST_CONTRACTED: Final = 5
+"""How laboratories print these letters when they cannot: Müller is MUELLER or MULLER."""
+_UMLAUT_DIGRAPH: Final = re.compile(r"(?<=[ou])e(?=.)|(?<=a)e(?!l|$)|a(?=a)")
+_SHORTEST_CONTRACTED: Final = 5
 _UMLAUTS: Final = "äöüåø"
-_APART = {letter: chr(0xE000 + place) for place, letter in enumerate(_UMLAUTS)}
-_SET_APART: Final = str.maketrans(_APART)
-_PUT_BACK: Final = str.maketrans({apart: letter for letter, apart in _APART.items()})
-"""Letters of private use, which folding leaves as they are."""
+_PRIVATE_LETTERS = {letter: chr(0xE000 + place) for place, letter in enumerate(_UMLAUTS)}
+_HIDE_UMLAUTS: Final = str.maketrans(_PRIVATE_LETTERS)
+_SHOW_UMLAUTS: Final = str.maketrans(
+    {private: letter for letter, private in _PRIVATE_LETTERS.items()}
+)
+"""Private use letters stand for umlauts while a text is folded, since folding does not change
+them."""
 _PARTICLES = (
     "abu af al av ben bin bint d da das de del della den der di do dos du el ibn l la las le"
     " lo los mac mc o of san santa st t te ten ter van vom von y zu zum zur"
@@ -41,11 +45,11 @@ _EXTRAS = (
     " prof herr frau"
 )
 EXTRAS: Final = frozenset(_EXTRAS.split())
-"""Titles and suffixes: laboratories add them and leave them out."""
+"""Titles and suffixes. Laboratories add them or leave them out."""
 WRITTEN_TOGETHER: Final = "  "
-"""Between the words of a name and their other spellings in a key: a search sees a space."""
+"""Separates the words of a name from their other spellings in a key. A search sees a space."""
 _INVISIBLE: Final = frozenset({"Mn", "Me", "Cf"})
-"""Accents once they stand apart, and what has no shape: no part of a name's letters."""
+"""Unicode categories of decomposed accents and of invisible characters. Folding drops them."""
 _PLAIN: Final = str.maketrans(
     {
         **dict(zip("øłđðıØŁĐÐ", "olddiOLDD", strict=True)),
@@ -60,7 +64,7 @@ _DATES: Final = (
     *("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y"),
 )
 _BARE_DATES: Final = ("%m%d%Y", "%Y%m%d")
-"""Dates without anything between: eight digits, which may be a part of a phone number as well."""
+"""Dates of eight digits without separators. They may also be a part of a phone number."""
 _DATE: Final = re.compile(
     r"(?<!\d)(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([/.-])\d{1,2}\1(?:\d{4}|\d\d)"
     r"|\d{1,2} [a-z]{3,9},? \d{4}|[a-z]{3,9} \d{1,2},? \d{4})(?!\d)"
@@ -68,20 +72,21 @@ _DATE: Final = re.compile(
 _NUMBER: Final = re.compile(r"[+(]?\d[\d\s().+/-]*\d")
 _LEAST_DIGITS: Final = 4
 _LONG_NUMBER: Final = 9
-"""Digits from which a number is a whole one, with the code of its country or without."""
+"""A number with at least this many digits is complete, with or without its country code."""
 LONGEST_WORD: Final = 64
-"""Letters that are kept of a word: an index holds no more than two thousand."""
+"""Letters of a word that are stored. An index entry holds at most about two thousand bytes."""
 
 
 def fold(*parts: str | None) -> str:
-    """Lower case, no accents, single spaces: `fold("José", "Núñez ")` is `jose nunez`.
+    """Return the text in lower case, without accents, with single spaces.
 
-    Apostrophes and hyphens stay; invisible characters go. Never raises.
+    `fold("José", "Núñez ")` is `jose nunez`. Apostrophes and hyphens stay. Invisible characters are
+    removed. Never raises.
     """
     text = " ".join(part for part in parts if part)
     if text.isascii():
         return " ".join(text.lower().split())
-    # Twice: what is compatible to a capital letter is one only after the first time.
+    # Twice: a character compatible with a capital letter becomes one in the first pass only.
     plain = unicodedata.normalize("NFKD", text.casefold())
     plain = unicodedata.normalize("NFKD", plain.casefold().translate(_LETTERS))
     kept = "".join(mark for mark in plain if unicodedata.category(mark) not in _INVISIBLE)
@@ -89,40 +94,46 @@ def fold(*parts: str | None) -> str:
 
 
 def digraphs(text: str) -> str:
-    """The same text as printed without umlauts: `Müller` is `Mueller`."""
+    """Return the text with two letters for each umlaut: `Müller` becomes `Mueller`."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFC", text).translate(_DIGRAPHS)
 
 
 def contract_umlauts(word: str) -> str:
-    """A folded word with one letter for two: `mueller` and `muller` are `muller`. Short words stay,
-    and endings, so that Joe is not Jo, Danae not Dana, and Michael not Michal."""
-    return _TWO_FOR_ONE.sub("", word) if len(word) >= _LEAST_CONTRACTED else word
+    """Return a folded word with one letter for each digraph: `mueller` becomes `muller`.
+
+    Short words and endings do not change, so that Joe is not Jo, Danae is not Dana, and Michael is
+    not Michal.
+    """
+    return _UMLAUT_DIGRAPH.sub("", word) if len(word) >= _SHORTEST_CONTRACTED else word
 
 
 def plain_name(text: str) -> str:
-    """The nearest spelling without accents and typographic marks, single spaces between its words:
-    `Núñez-O’Brien` is `Nunez-O'Brien`. Letters of other scripts stay."""
+    """Return the nearest spelling without accents and typographic marks, with single spaces.
+
+    `Núñez-O’Brien` becomes `Nunez-O'Brien`. Letters of other scripts stay.
+    """
     letters = unicodedata.normalize("NFKD", text.translate(_PLAIN))
     return " ".join("".join(one for one in letters if not unicodedata.combining(one)).split())
 
 
 def name_key(*parts: str | None) -> str:
-    """For search and sort: the folded words of a name, single spaces between them; then, after
-    `WRITTEN_TOGETHER`, its other spellings as words of their own.
+    """Return the key of a name for search and sort.
 
+    The key is the folded words of the name with single spaces, then `WRITTEN_TOGETHER`, then the
+    other spellings of the name as separate words.
     `name_key("Marco", "O'Sample")` is `marco o sample  osample`, and `name_key("Mueller")` is
-    `mueller  muller`, so that Muller finds it. Of several parts (first name, last
-    name) the words of each may be written together; of one text, which is a whole name, only what a
-    mark or a particle joins.
+    `mueller  muller`, so that Muller finds it. When there are several parts (first name, last
+    name), all words of a part may be joined. When there is one part, it is a whole name, and only
+    words next to a hyphen, an apostrophe or a particle are joined.
     """
     given = [part for part in parts if part]
     plain = words(" ".join(given))
     others: dict[str, None] = {}
     for part in given:
         if part.isascii() and part.isalpha():
-            continue  # One word, and spelled in one way: it is in `plain`.
+            continue  # One word with one spelling: `plain` has it.
         for spelling in {part: None, digraphs(part): None}:
             for run in _runs(fold(spelling), whole=len(parts) > 1):
                 others |= dict.fromkeys("".join(run[start:]) for start in range(len(run)))
@@ -132,7 +143,7 @@ def name_key(*parts: str | None) -> str:
 
 
 def add_contracted_words(key: str) -> str:
-    """A key that was made before names had their contracted words, with these."""
+    """Return a key from before keys had contracted words, with these words added."""
     known = key.split()
     new = [word for word in map(contract_umlauts, plain_key(key).split()) if word not in known]
     if not new:
@@ -146,13 +157,16 @@ with_contracted = add_contracted_words
 
 
 def plain_key(key: str) -> str:
-    """The words of a name as it is written, out of its key."""
+    """Return the words of a name as it is written from its key."""
     return key.partition(WRITTEN_TOGETHER)[0]
 
 
 def _runs(folded: str, *, whole: bool) -> list[list[str]]:
-    """Words of a name that may be written together: all of them, or those that hyphens,
-    apostrophes or particles join."""
+    """Return the groups of words that may be joined to one word.
+
+    `whole`: all words of the name are one group. Otherwise a group has the words that hyphens,
+    apostrophes or particles join.
+    """
     if whole:
         return [_WORD.findall(folded)]
     runs: list[list[str]] = [[]]
@@ -164,16 +178,17 @@ def _runs(folded: str, *, whole: bool) -> list[list[str]]:
 
 
 def words(text: str) -> list[str]:
-    """The folded words of what somebody typed, without punctuation."""
+    """Return the folded words of a text, without punctuation."""
     return _WORD.findall(fold(text))
 
 
 def required_prefixes(text: str) -> list[tuple[str, ...]]:
-    """What a name must have to be found by `text`: of each tuple, one beginning of a word.
+    """Return the word prefixes that a name must have so that `text` finds it.
 
-    `de la cruz` finds Delacruz: each word counts together with those before it as well. Müller
-    finds Mueller, and Angstroem Ångström. Titles and suffixes, and initials beside two other words,
-    need not be on record: laboratories add them.
+    The name must have one prefix of each tuple. A typed word also counts joined with the two words
+    before it, so `de la cruz` finds Delacruz. Müller finds Mueller, and Angstroem finds Ångström.
+    The name may lack titles and suffixes, and initials beside two other words, because laboratories
+    add them.
     """
     typed = words(text)
     other = words(digraphs(text))
@@ -198,13 +213,18 @@ def required_prefixes(text: str) -> list[tuple[str, ...]]:
 
 
 def phone_key(number: str | None) -> str:
-    """Digits, last first: the end of a number is what people know, and a prefix is indexable."""
+    """Return the digits in reverse order.
+
+    People know the end of a number, and an index can search for a prefix.
+    """
     return "".join(mark for mark in number or "" if mark in "0123456789")[::-1]
 
 
 def phone_tail(text: str) -> str:
-    """`phone_key` of what somebody typed, without what others leave out: the 1, 00 or 0 in front
-    of a whole number. As the beginning of a key it finds the number however it was stored."""
+    """Return the `phone_key` of a typed number without the leading 1, 00 or 0 of a complete number.
+
+    Used as a prefix it finds the number, however that was stored.
+    """
     digits = "".join(mark for mark in text if mark in "0123456789")
     if len(digits) >= _LONG_NUMBER:
         number = e164_or_unchanged(text)
@@ -214,10 +234,10 @@ def phone_tail(text: str) -> str:
     return digits[::-1]
 
 
-def birth_date(text: str) -> date | None:
-    """A date in the spellings people read aloud; None when it is none.
+def parse_birth_date(text: str) -> date | None:
+    """Return the date that the text spells in one of the common forms, or None.
 
-    Nobody is born in the future: of a year of two digits the latest century that is past.
+    A year of two digits is in the latest century that does not put the date in the future.
     """
     plain = " ".join(fold(text).replace(",", " ").split()).title()
     for pattern in _DATES:
@@ -239,55 +259,55 @@ def _day(text: str, pattern: str) -> date | None:
 
 @dataclass(frozen=True, slots=True)
 class SearchText:
-    """What was typed about a person, taken apart; all that is given must fit."""
+    """The parts of a search text about a person. All given parts must match."""
 
     words: str = ""
-    """Folded, but for umlauts."""
-    mail: str = ""
-    born: date | None = None
-    digits: str = ""
+    """Folded, umlauts kept."""
+    email: str = ""
+    birth_date: date | None = None
+    phone_digits: str = ""
     """End of a phone number, last digit first."""
-    bare_date: date | None = None
-    """The same digits, read as a birth date."""
+    digits_as_date: date | None = None
+    """The same digits read as a birth date."""
 
     def __bool__(self) -> bool:
-        return bool(self.words or self.mail or self.born or self.digits)
+        return bool(self.words or self.email or self.birth_date or self.phone_digits)
 
     @property
     def has_only_words(self) -> bool:
-        return bool(self.words) and not (self.mail or self.born or self.digits)
+        return bool(self.words) and not (self.email or self.birth_date or self.phone_digits)
 
 
 def parse_search_text(text: str) -> SearchText:
-    """`maria gonzalez 1 Feb 1980` or `gonz (555) 010-0199` as its parts."""
+    """Return the parts of a text such as `maria gonzalez 1 Feb 1980` or `gonz (555) 010-0199`."""
     rest = _fold_but_umlauts(text)
-    mail = next((part for part in rest.split() if "@" in part), "")
-    rest = rest.replace(mail, " ") if mail else rest
-    born = birth_date(rest)
+    email = next((part for part in rest.split() if "@" in part), "")
+    rest = rest.replace(email, " ") if email else rest
+    born = parse_birth_date(rest)
     if born:
-        return SearchText(mail=mail, born=born)
+        return SearchText(email=email, birth_date=born)
     found = _DATE.search(rest)
-    if found and (born := birth_date(found[0])):
+    if found and (born := parse_birth_date(found[0])):
         rest = f"{rest[: found.start()]} {rest[found.end() :]}"
-    digits, bare = "", None
+    digits, digits_as_date = "", None
     for found in _NUMBER.finditer(rest):
         digits = phone_tail(found[0])
         if len(digits) >= _LEAST_DIGITS and not _beside_letters(rest, found):
             rest = f"{rest[: found.start()]} {rest[found.end() :]}"
-            bare = _bare_date(found[0])
+            digits_as_date = _bare_date(found[0])
             break
         digits = ""
-    return SearchText(" ".join(_WORD.findall(rest)), mail, born, digits, bare)
+    return SearchText(" ".join(_WORD.findall(rest)), email, born, digits, digits_as_date)
 
 
 def _fold_but_umlauts(text: str) -> str:
     """Return the folded text, umlauts kept: `required_prefixes` reads both of their spellings."""
-    apart = unicodedata.normalize("NFC", text).lower().translate(_SET_APART)
-    return fold(apart).translate(_PUT_BACK)
+    apart = unicodedata.normalize("NFC", text).lower().translate(_HIDE_UMLAUTS)
+    return fold(apart).translate(_SHOW_UMLAUTS)
 
 
 def _beside_letters(text: str, found: re.Match[str]) -> bool:
-    """A number that is a piece of a word, such as `ada1980`, is no phone number."""
+    """Whether the number is a part of a word such as `ada1980`, and so not a phone number."""
     before, after = text[: found.start()][-1:], text[found.end() :][:1]
     return before.isalpha() or after.isalpha()
 

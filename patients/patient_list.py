@@ -1,4 +1,4 @@
-"""The list of patients: its rows, its columns, its page."""
+"""The list of patients: rows, columns and page."""
 
 from __future__ import annotations
 
@@ -26,31 +26,32 @@ from patients.forms import PatientFilters
 from patients.models import NameMatch, Patient, PatientQuerySet
 from patients.rendering import draw
 
-LEFT_OUT: Final = {
+SORT_NOTICES: Final = {
     "name": "Sorted by name, here and in a download: patients without a name are not listed.",
     "born": "Sorted by birth date, here and in a download: patients without a birth date are not"
     " listed.",
 }
 FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
-_UNDER_WAY: Final = (
-    "SELECT user_id, count(*) FROM orders_order WHERE user_id = ANY(%s)"  # noqa: S608 - our names
+_OPEN_ORDERS: Final = (
+    "SELECT user_id, count(*) FROM orders_order WHERE user_id = ANY(%s)"  # noqa: S608 - constants
     f" AND bucket NOT IN {FINISHED} GROUP BY user_id"
 )
 
 
-class Row(TypedDict):
-    """One patient and how many of their orders are under way."""
+class PatientRow(TypedDict):
+    """One patient and the number of their open orders."""
 
     patient: Patient
     open_orders: int
 
 
-def _of_patient(name: str) -> Any:
+def _patient_value(name: str) -> Any:
+    """Return a function that reads an attribute of the patient of a row."""
     return lambda row: getattr(row["patient"], name)
 
 
-def _source(row: Row) -> str:
-    """Where the name is from, in a download."""
+def _name_source(row: PatientRow) -> str:
+    """Return where the name is from, for downloads."""
     patient = row["patient"]
     if not patient.name_key:
         return ""
@@ -63,28 +64,28 @@ COLUMNS: Final = (
         "Name",
         (
             Cell("Patient", lambda row: row["patient"].pk),
-            Cell("First name", _of_patient("first_name")),
-            Cell("Last name", _of_patient("last_name")),
-            Cell("Name from", _source),
+            Cell("First name", _patient_value("first_name")),
+            Cell("Last name", _patient_value("last_name")),
+            Cell("Name from", _name_source),
         ),
         sort="name",
     ),
-    Column("born", "Born", (Cell("Born", _of_patient("dob")),), sort="born"),
+    Column("born", "Born", (Cell("Born", _patient_value("dob")),), sort="born"),
     Column(
         "sex",
         "Sex",
         (
             Cell(
                 "Sex",
-                lambda row: vocabulary.term("person.gender", _of_patient("gender")(row)).label,
+                lambda row: vocabulary.term("person.gender", _patient_value("gender")(row)).label,
             ),
         ),
     ),
-    Column("phone", "Phone", (Cell("Phone", _of_patient("phone_number")),)),
+    Column("phone", "Phone", (Cell("Phone", _patient_value("phone_number")),)),
     Column(
         "lives",
         "Lives in",
-        (Cell("City", _of_patient("city")), Cell("State", _of_patient("state"))),
+        (Cell("City", _patient_value("city")), Cell("State", _patient_value("state"))),
     ),
     Column(
         "open", "Open orders", (Cell("Open orders", lambda row: row["open_orders"]),), css="num"
@@ -99,8 +100,8 @@ COLUMNS: Final = (
         sort="created_on",
     ),
     Column("patient", "Patient", css="roomy"),
-    Column("email", "E-mail", (Cell("E-mail", _of_patient("email")),), shown=False),
-    Column("zip", "ZIP", (Cell("ZIP", _of_patient("zip")),), shown=False),
+    Column("email", "E-mail", (Cell("E-mail", _patient_value("email")),), shown=False),
+    Column("zip", "ZIP", (Cell("ZIP", _patient_value("zip")),), shown=False),
 )
 
 
@@ -119,12 +120,12 @@ class Patients(Listing):
         return Patient.objects.defer("record", "content_hash")
 
     def everybody(self, form: Any, user: Any) -> QuerySet[Any]:
-        """What the list is of: patients who have what it is sorted by."""
-        return having(self.everything(user), form)
+        """Return the patients of the unfiltered list: those with a value in the sorted column."""
+        return with_sort_value(self.everything(user), form)
 
     def rows(self, form: Any, user: Any) -> QuerySet[Any]:
         patients = self.everything(user)
-        return having(patients.matching(form.text) if form.text else patients, form)
+        return with_sort_value(patients.matching(form.text) if form.text else patients, form)
 
     def page(
         self,
@@ -134,15 +135,18 @@ class Patients(Listing):
         place: PagePosition,
         whole: QuerySet[Any] | None = None,
     ) -> Page[Any]:
-        """Without those who lack what it is sorted by, also of rows that somebody selected."""
-        return super().page(having(rows, form), form, size, place, whole)
+        """Return a page, without patients that lack a value in the sorted column.
 
-    def dressed(self, rows: list[Patient], user: Any) -> list[Row]:
-        with cursor() as asked:
-            asked.execute(_UNDER_WAY, [array(patient.pk for patient in rows)])
-            under_way = dict(asked.fetchall())
+        This applies to selected rows as well.
+        """
+        return super().page(with_sort_value(rows, form), form, size, place, whole)
+
+    def dressed(self, rows: list[Patient], user: Any) -> list[PatientRow]:
+        with cursor() as query:
+            query.execute(_OPEN_ORDERS, [array(patient.pk for patient in rows)])
+            open_orders = dict(query.fetchall())
         return [
-            {"patient": patient, "open_orders": under_way.get(patient.pk, 0)} for patient in rows
+            {"patient": patient, "open_orders": open_orders.get(patient.pk, 0)} for patient in rows
         ]
 
     def drawn(self, rows: list[Any], screen: Screen) -> SafeString:
@@ -152,8 +156,8 @@ class Patients(Listing):
         return row.pk
 
 
-def having(patients: QuerySet[Any], form: FilterForm) -> QuerySet[Any]:
-    """Those who have what the list is sorted by."""
+def with_sort_value(patients: QuerySet[Any], form: FilterForm) -> QuerySet[Any]:
+    """Return the patients that have a value in the sorted column."""
     if form.sort[0] == "name":
         return patients.filter(name_key__gt="")
     return patients.filter(dob__isnull=False) if form.sort[0] == "born" else patients
@@ -165,7 +169,7 @@ PATIENTS: Final = Patients()
 @requires("patients.view")
 @require_http_methods(["GET", "HEAD", "POST"])
 def patient_list(request: HttpRequest) -> HttpResponse:
-    """Patients, newest first or by name; one box finds them by whatever the caller gives."""
+    """List patients, newest first or by another sort; the search box takes any identifying text."""
     words = PATIENTS.words_of(request.user)
     if request.method == "POST":
         return redirect_to_list(request, PATIENTS.address(), words)
@@ -178,8 +182,8 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     total = Count(0)
     page: Page[Patient] = Page()
     if valid:
-        total, page = _found(filters, request.user, screen.size, page_position(request))
-        if notice := LEFT_OUT.get(filters.sort[0]):
+        total, page = _count_and_page(filters, request.user, screen.size, page_position(request))
+        if notice := SORT_NOTICES.get(filters.sort[0]):
             screen.notices.append(notice)
     audit.record_list(
         request,
@@ -200,16 +204,16 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     return render(request, "patients/list.html", context, status=200 if valid else 400)
 
 
-def _found(
+def _count_and_page(
     form: PatientFilters, user: Any, size: int, place: PagePosition
 ) -> tuple[Count, Page[Patient]]:
-    """How many patients a valid form asks for, and a page of them."""
+    """Return the number of patients that a valid form finds, and a page of them."""
     everybody, everything = PATIENTS.everybody(form, user), PATIENTS.everything(user)
-    called = NameMatch.if_only_name(form.text) if form.text else None
-    if called and called.few is None:
+    name_match = NameMatch.if_only_name(form.text) if form.text else None
+    if name_match and name_match.patient_ids is None:
         many = Count(COUNT_CAP, capped=True)
-        return many, PATIENTS.page(called.among(everybody), form, size, place)
-    rows = called.among(everybody) if called else PATIENTS.rows(form, user)
+        return many, PATIENTS.page(name_match.filter(everybody), form, size, place)
+    rows = name_match.filter(everybody) if name_match else PATIENTS.rows(form, user)
     found = match_rows(
         rows, everything, form.keyset(), quick_plan=QUICK_PLAN if form.text else None
     )

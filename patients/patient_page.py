@@ -1,4 +1,4 @@
-"""What every page of one patient shows: who it is, and its tabs."""
+"""Context of every page of one patient: the identity and the tabs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ TABS: Final = (
 
 
 def patient_page_context(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
-    """The patient, the demographics, who it is by these or by orders (`named`), and the tabs this
-    reader may open; 404 where there is none."""
+    """Return the context of a patient's page, or raise Http404.
+
+    `person` is the demographics, `named` the patient if the name is known, and `patient_tabs` the
+    tabs that the user may open.
+    """
     patient = by_key(Patient, [patient_id]).get(patient_id)
     if patient is None:
         raise Http404
@@ -33,11 +36,11 @@ def patient_page_context(request: HttpRequest, patient_id: UUID) -> dict[str, An
         "patient": patient,
         "person": person,
         "named": patient if patient.full_name else None,
-        "patient_tabs": tabs_of(request, patient_id),
+        "patient_tabs": _tabs(request, patient_id),
     }
 
 
-def tabs_of(request: HttpRequest, patient_id: UUID) -> list[dict[str, Any]]:
+def _tabs(request: HttpRequest, patient_id: UUID) -> list[dict[str, Any]]:
     tabs = []
     for label, route, needed in TABS:
         if may(request.user, *needed):

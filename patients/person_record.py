@@ -1,7 +1,7 @@
 """The whole record of a person with the changes of a form (users.md 3).
 
-The service takes demographics only as a whole. A write starts from the record as received, so
-what no form shows (income, access notes, fields that the service adds later) survives.
+The service accepts demographics only as a whole. A write starts from the record as received, so
+that fields that no form shows (income, fields that the service adds later) are kept.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PATHS: Final[Mapping[str, tuple[str, ...]]] = {
     },
     **{f"proxy_{name}": ("medical_proxy", "address", name) for name in ADDRESS_LINES},
 }
-"""Where each field of the form is in the record."""
+"""The path of each form field in the record."""
 NULLABLE: Final = frozenset(
     {
         *("second_line", "access_notes", "proxy_second_line", "proxy_email"),
@@ -45,22 +45,22 @@ NULLABLE: Final = frozenset(
 
 
 def record_digest(person: Demographics | None) -> str:
-    """Mark of the record as received, unknown fields included; empty for none."""
+    """Return a digest of the record as received, unknown fields included; empty for None."""
     if person is None:
         return ""
     return content_digest(person.said())
 
 
 def content_digest(record: Any) -> str:
-    """The same of a record just received."""
+    """Return the digest of a decoded record."""
     content = msgspec.json.encode(record, order="deterministic")
     return hashlib.blake2b(content).hexdigest()[:32]
 
 
 def lives_with_patient(record: Mapping[str, Any]) -> bool:
-    """Whether the proxy's address is the patient's, or the record has no other."""
-    proxy, home = _part(record, "medical_proxy"), _part(record, "address")
-    there = _part(proxy, "address")
+    """Whether the proxy has the address of the patient, or no address."""
+    proxy, home = _nested(record, "medical_proxy"), _nested(record, "address")
+    there = _nested(proxy, "address")
     if not there:
         return True
     return all(_line(there, name) == _line(home, name) for name in ADDRESS_LINES)
@@ -78,38 +78,38 @@ def _line(address: Mapping[str, Any], name: str) -> str:
 def person_body(
     record: Mapping[str, Any], data: Mapping[str, Any], changed: Collection[str]
 ) -> Json:
-    """`record` with the `changed` fields of `data`, and those that the record lacks."""
+    """Return `record` with the `changed` fields of `data`, and the fields that it lacks."""
     body: Json = copy.deepcopy(dict(record))
-    had_proxy = bool(_part(body, "medical_proxy"))
-    address = _own_part(body, "address")
-    _spell_zip(address)
+    had_proxy = bool(_nested(body, "medical_proxy"))
+    address = _own_nested(body, "address")
+    _rename_zip_code(address)
     for name, path in PATHS.items():
         if path[0] != "medical_proxy":
-            _set(body, path, name, data, changed)
+            _set_value(body, path, name, data, changed)
     address.setdefault("country", DEFAULT_COUNTRY)
     if not any(data.get(name) for name in PROXY_NAMES):
         if had_proxy and set(PROXY_NAMES) & set(changed):
             body["medical_proxy"] = None
         return body
-    proxy = _own_part(body, "medical_proxy")
-    there = _own_part(proxy, "address")
-    _spell_zip(there)
+    proxy = _own_nested(body, "medical_proxy")
+    there = _own_nested(proxy, "address")
+    _rename_zip_code(there)
     moved = not had_proxy or {"proxy_same_address", *ADDRESS_LINES} & set(changed)
     for name, path in PATHS.items():
         if path[0] == "medical_proxy" and len(path) == 2:
-            _set(body, path, name, data, changed)
+            _set_value(body, path, name, data, changed)
     if data.get("proxy_same_address"):
         if moved or not there:
             there |= {name: address[name] for name in ADDRESS_LINES if name in address}
     else:
         for line in ADDRESS_LINES:
             name = f"proxy_{line}"
-            _set(body, PATHS[name], name, data, changed)
+            _set_value(body, PATHS[name], name, data, changed)
     there.setdefault("country", DEFAULT_COUNTRY)
     return body
 
 
-def _set(
+def _set_value(
     body: Json, path: tuple[str, ...], name: str, data: Mapping[str, Any], changed: Collection[str]
 ) -> None:
     *parents, key = path
@@ -128,18 +128,18 @@ def _set(
     part[key] = value.isoformat() if isinstance(value, date) else value
 
 
-def _part(record: Mapping[str, Any], name: str) -> Json:
+def _nested(record: Mapping[str, Any], name: str) -> Json:
     found = record.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _own_part(record: Json, name: str) -> Json:
-    record[name] = _part(record, name)
-    return _part(record, name)
+def _own_nested(record: Json, name: str) -> Json:
+    record[name] = _nested(record, name)
+    return _nested(record, name)
 
 
-def _spell_zip(address: Json) -> None:
-    """Requests spell the postal code `zip`, whatever the record does (users.md 3)."""
+def _rename_zip_code(address: Json) -> None:
+    """Rename the postal code to `zip`, as requests spell it (users.md 3)."""
     other = address.pop("zip_code", None)
     if other and not address.get("zip"):
         address["zip"] = other

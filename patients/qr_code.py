@@ -1,4 +1,4 @@
-"""QR codes as the path of an SVG image; the image itself stands in a template."""
+"""QR codes as the path of an SVG image. A template has the rest of the image."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 
 from qrcode.main import QRCode
 
-QUIET: Final = 4
-"""Light modules around a code, without which cameras do not find it."""
+QUIET_ZONE: Final = 4
+"""Light modules around a code. Cameras need them to find it."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -23,7 +23,7 @@ class QrImage:
 
 def qr_image(text: str) -> QrImage:
     """Return the QR code of `text`, with medium error correction."""
-    code = QRCode(border=QUIET)
+    code = QRCode(border=QUIET_ZONE)
     code.add_data(text)
     code.make(fit=True)
     rows = code.get_matrix()

@@ -1,4 +1,4 @@
-"""Whether two spellings of a record say the same: what was seen, what was sent, what is there."""
+"""Comparison of records that may be spelled differently: as seen, as sent, as stored."""
 
 from __future__ import annotations
 
@@ -18,40 +18,41 @@ from patients.models import Demographics, Insurance
 from patients.names import phone_key
 
 FEDERAL: Final = ("MEDFED", "MAIDFED")
-"""Payor codes that the service replaces by that of the plan of the patient's state."""
+"""Payor codes that the service replaces with the code of the plan of the patient's state."""
 _INFO: Final = Reader(InfoRecord)
 _INSURANCE: Final = Reader(InsuranceRecord)
 
 
-def person_now(person: Demographics | None) -> InfoRecord | None:
-    """What the service said last, typed."""
+def parse_person(person: Demographics | None) -> InfoRecord | None:
+    """Return the stored record as a typed record, or None."""
     return _INFO.value(person.record.encode()) if person else None
 
 
-def typed_info(info: Mapping[str, Any]) -> InfoRecord:
-    """A whole record that is to be sent, typed as one that was received."""
+def parse_info(info: Mapping[str, Any]) -> InfoRecord:
+    """Return a record that is to be sent as the same type as a received record."""
     return _INFO.value(msgspec.json.encode(info))
 
 
-def insurance_now(insurance: Insurance | None) -> InsuranceRecord | None:
+def parse_insurance(insurance: Insurance | None) -> InsuranceRecord | None:
+    """Return the stored record as a typed record; None if there is none or it is encrypted."""
     if insurance is None or insurance.record == UNREADABLE:
         return None
     return _INSURANCE.value(insurance.record.encode())
 
 
 def person_digest(info: InfoRecord | NewUserInfo | None) -> str:
-    """Equal for records that say the same; empty for none."""
+    """Return a digest that is equal for equal content; empty for None."""
     if info is None:
         return ""
-    return _mark(
+    return _digest(
         info.first_name,
         info.last_name,
         info.email,
         phone_key(info.phone_number),
         info.gender.lower(),
         info.dob.isoformat() if info.dob else None,
-        _address(info.address),
-        _guarantor(info.medical_proxy),
+        _address_parts(info.address),
+        _guarantor_parts(info.medical_proxy),
         info.race,
         info.ethnicity,
         info.sexual_orientation,
@@ -59,21 +60,23 @@ def person_digest(info: InfoRecord | NewUserInfo | None) -> str:
     )
 
 
-def says_the_same(now: InfoRecord | None, sent: InfoRecord) -> bool:
-    """Whether the service has what was sent, however it writes it: case, spaces, the longer zip
-    code and the name of the country aside."""
-    return now is not None and _spelled(now) == _spelled(sent)
+def is_equivalent(now: InfoRecord | None, sent: InfoRecord) -> bool:
+    """Whether the service has the content that was sent.
+
+    Case, spaces, the last four digits of a ZIP code and the country are not compared.
+    """
+    return now is not None and _normalized(now) == _normalized(sent)
 
 
-def _spelled(info: InfoRecord) -> list[Any]:
+def _normalized(info: InfoRecord) -> list[Any]:
     proxy = info.medical_proxy
     return [
         [folded(each) for each in (info.first_name, info.last_name, info.email, info.gender)],
         phone_key(info.phone_number),
         info.dob,
-        _spelled_address(info.address),
+        _normalized_address(info.address),
         proxy and [folded(proxy.first_name), folded(proxy.last_name), folded(proxy.email)],
-        proxy and [phone_key(proxy.phone_number), _spelled_address(proxy.address)],
+        proxy and [phone_key(proxy.phone_number), _normalized_address(proxy.address)],
         proxy and [int(each or 0) for each in (proxy.household_income, proxy.household_size)],
         info.race or None,
         info.ethnicity or None,
@@ -82,7 +85,7 @@ def _spelled(info: InfoRecord) -> list[Any]:
     ]
 
 
-def _spelled_address(address: Address | NewAddress | None) -> list[str] | None:
+def _normalized_address(address: Address | NewAddress | None) -> list[str] | None:
     if address is None:
         return None
     lines = (address.first_line, address.second_line, address.city, address.state)
@@ -90,21 +93,21 @@ def _spelled_address(address: Address | NewAddress | None) -> list[str] | None:
 
 
 def folded(text: str | None) -> str:
-    """A text as it is compared with another spelling of it: spaces and case aside."""
+    """Return a text without extra spaces and case, for comparison."""
     return " ".join((text or "").split()).casefold()
 
 
 def insurance_digest(insurance: InsuranceRecord | NewInsurance | None) -> str:
-    """The same of an insurance; whether it is primary stands beside it."""
+    """Return the digest of an insurance, without whether it is primary; empty for None."""
     if insurance is None:
         return ""
     insured: Any = insurance.insured or NewInsured
-    return _mark(
+    return _digest(
         insurance.payor_code,
         insurance.member_id,
         insurance.group_id,
         insurance.relationship,
-        _guarantor(insurance.guarantor),
+        _guarantor_parts(insurance.guarantor),
         insurance.insured
         and [
             insured.first_name,
@@ -113,16 +116,16 @@ def insurance_digest(insurance: InsuranceRecord | NewInsurance | None) -> str:
             insured.dob.isoformat() if insured.dob else None,
             insured.email,
             phone_key(insured.phone_number),
-            _address(insured.address),
+            _address_parts(insured.address),
         ],
     )
 
 
-def _mark(*parts: Any) -> str:
+def _digest(*parts: Any) -> str:
     return hashlib.blake2b(msgspec.json.encode([part or None for part in parts])).hexdigest()[:32]
 
 
-def _address(address: Address | NewAddress | None) -> list[str | None] | None:
+def _address_parts(address: Address | NewAddress | None) -> list[str | None] | None:
     if address is None:
         return None
     return [
@@ -139,9 +142,9 @@ def _address(address: Address | NewAddress | None) -> list[str | None] | None:
     ]
 
 
-def _guarantor(one: Guarantor | NewGuarantor | None) -> list[Any] | None:
+def _guarantor_parts(one: Guarantor | NewGuarantor | None) -> list[Any] | None:
     if one is None:
         return None
     numbers = [int(each) if each else None for each in (one.household_income, one.household_size)]
     names = [one.first_name, one.last_name, phone_key(one.phone_number), one.email or None]
-    return [*names, *numbers, _address(one.address)]
+    return [*names, *numbers, _address_parts(one.address)]

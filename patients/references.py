@@ -1,4 +1,4 @@
-"""References of our own, by which the service knows a patient (specification: Users).
+"""Client user ids: our references for patients at the service (specification: Users).
 
 The service sees them, so they must not contain anything personal.
 """
@@ -16,11 +16,11 @@ from patients.names import fold
 
 _PHONE_LIKE: Final = re.compile(r"[0-9 +().\-/]{7,}")
 _SHORTEST_NAME: Final = 3
-"""Letters from which a name within a reference is no chance."""
+"""A name of at least this many letters in a reference is not there by chance."""
 
 
 class UnusableReference(ValueError):
-    """A reference that may say something about the patient; `words` are for staff."""
+    """A reference that may tell something about the patient. `words` is the text for staff."""
 
     def __init__(self, words: str) -> None:
         super().__init__(words)
@@ -33,7 +33,7 @@ def new_reference() -> str:
 
 
 def is_random(reference: str) -> bool:
-    """Whether it has the form of `new_reference`. What such a one spells, it spells by chance."""
+    """Whether it has the form of `new_reference`. Any word in it is there by chance."""
     try:
         found = UUID(reference)
     except ValueError:
@@ -42,8 +42,11 @@ def is_random(reference: str) -> bool:
 
 
 def clean_reference(text: str, names: Iterable[str] = ()) -> str:
-    """Return the reference as it is sent. Raises UnusableReference where it is, or might be, an
-    email address, a phone number or one of these names."""
+    """Return the reference as it is sent.
+
+    Raises UnusableReference if it is, or may be, an email address, a phone number, or contains one
+    of `names`.
+    """
     try:
         reference = clean(text)
     except UnusableCharacter as error:

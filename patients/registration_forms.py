@@ -1,7 +1,7 @@
-"""Forms about who a patient is and who pays, in the order of an insurance card.
+"""Forms for the details and the insurance of a patient, in the order of an insurance card.
 
-The same fields stand on the page that registers a person, on that of the details and on that of
-an insurance, so what was typed on one can be shown on another.
+The pages that register a person, edit the details and add an insurance have the same fields, so
+that a value typed on one page can be shown on another.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ from patients.person_record import PATHS, PROXY_NAMES, lives_with_patient, perso
 from patients.references import UnusableReference, clean_reference, new_reference
 
 NAME_LETTERS: Final = 50
-ADULT: Final = 18
-OLDEST: Final = 130
+ADULT_AGE: Final = 18
+MAX_AGE: Final = 130
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*")
 
 
-def minor(born: date) -> bool:
+def is_minor(born: date) -> bool:
+    """Whether a person born on this day is under 18 today."""
     today = timezone.localdate()
-    return today.year - born.year - ((today.month, today.day) < (born.month, born.day)) < ADULT
+    return today.year - born.year - ((today.month, today.day) < (born.month, born.day)) < ADULT_AGE
 
 
 class NameField(forms.CharField):
-    """A name as the labs take it (orders.md 2.4). Nothing is changed behind the person's back."""
+    """A name as labs accept it (orders.md 2.4). The value is never changed silently."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"max_length": NAME_LETTERS, "strip": False, **options})
@@ -66,7 +67,7 @@ class NameField(forms.CharField):
 
 
 class PhoneField(forms.CharField):
-    """A number as E.164, or a sentence that says why it is none."""
+    """A phone number, cleaned to E.164. The error says what is wrong with it."""
 
     widget = forms.TextInput(attrs={"type": "tel", "inputmode": "tel"})
 
@@ -111,7 +112,10 @@ def _day(label: str, **options: Any) -> forms.DateField:
 
 
 class BlockForm(CommandForm):
-    """Parts that are needed only sometimes: their fields are optional by themselves."""
+    """A form with blocks of fields that are required only in some cases.
+
+    Their fields are not required themselves; `clean` requires them.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -122,17 +126,18 @@ class BlockForm(CommandForm):
     state_codes: Final = STATES
     country_codes: Final = COUNTRIES
 
-    def need(self, names: Mapping[str, str]) -> None:
-        """Say at each of these fields what is missing there."""
+    def require(self, names: Mapping[str, str]) -> None:
+        """Add the error to each of these fields that is empty."""
         for name, words in names.items():
             if not self.cleaned_data.get(name) and name not in self.errors:
                 self.add_error(name, words)
 
-    def typed(self, *names: str) -> bool:
+    def has_any(self, *names: str) -> bool:
+        """Whether any of these fields has a value."""
         return any(self.cleaned_data.get(name) for name in names)
 
-    def place(self, prefix: str) -> None:
-        """Check state and ZIP code by the country."""
+    def check_address(self, prefix: str) -> None:
+        """Check state and ZIP code for the country."""
 
         def add_error(name: str, words: str) -> None:
             if name not in self.errors:
@@ -141,6 +146,7 @@ class BlockForm(CommandForm):
         check_place(self.cleaned_data, prefix, add_error)
 
     def address(self, prefix: str) -> NewAddress:
+        """Return the address from the fields with this prefix."""
         data = self.cleaned_data
         return NewAddress(
             first_line=data[f"{prefix}first_line"],
@@ -152,8 +158,8 @@ class BlockForm(CommandForm):
             access_notes=data.get(f"{prefix}access_notes") or None,
         )
 
-    def somebody(self, prefix: str, home: NewAddress | None) -> NewGuarantor:
-        """A guarantor or a proxy; who lives with the patient has the patient's address."""
+    def guarantor(self, prefix: str, home: NewAddress | None) -> NewGuarantor:
+        """Return the guarantor or proxy. `home`: the patient's address, which they may share."""
         data = self.cleaned_data
         shared = home is not None and data[f"{prefix}same_address"]
         if shared and home is not None:
@@ -175,7 +181,8 @@ class BlockForm(CommandForm):
             address=address,
         )
 
-    def need_somebody(self, prefix: str, who: str, *, at_home: bool = True) -> None:
+    def require_person(self, prefix: str, who: str, *, at_home: bool = True) -> None:
+        """Require name and phone, and an address unless the person lives with the patient."""
         names = {
             f"{prefix}first_name": f"Give the first name of {who}.",
             f"{prefix}last_name": f"Give the last name of {who}.",
@@ -188,7 +195,7 @@ class BlockForm(CommandForm):
                 f"{prefix}state": f"Choose the state of {who}.",
                 f"{prefix}zip": f"Give the ZIP code of {who}.",
             }
-        self.need(names)
+        self.require(names)
 
 
 OPEN_CHOICES: Final = (
@@ -201,7 +208,7 @@ OPEN_CHOICES: Final = (
 
 
 class PersonForm(BlockForm):
-    """Who a patient is (users.md 3)."""
+    """The details of a patient (users.md 3)."""
 
     first_name = NameField(label="First name")
     last_name = NameField(label="Last name")
@@ -240,14 +247,16 @@ class PersonForm(BlockForm):
     gender_identity = _choice("Gender identity", "person.gender_identity")
     seen = forms.CharField(required=False, widget=forms.HiddenInput, max_length=64)
     before = forms.CharField(required=False, widget=forms.HiddenInput, max_length=20_000)
-    """What the person saw in each field, as JSON: only what they changed is changed."""
+    """The values that the person saw in each field, as JSON. Only fields they changed are saved."""
 
     def __init__(self, *args: Any, on_record: Demographics | None = None, **more: Any) -> None:
-        """`on_record`: what the service has. What is not changed of it is not judged, and a value
-        that we have no word for stays."""
+        """`on_record`: the details at the service.
+
+        Unchanged fields are not validated, and unknown values of choice fields are kept.
+        """
         super().__init__(*args, **more)
         self.record: dict[str, Any] = on_record.said() if on_record else {}
-        self.now: dict[str, Any] = said_of(on_record) if on_record else {}
+        self.now: dict[str, Any] = displayed_values(on_record) if on_record else {}
         for name in OPEN_CHOICES:
             field, value = self.fields[name], self.now.get(name)
             assert isinstance(field, forms.ChoiceField)
@@ -256,7 +265,7 @@ class PersonForm(BlockForm):
 
     @cached_property
     def unchanged(self) -> dict[str, Any]:
-        """The fields that are as the person saw them on record, with their values."""
+        """The fields that still have the value that the person saw, with these values."""
         if not self.is_bound or not self.now:
             return {}
         return {
@@ -270,14 +279,14 @@ class PersonForm(BlockForm):
         return set(PATHS) - self.unchanged.keys() | ({"proxy_same_address"} - self.unchanged.keys())
 
     def _before(self) -> dict[str, Any]:
-        """What the person saw; what is on record now where the form does not say."""
+        """Return the values that the person saw, or the current ones where the form has none."""
         try:
-            before = json.loads(self.data.get("before") or "{}")
+            sent = json.loads(self.data.get("before") or "{}")
         except ValueError:
-            before = {}
-        given = before if isinstance(before, dict) else {}
-        dates = {"dob": day(str(given["dob"]))} if given.get("dob") else {}
-        return {**self.now, **given, **dates}
+            sent = {}
+        before = sent if isinstance(sent, dict) else {}
+        dates = {"dob": day(str(before["dob"]))} if before.get("dob") else {}
+        return {**self.now, **before, **dates}
 
     def _typed_text(self, name: str) -> str:
         widget = self.fields[name].widget
@@ -289,23 +298,28 @@ class PersonForm(BlockForm):
             self.errors.pop(name, None)
             self.cleaned_data[name] = value
 
-    def need(self, names: Mapping[str, str]) -> None:
-        super().need({name: words for name, words in names.items() if name not in self.unchanged})
+    def require(self, names: Mapping[str, str]) -> None:
+        super().require(
+            {name: words for name, words in names.items() if name not in self.unchanged}
+        )
 
-    def place(self, prefix: str) -> None:
+    def check_address(self, prefix: str) -> None:
         lines = {f"{prefix}{line}" for line in ("state", "zip", "country")}
         if not lines <= self.unchanged.keys():
-            super().place(prefix)
+            super().check_address(prefix)
 
     def rebase(self, mark: str) -> None:
-        """Show what is on record now in every field that the person did not change."""
+        """Show the current value in every field that the person did not change.
+
+        `mark`: the digest of the current details.
+        """
         if not self.data:
             return
         data = self.data.copy()  # type: ignore[attr-defined]
         for name in self.unchanged:
             value = self.now.get(name)
             data[name] = "on" if value is True else _shown_text(value)
-        data["seen"], data["before"] = mark, before_of(self.now)
+        data["seen"], data["before"] = mark, encode_before(self.now)
         self.data = data
 
     def clean_dob(self) -> date:
@@ -313,7 +327,7 @@ class PersonForm(BlockForm):
         today = timezone.localdate()
         if born > today:
             raise forms.ValidationError("The birth date lies in the future.")
-        if today.year - born.year > OLDEST:
+        if today.year - born.year > MAX_AGE:
             raise forms.ValidationError("Check the year: nobody is that old.")
         return born
 
@@ -321,19 +335,20 @@ class PersonForm(BlockForm):
         data = super().clean() or self.cleaned_data
         born = data.get("dob")
         known = {"dob", *PROXY_NAMES} <= self.unchanged.keys()
-        if born is not None and minor(born) and not known:
-            self.need_somebody("proxy_", "the medical proxy: the patient is under 18")
-        elif self.typed("proxy_first_name", "proxy_last_name", "proxy_phone_number"):
-            self.need_somebody("proxy_", "the medical proxy")
-        self.place("")
-        self.place("proxy_")
+        if born is not None and is_minor(born) and not known:
+            self.require_person("proxy_", "the medical proxy: the patient is under 18")
+        elif self.has_any("proxy_first_name", "proxy_last_name", "proxy_phone_number"):
+            self.require_person("proxy_", "the medical proxy")
+        self.check_address("")
+        self.check_address("proxy_")
         return data
 
     def not_same(self) -> list[UUID]:
+        """Return the possible duplicates that the person declared to be different people."""
         return self._ids("not_same")
 
     def shown(self) -> list[UUID]:
-        """Possible duplicates that stood on the page when it was sent."""
+        """Return the possible duplicates that were on the page when it was sent."""
         return self._ids("shown")
 
     def _ids(self, name: str) -> list[UUID]:
@@ -346,16 +361,16 @@ class PersonForm(BlockForm):
         return found
 
     def body(self) -> dict[str, Any]:
-        """The whole record with what the person changed."""
+        """Return the whole record with the person's changes."""
         return person_body(self.record, self.cleaned_data, self.changed)
 
     def info(self) -> NewUserInfo:
-        """The same of somebody new."""
+        """Return the record of a new person."""
         return msgspec.convert(self.body(), NewUserInfo)
 
 
 class InsuranceForm(BlockForm):
-    """What stands on an insurance card (users.md 4). `payor` is a code and a name beside it."""
+    """An insurance card (users.md 4). The value of `payor` is a code, a space and a name."""
 
     needs_insurance = True
 
@@ -401,10 +416,10 @@ class InsuranceForm(BlockForm):
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
-        if not self.insured:
+        if not self.has_insurance:
             return data
         if data.get("payor_new"):
-            self.need(
+            self.require(
                 {
                     "payor_name": "Give the name of the insurance company.",
                     "payor_first_line": "Give the street of the insurance company.",
@@ -414,22 +429,22 @@ class InsuranceForm(BlockForm):
                 }
             )
         else:
-            self.need({"payor": "Search for the insurance company and choose it."})
-        self.need({"member_id": "Enter the member ID: it is on the card."})
+            self.require({"payor": "Search for the insurance company and choose it."})
+        self.require({"member_id": "Enter the member ID: it is on the card."})
         if data.get("relationship") not in ("Self", ""):
-            self.need_somebody("guarantor_", "the guarantor: the policy holder is someone else")
-        self.place("payor_")
-        self.place("guarantor_")
+            self.require_person("guarantor_", "the guarantor: the policy holder is someone else")
+        self.check_address("payor_")
+        self.check_address("guarantor_")
         return data
 
     @property
-    def insured(self) -> bool:
-        """Whether an insurance is to be recorded at all."""
+    def has_insurance(self) -> bool:
+        """Whether the form has an insurance to record."""
         wanted = ("payor", "payor_new", "payor_query", "member_id", "group_id")
-        return self.needs_insurance or self.typed(*wanted)
+        return self.needs_insurance or self.has_any(*wanted)
 
-    def insuring(self, home: NewAddress | None) -> InsuranceRequest:
-        """What to record; `home`: the patient's address, which a guarantor may share."""
+    def insurance_request(self, home: NewAddress | None) -> InsuranceRequest:
+        """Return the insurance to record. `home`: the patient's address, for the guarantor."""
         data = self.cleaned_data
         code, _, name = data["payor"].partition(" ")
         new_payor = None
@@ -439,7 +454,7 @@ class InsuranceForm(BlockForm):
         relationship = data["relationship"] or "Self"
         guarantor = None
         if relationship != "Self":  # Some labs refuse one for the patient's own policy.
-            guarantor = self.somebody("guarantor_", home)
+            guarantor = self.guarantor("guarantor_", home)
         rank = data["rank"] or "primary"
         return InsuranceRequest(
             payor_code=code,
@@ -454,15 +469,15 @@ class InsuranceForm(BlockForm):
         )
 
 
-class RegisterOnForm(PersonForm, InsuranceForm):
-    """The rest of a registration: the user is there, the details were refused."""
+class FinishRegistrationForm(PersonForm, InsuranceForm):
+    """The rest of a registration: the user exists, but the service refused the details."""
 
     needs_insurance = False
     field_order = ("form_id", *PersonForm.base_fields)
 
 
-class RegisterForm(RegisterOnForm):
-    """A person and, when there is one, their insurance."""
+class RegisterForm(FinishRegistrationForm):
+    """The registration of a person, with or without an insurance."""
 
     field_order = ("form_id", *PersonForm.base_fields, "client_user_id")
 
@@ -487,23 +502,22 @@ class RegisterForm(RegisterOnForm):
 
 
 def _shown_text(value: Any) -> str:
-    """A value as a field shows it, to compare with what was typed."""
+    """Return a value as its field shows it, to compare it with the typed text."""
     if value in (None, False):
         return ""
     return str(value).replace("\r\n", "\n").strip()
 
 
-def before_of(said: Mapping[str, Any]) -> str:
-    """What the fields show, as it travels in the form."""
-    return json.dumps(said, default=str)
+def encode_before(values: Mapping[str, Any]) -> str:
+    """Return the shown values as JSON for the hidden field `before`."""
+    return json.dumps(values, default=str)
 
 
-def said_of(person: Demographics) -> dict[str, Any]:
-    """What a form shows of the details on record."""
+def displayed_values(person: Demographics) -> dict[str, Any]:
+    """Return the values that a form shows for stored details."""
     proxy, home = person.said("medical_proxy"), person.said("address")
-    there = person.said("medical_proxy", "address")
     together = lives_with_patient(person.said())
-    apart = {} if together else there
+    proxy_address = {} if together else person.said("medical_proxy", "address")
     return {
         "first_name": person.first_name,
         "last_name": person.last_name,
@@ -528,9 +542,9 @@ def said_of(person: Demographics) -> dict[str, Any]:
         },
         "proxy_same_address": together,
         **{
-            f"proxy_{name}": _shown_text(apart.get(name))
+            f"proxy_{name}": _shown_text(proxy_address.get(name))
             for name in ("first_line", "second_line", "city", "state")
         },
-        "proxy_zip": _shown_text(apart.get("zip") or apart.get("zip_code")),
-        "proxy_country": _shown_text(apart.get("country")) or US,
+        "proxy_zip": _shown_text(proxy_address.get("zip") or proxy_address.get("zip_code")),
+        "proxy_country": _shown_text(proxy_address.get("country")) or US,
     }

@@ -1,4 +1,4 @@
-"""Rows of the list of patients as HTML, a function for each column, like those of orders."""
+"""Rows of the list of patients as HTML: one function for each column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from backoffice.templatetags.ui import DASH, age, dash, day, local_day, phone, s
 
 
 def draw(rows: list[Any], screen: Screen) -> SafeString:
-    """The rows of one page, in the columns of the one who looks."""
+    """Return the rows of one page, in the columns that the user has chosen."""
     cells = [CELLS[column.key] for column in screen.columns[1:]]
     drawn = []
     for row in rows:
@@ -37,7 +37,7 @@ def _name(row: Any) -> str:
 
 
 def _from_order(row: Any, field: str) -> str:
-    """Where a value is from, if not from demographics; the name says it for the whole row."""
+    """Return a note that a value is from an order; the note at the name covers the whole row."""
     patient = row["patient"]
     if field not in patient.fields_from_order or (field != "name" and patient.is_named_by_order):
         return ""
@@ -48,19 +48,22 @@ def _from_order(row: Any, field: str) -> str:
 
 
 def _born(row: Any) -> str:
-    born = _of(row, "dob")
+    born = _value(row, "dob")
     years = f' <span class="muted">{age(born)}</span>' if born else ""
     source = _from_order(row, "dob")
     return f'<td data-label="Born" class="nowrap">{day(born)}{years}{source}</td>\n'
 
 
 def _lives(row: Any) -> str:
-    city, state = escape(_of(row, "city") or ""), escape(_of(row, "state") or "")
+    city, state = (
+        escape(_value(row, "city") or ""),
+        escape(_value(row, "state") or ""),
+    )
     place = f"{city}, {state}" if state else city
     return f'<td data-label="Lives in" class="nowrap">{place if city else DASH}</td>\n'
 
 
-def _of(row: Any, name: str) -> Any:
+def _value(row: Any, name: str) -> Any:
     return getattr(row["patient"], name)
 
 
@@ -68,10 +71,10 @@ CELLS: Final[dict[str, Callable[[Any], str]]] = {
     "born": _born,
     "sex": lambda row: (
         f'<td data-label="Sex">'
-        f"{conditional_escape(words('person.gender', _of(row, 'gender')))}</td>\n"
+        f"{conditional_escape(words('person.gender', _value(row, 'gender')))}</td>\n"
     ),
     "phone": lambda row: (
-        f'<td data-label="Phone">{conditional_escape(phone(_of(row, "phone_number")))}'
+        f'<td data-label="Phone">{conditional_escape(phone(_value(row, "phone_number")))}'
         f"{_from_order(row, 'phone')}</td>\n"
     ),
     "lives": _lives,
@@ -86,9 +89,11 @@ CELLS: Final[dict[str, Callable[[Any], str]]] = {
         f'<td data-label="Patient" class="roomy">{short_id(row["patient"].pk)}</td>\n'
     ),
     "email": lambda row: (
-        f'<td data-label="E-mail" class="wrap">{conditional_escape(dash(_of(row, "email")))}'
+        f'<td data-label="E-mail" class="wrap">{conditional_escape(dash(_value(row, "email")))}'
         f"{_from_order(row, 'email')}</td>\n"
     ),
-    "zip": lambda row: f'<td data-label="ZIP">{conditional_escape(dash(_of(row, "zip")))}</td>\n',
+    "zip": lambda row: (
+        f'<td data-label="ZIP">{conditional_escape(dash(_value(row, "zip")))}</td>\n'
+    ),
 }
-"""By the key of the column in `listing.py`; the first column leads to the patient."""
+"""By the key of the column in `patient_list.py`; the first column leads to the patient."""

@@ -1,8 +1,8 @@
-"""Signals that apps above this one may connect to."""
+"""Signals that apps above this one connect to."""
 
 from typing import Final
 
 from django.dispatch import Signal
 
 demographics_stored: Final = Signal()
-"""Sent inside the transaction that stores them, with `patients`: ids whose demographics changed."""
+"""Sent inside the transaction that stores demographics. `patients`: the ids that changed."""

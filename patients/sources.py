@@ -1,4 +1,4 @@
-"""Sources of a patient: how each stands, how its past was fetched, and when it last sent data."""
+"""Sources of device data of a patient, with their historical pulls and newest data."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from django.db.models import QuerySet
 from backoffice.core.prepared_queries import by_key, where
 from backoffice.models import AS_RECEIVED, CommandRecord
 from patients.models import Connection, Patient, Provider
-from patients.views.registration import done_but_connected
+from patients.views.registration import ineffective_disconnects
 
-TROUBLE: Final = ("failure", "retrying")
+FAILING_STATUSES: Final = ("failure", "retrying")
 
 
 @dataclass(slots=True, eq=False)
 class Source:
-    """One source; without a connection it is known by its pulls alone."""
+    """One source. Without a connection it is known only from its pulls."""
 
     slug: str
     name: str
@@ -31,10 +31,11 @@ class Source:
 
     @property
     def in_trouble(self) -> int:
-        return sum(pull.status in TROUBLE for pull in self.pulls)
+        """Count the failing pulls."""
+        return sum(pull.status in FAILING_STATUSES for pull in self.pulls)
 
     def for_support(self, patient_id: UUID) -> str:
-        """What support needs, as text: ids and states, nothing about the person."""
+        """Return a text for support: ids and states, nothing about the person."""
         one = self.connection
         lines = [f"Source: {self.slug}", f"User: {patient_id}"]
         if one is not None:
@@ -61,15 +62,15 @@ class Source:
 
 
 def related(patient: Patient, name: str) -> QuerySet[Any]:
-    """Rows of an app above this one that point here, without importing it."""
+    """Return the rows of an app above this one that point to the patient, without importing it."""
     rows: QuerySet[Any] = getattr(patient, name).all()
     return rows
 
 
 def sources_of(patient: Patient, last: Mapping[str, datetime] | None = None) -> list[Source]:
-    """Connected sources with the pulls of each; pulls without a connection come last.
+    """Return the sources with their pulls. Sources without a connection come last.
 
-    `last` says when each provider's newest data is of.
+    `last`: time of the newest data by provider.
     """
     last = last or {}
     pulls: dict[str, list[Any]] = {}
@@ -87,12 +88,10 @@ def sources_of(patient: Patient, last: Mapping[str, datetime] | None = None) -> 
         Source(slug, names.get(slug, slug), None, found, last_data=last.get(slug))
         for slug, found in pulls.items()
     ]
-    standing = [one.connection for one in sources if one.connection]
-    asked = done_but_connected(
-        patient.pk, {one.slug: one.created_on for one in standing if one.missing_since is None}
-    )
+    current = [one for one in connections if one.missing_since is None]
+    commands = ineffective_disconnects(patient.pk, {one.slug: one.created_on for one in current})
     for source in sources:
-        source.asked_to_end = asked.get(source.slug)
+        source.asked_to_end = commands.get(source.slug)
     return sources + rest
 
 

@@ -1,4 +1,4 @@
-"""Records about patients: users, demographics, insurance, connections, payors, providers."""
+"""Sync of patients: users, demographics, insurance, connections, payors, providers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from patients.record_comparison import insurance_digest
 from patients.signals import demographics_stored
 
 USERS_A_PAGE = 500
-OF_EACH_USER = ("demographics", "insurance-primary", "insurance-secondary", "connections")
+USER_LOOKUPS = ("demographics", "insurance-primary", "insurance-secondary", "connections")
 
 
 def _patient(record: MirrorRecord) -> mirror.RowValues:
@@ -179,18 +179,18 @@ PROVIDERS = mirror.MirrorTable(
 
 
 def store_users(records: Sequence[Record[User]]) -> mirror.ApplyOutcome:
-    """Users become patients; a new or changed one is a reason to read all that hangs on it."""
+    """Store users as patients. Mark the lookups of each new or changed user."""
     outcome = mirror.apply(
         PATIENTS, [MirrorRecord.from_service(r, r.data.user_id) for r in records]
     )
     touched = [record.key[0] for record in outcome.touched]
-    for kind in OF_EACH_USER:
+    for kind in USER_LOOKUPS:
         sync.schedule_lookups(kind, touched)
     return outcome
 
 
 def unknown_patients(users: Iterable[UUID]) -> list[UUID]:
-    """Those of `users` the mirror has not."""
+    """Return the ids of `users` that are not in the mirror."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT wanted.id FROM unnest(%s::uuid[]) AS wanted(id)"
@@ -210,9 +210,9 @@ def _store_user_answers(answers: Mapping[str, Record[User]]) -> dict[str, timede
 
 
 def _users_absent(keys: Sequence[str], asked_at: datetime) -> None:
-    """With a user goes what hung on it: each part is asked for, and flagged by its own answer."""
+    """Flag missing users and mark their lookups: each answer flags its own part."""
     if mirror.flag_missing(PATIENTS, [(UUID(key),) for key in keys], asked_at):
-        for kind in OF_EACH_USER:
+        for kind in USER_LOOKUPS:
             sync.schedule_lookups(kind, keys)
 
 
@@ -225,7 +225,7 @@ def store_demographics(
     )
     if changed := [record.key[0] for record in outcome.touched]:
         demographics_stored.send(Demographics, patients=changed)
-    return {key: next_look(key) for key in answers}
+    return {key: lookup_delay(key) for key in answers}
 
 
 def _demographics_absent(keys: Sequence[str], asked_at: datetime) -> None:
@@ -233,25 +233,27 @@ def _demographics_absent(keys: Sequence[str], asked_at: datetime) -> None:
 
 
 _REINSTATE: Final = """
-UPDATE patients_insurance AS one SET superseded_at = NULL, as_of = told.as_of
-FROM unnest(%(ids)s::uuid[], %(moments)s::timestamptz[]) AS told (id, as_of)
-WHERE one.id = told.id AND one.superseded_at IS NOT NULL
+UPDATE patients_insurance AS one SET superseded_at = NULL, as_of = answer.as_of
+FROM unnest(%(ids)s::uuid[], %(moments)s::timestamptz[]) AS answer (id, as_of)
+WHERE one.id = answer.id AND one.superseded_at IS NOT NULL
 """
 _SUPERSEDE: Final = """
-UPDATE patients_insurance AS other SET superseded_at = told.as_of
+UPDATE patients_insurance AS other SET superseded_at = answer.as_of
 FROM unnest(%(ids)s::uuid[], %(users)s::uuid[], %(moments)s::timestamptz[])
- AS told (id, user_id, as_of)
-WHERE other.user_id = told.user_id AND other.is_primary = %(is_primary)s
- AND other.id <> told.id AND other.superseded_at IS NULL
+ AS answer (id, user_id, as_of)
+WHERE other.user_id = answer.user_id AND other.is_primary = %(is_primary)s
+ AND other.id <> answer.id AND other.superseded_at IS NULL
 """
 
 
 def store_insurance(
     answers: Mapping[str, Record[InsuranceRecord]], is_primary: bool
 ) -> dict[str, timedelta | None]:
-    """Each new content is a new row of the history; the one before it is superseded. An answer that
-    was asked for before the one in force changes nothing."""
-    told = [
+    """Store each new content as a new row and mark the earlier rows as superseded.
+
+    An answer that was requested before the one in force changes nothing.
+    """
+    answered = [
         MirrorRecord(
             (_insurance_id(user_id, is_primary, record.data),),
             record.raw,
@@ -261,40 +263,39 @@ def store_insurance(
         for user_id, record in answers.items()
     ]
     with transaction.atomic():
-        in_force = _in_force([mirror_record.data[0] for mirror_record in told], is_primary)
+        newest = _newest_answer_times([record.data[0] for record in answered], is_primary)
         records = [
-            mirror_record
-            for mirror_record in told
-            if mirror_record.as_of >= in_force.get(mirror_record.data[0], mirror_record.as_of)
+            record
+            for record in answered
+            if record.as_of >= newest.get(record.data[0], record.as_of)
         ]
-        given: dict[str, Any] = {
-            "ids": [mirror_record.key[0] for mirror_record in records],
-            "users": [mirror_record.data[0] for mirror_record in records],
-            "moments": [mirror_record.as_of for mirror_record in records],
+        values: dict[str, Any] = {
+            "ids": [record.key[0] for record in records],
+            "users": [record.data[0] for record in records],
+            "moments": [record.as_of for record in records],
             "is_primary": is_primary,
         }
         with connection.cursor() as cursor:
-            cursor.execute(_REINSTATE, given)
+            cursor.execute(_REINSTATE, values)
             outcome = mirror.apply(INSURANCES, records)
-            cursor.execute(_SUPERSEDE, given)
-    names = {
-        mirror_record.data[2].company.name
-        for mirror_record in outcome.touched
-        if mirror_record.data[2].company
-    }
+            cursor.execute(_SUPERSEDE, values)
+    names = {record.data[2].company.name for record in outcome.touched if record.data[2].company}
     sync.schedule_lookups("payors", names - {""})
-    return {key: next_look(key) for key in answers}
+    return {key: lookup_delay(key) for key in answers}
 
 
-def _in_force(users: Sequence[UUID], is_primary: bool) -> dict[UUID, datetime]:
-    """When the newest insurance in force of each was asked for. They are locked: an answer that is
-    stored beside this one would otherwise be seen by neither."""
+def _newest_answer_times(users: Sequence[UUID], is_primary: bool) -> dict[UUID, datetime]:
+    """Return by user when the newest insurance in force was requested, and lock the patients.
+
+    Without the lock, two transactions that store answers at the same time would not see each
+    other's rows.
+    """
     locked = Patient.objects.filter(pk__in=users).order_by("pk").select_for_update(no_key=True)
     list(locked.values_list("pk"))
-    standing = Insurance.objects.filter(
+    rows = Insurance.objects.filter(
         user_id__in=users, is_primary=is_primary, superseded_at__isnull=True
     )
-    return dict(standing.values_list("user_id").annotate(Max("as_of")))
+    return dict(rows.values_list("user_id").annotate(Max("as_of")))
 
 
 def _store_primary(answers: Mapping[str, Record[InsuranceRecord]]) -> dict[str, timedelta | None]:
@@ -320,7 +321,7 @@ def _no_insurance(is_primary: bool) -> Callable[[Sequence[str], datetime], None]
 
 
 def _insurance_id(user_id: str, is_primary: bool, record: InsuranceRecord) -> UUID:
-    """By what the record says, not by its bytes: the answer to a new one may spell it otherwise."""
+    """Return an id made from the content, not the bytes: two answers may spell it differently."""
     content = "\x00".join([user_id, "1" if is_primary else "2", insurance_digest(record)]).encode()
     return UUID(bytes=fingerprint(content))
 
@@ -328,26 +329,26 @@ def _insurance_id(user_id: str, is_primary: bool, record: InsuranceRecord) -> UU
 def store_connections(
     answers: Mapping[str, Page[ConnectionRecord]],
 ) -> dict[str, timedelta | None]:
-    """The answer is a user's whole set: connections it leaves out are flagged."""
+    """Store the connections of users. Each answer is the whole set: others are flagged missing."""
     records = []
     for user_id, page in answers.items():
         for item in page.unreadable:
-            key = f"{user_id}:{mirror.key_from_raw(item.raw)}"
-            mirror.save_unreadable("connections", key, item.path, item.reason, item.raw)
+            name = f"{user_id}:{mirror.key_from_raw(item.raw)}"
+            mirror.save_unreadable("connections", name, item.path, item.reason, item.raw)
         records += [MirrorRecord.from_service(r, UUID(user_id), r.data.slug) for r in page.records]
     mirror.apply(CONNECTIONS, records)
-    held = {record.key for record in records}
-    for held_key in _connections_of(answers):
-        if held_key not in held:
-            mirror.flag_missing(CONNECTIONS, [held_key], answers[str(held_key[0])].asked_at)
-    return {key: next_look(key) for key in answers}
+    received = {record.key for record in records}
+    for key in _connection_keys(answers):
+        if key not in received:
+            mirror.flag_missing(CONNECTIONS, [key], answers[str(key[0])].asked_at)
+    return {user_id: lookup_delay(user_id) for user_id in answers}
 
 
 def _connections_absent(keys: Sequence[str], asked_at: datetime) -> None:
-    mirror.flag_missing(CONNECTIONS, _connections_of(keys), asked_at)
+    mirror.flag_missing(CONNECTIONS, _connection_keys(keys), asked_at)
 
 
-def _connections_of(users: Iterable[str]) -> list[mirror.RecordKey]:
+def _connection_keys(users: Iterable[str]) -> list[mirror.RecordKey]:
     rows = Connection.objects.filter(
         user_id__in=[UUID(user) for user in users], missing_since__isnull=True
     )
@@ -365,8 +366,11 @@ def _store_payor_answers(
     return dict.fromkeys(answers, timedelta(days=7))
 
 
-def next_look(key: str) -> timedelta:
-    """When to read a user's details again: daily by default, spread over a fifth of the time."""
+def lookup_delay(key: str) -> timedelta:
+    """Return when to read a user's details again.
+
+    Daily by default (SYNC_PROFILE_HOURS), spread over a fifth of that time.
+    """
     hours = settings.SYNC_PROFILE_HOURS
     return timedelta(hours=hours * (0.9 + (zlib.crc32(key.encode()) % 200) / 1000))
 
@@ -424,28 +428,28 @@ LOOKUP_TYPES = (
         fetch=lambda service, key: service.users.info(key),
         store=store_demographics,
         on_missing=_demographics_absent,
-        retry_missing_after=next_look,
+        retry_missing_after=lookup_delay,
     ),
     sync.LookupType(
         kind="insurance-primary",
         fetch=lambda service, key: service.insurance.latest(key, True),
         store=_store_primary,
         on_missing=_no_insurance(True),
-        retry_missing_after=next_look,
+        retry_missing_after=lookup_delay,
     ),
     sync.LookupType(
         kind="insurance-secondary",
         fetch=lambda service, key: service.insurance.latest(key, False),
         store=_store_secondary,
         on_missing=_no_insurance(False),
-        retry_missing_after=next_look,
+        retry_missing_after=lookup_delay,
     ),
     sync.LookupType(
         kind="connections",
         fetch=lambda service, key: service.users.connections(key),
         store=store_connections,
         on_missing=_connections_absent,
-        retry_missing_after=next_look,
+        retry_missing_after=lookup_delay,
     ),
     sync.LookupType(
         kind="payors",

@@ -1,4 +1,4 @@
-"""What beat rings for about patients. Shells: the work is in `backoffice/sync`."""
+"""Celery tasks of patients. The work is in `backoffice.sync` and `backoffice.outbox`."""
 
 from celery import shared_task
 

@@ -1,4 +1,7 @@
-"""Orders of a patient by transaction. Orders are above this app: it takes them as they come."""
+"""Orders of a patient grouped by transaction.
+
+The orders app is above this one, so its model is not imported.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 
 
 def group_by_transaction(orders: Iterable[Any]) -> list[dict[str, Any]]:
-    """Orders grouped by transaction, newest group first, first order of a group first."""
+    """Group orders by transaction: newest group first, within a group oldest order first."""
     groups: dict[Any, list[Any]] = {}
     for order in orders:
         groups.setdefault(order.order_transaction_id or order.pk, []).append(order)

@@ -177,7 +177,10 @@ def most_bytes(path: str) -> int:
     if path in DELIVERIES:
         return int(settings.WEBHOOK_MAX_BYTES)
     if path.startswith("/reports/upload/"):
-        return upload_views.HOPELESS * int(settings.REPORT_MAX_BYTES) + upload_views.BESIDE_FILES
+        return (
+            upload_views.MAX_READ_FACTOR * int(settings.REPORT_MAX_BYTES)
+            + upload_views.FORM_OVERHEAD
+        )
     return FORM_BYTES
 
 

@@ -1,8 +1,8 @@
-"""Which teams may use a lab account, and changing that (catalogue.md 7).
+"""Allowlists: which teams may use a lab account (catalogue.md 7).
 
-The service replaces the whole list and knows no condition, so the list is read right before it is
-written, compared with what the person saw, and read again afterwards. Only the management
-interface can do it, with its own key.
+The service replaces the whole list unconditionally. So the list is read right before the write,
+compared with the list that the person saw, and read again afterwards. Only the management
+interface, with its own key, can do this.
 """
 
 from labs.allowlists.commands import SetAllowlist

@@ -1,4 +1,4 @@
-"""Changing a lab account's allowlist."""
+"""The command that changes the allowlist of a lab account."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from backoffice.outbox import (
 )
 from backoffice.service import Record, Service, errors
 from backoffice.service import labs as service_labs
-from labs.allowlists.teams import allowed_team_ids, in_words
+from labs.allowlists.teams import allowed_team_ids, describe_teams
 from labs.models import LabAccount
 from labs.sync import store_lab_accounts
 
@@ -36,7 +36,7 @@ NOT_SHOWN = "The management interface does not show this account."
 
 
 def obstacle(account: LabAccount) -> str:
-    """Why the list of this account cannot be changed from here, whoever asks; empty if it can."""
+    """Return why nobody can change this account's list from here; empty if somebody can."""
     if not settings.MANAGEMENT_KEY:
         return NO_KEY
     if account.missing_since:
@@ -49,7 +49,7 @@ def obstacle(account: LabAccount) -> str:
 
 
 class SetAllowlist(Command, kw_only=True):
-    """Replace the list of teams that may use a lab account: `expected` is what the person saw."""
+    """Replace the list of teams that may use a lab account. `expected`: the list they saw."""
 
     kind: ClassVar[str] = "lab_account.allowlist"
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
@@ -84,8 +84,8 @@ class SetAllowlist(Command, kw_only=True):
             raise PreconditionFailed(why)
         if set(self.target) == set(self.expected):
             raise PreconditionFailed("Nothing would change: the teams are the same.", field="teams")
-        # What is wanted may stand there already: a colleague's doing, or our own of which the
-        # answer was lost. Then sending it is harmless.
+        # The account may have the target list already, set by a colleague or by an attempt with a
+        # lost answer. Then it is harmless to send it.
         now = allowed_team_ids(account)
         if now not in (set(self.expected), set(self.target)):
             raise PreconditionFailed(self._conflict(now))
@@ -103,14 +103,14 @@ class SetAllowlist(Command, kw_only=True):
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         answer = service.management.set_allowlist(self.account_id, self.target)
-        answer = answer or self._read(service)  # Written, but perhaps not shown.
+        answer = answer or self._read(service)  # The list was written, but the answer may lack it.
         if answer is None or set(answer.data.team_id_allowlist) != set(self.target):
             raise errors.Uncertain(reason="another list than was written")
         return answer
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
-        # "team_id_allowlist | array of uuid": a set, in any order; PATCH "replaces the whole list"
-        # (catalogue.md 7), so ours may have been written before the one that is there now.
+        # "team_id_allowlist | array of uuid": a set, in any order. PATCH "replaces the whole list"
+        # (catalogue.md 7), so our list may have been replaced by the current one.
         answer = self._read(service)
         if answer is None:
             return Ambiguous([])
@@ -121,7 +121,11 @@ class SetAllowlist(Command, kw_only=True):
             return NoTrace()
         self.store(answer)
         return Ambiguous(
-            [PossibleMatch(str(self.account_id), f"There now: {in_words(now, mirror_team())}")]
+            [
+                PossibleMatch(
+                    str(self.account_id), f"There now: {describe_teams(now, mirror_team())}"
+                )
+            ]
         )
 
     def store(self, answer: Answer) -> str:
@@ -138,6 +142,7 @@ class SetAllowlist(Command, kw_only=True):
         ours = mirror_team()
         return (
             "Somebody else changed the list meanwhile, so nothing was sent over it. "
-            f"You saw: {in_words(self.expected, ours)}. There now: {in_words(now, ours)}. "
-            f"You want: {in_words(self.target, ours)}."
+            f"You saw: {describe_teams(self.expected, ours)}. "
+            f"There now: {describe_teams(now, ours)}. "
+            f"You want: {describe_teams(self.target, ours)}."
         )

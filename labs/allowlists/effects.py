@@ -1,4 +1,4 @@
-"""What follows when the teams of a lab account change: the "blast radius" (orders.md 2.9).
+"""Consequences of a change of the teams of a lab account: the "blast radius" (orders.md 2.9).
 
 A team that orders at a lab without naming an account needs exactly one active account there.
 """
@@ -12,25 +12,26 @@ from uuid import UUID
 
 from backoffice.core import vocabulary
 from backoffice.core.service_team import mirror_team
-from labs.allowlists.teams import allowed_team_ids, in_order, names, short_name
+from labs.allowlists.teams import allowed_team_ids, short_name, sort_teams, team_names
 from labs.models import LabAccount, LabAccountTeam
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
-    """What follows for one team: active accounts at the lab before and after. `name` is what is
-    typed for it, `called` the name it was given, if any."""
+class TeamEffect:
+    """The effect on one team: its number of active accounts at the lab before and after."""
 
     team: UUID
     ours: bool
     name: str
-    called: str
+    """The text to type as confirmation."""
+    given_name: str
+    """The name that staff gave the team; empty for none."""
     gains: bool
     before: int
     after: int
 
     @property
-    def left_with_none(self) -> bool:
+    def loses_last_account(self) -> bool:
         return self.before > 0 and self.after == 0
 
     @property
@@ -52,13 +53,14 @@ class Effect:
         return f"{self.after} active accounts at this lab: every order must name one of them."
 
 
-def team_effects(account: LabAccount, target: Collection[UUID]) -> list[Effect]:
-    """One row for each team that is let in or shut out, ours first."""
-    now, wanted, ours, called = allowed_team_ids(account), set(target), mirror_team(), names()
-    touched = now ^ wanted
+def team_effects(account: LabAccount, target: Collection[UUID]) -> list[TeamEffect]:
+    """Return the effect on each team that is added or removed, our team first."""
+    before, after = allowed_team_ids(account), set(target)
+    ours, names = mirror_team(), team_names()
+    changed = before ^ after
     active = Counter(
         LabAccountTeam.objects.filter(
-            team_id__in=touched,
+            team_id__in=changed,
             account__lab=account.lab,
             account__status="active",
             account__missing_since=None,
@@ -66,24 +68,24 @@ def team_effects(account: LabAccount, target: Collection[UUID]) -> list[Effect]:
         .exclude(account=account)
         .values_list("team_id", flat=True)
     )
-    this = account.status == "active" and account.missing_since is None
+    is_active = account.status == "active" and account.missing_since is None
     return [
-        Effect(
+        TeamEffect(
             team=team,
             ours=team == ours,
-            name=short_name(team, ours, called),
-            called=called.get(team, ""),
-            gains=team in wanted,
-            before=active[team] + (this and team in now),
-            after=active[team] + (this and team in wanted),
+            name=short_name(team, ours, names),
+            given_name=names.get(team, ""),
+            gains=team in after,
+            before=active[team] + (is_active and team in before),
+            after=active[team] + (is_active and team in after),
         )
-        for team in in_order(touched, ours)
+        for team in sort_teams(changed, ours)
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One team in a comparison of three lists."""
+class TeamComparison:
+    """One team, and which of three lists have it."""
 
     team: UUID
     ours: bool
@@ -92,9 +94,10 @@ class Side:
     wanted: bool
 
 
-def three_ways(
+def compare_three_lists(
     saw: Collection[UUID], there: Collection[UUID], wanted: Collection[UUID]
-) -> list[Side]:
+) -> list[TeamComparison]:
+    """Compare the list that a person saw, the current list, and the list that they want."""
     ours = mirror_team()
-    every = in_order({*saw, *there, *wanted}, ours)
-    return [Side(t, t == ours, t in saw, t in there, t in wanted) for t in every]
+    teams = sort_teams({*saw, *there, *wanted}, ours)
+    return [TeamComparison(t, t == ours, t in saw, t in there, t in wanted) for t in teams]

@@ -1,4 +1,4 @@
-"""The form that changes a lab account's teams."""
+"""The form that changes the teams of a lab account."""
 
 from __future__ import annotations
 
@@ -11,32 +11,35 @@ from django import forms
 from django.http import QueryDict
 
 from backoffice.outbox import CommandForm
-from labs.allowlists.effects import Effect
-from labs.allowlists.teams import in_order
+from labs.allowlists.effects import TeamEffect
+from labs.allowlists.teams import sort_teams
 
-REASON_LETTERS = 500
-MOST_TEAMS = 500
+MAX_REASON_LENGTH = 500
+MAX_TEAMS = 500
 
 
-def ids(text: str) -> set[UUID]:
-    """Team ids in a text, whatever stands between them; ValueError for anything else."""
+def parse_team_ids(text: str) -> set[UUID]:
+    """Return the team ids in a text, separated by spaces, commas or semicolons.
+
+    Raises ValueError for anything else.
+    """
     words = text.replace(",", " ").replace(";", " ").split()
-    if len(words) > MOST_TEAMS:
+    if len(words) > MAX_TEAMS:
         raise ValueError("too many teams")
     return {UUID(word) for word in words}
 
 
-def joined(teams: Collection[UUID]) -> str:
+def join_team_ids(teams: Collection[UUID]) -> str:
     return " ".join(str(team) for team in sorted(teams))
 
 
-class TeamIds(forms.CharField):
+class TeamIdsField(forms.CharField):
     """Team ids as one text."""
 
     def clean(self, value: Any) -> set[UUID]:
         text = super().clean(value)
         try:
-            return ids(text)
+            return parse_team_ids(text)
         except ValueError:
             raise forms.ValidationError(
                 f"This is no team id; one looks like {UUID(int=0)}."
@@ -44,12 +47,15 @@ class TeamIds(forms.CharField):
 
 
 class TeamsForm(CommandForm):
-    """`expected`: the list the person saw. `looked_at`: the list whose effects were on screen."""
+    """The teams of an account.
 
-    expected = TeamIds(required=False, widget=forms.HiddenInput)
-    looked_at = TeamIds(required=False, widget=forms.HiddenInput)
+    `expected`: the list that the person saw. `looked_at`: the list that the shown effects are of.
+    """
+
+    expected = TeamIdsField(required=False, widget=forms.HiddenInput)
+    looked_at = TeamIdsField(required=False, widget=forms.HiddenInput)
     teams = forms.TypedMultipleChoiceField(coerce=UUID, required=False, label="Teams")
-    another = TeamIds(
+    another = TeamIdsField(
         label="Another team",
         required=False,
         help_text="The id of a team that is not among these.",
@@ -57,7 +63,7 @@ class TeamsForm(CommandForm):
     )
     reason = forms.CharField(
         label="Reason",
-        max_length=REASON_LETTERS,
+        max_length=MAX_REASON_LENGTH,
         help_text="Shown in the change log.",
         error_messages={"required": "Say why, for the change log."},
     )
@@ -70,34 +76,34 @@ class TeamsForm(CommandForm):
         field = self.fields["teams"]
         assert isinstance(field, forms.TypedMultipleChoiceField)
         # A team typed in "Another team" is a checkbox when the page is shown again.
-        choices = in_order({*known, *self.target()}, ours)
+        choices = sort_teams({*known, *self.target()}, ours)
         field.choices = [(str(team), str(team)) for team in choices]
 
     def target(self) -> set[UUID]:
-        """The list that is wanted, as far as it can be read: also of a form that is not valid."""
+        """Return the wanted list, also of an invalid form. Unreadable ids are left out."""
         if not self.is_bound:
             return {UUID(team) for team in self.initial.get("teams", ())}
         wanted: set[UUID] = set()
         assert isinstance(self.data, QueryDict)
         for text in (*self.data.getlist("teams"), self.data.get("another", "")):
             with suppress(ValueError):
-                wanted |= ids(text)
+                wanted |= parse_team_ids(text)
         return wanted
 
     def show(self, *, expected: Collection[UUID], looked_at: Collection[UUID]) -> None:
-        """What the page shows now is what the next sending answers to."""
-        shown = {"expected": joined(expected), "looked_at": joined(looked_at)}
+        """Set the lists that the page shows now, for the next submission."""
+        shown = {"expected": join_team_ids(expected), "looked_at": join_team_ids(looked_at)}
         self.initial = {**self.initial, **shown}
         if isinstance(self.data, QueryDict):
             self.data = self.data.copy()
             for name, value in shown.items():
                 self.data[name] = value
 
-    def confirmed(self, effects: Collection[Effect]) -> bool:
-        """True when every team that is left without an account was named."""
+    def is_confirmed(self, effects: Collection[TeamEffect]) -> bool:
+        """Whether the person typed the name of every team that loses its last account."""
         typed = " ".join(self.cleaned_data["confirm"].casefold().split())
-        names = {" ".join(one.name.casefold().split()) for one in effects if one.left_with_none}
-        for name in sorted(names, key=len, reverse=True):  # One may be the beginning of another.
+        names = {" ".join(one.name.casefold().split()) for one in effects if one.loses_last_account}
+        for name in sorted(names, key=len, reverse=True):  # A name may begin with another.
             if name not in typed:
                 return False
             typed = typed.replace(name, "", 1)

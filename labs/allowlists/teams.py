@@ -1,4 +1,4 @@
-"""Teams, as far as we know them: the service tells ids, their names are ours (`Team`)."""
+"""Known teams and their names. The service has only ids; `Team` has the names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from uuid import UUID
 from backoffice.core.service_team import mirror_team
 from labs.models import LabAccount, LabAccountTeam, Team
 
-OURS = "our team"
+OUR_TEAM = "our team"
 
 
 def known_teams() -> set[UUID]:
-    """Ours, and every team that stands on a list."""
+    """Return our team and every team on an allowlist."""
     found = set(LabAccountTeam.objects.order_by().values_list("team_id", flat=True).distinct())
     ours = mirror_team()
     return found | {ours} if ours else found
@@ -22,25 +22,31 @@ def allowed_team_ids(account: LabAccount) -> set[UUID]:
     return set(account.teams.values_list("team_id", flat=True))
 
 
-def names() -> dict[UUID, str]:
-    """Of those that have one."""
+def team_names() -> dict[UUID, str]:
+    """Return the names of the teams that have one, by id."""
     return dict(Team.objects.values_list("id", "name"))
 
 
-def name_of(team: UUID, ours: UUID | None, called: Mapping[UUID, str]) -> str:
-    return OURS if team == ours else called.get(team, str(team))
+def display_name(team: UUID, ours: UUID | None, names: Mapping[UUID, str]) -> str:
+    return OUR_TEAM if team == ours else names.get(team, str(team))
 
 
-def short_name(team: UUID, ours: UUID | None, called: Mapping[UUID, str]) -> str:
-    """What somebody types who means this team: ids of one organisation may begin alike."""
-    return OURS if team == ours else called.get(team, team.hex[-6:])
+def short_name(team: UUID, ours: UUID | None, names: Mapping[UUID, str]) -> str:
+    """Return the text to type for this team: its name, or the end of its id.
+
+    The ids of one organization may have the same beginning.
+    """
+    return OUR_TEAM if team == ours else names.get(team, team.hex[-6:])
 
 
-def in_order(teams: Collection[UUID], ours: UUID | None) -> list[UUID]:
-    """Ours first."""
+def sort_teams(teams: Collection[UUID], ours: UUID | None) -> list[UUID]:
+    """Return the teams sorted by id, our team first."""
     return sorted(teams, key=lambda team: (team != ours, str(team)))
 
 
-def in_words(teams: Iterable[UUID], ours: UUID | None) -> str:
-    called = names()
-    return ", ".join(name_of(t, ours, called) for t in in_order(set(teams), ours)) or "no team"
+def describe_teams(teams: Iterable[UUID], ours: UUID | None) -> str:
+    """Return the display names of the teams, separated by commas."""
+    names = team_names()
+    return (
+        ", ".join(display_name(t, ours, names) for t in sort_teams(set(teams), ours)) or "no team"
+    )

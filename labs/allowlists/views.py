@@ -1,4 +1,4 @@
-"""The page of a lab account, and who may use it."""
+"""The page of a lab account and of the teams that may use it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.core.access import may, requires
 from backoffice.core.service_team import mirror_team
-from labs.account_catalogs import NAMED, compare_markers, compare_tests
+from labs.account_catalogs import MAX_NAMED, compare_markers, compare_tests
 from labs.allowlists.commands import SetAllowlist, obstacle
-from labs.allowlists.effects import team_effects, three_ways
+from labs.allowlists.effects import compare_three_lists, team_effects
 from labs.allowlists.forms import TeamsForm
-from labs.allowlists.teams import allowed_team_ids, in_order, known_teams, names
+from labs.allowlists.teams import allowed_team_ids, known_teams, sort_teams, team_names
 from labs.details import billing_by_state
 from labs.models import Lab, LabAccount
 
-LOOK = "This is what follows. Look at it, then save again."
-UNNAMED = "Type which team is left without an account: "
+CHECK_EFFECTS = "This is what follows. Look at it, then save again."
+TYPE_NAMES = "Type which team is left without an account: "
 
 
 @requires("labs.view")
 @require_safe
 def account(request: HttpRequest, account_id: UUID) -> HttpResponse:
-    """One lab account: what it is, and its teams, to be changed by those who may."""
+    """Show one lab account and its teams, with the form for users who may change them."""
     shown = _account(account_id)
     return _page(request, shown, _form(request, shown) if _may_change(request, shown) else None)
 
@@ -42,11 +42,11 @@ def teams(request: HttpRequest, account_id: UUID) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         target = form.target()
         effects = team_effects(shown, target)
-        left = [one.name for one in effects if one.left_with_none]
+        left = [one.name for one in effects if one.loses_last_account]
         if effects and form.cleaned_data["looked_at"] != target:
-            form.add_error(None, LOOK)
-        elif not form.confirmed(effects):
-            form.add_error("confirm", UNNAMED + ", ".join(left))
+            form.add_error(None, CHECK_EFFECTS)
+        elif not form.is_confirmed(effects):
+            form.add_error("confirm", TYPE_NAMES + ", ".join(left))
         else:
             command = SetAllowlist(
                 account_id=shown.pk,
@@ -62,7 +62,7 @@ def teams(request: HttpRequest, account_id: UUID) -> HttpResponse:
 @requires("labs.view", "lab_accounts.change")
 @require_safe
 def effects(request: HttpRequest, account_id: UUID) -> HttpResponse:
-    """What would follow, while somebody is choosing: the part of the page that says so."""
+    """Show the effects of the chosen teams: a fragment."""
     shown = _account(account_id)
     form = TeamsForm(request.GET, known=known_teams() | allowed_team_ids(shown), ours=mirror_team())
     target = form.target()
@@ -91,7 +91,7 @@ def _form(request: HttpRequest, shown: LabAccount) -> TeamsForm:
 
 
 def _left(effects: Any) -> list[str]:
-    return [one.name for one in effects if one.left_with_none]
+    return [one.name for one in effects if one.loses_last_account]
 
 
 def _page(
@@ -102,12 +102,12 @@ def _page(
         "account": shown,
         "lab": Lab.objects.filter(slug=shown.lab).first(),
         "billing": billing_by_state(shown),
-        "teams": in_order(there, ours),
+        "teams": sort_teams(there, ours),
         "ours": ours,
-        "names": names(),
+        "names": team_names(),
         "obstacle": obstacle(shown),
         "offers": [compare_tests(shown), compare_markers(shown)],
-        "named": NAMED,
+        "named": MAX_NAMED,
     }
     if form is not None:
         target = form.target()
@@ -117,11 +117,11 @@ def _page(
             "form": form,
             "chips": [
                 {"team": team, "ours": team == ours, "there": team in there, "on": team in target}
-                for team in in_order(known_teams() | there | target, ours)
+                for team in sort_teams(known_teams() | there | target, ours)
             ],
             "effects": found,
             "left": _left(found),
-            "sides": three_ways(saw, there, target) if saw != there else [],
+            "sides": compare_three_lists(saw, there, target) if saw != there else [],
         }
         form.show(expected=there, looked_at=target)
     return render(request, "labs/account.html", context, status=status)

@@ -1,4 +1,4 @@
-"""Lab tests of our own: made, renamed, archived, brought back (catalogue.md 3)."""
+"""Lab tests of the team: create, rename, archive, restore (catalogue.md 3)."""
 
 from labs.lab_tests.commands import ArchiveLabTest, CreateLabTest, RenameLabTest, RestoreLabTest
 

@@ -1,4 +1,4 @@
-"""What staff may ask about lab tests."""
+"""Commands that create, rename, archive and restore lab tests."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ Answer = Record[service_labs.LabTest]
 
 ARCHIVED: Final = "inactive"
 NAME_TAKEN: Final = "There is a lab test of this name already."
-A_PAGE: Final = 50
-MOST_PAGES: Final = 20
+PAGE_SIZE: Final = 50
+MAX_PAGES: Final = 20
 
 
 def _folded(name: str) -> str:
-    """A name as it is compared: spaces and case aside."""
+    """Return a name without extra spaces and case, for comparison."""
     return " ".join(name.split()).casefold()
 
 
 class CreateLabTest(Command, kw_only=True):
-    """Make a lab test of our own. People at the service approve it before it can be ordered.
+    """Create a lab test of the team. The service must approve it before it can be ordered.
 
-    The service has no key for this and lets two tests bear one name. We do not, so that a lost
-    answer can be found by the name.
+    The service has no idempotency key for this and allows two tests with one name. We do not allow
+    it, so that the test can be found by name when the answer is lost.
     """
 
     kind: ClassVar[str] = "lab_test.create"
@@ -62,7 +62,7 @@ class CreateLabTest(Command, kw_only=True):
     description: str
     marker_ids: list[int]
     codes: list[str] | None
-    """The lab's own codes of the same markers, which the service prefers; None if one has none."""
+    """The lab's codes of the same markers, which the service prefers; None if a marker has none."""
     fasting: bool
     lab_account_id: UUID | None
 
@@ -88,7 +88,7 @@ class CreateLabTest(Command, kw_only=True):
             raise PreconditionFailed(NAME_TAKEN, field="name")
 
     def refresh(self, service: Service) -> None:
-        found = self._named(service)
+        found = self._same_named(service)
         if found:
             store_lab_tests(found)
             raise PreconditionFailed(NAME_TAKEN, field="name")
@@ -108,10 +108,13 @@ class CreateLabTest(Command, kw_only=True):
         )
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
-        """None had the name right before it was sent (`refresh`). "name | case-insensitive
-        substring" finds one that has it now (catalogue.md 2), which is ours if it has the method
-        and the lab that were sent: "method | enum | yes", "lab | Lab or null | yes"."""
-        found = self._named(service)
+        """Look for a lab test with the name, method and lab that were sent.
+
+        No test had the name right before the command was sent (`refresh`). "name | case-insensitive
+        substring" finds a test that has it now (catalogue.md 2). It is ours if the method and the
+        lab are equal: "method | enum | yes", "lab | Lab or null | yes".
+        """
+        found = self._same_named(service)
         if not found:
             return NoTrace()
         if len(found) == 1 and self._is_as_sent(found[0].data):
@@ -131,12 +134,12 @@ class CreateLabTest(Command, kw_only=True):
         store_lab_tests([answer])
         return str(answer.data.id)
 
-    def _named(self, service: Service) -> list[Answer]:
-        """Tests of this name; the service searches for a part of it, we want all of it."""
+    def _same_named(self, service: Service) -> list[Answer]:
+        """Return the tests with this name. The service also finds names that contain it."""
         found: list[Answer] = []
         cursor: str | None = None
-        for _ in range(MOST_PAGES):
-            page = service.labs.lab_tests(A_PAGE, cursor, name=self.name)
+        for _ in range(MAX_PAGES):
+            page = service.labs.lab_tests(PAGE_SIZE, cursor, name=self.name)
             if page.unreadable:
                 raise errors.Malformed(reason="a lab test that cannot be read")
             found += [r for r in page.records if _folded(r.data.name) == _folded(self.name)]
@@ -146,20 +149,21 @@ class CreateLabTest(Command, kw_only=True):
         raise errors.Malformed(reason="the list of lab tests has no end")
 
 
-class _OfLabTest(Command, kw_only=True):
-    """A change of one lab test."""
+class _LabTestCommand(Command, kw_only=True):
+    """Base of commands that change one lab test."""
 
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
     task: ClassVar[str] = "labs.tasks.deliver"
 
     lab_test_id: UUID
     name: str
-    """As the person saw it."""
+    """The name that the person saw."""
 
     def subject(self) -> tuple[str, str]:
         return "lab test", str(self.lab_test_id)
 
-    def test(self) -> LabTest:
+    def changeable_test(self) -> LabTest:
+        """Return the lab test, or raise PreconditionFailed if it cannot be changed."""
         found = LabTest.objects.filter(pk=self.lab_test_id, missing_since=None).first()
         if found is None:
             raise PreconditionFailed("The service no longer has this lab test.")
@@ -180,7 +184,9 @@ class _OfLabTest(Command, kw_only=True):
         return str(answer.data.id)
 
 
-class RenameLabTest(_OfLabTest, kw_only=True):
+class RenameLabTest(_LabTestCommand, kw_only=True):
+    """Rename a lab test."""
+
     kind: ClassVar[str] = "lab_test.rename"
     fields: ClassVar[dict[str, str]] = {"name": "name"}
 
@@ -193,7 +199,7 @@ class RenameLabTest(_OfLabTest, kw_only=True):
         return reverse("labs:test-rename", args=[self.lab_test_id])
 
     def check(self) -> None:
-        now = self.test().name
+        now = self.changeable_test().name
         if now not in (self.name, self.new_name):
             raise PreconditionFailed(
                 f"Somebody else named it “{now}” meanwhile; you saw “{self.name}”."
@@ -209,7 +215,7 @@ class RenameLabTest(_OfLabTest, kw_only=True):
         return service.labs.update_test(self.lab_test_id, change)
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
-        # "name | string | yes" (catalogue.md 2): as it was sent, but for spaces and case.
+        # "name | string | yes" (catalogue.md 2): as it was sent, except for spaces and case.
         answer = service.labs.lab_test(self.lab_test_id)
         now = answer.data.name
         if now == self.new_name or (_folded(now) == _folded(self.new_name) != _folded(self.name)):
@@ -219,8 +225,8 @@ class RenameLabTest(_OfLabTest, kw_only=True):
         return Ambiguous([PossibleMatch(str(answer.data.id), f"Its name is now {now}")])
 
 
-class ArchiveLabTest(_OfLabTest, kw_only=True):
-    """Nobody can order it any more; orders under way go on."""
+class ArchiveLabTest(_LabTestCommand, kw_only=True):
+    """Archive a lab test: nobody can order it any more. Orders under way go on."""
 
     kind: ClassVar[str] = "lab_test.archive"
 
@@ -231,7 +237,7 @@ class ArchiveLabTest(_OfLabTest, kw_only=True):
         return reverse("labs:test-archive", args=[self.lab_test_id])
 
     def check(self) -> None:
-        if self.test().status == ARCHIVED:
+        if self.changeable_test().status == ARCHIVED:
             raise PreconditionFailed("The lab test is archived already.")
 
     def send(self, service: Service, sending: SendContext) -> Answer:
@@ -245,8 +251,8 @@ class ArchiveLabTest(_OfLabTest, kw_only=True):
         return Confirmed(answer) if answer.data.status == ARCHIVED else NoTrace()
 
 
-class RestoreLabTest(_OfLabTest, kw_only=True):
-    """It can be ordered again."""
+class RestoreLabTest(_LabTestCommand, kw_only=True):
+    """Restore an archived lab test, so that it can be ordered again."""
 
     kind: ClassVar[str] = "lab_test.restore"
 
@@ -257,7 +263,7 @@ class RestoreLabTest(_OfLabTest, kw_only=True):
         return reverse("labs:test-restore", args=[self.lab_test_id])
 
     def check(self) -> None:
-        if self.test().status != ARCHIVED:
+        if self.changeable_test().status != ARCHIVED:
             raise PreconditionFailed("The lab test is not archived.")
 
     def send(self, service: Service, sending: SendContext) -> Answer:
@@ -265,7 +271,7 @@ class RestoreLabTest(_OfLabTest, kw_only=True):
         return service.labs.update_test(self.lab_test_id, change)
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
-        # "PATCH active false archives" (catalogue.md 3): whatever is not archived was restored,
-        # also one that is pending_approval again.
+        # "PATCH active false archives" (catalogue.md 3): a test that is not archived was restored,
+        # even if it is pending_approval again.
         answer = service.labs.lab_test(self.lab_test_id)
         return Confirmed(answer) if answer.data.status != ARCHIVED else NoTrace()

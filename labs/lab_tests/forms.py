@@ -10,16 +10,16 @@ from backoffice.core import vocabulary
 from backoffice.outbox import CommandForm
 from labs.models import Lab, LabAccount, Marker
 
-NAME_LETTERS = 200
-DESCRIPTION_LETTERS = 500
-REASON_LETTERS = 500
+MAX_NAME_LENGTH = 200
+MAX_DESCRIPTION_LENGTH = 500
+MAX_REASON_LENGTH = 500
 ORDERABLE_ACCOUNTS = ("active", "pending")
 
 
-def named(**more: Any) -> forms.CharField:
+def name_field(**more: Any) -> forms.CharField:
     return forms.CharField(
         label="Name",
-        max_length=NAME_LETTERS,
+        max_length=MAX_NAME_LENGTH,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
         error_messages={"required": "Give it a name."},
         **more,
@@ -27,28 +27,30 @@ def named(**more: Any) -> forms.CharField:
 
 
 class ReasonForm(CommandForm):
-    """A change with nothing to say but why."""
+    """A change with a reason and no other fields."""
 
     reason = forms.CharField(
         label="Reason",
-        max_length=REASON_LETTERS,
+        max_length=MAX_REASON_LENGTH,
         required=False,
         help_text="For your colleagues; the service does not see it.",
     )
 
 
 class RenameForm(ReasonForm):
-    name = named()
+    """The new name of a lab test."""
+
+    name = name_field()
     field_order = ("name", "reason")
 
 
 class NewTestForm(CommandForm):
-    """Markers are given by our mirror's ids; `find` is what was last looked for among them."""
+    """A new lab test. `markers` are ids of markers in the mirror."""
 
-    name = named(help_text="As staff will look for it when they order.")
+    name = name_field(help_text="As staff will look for it when they order.")
     description = forms.CharField(
         label="Description",
-        max_length=DESCRIPTION_LETTERS,
+        max_length=MAX_DESCRIPTION_LENGTH,
         widget=forms.Textarea(attrs={"rows": 2}),
         error_messages={"required": "Say what it is for."},
     )
@@ -71,7 +73,7 @@ class NewTestForm(CommandForm):
     def __init__(self, *args: Any, lab: Lab, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.lab = lab
-        self._choices("method", [(m, _word("order.method", m)) for m in lab.collection_methods])
+        self._choices("method", [(m, _label("order.method", m)) for m in lab.collection_methods])
         accounts = LabAccount.objects.filter(
             lab=lab.slug, status__in=ORDERABLE_ACCOUNTS, missing_since=None
         ).order_by("account_name", "id")
@@ -79,7 +81,7 @@ class NewTestForm(CommandForm):
         self._choices("markers", [(marker.pk, marker.name) for marker in self.chosen()])
 
     def chosen(self) -> list[Marker]:
-        """The markers that are ticked, in the order of their names."""
+        """Return the selected markers, sorted by name."""
         sent = self.data.getlist("markers") if hasattr(self.data, "getlist") else []
         ids = {int(text) for text in sent if text.isascii() and text.isdigit() and len(text) < 16}
         return list(orderable(self.lab).filter(pk__in=ids).order_by("name", "id"))
@@ -91,10 +93,10 @@ class NewTestForm(CommandForm):
 
 
 def orderable(lab: Lab) -> Any:
-    """Markers of a lab that can be put into a test."""
+    """Return the markers of a lab that a test may contain."""
     markers = Marker.objects.filter(lab=lab, missing_since=None).exclude(is_orderable=False)
     return markers.defer("record")
 
 
-def _word(name: str, value: str) -> str:
+def _label(name: str, value: str) -> str:
     return vocabulary.term(name, value).label

@@ -1,4 +1,4 @@
-"""Pages that make and change lab tests."""
+"""Pages that create and change lab tests."""
 
 from __future__ import annotations
 
@@ -25,37 +25,39 @@ from labs.lab_tests.forms import NewTestForm, ReasonForm, RenameForm, orderable
 from labs.models import Lab, LabTest, Marker
 
 METHODS = ("GET", "HEAD", "POST")
-SHOWN = 30
-"""Markers a search shows."""
-ARCHIVING = (
+MAX_FOUND = 30
+"""Markers that a search shows."""
+ARCHIVE_EFFECTS = (
     "Nobody can order it any more.",
     "Orders under way go on.",
     "It can be restored later.",
 )
-RESTORING = ("It can be ordered again, without a new approval.",)
-RENAMING = ("Orders that were placed keep the name they were placed under until they change.",)
+RESTORE_EFFECTS = ("It can be ordered again, without a new approval.",)
+RENAME_EFFECTS = (
+    "Orders that were placed keep the name they were placed under until they change.",
+)
 
 
 @requires("labs.view", "lab_tests.change")
 @require_http_methods(METHODS)
 def new(request: HttpRequest, lab_id: int) -> HttpResponse:
-    """Make a lab test at one lab."""
+    """Create a lab test at one lab."""
     lab = get_object_or_404(Lab, pk=lab_id)
     form = NewTestForm.from_request(request, lab=lab)
     searching = request.method == "POST" and "search" in request.POST
     if request.method == "POST" and not searching and form.is_valid():
-        if form.enqueue(request, _creation(form)) is not None:
+        if form.enqueue(request, _create_command(form)) is not None:
             return redirect(f"{reverse('labs:detail', args=[lab.pk])}?show=tests")
     elif searching:
-        form.errors.clear()  # Looking for a marker is not yet asking.
-    word = _word(request.POST.get("find", ""))
+        form.errors.clear()  # A search for markers does not submit the form.
+    word = _search_text(request.POST.get("find", ""))
     chosen = form.chosen()
     context = {
         "lab": lab,
         "form": form,
         "find": word,
         "chosen": chosen,
-        "markers": _found(lab, word, {marker.pk for marker in chosen}),
+        "markers": _find_markers(lab, word, {marker.pk for marker in chosen}),
     }
     failed = request.method == "POST" and not searching
     return render(request, "labs/testing/new.html", context, status=422 if failed else 200)
@@ -64,16 +66,16 @@ def new(request: HttpRequest, lab_id: int) -> HttpResponse:
 @requires("labs.view", "lab_tests.change")
 @require_safe
 def markers(request: HttpRequest, lab_id: int) -> HttpResponse:
-    """Markers of a lab to choose from: the part of the page that lists them."""
+    """List markers of a lab to choose from: a fragment."""
     lab = get_object_or_404(Lab, pk=lab_id)
     form = NewTestForm(request.GET, lab=lab)
     chosen = form.chosen()
-    word = _word(request.GET.get("find", ""))
+    word = _search_text(request.GET.get("find", ""))
     context = {
         "lab": lab,
         "find": word,
         "chosen": chosen,
-        "markers": _found(lab, word, {marker.pk for marker in chosen}),
+        "markers": _find_markers(lab, word, {marker.pk for marker in chosen}),
     }
     return render(request, "labs/testing/_markers.html", context)
 
@@ -81,7 +83,7 @@ def markers(request: HttpRequest, lab_id: int) -> HttpResponse:
 @requires("labs.view", "lab_tests.change")
 @require_http_methods(METHODS)
 def rename(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
-    """Give a lab test another name."""
+    """Rename a lab test."""
     test = get_object_or_404(LabTest, pk=lab_test_id)
     form = RenameForm.from_request(request, initial={"name": test.name})
     command: Command | None = None
@@ -89,31 +91,31 @@ def rename(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
         command = RenameLabTest(
             lab_test_id=test.pk, name=test.name, new_name=form.cleaned_data["name"]
         )
-    return _change(request, test, form, command, "Rename", "Rename it", RENAMING)
+    return _change(request, test, form, command, "Rename", "Rename it", RENAME_EFFECTS)
 
 
 @requires("labs.view", "lab_tests.change")
 @require_http_methods(METHODS)
 def archive(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
-    """Take a lab test out of use."""
+    """Archive a lab test."""
     test = get_object_or_404(LabTest, pk=lab_test_id)
     command = ArchiveLabTest(lab_test_id=test.pk, name=test.name)
     form = ReasonForm.from_request(request)
-    return _change(request, test, form, command, "Archive", "Archive it", ARCHIVING)
+    return _change(request, test, form, command, "Archive", "Archive it", ARCHIVE_EFFECTS)
 
 
 @requires("labs.view", "lab_tests.change")
 @require_http_methods(METHODS)
 def restore(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
-    """Bring an archived lab test back."""
+    """Restore an archived lab test."""
     test = get_object_or_404(LabTest, pk=lab_test_id)
     command = RestoreLabTest(lab_test_id=test.pk, name=test.name)
     form = ReasonForm.from_request(request)
-    return _change(request, test, form, command, "Restore", "Restore it", RESTORING)
+    return _change(request, test, form, command, "Restore", "Restore it", RESTORE_EFFECTS)
 
 
 def actions_of(test: LabTest, user: Any) -> list[tuple[str, str]]:
-    """What this person may do with a lab test: address name and words."""
+    """Return the actions that this user may take: URL name and label."""
     if not may(user, "lab_tests.change") or test.auto_generated or test.missing_since:
         return []
     if test.status == ARCHIVED:
@@ -139,32 +141,32 @@ def _change(
     return render(request, "labs/testing/change.html", context, status=status)
 
 
-def _creation(form: NewTestForm) -> CreateLabTest:
-    given = form.cleaned_data
+def _create_command(form: NewTestForm) -> CreateLabTest:
+    data = form.cleaned_data
     chosen = form.chosen()
     codes = [marker.provider_id for marker in chosen if marker.provider_id]
     return CreateLabTest(
         lab_id=form.lab.pk,
         lab_slug=form.lab.slug,
-        name=given["name"],
-        method=given["method"],
-        description=given["description"],
+        name=data["name"],
+        method=data["method"],
+        description=data["description"],
         marker_ids=[marker.pk for marker in chosen],
         codes=codes if len(codes) == len(chosen) else None,
-        fasting=given["fasting"],
-        lab_account_id=UUID(given["lab_account"]) if given["lab_account"] else None,
+        fasting=data["fasting"],
+        lab_account_id=UUID(data["lab_account"]) if data["lab_account"] else None,
     )
 
 
-def _found(lab: Lab, word: str, chosen: set[int]) -> list[Marker]:
-    """Markers by a part of their name or the beginning of the lab's code, less the chosen ones."""
+def _find_markers(lab: Lab, word: str, chosen: set[int]) -> list[Marker]:
+    """Return markers by a part of the name or the beginning of the lab's code, without `chosen`."""
     rows = orderable(lab).exclude(pk__in=chosen)
     if word:
         rows = rows.filter(Q(name__icontains=word) | Q(provider_id__istartswith=word))
-    return list(rows.order_by("name", "id")[:SHOWN])
+    return list(rows.order_by("name", "id")[:MAX_FOUND])
 
 
-def _word(text: str) -> str:
+def _search_text(text: str) -> str:
     if "\x00" in text:
         raise BadRequest("A search holds letters.")
     return text.strip()[:100]

@@ -1,12 +1,13 @@
-"""Lab report parsing: documents uploaded here, the service's jobs, and what people make of them.
+"""Lab report parsing: uploaded documents, parsing jobs of the service, and their review.
 
-A `Report` is ours: a document of a patient, its way to the service, its acceptance. A `ReportJob`
-is the service's record of reading it (errors and limits, chapter 7).
+A `Report` is a document of a patient that was uploaded here, with its delivery and acceptance. A
+`ReportJob` is the service's record of parsing it (errors and limits, chapter 7).
 
-    examine.py   is this file a harmless PDF, JPEG or PNG? (a process of its own)
-    storage.py   files outside the web root
-    intake.py    an upload becomes a row and its files
-    sending.py   the row goes to the service, once
-    sync.py      the service's job becomes rows; hearing.py does it from webhook events
-    review.py    corrections, ticks, acceptance, comparison with the patient
+    file_checks.py   checks that a file is a harmless PDF, JPEG or PNG, in its own process
+    storage.py       stores files outside the web root
+    intake.py        turns an upload into a row and its files
+    delivery.py      sends the row to the service, once
+    sync.py          stores the jobs of the service; handlers.py does it for webhook events
+    review.py        corrections, checked rows, comparison with the patient
+    acceptance.py    acceptance of a reviewed report
 """

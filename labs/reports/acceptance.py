@@ -1,4 +1,4 @@
-"""Acceptance by a person: of what was read together with every correction, and of nothing else."""
+"""Acceptance of a report by a person. It covers the parsed rows and all corrections of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from backoffice.models import User
 from labs.reports.models import COMPLETED, Report, ReportJob, RowCheck
 
 
-class Overtaken(Exception):
-    """Somebody, or the service, changed it since the page was shown."""
+class ReportChanged(Exception):
+    """A person or the service changed the report after the page was shown."""
 
 
-def last_words(report: Report) -> dict[int, int]:
-    """The latest word of a person about each row of the report's job, by position."""
+def latest_checks(report: Report) -> dict[int, int]:
+    """Return the id of the latest check of each row of the report's job, by position."""
     if report.job_id is None:
         return {}
     checks = RowCheck.objects.filter(report=report, job_id=report.job_id)
@@ -27,36 +27,43 @@ def last_words(report: Report) -> dict[int, int]:
     return {one["position"]: one["latest"] for one in latest}
 
 
-def digest(job: ReportJob, words: Mapping[int, int]) -> bytes:
-    """What a person who accepts has before them: the reading, and the last word about each row."""
-    said = ",".join(f"{position}:{check}" for position, check in sorted(words.items()))
-    return hashlib.sha256(bytes(job.content_hash) + said.encode()).digest()[:16]
+def digest(job: ReportJob, checks: Mapping[int, int]) -> bytes:
+    """Return a digest of what is accepted: the job and the latest check of each row."""
+    ids = ",".join(f"{position}:{check}" for position, check in sorted(checks.items()))
+    return hashlib.sha256(bytes(job.content_hash) + ids.encode()).digest()[:16]
 
 
-def seen(report: Report) -> str:
-    """The digest for a page. Asked for before the rows are, so that it never covers more than the
-    page shows."""
-    return digest(report.job, last_words(report)).hex() if report.job else ""
+def page_digest(report: Report) -> str:
+    """Return the digest for a page.
+
+    Call it before the rows are read, so that it never covers more than the page shows.
+    """
+    return digest(report.job, latest_checks(report)).hex() if report.job else ""
 
 
-def note_changes(job_ids: Sequence[UUID]) -> None:
-    """After jobs were read anew: do their acceptances still hold? In the caller's transaction,
-    which has written the jobs."""
+def update_changed_flags(job_ids: Sequence[UUID]) -> None:
+    """Set `changed_since_accepted` of accepted reports after their jobs were stored again.
+
+    Runs in the transaction of the caller, which has written the jobs.
+    """
     accepted = Report.objects.select_for_update(of=("self",)).filter(
         job__in=job_ids, accepted_at__isnull=False
     )
     for report in accepted.select_related("job").defer("job__record").order_by("pk"):
         assert report.job is not None
-        changed = digest(report.job, last_words(report)) != bytes(report.accepted_hash or b"")
+        changed = digest(report.job, latest_checks(report)) != bytes(report.accepted_hash or b"")
         if changed != report.changed_since_accepted:
             Report.objects.filter(pk=report.pk).update(changed_since_accepted=changed)
 
 
 def accept(report_id: UUID, by: User, *, seen_hash: str) -> bool:
-    """Accept what was read and corrected as it now stands; False when it is already, Overtaken
-    when it is not what the person saw, or the service's own review is still out."""
+    """Accept the current rows with their corrections. Returns False if they are accepted already.
+
+    Raises ReportChanged if the rows are not those that the person saw, or if the service has not
+    finished its own review.
+    """
     with transaction.atomic(durable=True):
-        # The job first, as whoever reads it anew does: it cannot change under the acceptance.
+        # Lock the job first, as the sync does, so that it cannot change during the acceptance.
         job = (
             ReportJob.objects.select_for_update(of=("self",))
             .filter(report=report_id)
@@ -65,13 +72,13 @@ def accept(report_id: UUID, by: User, *, seen_hash: str) -> bool:
         )
         report = Report.objects.select_for_update().get(pk=report_id)
         if job is None or report.job_id != job.pk or job.state != COMPLETED:
-            raise Overtaken
-        standing = digest(job, last_words(report))
-        if standing.hex() != seen_hash:
-            raise Overtaken
+            raise ReportChanged
+        current = digest(job, latest_checks(report))
+        if current.hex() != seen_hash:
+            raise ReportChanged
         if report.accepted_at is not None and not report.changed_since_accepted:
             return False
         Report.objects.filter(pk=report_id).update(
-            accepted_by=by, accepted_at=Now(), accepted_hash=standing, changed_since_accepted=False
+            accepted_by=by, accepted_at=Now(), accepted_hash=current, changed_since_accepted=False
         )
     return True

@@ -11,11 +11,10 @@ from labs.reports.models import Report, ReportJob, ReportResult
 
 @requires("reports.view", "results.view")
 class Reports(Resource):
-    """A parsing job with what was read (errors and limits, 7.2 and 7.3), and our upload of it.
+    """A parsing job with its results (errors and limits, 7.2 and 7.3), and our upload.
 
-    `upload` is ours: `state`, when and whether it was accepted, and whether it has been read anew
-    or corrected since, so that the acceptance no longer holds; null for a job that no report here
-    belongs to.
+    `upload` is our record: its `state`, when it was accepted, and whether it was parsed again or
+    corrected since, so that the acceptance no longer holds. It is null for a job without a report.
     """
 
     model = ReportJob

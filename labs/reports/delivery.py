@@ -1,8 +1,8 @@
-"""The row goes to the service: claimed, sent with no transaction open, closed by who holds it.
+"""Delivery of reports to the service: claim a row, send it outside a transaction, close it.
 
-No idempotency key exists for uploads. What certainly did not happen is tried again; a sending
-whose outcome is unknown (a lost answer, a killed worker) becomes *uncertain* and is never sent
-again by the machine: a person looks and decides.
+The service has no idempotency key for uploads. An attempt that certainly failed is repeated. An
+attempt with an unknown outcome (a lost answer, a killed worker) becomes *uncertain* and is never
+repeated automatically: a person decides.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from labs.reports.models import (
     ReportFile,
     ReportJob,
 )
-from labs.reports.sync import bring, file_strays, follow, state_of
+from labs.reports.sync import create_missing_reports, job_state, schedule_job_lookups, store_jobs
 
 logger = logging.getLogger(__name__)
 
 LEASE: Final = timedelta(minutes=4)
-"""Longer than any sending takes, its task limit included."""
-LONGEST: Final = 200
-"""Seconds a task may run: it starts no sending after its first 20, and one takes 120 at most."""
-SLOWEST: Final = timedelta(minutes=10)
-SEALED: Final = (
+"""Longer than any attempt takes, including the time limit of the task."""
+MAX_TASK_SECONDS: Final = 200
+"""Seconds a task may run. It starts no attempt after the first 20, and one takes at most 120."""
+MAX_BACKOFF: Final = timedelta(minutes=10)
+CANNOT_DECRYPT: Final = (
     "The file cannot be opened with the keys that are set (FIELD_KEYS). It is tried again until "
     "it can; nothing is lost."
 )
@@ -65,12 +65,12 @@ class Claim:
 
 
 def send_due(seconds: float = 20) -> int:
-    """Send what is due, one after the other, for about so long; returns how many were tried."""
-    lapse()
+    """Send due reports one after another for about this long. Returns the number of attempts."""
+    expire_leases()
     ends = time.monotonic() + seconds
     done = 0
     while time.monotonic() < ends and not shutdown.is_requested():
-        claim = claimed()
+        claim = claim_next()
         if claim is None:
             break
         with request_ids.use_request_id(claim.report.request_id):
@@ -79,20 +79,23 @@ def send_due(seconds: float = 20) -> int:
     return done
 
 
-def lapse() -> int:
-    """Sendings whose worker is gone: whether the service has them, nobody here knows."""
+def expire_leases() -> int:
+    """Mark reports of lost workers as uncertain and return their number.
+
+    Nobody knows whether the service has received them.
+    """
     return Report.objects.filter(state=SENDING, lease_until__lt=Now()).update(
         state=UNCERTAIN, doubted=True
     )
 
 
-def claimed() -> Claim | None:
-    """Take the report that is longest due; None when there is none."""
+def claim_next() -> Claim | None:
+    """Claim the report that has been due the longest, or return None."""
     token = uuid.uuid4()
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(
             "UPDATE labs_report SET state = %s, lease_token = %s, refusal = '',"
-            # What may be the answer of an unknown sending was made after the first of them.
+            # A job that may answer an uncertain attempt was made after the first such attempt.
             " sent_at = CASE WHEN doubted THEN sent_at ELSE now() END,"
             " lease_until = now() + make_interval(secs => %s), attempts = attempts + 1"
             " WHERE id = (SELECT id FROM labs_report WHERE state = %s AND due_at <= now()"
@@ -105,14 +108,14 @@ def claimed() -> Claim | None:
 
 
 def send(claim: Claim) -> None:
-    """Send one claimed report and close it with what came back."""
+    """Send one claimed report and close it with the answer."""
     report = claim.report
     with ExitStack() as stack:
         try:
-            files = [_whole(file, stack) for file in report.files.order_by("position")]
+            files = [_open_unchanged(file, stack) for file in report.files.order_by("position")]
         except DecryptionError as error:
             logger.error("a file of report %s cannot be opened: %s", report.pk, error)
-            _put_back(claim, KEY_WAIT, SEALED)
+            _postpone(claim, KEY_WAIT, CANNOT_DECRYPT)
             return
         except (OSError, ValueError):
             _close(claim, REFUSED, refusal=LOST_FILE)
@@ -120,36 +123,36 @@ def send(claim: Claim) -> None:
         if report.user_id is None or not files:
             _close(claim, REFUSED, refusal=LOST_FILE)
             return
-        answer = _sent(claim, report.user_id, files)
+        answer = _upload(claim, report.user_id, files)
     if answer is not None:
-        _accept(claim, answer)
+        _store_answer(claim, answer)
 
 
-def _sent(claim: Claim, user_id: UUID, files: list[Upload]) -> Record[ServiceJob] | None:
-    """The service's answer; None where the claim is closed without one."""
+def _upload(claim: Claim, user_id: UUID, files: list[Upload]) -> Record[ServiceJob] | None:
+    """Return the answer of the service, or close the claim and return None."""
     report = claim.report
     try:
         service = service_team.verified_service()
     except service_team.AnotherTeam as error:
         logger.error("a report was not sent: %s", error)
-        _put_back(claim, KEY_WAIT, service_team.ANOTHER_TEAM)
+        _postpone(claim, KEY_WAIT, service_team.ANOTHER_TEAM)
         return None
     except errors.ServiceError as error:
-        _put_back(claim, _backoff(report, error))
+        _postpone(claim, _backoff(report, error))
         return None
     try:
         return service.reports.upload(user_id, files, report.needs_human_review)
     except errors.Uncertain:
         _close(claim, UNCERTAIN, doubted=True)
     except errors.Limited as error:
-        _put_back(claim, timedelta(seconds=max(1.0, error.retry_after)))
+        _postpone(claim, timedelta(seconds=max(1.0, error.retry_after)))
     except errors.Unreachable as error:
-        _put_back(claim, _backoff(report, error))
+        _postpone(claim, _backoff(report, error))
     except errors.ServiceError as error:
-        # After a sending of unknown outcome a refusal proves nothing: a person decides.
-        _close(claim, UNCERTAIN if report.doubted else REFUSED, refusal=_said(error))
+        # After an uncertain attempt a refusal proves nothing: a person decides.
+        _close(claim, UNCERTAIN if report.doubted else REFUSED, refusal=_refusal_text(error))
     except BaseException as error:
-        # A time limit or a fault of our own, at a moment when it may have been sent.
+        # A time limit or a bug, when the request may have been sent already.
         logger.exception("a report was left uncertain", extra={"kind": type(error).__name__})
         _close(claim, UNCERTAIN, doubted=True)
         raise
@@ -157,88 +160,92 @@ def _sent(claim: Claim, user_id: UUID, files: list[Upload]) -> Record[ServiceJob
 
 
 def _backoff(report: Report, error: errors.ServiceError) -> timedelta:
-    asked: float | None = getattr(error, "retry_after", None)
-    if asked is not None:
-        return timedelta(seconds=max(1.0, asked))
-    return min(timedelta(seconds=5 * 2 ** min(report.attempts, 10)), SLOWEST)
+    retry_after: float | None = getattr(error, "retry_after", None)
+    if retry_after is not None:
+        return timedelta(seconds=max(1.0, retry_after))
+    return min(timedelta(seconds=5 * 2 ** min(report.attempts, 10)), MAX_BACKOFF)
 
 
-def _whole(file: ReportFile, stack: ExitStack) -> Upload:
-    """The file as it was uploaded; ValueError when it is another one."""
-    content = stack.enter_context(storage.opened(file.stored_as))
+def _open_unchanged(file: ReportFile, stack: ExitStack) -> Upload:
+    """Open a file as it was uploaded. Raises ValueError if its content changed."""
+    content = stack.enter_context(storage.open_file(file.stored_as))
     if hashlib.file_digest(content, "sha256").digest() != bytes(file.sha256):
         raise ValueError("changed on disk")
     content.seek(0)
     return Upload(content, file.kind)
 
 
-def _accept(claim: Claim, job: Record[ServiceJob]) -> None:
-    """The service has it: keep the job and tie it to the report."""
-    for last in (False, False, True):
+def _store_answer(claim: Claim, job: Record[ServiceJob]) -> None:
+    """Store the job and link it to the report."""
+    for is_last in (False, False, True):
         try:
-            return _tie(claim, job)
+            return _link_job(claim, job)
         except IntegrityError:
-            # An event of this job made a report of it between our look and our word.
-            if last:
+            # An event of this job created a report of it between our read and our write.
+            if is_last:
                 raise
 
 
-def _tie(claim: Claim, job: Record[ServiceJob]) -> None:
+def _link_job(claim: Claim, job: Record[ServiceJob]) -> None:
     with transaction.atomic(durable=True):
-        bring([(job, claim.report.user_id)])
-        if _mine(claim).select_for_update().first() is None:
-            logger.warning("an answer came after somebody had decided")
+        store_jobs([(job, claim.report.user_id)])
+        if _claimed_rows(claim).select_for_update().first() is None:
+            logger.warning("the answer came after a person had decided about the report")
         else:
-            _give_way(job.data.id, claim.report)
-            # Where an event was faster than the answer, and did not say whose it is.
+            _merge_report_of_event(job.data.id, claim.report)
+            # An event that came before the answer may not have named the patient.
             ReportJob.objects.filter(pk=job.data.id, user=None).update(user=claim.report.user_id)
-            _mine(claim).update(
-                state=_state_now(job),
+            _claimed_rows(claim).update(
+                state=_current_state(job),
                 job=job.data.id,
                 lease_until=None,
                 refusal="",
                 doubted=False,
             )
-        follow([job.data.id])
-        file_strays(user_id=claim.report.user_id)
+        schedule_job_lookups([job.data.id])
+        create_missing_reports(user_id=claim.report.user_id)
 
 
-def _give_way(job_id: UUID, report: Report) -> None:
-    """An event that did not say whose the job is made a report without files of it; what people
-    said about its rows goes over to the true one."""
-    stray = Report.objects.filter(job=job_id, files=None).exclude(pk=report.pk).first()
-    if stray is not None:
-        stray.checks.update(report=report)
-        stray.delete()
+def _merge_report_of_event(job_id: UUID, report: Report) -> None:
+    """Move the checks of a report that an event created to the uploaded one, and delete it.
+
+    An event that does not name the patient creates a report without files.
+    """
+    other = Report.objects.filter(job=job_id, files=None).exclude(pk=report.pk).first()
+    if other is not None:
+        other.checks.update(report=report)
+        other.delete()
 
 
-def _state_now(job: Record[ServiceJob]) -> str:
-    """What is known of the job by now: an event may have been faster than the answer."""
+def _current_state(job: Record[ServiceJob]) -> str:
+    """Return the stored state of the job. An event may have come before the answer."""
     known = ReportJob.objects.filter(pk=job.data.id).values_list("state", flat=True).first()
-    return known or state_of(job.data)
+    return known or job_state(job.data)
 
 
 def _close(claim: Claim, state: str, refusal: str = "", *, doubted: bool = False) -> None:
     doubt = {"doubted": True} if doubted else {}
-    _mine(claim).update(state=state, lease_until=None, refusal=refusal, **doubt)
+    _claimed_rows(claim).update(state=state, lease_until=None, refusal=refusal, **doubt)
 
 
-def _put_back(claim: Claim, wait: timedelta, words: str = "") -> None:
-    """Certainly nothing happened: due again later."""
+def _postpone(claim: Claim, wait: timedelta, words: str = "") -> None:
+    """Make the report due again later, after an attempt that certainly failed."""
     due_at = timezone.now() + wait
-    _mine(claim).update(state=STORED, lease_until=None, due_at=due_at, refusal=words)
+    _claimed_rows(claim).update(state=STORED, lease_until=None, due_at=due_at, refusal=words)
 
 
-def _mine(claim: Claim) -> Any:
-    """The report while nobody else has taken or decided it. One found uncertain meanwhile is still
-    ours to close: the answer is certain."""
+def _claimed_rows(claim: Claim) -> Any:
+    """Return the report if nobody else has claimed or decided it since.
+
+    A report that became uncertain meanwhile is included, because the answer is certain.
+    """
     return Report.objects.filter(
         pk=claim.report.pk, lease_token=claim.token, state__in=[SENDING, UNCERTAIN], job=None
     )
 
 
-def _said(error: errors.ServiceError) -> str:
-    """The service's words for staff."""
+def _refusal_text(error: errors.ServiceError) -> str:
+    """Return the error message of the service for staff."""
     words = [error.message] if error.message else []
     words += [field.msg for field in getattr(error, "fields", ())]
     if words:
@@ -248,11 +255,11 @@ def _said(error: errors.ServiceError) -> str:
     return f"The service refused it without a reason (answer {error.status})."
 
 
-# What a person decides. Each names the attempt it was decided on: a second click, or a colleague
-# who was faster, changes nothing. True when it was still open.
+# Decisions of a person. Each names the attempt that the person saw, so that a second click, or a
+# decision after a colleague's, changes nothing. They return whether the report was still open.
 
 
-def send_again(report_id: UUID, attempt: int) -> bool:
+def resend(report_id: UUID, attempt: int) -> bool:
     """Send the same files once more: a new job at the service."""
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(
@@ -271,14 +278,14 @@ def send_again(report_id: UUID, attempt: int) -> bool:
                 [UNCERTAIN, REFUSED, FAILED, GIVEN_UP],
             ],
         )
-        found = bool(cursor.rowcount)
-        if found:
-            _settled(report_id)
-    return found
+        was_open = bool(cursor.rowcount)
+        if was_open:
+            _create_waiting_reports(report_id)
+    return was_open
 
 
-def arrived_as(report_id: UUID, attempt: int, job_id: UUID) -> bool:
-    """The uncertain sending did arrive: as this job of the same patient, which nobody else has."""
+def link_to_job(report_id: UUID, attempt: int, job_id: UUID) -> bool:
+    """Link an uncertain report to a job of the same patient that no other report has."""
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(
             "UPDATE labs_report AS report SET job_id = job.id, state = job.state,"
@@ -290,31 +297,33 @@ def arrived_as(report_id: UUID, attempt: int, job_id: UUID) -> bool:
             "  OR job.id = ANY(other.earlier_job_ids))",
             [report_id, attempt, UNCERTAIN, job_id],
         )
-        found = bool(cursor.rowcount)
-        if found:
-            follow([job_id])
-            _settled(report_id)
-    return found
+        was_open = bool(cursor.rowcount)
+        if was_open:
+            schedule_job_lookups([job_id])
+            _create_waiting_reports(report_id)
+    return was_open
 
 
 def give_up(report_id: UUID, attempt: int) -> bool:
-    """Do not send it any more."""
+    """Stop sending the report."""
     with transaction.atomic(durable=True):
         closed = Report.objects.filter(
             pk=report_id, attempts=attempt, state__in=[UNCERTAIN, REFUSED]
         ).update(state=GIVEN_UP, lease_token=None, lease_until=None)
         if closed:
-            _settled(report_id)
+            _create_waiting_reports(report_id)
     return bool(closed)
 
 
-def _settled(report_id: UUID) -> None:
-    """Jobs that waited because they might have been this report's answer are on their own now."""
-    file_strays(user_id=Report.objects.values_list("user_id", flat=True).get(pk=report_id))
+def _create_waiting_reports(report_id: UUID) -> None:
+    """Create the reports of jobs that could have been the answer to this report."""
+    create_missing_reports(
+        user_id=Report.objects.values_list("user_id", flat=True).get(pk=report_id)
+    )
 
 
-def candidates(report: Report) -> list[ReportJob]:
-    """Jobs of this patient heard of since it was sent, that belong to no other report."""
+def candidate_jobs(report: Report) -> list[ReportJob]:
+    """Return jobs of this patient that were received since the report was sent and are unlinked."""
     if report.state != UNCERTAIN or report.sent_at is None:
         return []
     taken = Report.objects.filter(job__isnull=False).values("job")

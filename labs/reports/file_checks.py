@@ -1,4 +1,4 @@
-"""Is a file a whole, harmless PDF, JPEG or PNG? Run as a script, in a process of its own.
+"""Checks that a file is a complete and harmless PDF, JPEG or PNG. Runs as a script in its process.
 
     python -I file_checks.py < FILE
 
@@ -8,13 +8,13 @@ It writes one of these:
     {"problem": "encrypted"}
     {"problem": "other_kind", "found": "a HEIC picture"}
 
-`start` and `end` are where the document begins and ends in FILE, in bytes: what a phone, printer
-or mail program put before or behind it is cut off by the caller. pypdf and Pillow read what is
-between. Nothing here trusts the file: memory and processor time are limited before it is opened,
-and whoever started this ends it after a while.
+`start` and `end` are the bounds of the document in FILE, in bytes. The caller cuts off what a
+phone, a printer or a mail program added before or after it. pypdf and Pillow read the document.
+The file is not trusted: memory and processor time are limited before it is opened, and the caller
+kills this process after a timeout.
 
-Accepted: this process is not cut off from the network. It opens no connection, and gets an empty
-environment without any secret.
+Accepted risk: this process has access to the network. It opens no connection, and its environment
+is empty, so it has no secrets.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ UNPACKED = 400 * 1024 * 1024
 DEPTH = 100
 """How deep a PDF may nest lists in lists."""
 HEAD = 4096
-"""Bytes before a PDF: a printer's header at most."""
+"""Bytes that may precede a PDF: a printer's header at most."""
 PIECE = 256 * 1024
 
 PDF, JPEG, PNG = "application/pdf", "image/jpeg", "image/png"
@@ -69,21 +69,21 @@ OTHER_KINDS = (
     (rb"\x1f\x8b|Rar!|7z\xbc\xaf", "a compressed archive"),
     (rb"MZ|\x7fELF|#!", "a program"),
 )
-"""How files of other kinds begin, and what staff call them."""
+"""How files of other kinds begin, and their names for staff."""
 
 ACTIVE = {
     *("/JavaScript", "/JS", "/Launch", "/EmbeddedFile", "/EmbeddedFiles", "/EF", "/RichMedia"),
     *("/XFA", "/SubmitForm", "/ImportData", "/GoToE", "/GoToR", "/Rendition", "/Movie", "/Sound"),
     "/3D",
 }
-"""Names of actions and of what carries other files; a scan or a lab's print has none of them."""
+"""Names of actions and of embedded files. Scans and prints of a lab have none of them."""
 
 
 Image.MAX_IMAGE_PIXELS = None  # `PIXELS` is checked before anything is decoded.
 
 
-class Problem(Exception):
-    """Why a file is not taken; a word that the caller has a sentence for."""
+class FileProblem(Exception):
+    """The reason to reject a file: a code for which the caller has a sentence."""
 
     def __init__(self, word: str, found: str = "") -> None:
         super().__init__(word)
@@ -91,9 +91,9 @@ class Problem(Exception):
 
 
 def examine(content: bytes) -> dict[str, object]:
-    """Kind, bounds and, for a PDF, pages of a file; raises Problem."""
+    """Return media type, bounds and, for a PDF, number of pages. Raises FileProblem."""
     if not content:
-        raise Problem("empty")
+        raise FileProblem("empty")
     start, pages = 0, None
     if content.startswith(JPEG_MARK):
         kind, end = JPEG, _end_of_jpeg(content)
@@ -112,26 +112,28 @@ def examine(content: bytes) -> dict[str, object]:
     return {"kind": kind, "pages": pages, "start": start, "end": end}
 
 
-def _other_kind(content: bytes) -> Problem:
+def _other_kind(content: bytes) -> FileProblem:
     for mark, found in OTHER_KINDS:
         if re.match(mark, content):
-            return Problem("other_kind", found)
+            return FileProblem("other_kind", found)
     if WEB_PAGE.search(content[:2048]):
-        return Problem("other_kind", "a web page")
-    return Problem("kind")
+        return FileProblem("other_kind", "a web page")
+    return FileProblem("kind")
 
 
 def _refuse_two_kinds(document: bytes, behind: bytes) -> None:
-    """What is cut off behind a document may be a video or padding; where it is a document of
-    another kind, nobody knows which of the two was meant."""
+    """Reject a file with two documents of different kinds: it is not known which one is meant.
+
+    Other data after the document, such as a video or padding, is cut off.
+    """
     if WEB_PAGE.search(document[:2048]) or WEB_PAGE.search(behind[:2048]):
-        raise Problem("two_kinds")
+        raise FileProblem("two_kinds")
     if PDF_MARK in behind[:HEAD] or _is_archive(document) or _is_archive(document + behind):
-        raise Problem("two_kinds")
+        raise FileProblem("two_kinds")
 
 
 def _is_archive(content: bytes) -> bool:
-    """True when a ZIP reader would take the file: its end record reaches exactly to the end."""
+    """Whether a ZIP reader would accept the file: its end record ends exactly at the end."""
     at = content.rfind(b"PK\x05\x06")
     while at >= 0 and len(content) - at <= 22 + 0xFFFF:
         comment = int.from_bytes(content[at + 20 : at + 22], "little")
@@ -144,8 +146,8 @@ def _is_archive(content: bytes) -> bool:
 # PDF
 
 _WHITE = rb"[\x00\t\n\x0c\r ]"
-_SPOOLED = re.compile(rb"(?:\xef\xbb\xbf)?[\x00\t\n\x0c\r ]*(?:\x1b%-12345X(?:@PJL[^\n]*\n\s*)*)?")
-"""What may stand before a PDF: a byte-order mark, white space, a printer's header."""
+_PREFIX = re.compile(rb"(?:\xef\xbb\xbf)?[\x00\t\n\x0c\r ]*(?:\x1b%-12345X(?:@PJL[^\n]*\n\s*)*)?")
+"""What may precede a PDF: a byte-order mark, white space, a printer's header."""
 _STREAM = re.compile(rb"(?<![A-Za-z])stream(?:\r\n|\n|\r)")
 _OBJECT = re.compile(rb"(?<![0-9])\d{1,10}" + _WHITE + rb"+\d{1,5}" + _WHITE + rb"+obj\b")
 _NAME = re.compile(rb"/[^\x00\t\n\x0c\r ()<>\[\]{}/%]*")
@@ -155,17 +157,17 @@ _BRACKET = re.compile(rb"<<|>>|[\[\]]")
 
 def _start_of_pdf(content: bytes) -> int | None:
     start = content.find(PDF_MARK, 0, HEAD)
-    if start < 0 or not _SPOOLED.fullmatch(content, 0, start):
+    if start < 0 or not _PREFIX.fullmatch(content, 0, start):
         return None
     return start
 
 
 def _end_of_pdf(content: bytes, start: int) -> int:
     if not re.compile(rb"%PDF-[12]\.\d").match(content, start):
-        raise Problem("broken")
+        raise FileProblem("broken")
     end = content.rfind(b"%%EOF", start)
     if end < 0 or b"startxref" not in content[max(start, end - 64) : end]:
-        raise Problem("truncated")
+        raise FileProblem("truncated")
     end += len(b"%%EOF")
     for line_end in (b"\r\n", b"\n", b"\r"):
         if content.startswith(line_end, end):
@@ -178,54 +180,60 @@ def _pages_of_pdf(document: bytes) -> int:
     try:
         reader = PdfReader(BytesIO(document))
         if reader.is_encrypted:
-            raise Problem("encrypted")
+            raise FileProblem("encrypted")
         pages = len(reader.pages)
         if pages > PAGES:
-            raise Problem("pages")
+            raise FileProblem("pages")
         if not pages:
-            raise Problem("no_pages")
+            raise FileProblem("no_pages")
         _inspect_objects(reader)
     except LimitReachedError:
-        raise Problem("bomb") from None
+        raise FileProblem("bomb") from None
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, OSError):
-        raise Problem("broken") from None
+        raise FileProblem("broken") from None
     except RecursionError:
-        raise Problem("bomb") from None
+        raise FileProblem("bomb") from None
     return pages
 
 
 def _scan(document: bytes) -> None:
-    """What a reader could find that does not go by the table of objects: names anywhere outside
-    streams, and objects inside of them. Counts what streams unpack to, piece by piece."""
+    """Check everything that a PDF reader could find without the table of objects.
+
+    These are names outside of streams and objects inside of streams. The unpacked size of the
+    streams is counted piece by piece.
+    """
     unpacked = 0
     for text, stream in _parts(document):
-        text = _plain(text)
+        text = _unescape(text)
         names = {name[0] for name in _NAME.finditer(text)}
         if b"/Encrypt" in names:
-            raise Problem("encrypted")
+            raise FileProblem("encrypted")
         if names & _ACTIVE_BYTES:
-            raise Problem("active")
+            raise FileProblem("active")
         depth = 0
         for bracket in _BRACKET.finditer(text):
             depth = depth + 1 if bracket[0] in (b"<<", b"[") else max(0, depth - 1)
             if depth > DEPTH:
-                raise Problem("bomb")
+                raise FileProblem("bomb")
         if stream is None:
             continue
         if _OBJECT.search(stream):
-            raise Problem("hidden")
+            raise FileProblem("hidden")
         if b"/FlateDecode" in names or b"/Fl" in names:
             unpacked += _unpacked_size(stream)
             if unpacked > UNPACKED:
-                raise Problem("bomb")
+                raise FileProblem("bomb")
 
 
 _ACTIVE_BYTES = {name.encode() for name in ACTIVE}
 
 
 def _parts(document: bytes) -> Iterator[tuple[bytes, bytes | None]]:
-    """What lies outside streams, each piece with the stream that follows it. A stream ends at the
-    first `endstream`: whatever its length claims, what comes after is read like everything else."""
+    """Yield the text before each stream, with the stream.
+
+    A stream ends at the first `endstream`, whatever its declared length is. The bytes after that
+    are checked like all others.
+    """
     at = 0
     for _ in range(OBJECTS):
         start = _STREAM.search(document, at)
@@ -234,14 +242,14 @@ def _parts(document: bytes) -> Iterator[tuple[bytes, bytes | None]]:
             return
         end = document.find(b"endstream", start.end())
         if end < 0:
-            raise Problem("truncated")
+            raise FileProblem("truncated")
         yield document[at : start.start()], document[start.end() : end]
         at = end + len(b"endstream")
-    raise Problem("bomb")
+    raise FileProblem("bomb")
 
 
-def _plain(text: bytes) -> bytes:
-    """With `#61` written as `a`, as names may hide it."""
+def _unescape(text: bytes) -> bytes:
+    """Return the text with escapes in names resolved: `#61` is `a`."""
     if b"#" not in text:
         return text
     return _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), text)
@@ -255,20 +263,20 @@ def _unpacked_size(stream: bytes) -> int:
             data = decoder.unconsumed_tail
             size += len(piece)
             if size > UNPACKED:
-                raise Problem("bomb")
+                raise FileProblem("bomb")
             if not piece and not data:
                 break
     except zlib.error:
-        pass  # A picture's data, or none of a reader's business: pypdf reads what matters.
+        pass  # Image data, or data that no reader needs. pypdf reads the rest.
     return size
 
 
 def _inspect_objects(reader: PdfReader) -> None:
-    """Every object that the table lists, those inside of streams included: nothing acts."""
+    """Reject active content in any object that the table lists, also in object streams."""
     keys = {(number, generation) for generation, rows in reader.xref.items() for number in rows}
     keys |= {(number, 0) for number in reader.xref_objStm}
     if len(keys) > OBJECTS:
-        raise Problem("bomb")
+        raise FileProblem("bomb")
     for number, generation in keys:
         _refuse_active(IndirectObject(number, generation, reader).get_object())
     _refuse_active(reader.trailer)
@@ -276,9 +284,9 @@ def _inspect_objects(reader: PdfReader) -> None:
 
 def _refuse_active(found: object, depth: int = 0) -> None:
     if depth > DEPTH:
-        raise Problem("bomb")
+        raise FileProblem("bomb")
     if isinstance(found, NameObject) and found in ACTIVE:
-        raise Problem("active")
+        raise FileProblem("active")
     if isinstance(found, DictionaryObject):
         if isinstance(found, StreamObject) and "/First" in found and "/N" in found:
             _refuse_active_names(found)
@@ -291,53 +299,53 @@ def _refuse_active(found: object, depth: int = 0) -> None:
 
 
 def _refuse_active_names(listing: StreamObject) -> None:
-    """In a stream that lists objects, also those that no table names."""
+    """Reject active content in an object stream, also in objects that no table lists."""
     try:
-        text = _plain(listing.get_data())
+        text = _unescape(listing.get_data())
     except LimitReachedError:
-        raise Problem("bomb") from None
+        raise FileProblem("bomb") from None
     except (PyPdfError, NotImplementedError, ValueError, zlib.error):
-        raise Problem("hidden") from None
+        raise FileProblem("hidden") from None
     if {name[0] for name in _NAME.finditer(text)} & _ACTIVE_BYTES:
-        raise Problem("active")
+        raise FileProblem("active")
 
 
 # Pictures
 
 
 def _open_picture(document: bytes) -> None:
-    """Decode all of it: what Pillow cannot, the service could not either."""
+    """Decode the whole picture. The service could not read what Pillow cannot."""
     try:
         with Image.open(BytesIO(document), formats=("JPEG", "PNG")) as picture:
             if picture.width * picture.height > PIXELS:
-                raise Problem("pixels")
+                raise FileProblem("pixels")
             if picture.format == "PNG" and getattr(picture, "is_animated", False):
-                raise Problem("animated")
+                raise FileProblem("animated")
             if picture.format != "PNG":
                 picture.draft("L", (picture.width // 8 or 1, picture.height // 8 or 1))
             picture.load()
     except UnidentifiedImageError:
-        raise Problem("broken") from None
+        raise FileProblem("broken") from None
     except MemoryError:
-        raise Problem("bomb") from None
+        raise FileProblem("bomb") from None
     except OSError as error:
-        raise Problem("truncated" if "truncated" in str(error) else "broken") from None
+        raise FileProblem("truncated" if "truncated" in str(error) else "broken") from None
     except (SyntaxError, ValueError, EOFError, IndexError, TypeError, zlib.error):
-        raise Problem("broken") from None
+        raise FileProblem("broken") from None
 
 
 _STANDALONE = {0x01, *range(0xD0, 0xD8)}
 
 
 def _end_of_jpeg(content: bytes) -> int:
-    """Where the first picture ends: marker by marker, past what comments and previews hold."""
+    """Return where the first picture ends. Follows the markers, past comments and previews."""
     at = 2
     while True:
         marker = content[at : at + 2]
         if len(marker) < 2:
-            raise Problem("truncated")
+            raise FileProblem("truncated")
         if marker[0] != 0xFF:
-            raise Problem("broken")
+            raise FileProblem("broken")
         if marker[1] == 0xFF:
             at += 1
         elif marker[1] == 0xD9:
@@ -347,17 +355,20 @@ def _end_of_jpeg(content: bytes) -> int:
         else:
             length = int.from_bytes(content[at + 2 : at + 4], "big")
             if length < 2 or at + 2 + length > len(content):
-                raise Problem("truncated")
+                raise FileProblem("truncated")
             at += 2 + length
             if marker[1] == 0xDA:
                 at = _end_of_scan(content, at)
 
 
 def _end_of_scan(content: bytes, at: int) -> int:
-    """The marker after a scan: 0xFF is followed by 0 or a restart inside of one."""
+    """Return the position of the marker after a scan.
+
+    Inside of a scan 0xFF is followed by 0 or a restart.
+    """
     found = re.compile(rb"\xff+[^\x00\xd0-\xd7\xff]").search(content, at)
     if found is None:
-        raise Problem("truncated")
+        raise FileProblem("truncated")
     return found.end() - 2
 
 
@@ -367,15 +378,15 @@ def _end_of_png(content: bytes) -> int:
         head = content[at : at + 8]
         length, name = int.from_bytes(head[:4], "big"), head[4:]
         if len(head) < 8 or at + 12 + length > len(content):
-            raise Problem("truncated")
+            raise FileProblem("truncated")
         data = content[at + 4 : at + 8 + length]
         if zlib.crc32(data).to_bytes(4, "big") != content[at + 8 + length : at + 12 + length]:
-            raise Problem("broken")
+            raise FileProblem("broken")
         at += 12 + length
         if name == b"IEND":
             return at
         if not name[0] & 0x20 and name not in (b"IHDR", b"PLTE", b"IDAT"):
-            raise Problem("broken")  # A part that readers must know, and none does.
+            raise FileProblem("broken")  # A critical chunk that no reader knows.
 
 
 def main() -> int:
@@ -383,12 +394,12 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # What the libraries say of a file quotes it.
+    # Messages of the libraries may quote the file.
     logging.disable()
     warnings.simplefilter("ignore")
     try:
         answer = examine(sys.stdin.buffer.read())
-    except Problem as problem:
+    except FileProblem as problem:
         answer = {"problem": str(problem), "found": problem.found}
     sys.stdout.write(json.dumps(answer))
     return 0

@@ -1,4 +1,4 @@
-"""Forms of reports: the upload, a corrected row, the list's tabs."""
+"""Forms of reports: the upload and corrected rows; and the tabs of the list."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 
 from backoffice.core import vocabulary
-from labs.reports.models import UNDER_WAY, WAITING_FOR_STAFF
+from labs.reports.models import IN_PROGRESS, WAITING_FOR_STAFF
 
 TABS: Final[dict[str, tuple[str, Q]]] = {
     "todo": ("For us", WAITING_FOR_STAFF),
-    "under-way": ("Under way", UNDER_WAY),
+    "under-way": ("Under way", IN_PROGRESS),
     "accepted": ("Accepted", Q(accepted_at__isnull=False, changed_since_accepted=False)),
     "all": ("All", Q()),
 }
 
 
 class UploadForm(forms.Form):
-    """What is asked beside the files. Its id makes a form that is sent twice one report."""
+    """The fields besides the files. A form that is sent twice makes one report, by its id."""
 
     form_id = forms.UUIDField(widget=forms.HiddenInput, initial=uuid.uuid4)
     review = forms.TypedChoiceField(
@@ -36,14 +36,14 @@ class UploadForm(forms.Form):
 
 
 class TickForm(forms.Form):
-    """Which reading of a row, and after whose word, a person speaks about."""
+    """Identifies the row that the person saw: its parsed content and its latest check."""
 
     reading = forms.RegexField(r"^[0-9a-f]{32}$", widget=forms.HiddenInput)
     latest = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
 
 
 class RowForm(TickForm):
-    """One row as it should read."""
+    """One row with the correct values."""
 
     test_name = forms.CharField(label="Name", max_length=200)
     value = forms.CharField(label="Value", max_length=2000)
@@ -57,9 +57,9 @@ class RowForm(TickForm):
         super().__init__(*args, **kwargs)
         self.use_required_attribute = False
         known = [("", "Not interpreted"), *vocabulary.choices("result.interpretation")]
-        said = self["interpretation"].value()
-        if said and said not in dict(known):
-            known.append((said, said))
+        current = self["interpretation"].value()
+        if current and current not in dict(known):
+            known.append((current, current))
         self.fields["interpretation"].widget = forms.Select(choices=known)
         for name in ("min_reference_range", "max_reference_range"):
             self.fields[name].widget = forms.TextInput(attrs={"inputmode": "decimal"})

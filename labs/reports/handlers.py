@@ -1,4 +1,4 @@
-"""Parsing jobs told by webhook events (webhooks, chapter 3)."""
+"""Handlers of events about parsing jobs (webhooks, chapter 3)."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from backoffice.service import Record
 from backoffice.service import reports as service_reports
 from backoffice.service.events import Heard
 from backoffice.service.payload import Unreadable
-from labs.reports.sync import bring, file_strays, follow
+from labs.reports.sync import create_missing_reports, schedule_job_lookups, store_jobs
 
 
 def handle_report_jobs(events: Sequence[Heard]) -> Mapping[str, str] | None:
-    """Apply what the events say and ask the service for the job itself.
+    """Apply the events and schedule a lookup of each job.
 
-    Events come late, twice and out of order: the farther a job is, the newer the word about it,
-    so that a completed or failed job never goes back. Raises ValueError for a job that cannot be
+    Events may come late, twice and out of order. The job that has progressed further is the newer
+    one, so a completed or failed job never goes back. Raises ValueError for a job that cannot be
     read.
     """
     records = [_record(event) for event in events]
-    outcome = bring(
+    outcome = store_jobs(
         [(record, event.user_id) for record, event in zip(records, events, strict=True)]
     )
     if outcome.unreadable:
         raise ValueError("a parsing job does not fit its columns")
     job_ids = {record.data.id for record in records}
-    file_strays(job_ids=sorted(job_ids))
-    follow(job_ids)
+    create_missing_reports(job_ids=sorted(job_ids))
+    schedule_job_lookups(job_ids)
     touched = {fact.key[0]: fact.as_of for fact in outcome.touched}
     return {
         event.message_id: "stale"

@@ -1,4 +1,4 @@
-"""An upload becomes a report: files checked and kept, then one row that is the work."""
+"""Intake of uploads: check and store the files, then create the report row to be sent."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from patients.models import Patient
 
 logger = logging.getLogger(__name__)
 
-FILES: Final = 8
-NAME_SHOWN: Final = 200
+MAX_FILES: Final = 8
+MAX_NAME_LENGTH: Final = 200
 DAY: Final = timedelta(days=1)
-DAY_UPLOADS: Final = 50
-"""How many times the size limit one person may upload in a day."""
+MAX_DAILY_UPLOADS: Final = 50
+"""One person may upload this many times the size limit in a day."""
 
 
-class NotTaken(Exception):
-    """An upload that was refused; `problems` are sentences for staff, `status` for HTTP.
+class UploadRejected(Exception):
+    """A rejected upload. `problems` are sentences for staff, `status` is the HTTP status.
 
-    `before` is when this patient got the same file, which staff may override; `form_id` the new id
-    of a form that was used for another upload.
+    `before`: when the same file was uploaded for this patient, which staff may override. `form_id`:
+    the new id of a form that was used for another upload.
     """
 
     def __init__(
@@ -61,21 +61,21 @@ class NotTaken(Exception):
         self.form_id = form_id
 
 
-class Ceiling(FileUploadHandler):
-    """Stops taking file data once all files together pass the limit; the rest is thrown away.
+class SizeLimitHandler(FileUploadHandler):
+    """Counts the bytes of all files and stops the upload above the limit.
 
-    Stands before the handlers that keep data, and counts what passes by.
+    It must come before the handlers that keep the data.
     """
 
     def __init__(self, request: Any = None) -> None:
         super().__init__(request)
-        self.seen = 0
-        self.passed = False
+        self.received = 0
+        self.is_exceeded = False
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> bytes:
-        self.seen += len(raw_data)
-        if self.seen > settings.REPORT_MAX_BYTES:
-            self.passed = True
+        self.received += len(raw_data)
+        if self.received > settings.REPORT_MAX_BYTES:
+            self.is_exceeded = True
             raise StopUpload(connection_reset=False)
         return raw_data
 
@@ -83,16 +83,16 @@ class Ceiling(FileUploadHandler):
         return None
 
 
-class InMemory(MemoryFileUploadHandler):
-    """Keeps all that `Ceiling` lets pass: a temporary file would lie there unsealed."""
+class MemoryOnlyHandler(MemoryFileUploadHandler):
+    """Keeps all data in memory, because a temporary file would not be encrypted."""
 
     def handle_raw_input(self, *args: Any, **options: Any) -> None:
         self.activated = True
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
-    """What a person chose in the form."""
+class UploadRequest:
+    """The upload of a person: patient, files and choices of the form."""
 
     patient: Patient
     by: User
@@ -102,16 +102,16 @@ class Upload:
     again: bool = False
 
 
-def too_large() -> NotTaken:
-    return NotTaken(
-        f"This is more than {limit_words()}, the most that may be sent at once. Scan at a lower "
-        "resolution, or send fewer pages.",
+def too_large() -> UploadRejected:
+    return UploadRejected(
+        f"This is more than {size_limit_text()}, the most that may be sent at once. Scan at a "
+        "lower resolution, or send fewer pages.",
         status=413,
     )
 
 
-def limit_words() -> str:
-    """`10 MB`: the limit as people know it, counted in units of 1,048,576 bytes."""
+def size_limit_text() -> str:
+    """Return the size limit as text, such as `10 MB`, in units of 1,048,576 bytes."""
     size = settings.REPORT_MAX_BYTES
     if size >= 1024 * 1024:
         return f"{size / 1024 / 1024:.4g} MB"
@@ -122,11 +122,11 @@ def new_report_id() -> UUID:
     return uuid.uuid4()
 
 
-def already_taken(upload: Upload) -> Report | None:
-    """The report that this very form has made before of the same files.
+def find_report_of_form(upload: UploadRequest) -> Report | None:
+    """Return the report that this form has made before from the same files, or None.
 
-    Raises NotTaken when it has made another one, as after the browser's Back: what is sent now is
-    no second send, and would be lost.
+    Raises UploadRejected if the form made another report, for example after the browser's Back
+    button. The new upload would be lost otherwise.
     """
     report = Report.objects.filter(form_id=upload.form_id).first()
     if report is None:
@@ -135,7 +135,7 @@ def already_taken(upload: Upload) -> Report | None:
         kept = report.files.order_by("position").values_list("sha256", flat=True)
         if [bytes(one) for one in kept] == [_digest(file) for file in upload.files]:
             return report
-    raise NotTaken(
+    raise UploadRejected(
         "This form was already used for another upload, so nothing was taken now. It has been "
         "made new: look at what is chosen, and send it again.",
         status=409,
@@ -144,116 +144,124 @@ def already_taken(upload: Upload) -> Report | None:
 
 
 def _digest(file: UploadedFile[Any]) -> bytes:
-    """Of the file as it would be kept."""
+    """Return the digest of the file as it would be stored."""
     content = b"".join(file.chunks())
-    with contextlib.suppress(storage.Unsound):
-        content = storage.examined(content).content
+    with contextlib.suppress(storage.FileRejected):
+        content = storage.check_file(content).content
     return hashlib.sha256(content).digest()
 
 
-def take(upload: Upload, report_id: UUID) -> Report:
-    """Keep the files and make the report; raises NotTaken, and then nothing is kept.
+def create_report(upload: UploadRequest, report_id: UUID) -> Report:
+    """Store the files and create the report. Raises UploadRejected and then stores nothing.
 
-    The same form sent twice, also at the same time, makes one report.
+    A form that is sent twice, also at the same time, makes one report.
     """
     _check_before_reading(upload)
-    kept: list[storage.Kept] = []
+    stored: list[storage.StoredFile] = []
     try:
-        kept = _kept(upload.files)
-        _check_together(kept, upload)
+        stored = _store_files(upload.files)
+        _check_together(stored, upload)
         with transaction.atomic(durable=True):
-            report = _recorded(upload, kept, report_id)
+            report = _create_rows(upload, stored, report_id)
     except BaseException as error:
-        storage.forget(one.stored_as for one in kept)
-        if isinstance(error, IntegrityError | NotTaken):
-            # The other of two sends may have been recorded while this one was checked.
-            other = already_taken(upload)
+        storage.delete(one.stored_as for one in stored)
+        if isinstance(error, IntegrityError | UploadRejected):
+            # A second submission may have been recorded while this one was checked.
+            other = find_report_of_form(upload)
             if other is not None:
                 return other
         raise
     return report
 
 
-def _check_before_reading(upload: Upload) -> None:
+def _check_before_reading(upload: UploadRequest) -> None:
     files = upload.files
     if not files:
-        raise NotTaken("Choose the report: a PDF, or pictures of its pages.")
-    if len(files) > FILES:
-        raise NotTaken(f"At most {FILES} pictures make one report; these are {len(files)}.")
+        raise UploadRejected("Choose the report: a PDF, or pictures of its pages.")
+    if len(files) > MAX_FILES:
+        raise UploadRejected(
+            f"At most {MAX_FILES} pictures make one report; these are {len(files)}."
+        )
     if sum(file.size or 0 for file in files) > settings.REPORT_MAX_BYTES:
         raise too_large()
     recent = Report.objects.filter(uploaded_by=upload.by, uploaded_at__gt=timezone.now() - DAY)
     used = recent.aggregate(total=Sum("files__size"))["total"] or 0
-    if used > DAY_UPLOADS * settings.REPORT_MAX_BYTES:
-        raise NotTaken("You have uploaded very much today. Go on tomorrow, or ask a colleague.")
+    if used > MAX_DAILY_UPLOADS * settings.REPORT_MAX_BYTES:
+        raise UploadRejected(
+            "You have uploaded very much today. Go on tomorrow, or ask a colleague."
+        )
 
 
-def _kept(files: Sequence[UploadedFile[Any]]) -> list[storage.Kept]:
-    """Every file examined and written; on any problem none, and all problems told."""
-    kept: list[storage.Kept] = []
+def _store_files(files: Sequence[UploadedFile[Any]]) -> list[storage.StoredFile]:
+    """Check and store all files. On any problem store none and raise all problems."""
+    stored: list[storage.StoredFile] = []
     problems: list[str] = []
     try:
         for file in files:
             content = b"".join(file.chunks())
             try:
-                found = storage.examined(content)
+                found = storage.check_file(content)
                 _check_name(file, found.kind)
-            except storage.Unsound as unsound:
-                problems.append(f"“{shown_name(file.name)}” {unsound}")
+            except storage.FileRejected as rejected:
+                problems.append(f"“{display_file_name(file.name)}” {rejected}")
             else:
-                kept.append(storage.keep(found.content, found.kind, found.pages))
+                stored.append(storage.store(found.content, found.kind, found.pages))
         if problems:
-            raise NotTaken(*problems)
+            raise UploadRejected(*problems)
     except OSError as error:
-        storage.forget(one.stored_as for one in kept)
-        logger.exception("a report could not be kept")
-        raise NotTaken(
+        storage.delete(one.stored_as for one in stored)
+        logger.exception("could not store the files of a report")
+        raise UploadRejected(
             "The report could not be kept: this server’s disk refused it. Nothing was sent. Tell "
             "whoever runs this back office, and try again later.",
             status=507,
         ) from error
     except BaseException:
-        storage.forget(one.stored_as for one in kept)
+        storage.delete(one.stored_as for one in stored)
         raise
-    return kept
+    return stored
 
 
 def _check_name(file: UploadedFile[Any], kind: str) -> None:
-    """The name's ending and the declared type must say what the content is."""
+    """Check that the extension and the declared type match the content."""
     ending = PurePosixPath((file.name or "").lower()).suffix
     meant = storage.EXTENSIONS.get(ending)
     true_ending = storage.ENDINGS[kind]
     if meant is None:
-        raise storage.Unsound(f"must end in {true_ending}: that is what it holds. Rename it.")
+        raise storage.FileRejected(f"must end in {true_ending}: that is what it holds. Rename it.")
     if meant != kind:
-        raise storage.Unsound(
+        raise storage.FileRejected(
             f"holds another kind of file than its name says. Name it {true_ending}."
         )
     declared = (file.content_type or "").lower()
     if declared not in ("", "application/octet-stream", "image/jpg", "image/pjpeg", kind):
-        raise storage.Unsound(f"was sent as {declared[:40]}, but holds something else.")
+        raise storage.FileRejected(f"was sent as {declared[:40]}, but holds something else.")
 
 
-def _check_together(kept: Sequence[storage.Kept], upload: Upload) -> None:
-    if len(kept) > 1 and any(one.kind == "application/pdf" for one in kept):
-        raise NotTaken("A PDF is sent by itself; only pictures are put together into one report.")
-    if len({one.sha256 for one in kept}) < len(kept):
-        raise NotTaken("The same picture is in the list twice. Remove one of them.")
+def _check_together(stored: Sequence[storage.StoredFile], upload: UploadRequest) -> None:
+    if len(stored) > 1 and any(one.kind == "application/pdf" for one in stored):
+        raise UploadRejected(
+            "A PDF is sent by itself; only pictures are put together into one report."
+        )
+    if len({one.sha256 for one in stored}) < len(stored):
+        raise UploadRejected("The same picture is in the list twice. Remove one of them.")
     if upload.again:
         return
     before = (
         ReportFile.objects.filter(
-            sha256__in=[one.sha256 for one in kept], report__user=upload.patient
+            sha256__in=[one.sha256 for one in stored], report__user=upload.patient
         )
         .order_by("-report__uploaded_at")
         .values_list("report__uploaded_at", flat=True)
         .first()
     )
     if before is not None:
-        raise NotTaken(status=409, before=before)
+        raise UploadRejected(status=409, before=before)
 
 
-def _recorded(upload: Upload, kept: Sequence[storage.Kept], report_id: UUID) -> Report:
+def _create_rows(
+    upload: UploadRequest, stored: Sequence[storage.StoredFile], report_id: UUID
+) -> Report:
     report = Report(
         id=report_id,
         user=upload.patient,
@@ -268,33 +276,33 @@ def _recorded(upload: Upload, kept: Sequence[storage.Kept], report_id: UUID) -> 
             report=report,
             position=position,
             stored_as=one.stored_as,
-            given_name=shown_name(file.name),
+            given_name=display_file_name(file.name),
             kind=one.kind,
             size=one.size,
             sha256=one.sha256,
             pages=one.pages,
         )
-        for position, (file, one) in enumerate(zip(upload.files, kept, strict=True))
+        for position, (file, one) in enumerate(zip(upload.files, stored, strict=True))
     )
     return report
 
 
-def shown_name(name: str | None) -> str:
-    """A file's name as text to show: no controls, no marks that turn the reading direction."""
+def display_file_name(name: str | None) -> str:
+    """Return a file name for display, without control and text direction characters."""
     plain = unicodedata.normalize("NFC", name or "")
     kept = "".join(
         mark
         for mark in plain
         if unicodedata.category(mark) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
     )
-    return kept.strip()[:NAME_SHOWN] or "unnamed"
+    return kept.strip()[:MAX_NAME_LENGTH] or "unnamed"
 
 
-def tidy(now: datetime) -> int:
-    """Remove files that an interrupted upload left without a row, a day later."""
-    lost = storage.left_behind(
+def delete_orphaned_files(now: datetime) -> int:
+    """Delete files without a row, from interrupted uploads, when they are a day old."""
+    orphaned = storage.orphaned_files(
         ReportFile.objects.values_list("stored_as", flat=True).iterator(),
         (now - DAY).timestamp(),
     )
-    storage.forget(lost)
-    return len(lost)
+    storage.delete(orphaned)
+    return len(orphaned)

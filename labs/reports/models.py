@@ -1,4 +1,4 @@
-"""Uploaded reports, the service's parsing jobs, and what people made of their results."""
+"""Uploaded reports, parsing jobs of the service, and checks of their results."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ WAITING_FOR_STAFF: Final = (
     | Q(state=COMPLETED, accepted_at=None)
     | Q(state=COMPLETED, changed_since_accepted=True)
 )
-"""Reports that wait for a person here."""
-UNDER_WAY: Final = ~Q(state__in=(UNCERTAIN, REFUSED, FAILED, COMPLETED, GIVEN_UP))
-"""Reports that wait for a machine, or for people at the service."""
+"""Reports that wait for a staff member."""
+IN_PROGRESS: Final = ~Q(state__in=(UNCERTAIN, REFUSED, FAILED, COMPLETED, GIVEN_UP))
+"""Reports that wait for a worker or for the service."""
 
 
 class ReportJob(Mirrored):
-    """A parsing job as the service has it (errors and limits, 7.2 and 7.3).
+    """A parsing job of the service (errors and limits, 7.2 and 7.3).
 
-    The record does not say whose report it is: `user` comes from our upload or the event.
-    `progress` orders what was said about a job: it never goes back.
+    The record does not name the patient: `user` comes from our upload or the event. `progress`
+    orders the versions of a job; it never goes back.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -59,13 +59,13 @@ class ReportJob(Mirrored):
 
     class Meta:
         indexes = [
-            # Readers: sync.file_strays, the page of an uncertain upload
+            # Readers: sync.create_missing_reports, the page of an uncertain upload
             models.Index(fields=["user", "-as_of"], name="report_job_of_patient"),
         ]
 
 
 class ReportResult(models.Model):
-    """One value the service read from a report, in the report's order."""
+    """One value that the service read from a report. `position` is its place in the report."""
 
     pk = models.CompositePrimaryKey("job_id", "position")
     job = models.ForeignKey(
@@ -96,11 +96,11 @@ class ReportResult(models.Model):
 
 
 class Report(models.Model):
-    """A document of a patient and its way through the service. The row is the work.
+    """A document of a patient and its delivery to the service.
 
-    `state` is ours (stored, sending, uncertain, refused, given_up) until the service has a job;
-    from then on it is the job's status. `attempts` counts sendings, and what a person decides on
-    names the attempt they saw. A report without files was uploaded elsewhere.
+    Until the service has a job, `state` is stored, sending, uncertain, refused or given_up. Then it
+    is the state of the job. `attempts` counts attempts to send it; a person's decision names the
+    attempt that they saw. A report without files was uploaded elsewhere.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
@@ -151,12 +151,12 @@ class Report(models.Model):
                 fields=["-uploaded_at", "id"], condition=WAITING_FOR_STAFF, name="report_for_us"
             ),
             models.Index(
-                fields=["-uploaded_at", "id"], condition=UNDER_WAY, name="report_under_way"
+                fields=["-uploaded_at", "id"], condition=IN_PROGRESS, name="report_under_way"
             ),
             models.Index(fields=["user", "-uploaded_at"], name="report_of_patient"),
-            # Reader: intake, what one person uploaded in a day
+            # Reader: intake, the daily limit of a person
             models.Index(fields=["uploaded_by", "uploaded_at"], name="report_by_uploader"),
-            # Reader: sending.claim and lapsed leases
+            # Readers: delivery.claim_next, delivery.expire_leases
             models.Index(
                 fields=["due_at"],
                 condition=Q(state__in=[STORED, SENDING]),
@@ -169,7 +169,7 @@ class Report(models.Model):
 
 
 class ReportFile(models.Model):
-    """A file of a report. `stored_as` is random; the name given is only text to show."""
+    """A file of a report. `stored_as` is random; `given_name` is only for display."""
 
     report = models.ForeignKey(Report, on_delete=models.CASCADE, related_name="files")
     position = models.PositiveSmallIntegerField()
@@ -184,15 +184,15 @@ class ReportFile(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["report", "position"], name="report_file_place")
         ]
-        # Reader: intake, has this patient this file already?
+        # Reader: intake, which looks for the same file of a patient
         indexes = [models.Index(fields=["sha256"], name="report_file_same")]
 
 
 class RowCheck(models.Model):
-    """What a person said about one row: only added to, the latest of a row counts.
+    """A person's check of one row. Checks are only added; the latest one of a row counts.
 
-    `reading` is the digest of the row it was said about: when the service reads the row anew, the
-    tick no longer holds. The parsed row itself is never changed.
+    `reading` is the digest of the checked row: when the service parses the row again with another
+    result, the check no longer holds. The parsed row itself is never changed.
     """
 
     report = models.ForeignKey(Report, on_delete=models.CASCADE, related_name="checks")

@@ -1,4 +1,4 @@
-"""What people make of a read report: rows checked and corrected, names compared."""
+"""Review of a parsed report: checked and corrected rows, comparison with the patient."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db import transaction
 from backoffice.core.vocabulary.interpretations import Reading, as_received, read_line
 from backoffice.core.vocabulary.measures import number_of
 from backoffice.models import User
-from labs.reports.acceptance import Overtaken, digest, last_words
+from labs.reports.acceptance import ReportChanged, digest, latest_checks
 from labs.reports.models import Report, ReportJob, ReportResult, RowCheck
 from patients.identity import Agreement, compare_birth_dates, compare_name_parts
 from patients.models import Demographics
@@ -27,7 +27,7 @@ CORRECTABLE: Final = (
     "loinc_code",
 )
 
-_MEASURED: Final = ("value", "units", "min_reference_range", "max_reference_range")
+_VALUE_COLUMNS: Final = ("value", "units", "min_reference_range", "max_reference_range")
 
 _UNITS: Final = (
     "% %{total} g/dl g/l mg/dl mg/l ug/dl µg/dl ug/l µg/l ng/dl ng/ml ng/l pg/ml pg/dl mmol/l"
@@ -38,7 +38,7 @@ _UNITS: Final = (
     " minutes hours days index mg/mmol copies/ml mmhg kpa ph au/ml units"
 )
 KNOWN_UNITS: Final = frozenset(_UNITS.split())
-"""Units as labs print them, folded; another one is shown in amber and blocks nothing."""
+"""Units as labs print them, folded. Other units are highlighted but allowed."""
 
 CONFIDENCE: Final = ((0.9, "very likely"), (0.7, "likely"), (0.4, "possible"), (0.0, "doubtful"))
 
@@ -47,8 +47,8 @@ CONFIDENCE: Final = ((0.9, "very likely"), (0.7, "likely"), (0.4, "possible"), (
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """A LOINC code the service found, and how sure it is in words."""
+class LoincMatch:
+    """A LOINC code that the service found, with its confidence as text."""
 
     code: str
     name: str
@@ -56,13 +56,13 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One row as staff see it: what was read, and what a person made of it."""
+class ReviewedRow:
+    """One row as staff see it: the parsed row with the latest check."""
 
     parsed: ReportResult
     check: RowCheck | None
     outdated: bool
-    """The latest word of a person was about another reading of this row."""
+    """The latest check was of an earlier parsed version of this row."""
 
     @property
     def corrections(self) -> Mapping[str, Any]:
@@ -82,10 +82,11 @@ class Line:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """Every correctable column as it now stands."""
-        return {name: self.corrections.get(name, self.read(name)) for name in CORRECTABLE}
+        """The current value of every correctable column."""
+        return {name: self.corrections.get(name, self.parsed_value(name)) for name in CORRECTABLE}
 
-    def read(self, name: str) -> Any:
+    def parsed_value(self, name: str) -> Any:
+        """Return the value of a column as the service read it."""
         if name == "loinc_code":
             return self.matches[0].code if self.matches else None
         if name == "interpretation":
@@ -94,11 +95,11 @@ class Line:
 
     @property
     def changed(self) -> list[tuple[str, Any]]:
-        """Corrected columns with what the service had read."""
-        was = {name: self.read(name) for name in CORRECTABLE if name in self.corrections}
+        """Labels of the corrected columns with the values that the service had read."""
+        parsed = {name: self.parsed_value(name) for name in CORRECTABLE if name in self.corrections}
         return [
-            (WORDS[name], limit(value) if isinstance(value, float) else value)
-            for name, value in was.items()
+            (COLUMN_LABELS[name], format_limit(value) if isinstance(value, float) else value)
+            for name, value in parsed.items()
         ]
 
     @property
@@ -107,16 +108,18 @@ class Line:
 
     @property
     def unit(self) -> str:
-        """The unit to show behind the value; empty where the value says it itself."""
+        """The unit to show after the value; empty if the value includes it."""
         units = self.shown["units"] or ""
         return "" if str(self.shown["value"]).rstrip().endswith(units) else units
 
     @property
     def meaning(self) -> Reading:
-        """What the row means to us. Once its value or range is corrected, the sides that the
-        service gave are of another row."""
+        """Our interpretation of the row.
+
+        After a correction of value or range, the above and below flags of the service are ignored.
+        """
         shown = self.shown
-        is_as_read = not self.corrections.keys() & {*_MEASURED}
+        is_as_read = not self.corrections.keys() & {*_VALUE_COLUMNS}
         return read_line(
             shown["interpretation"],
             type=self.parsed.type,
@@ -138,22 +141,22 @@ class Line:
 
     @property
     def word(self) -> str | None:
-        """The interpretation as printed, where it is not what the row means."""
+        """The printed interpretation if it differs from ours, else None."""
         return as_received(self.shown["interpretation"], self.flagged)
 
     @property
     def range(self) -> str:
         low, high = self.shown["min_reference_range"], self.shown["max_reference_range"]
         if low is not None and high is not None:
-            return f"{limit(low)} – {limit(high)}"
+            return f"{format_limit(low)} – {format_limit(high)}"
         if high is not None:
-            return f"up to {limit(high)}"
-        return f"from {limit(low)}" if low is not None else ""
+            return f"up to {format_limit(high)}"
+        return f"from {format_limit(low)}" if low is not None else ""
 
     @property
-    def matches(self) -> list[Match]:
+    def matches(self) -> list[LoincMatch]:
         return [
-            Match(
+            LoincMatch(
                 str(one.get("loinc_code") or ""),
                 str(one.get("display_name") or one.get("loinc_name") or ""),
                 confidence(one.get("confidence_score")),
@@ -164,23 +167,23 @@ class Line:
 
     @property
     def doubts(self) -> list[str]:
-        """Why this row is amber; none of it blocks."""
-        said = []
+        """Reasons to highlight this row. None of them blocks the acceptance."""
+        found = []
         units = self.shown["units"]
         if self.parsed.type in ("numeric", "range", None) and self.number is not None and not units:
-            said.append("No unit")
+            found.append("No unit")
         elif units and _folded_unit(units) not in KNOWN_UNITS and "units" not in self.corrections:
-            said.append("Unit not known here")
+            found.append("Unit not known here")
         if "loinc_code" not in self.corrections:
             status = self.parsed.loinc_match_status
             if not self.matches or status == "no_match":
-                said.append("No code found")
+                found.append("No code found")
             elif status != "auto_match":
-                said.append("Code to be checked")
-        return said
+                found.append("Code to be checked")
+        return found
 
 
-WORDS: Final[dict[str, str]] = {
+COLUMN_LABELS: Final[dict[str, str]] = {
     "test_name": "Name",
     "value": "Value",
     "units": "Unit",
@@ -192,15 +195,14 @@ WORDS: Final[dict[str, str]] = {
 
 
 def confidence(score: Any) -> str:
-    """A score from 0 to 1 as words."""
+    """Return a score from 0 to 1 as text."""
     if isinstance(score, bool) or not isinstance(score, int | float):
         return "not told"
     return next((words for least, words in CONFIDENCE if score >= least), "doubtful")
 
 
-def limit(number: float) -> str:
-    """A reference limit with all the digits that were sent, and without an exponent where people
-    would not write one."""
+def format_limit(number: float) -> str:
+    """Return a reference limit with all its digits, without an exponent for usual sizes."""
     if number and not 1e-9 < abs(number) < 1e16:
         return repr(number)
     return format(Decimal(repr(number)), "f").removesuffix(".0")
@@ -210,8 +212,8 @@ def _folded_unit(units: str) -> str:
     return units.lower().replace("μ", "µ").replace(" ", "")
 
 
-def lines(report: Report) -> list[Line]:
-    """Rows of a report's job in the order of the document; two queries."""
+def reviewed_rows(report: Report) -> list[ReviewedRow]:
+    """Return the rows of a report's job in the order of the document, by two queries."""
     if report.job_id is None:
         return []
     latest: dict[int, RowCheck] = {}
@@ -219,13 +221,13 @@ def lines(report: Report) -> list[Line]:
     for check in checks.order_by("id"):
         latest[check.position] = check
     return [
-        _line(row, latest.get(row.position))
+        _reviewed_row(row, latest.get(row.position))
         for row in ReportResult.objects.filter(job_id=report.job_id).order_by("position")
     ]
 
 
-def line(report: Report, position: int) -> Line | None:
-    """One row."""
+def reviewed_row(report: Report, position: int) -> ReviewedRow | None:
+    """Return one row, or None if there is none at this position."""
     row = ReportResult.objects.filter(job_id=report.job_id, position=position).first()
     if row is None or report.job_id is None:
         return None
@@ -235,24 +237,24 @@ def line(report: Report, position: int) -> Line | None:
         .order_by("-id")
         .first()
     )
-    return _line(row, check)
+    return _reviewed_row(row, check)
 
 
-def _line(row: ReportResult, check: RowCheck | None) -> Line:
+def _reviewed_row(row: ReportResult, check: RowCheck | None) -> ReviewedRow:
     outdated = check is not None and bytes(check.reading) != bytes(row.reading)
-    return Line(row, check, outdated)
+    return ReviewedRow(row, check, outdated)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A row after a person's word, and `seen` of the whole report just before and after it."""
+class CheckOutcome:
+    """A row after a check, and the page digest of the report right before and after the check."""
 
-    line: Line
+    row: ReviewedRow
     before: str
     after: str
 
 
-def say(
+def check_row(
     report: Report,
     position: int,
     by: User,
@@ -261,27 +263,27 @@ def say(
     latest: int,
     checked: bool,
     values: Mapping[str, Any] | None = None,
-) -> Said:
-    """Tick a row, or take the tick away, with corrected `values` (None: leave them as they are).
+) -> CheckOutcome:
+    """Mark a row as checked or unchecked, with corrected `values` (None: keep the corrections).
 
-    Raises Overtaken when the row is no longer what the person saw, and then changes nothing. An
-    acceptance does not cover what is said after it.
+    Raises ReportChanged if the row is not the one that the person saw, and then changes nothing. An
+    acceptance does not cover later checks.
     """
     with transaction.atomic(durable=True):
         locked = Report.objects.select_for_update().get(pk=report.pk)
-        # Before the row: a reading that comes in between makes the page's digest an old one.
+        # Read the job before the row: if it is stored in between, the page digest is outdated.
         job = ReportJob.objects.only("content_hash").filter(report=locked.pk).first()
-        known = line(locked, position)
+        known = reviewed_row(locked, position)
         if known is None or job is None or known.reading != reading or known.latest != latest:
-            raise Overtaken
+            raise ReportChanged
         corrections = dict(known.corrections)
         if values is not None:
             corrections = {
                 name: values[name]
                 for name in CORRECTABLE
-                if name in values and _differs(values[name], known.read(name))
+                if name in values and _is_changed(values[name], known.parsed_value(name))
             }
-        words = last_words(locked)
+        checks = latest_checks(locked)
         check = RowCheck.objects.create(
             report=report,
             job_id=known.parsed.job_id,
@@ -294,24 +296,26 @@ def say(
         if locked.accepted_at is not None:
             Report.objects.filter(pk=report.pk).update(changed_since_accepted=True)
     check.by = by
-    return Said(
-        Line(known.parsed, check, outdated=False),
-        digest(job, words).hex(),
-        digest(job, {**words, position: check.pk}).hex(),
+    return CheckOutcome(
+        ReviewedRow(known.parsed, check, outdated=False),
+        digest(job, checks).hex(),
+        digest(job, {**checks, position: check.pk}).hex(),
     )
 
 
-def _differs(said: Any, read: Any) -> bool:
-    return (said or None) != (read or None) if isinstance(said, str) else said != read
+def _is_changed(value: Any, parsed: Any) -> bool:
+    return (value or None) != (parsed or None) if isinstance(value, str) else value != parsed
 
 
-# Whose report is it?
+# Comparison with the patient
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """One fact about the person: as printed, as we know it, and whether they agree (None: one of
-    them is missing)."""
+class PersonFact:
+    """One fact about the person, as printed and as known.
+
+    `same` tells whether they agree; None if one of them is missing.
+    """
 
     label: str
     printed: str
@@ -319,31 +323,29 @@ class Compared:
     same: bool | None
 
 
-def compared(job: ReportJob, person: Demographics | None) -> list[Compared]:
-    """Name and birth date on the report beside those of the patient (`patients.identity`)."""
+def compare_with_patient(job: ReportJob, person: Demographics | None) -> list[PersonFact]:
+    """Compare name and birth date on the report with those of the patient (`patients.identity`)."""
     first, last = job.patient_first_name or "", job.patient_last_name or ""
     known_first, known_last = (person.first_name, person.last_name) if person else ("", "")
     born, known_born = job.dob or "", person.dob if person else None
     return [
-        Compared(
+        PersonFact(
             "Name",
             " ".join(part for part in (first, last) if part),
             " ".join(part for part in (known_first, known_last) if part),
-            SAME_OR_NOT[compare_name_parts(first, last, known_first, known_last)],
+            IS_SAME[compare_name_parts(first, last, known_first, known_last)],
         ),
-        Compared(
-            "Birth date", born, known_born, SAME_OR_NOT[compare_birth_dates(born, known_born)]
-        ),
+        PersonFact("Birth date", born, known_born, IS_SAME[compare_birth_dates(born, known_born)]),
     ]
 
 
-SAME_OR_NOT: Final[Mapping[Agreement, bool | None]] = {
+IS_SAME: Final[Mapping[Agreement, bool | None]] = {
     Agreement.SAME: True,
     Agreement.DIFFERENT: False,
     Agreement.UNKNOWN: None,
 }
 
 
-def differs(facts: Iterable[Compared]) -> bool:
-    """True when something contradicts: what is missing on either side does not."""
+def has_contradiction(facts: Iterable[PersonFact]) -> bool:
+    """Whether any fact differs. Missing facts do not."""
     return any(fact.same is False for fact in facts)

@@ -1,5 +1,7 @@
-"""Files of reports: outside the web root, readable by this account alone, under random names, and
-sealed under these names. Nothing that was not found sound is ever written.
+"""Stores the files of reports.
+
+They are outside the web root, readable only by this account, have random names, and are encrypted
+with the name as context. Only files that passed the checks are written.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from django.conf import settings
 
 from backoffice.core.encryption import cipher
 
-SECONDS: Final = 20.0
-_EXAMINE: Final = Path(__file__).with_name("file_checks.py")
+CHECK_SECONDS: Final = 20.0
+_CHECK_SCRIPT: Final = Path(__file__).with_name("file_checks.py")
 
 EXTENSIONS: Final[dict[str, str]] = {
     ".pdf": "application/pdf",
@@ -66,16 +68,16 @@ WAYS_OUT: Final[dict[str, str]] = {
     "a web page": "Print the page to a PDF.",
     "a video": "Take a photo instead.",
 }
-PRINT: Final = "Save it as PDF, JPEG or PNG."
+DEFAULT_WAY_OUT: Final = "Save it as PDF, JPEG or PNG."
 
 
-class Unsound(Exception):
-    """A file that is not taken; the text is for staff, without the file's name."""
+class FileRejected(Exception):
+    """A rejected file. The text is for staff and does not have the name of the file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A file as kept; `kind` is its media type by content, `pages` those of a PDF."""
+class StoredFile:
+    """A stored file. `kind` is its media type from the content, `pages` the pages of a PDF."""
 
     stored_as: str
     size: int
@@ -85,18 +87,24 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
-    """A sound file: its media type, pages of a PDF, and its content without what a phone, printer
-    or mail program put before or behind it."""
+class CheckedFile:
+    """A file that passed the checks: media type, pages of a PDF, and content.
+
+    The content is without what a phone, a printer or a mail program added before or after it.
+    """
 
     kind: str
     pages: int | None
     content: bytes
 
 
-def examined(content: bytes, *, script: Path = _EXAMINE, seconds: float = SECONDS) -> Examined:
-    """What a file is; raises Unsound. It is read by a child process that has little memory and
-    time, and is ended after a while."""
+def check_file(
+    content: bytes, *, script: Path = _CHECK_SCRIPT, seconds: float = CHECK_SECONDS
+) -> CheckedFile:
+    """Check a file. Raises FileRejected.
+
+    A child process with limited memory and time reads it, and is killed after `seconds`.
+    """
     command = [sys.executable, "-I", str(script)]
     try:
         done = subprocess.run(  # noqa: S603 - our own script
@@ -107,39 +115,45 @@ def examined(content: bytes, *, script: Path = _EXAMINE, seconds: float = SECOND
         answer = {}
     if "kind" in answer:
         whole = content[answer["start"] : answer["end"]]
-        return Examined(answer["kind"], answer["pages"], whole)
+        return CheckedFile(answer["kind"], answer["pages"], whole)
     found = answer.get("found", "")
     problem = PROBLEMS.get(answer.get("problem", ""), PROBLEMS["unsafe"])
-    raise Unsound(problem.format(found=found, way_out=WAYS_OUT.get(found, PRINT)))
+    raise FileRejected(problem.format(found=found, way_out=WAYS_OUT.get(found, DEFAULT_WAY_OUT)))
 
 
-def keep(content: bytes, kind: str = "", pages: int | None = None) -> Kept:
-    """Write a new file, sealed and durably. Raises OSError, and leaves nothing, when the disk
-    refuses."""
+def store(content: bytes, kind: str = "", pages: int | None = None) -> StoredFile:
+    """Write a new file, encrypted and durably.
+
+    Raises OSError and leaves nothing behind if the disk refuses.
+    """
     name = secrets.token_hex(24)
     path = _path(name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _write(path, cipher.encrypt_bytes(content, _place(name)))
-    return Kept(name, len(content), hashlib.sha256(content).digest(), kind, pages)
+    _write(path, cipher.encrypt_bytes(content, _context(name)))
+    return StoredFile(name, len(content), hashlib.sha256(content).digest(), kind, pages)
 
 
-def opened(stored_as: str) -> BytesIO:
-    """The content of a kept file. FileNotFoundError when it is gone, CannotOpen when it was
-    changed, or sealed under a key that is not there."""
+def open_file(stored_as: str) -> BytesIO:
+    """Return the content of a stored file.
+
+    Raises FileNotFoundError if it is gone, DecryptionError if it was changed or its key is missing.
+    """
     content = _path(stored_as).read_bytes()
     if cipher.is_encrypted(content):
-        content = cipher.decrypt_bytes(content, _place(stored_as))
+        content = cipher.decrypt_bytes(content, _context(stored_as))
     return BytesIO(content)
 
 
-def forget(names: Iterable[str]) -> None:
+def delete(names: Iterable[str]) -> None:
     for name in names:
         _path(name).unlink(missing_ok=True)
 
 
-def left_behind(known: Iterable[str], older_than: float) -> list[str]:
-    """Names of files that no row knows, last written before `older_than` (seconds since 1970): an
-    upload was cut off between writing and recording them."""
+def orphaned_files(known: Iterable[str], older_than: float) -> list[str]:
+    """Return the names of files without a row, last written before `older_than` (Unix seconds).
+
+    They are from uploads that were interrupted between writing the file and creating the row.
+    """
     rows = set(known)
     return [
         path.name
@@ -154,12 +168,12 @@ def _path(stored_as: str) -> Path:
     return Path(settings.REPORT_FOLDER) / stored_as[:2] / stored_as
 
 
-def _place(stored_as: str) -> str:
+def _context(stored_as: str) -> str:
     return f"reports:{stored_as}"
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, also where a file is replaced."""
+    """Write the whole file or nothing, also when it replaces one."""
     new = path.with_name(secrets.token_hex(24))
     try:
         with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -173,27 +187,27 @@ def _write(path: Path, content: bytes) -> None:
 
 
 class StoredReportFiles:
-    """The kept files, for `rekeying`."""
+    """The stored files, for key rotation."""
 
     name: Final = "files of reports"
 
     def count(self) -> Counter[int | None]:
-        return Counter(_key_of(path) for path in _kept_files())
+        return Counter(_key_of(path) for path in _stored_files())
 
     def seal_anew(self) -> Iterator[int]:
-        for path in _kept_files():
+        for path in _stored_files():
             if _key_of(path) == cipher.current_key_id():
                 continue
             try:
-                content = opened(path.name).getvalue()
+                content = open_file(path.name).getvalue()
             except (FileNotFoundError, cipher.DecryptionError):
                 continue
             if path.exists():
-                _write(path, cipher.encrypt_bytes(content, _place(path.name)))
+                _write(path, cipher.encrypt_bytes(content, _context(path.name)))
             yield 1
 
 
-def _kept_files() -> list[Path]:
+def _stored_files() -> list[Path]:
     return sorted(Path(settings.REPORT_FOLDER).glob("??/*"))
 
 

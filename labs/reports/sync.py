@@ -1,4 +1,4 @@
-"""The service's parsing jobs become rows, whether answered, heard of or asked for."""
+"""Stores parsing jobs of the service, from answers, events and lookups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from backoffice.core.vocabulary.interpretations import read_line
 from backoffice.mirror import MirrorRecord
 from backoffice.service import Record
 from backoffice.service import reports as service_reports
-from labs.reports.acceptance import note_changes
+from labs.reports.acceptance import update_changed_flags
 from labs.reports.models import (
     COMPLETED,
     FAILED,
@@ -32,39 +32,39 @@ from labs.reports.models import (
     ReportResult,
 )
 
-KIND: Final = "report-jobs"
-FINAL: Final = (COMPLETED, FAILED)
-STEPS: Final = {"upload_pending": 0, "started": 1, PENDING_REVIEW: 2, COMPLETED: 3, FAILED: 3}
-REVIEWED: Final = 4
+LOOKUP_KIND: Final = "report-jobs"
+FINAL_STATES: Final = (COMPLETED, FAILED)
+PROGRESS: Final = {"upload_pending": 0, "started": 1, PENDING_REVIEW: 2, COMPLETED: 3, FAILED: 3}
+REVIEWED_PROGRESS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """A job and whose report it is, as far as anybody knows."""
+class _JobOfPatient:
+    """A job and its patient, if known."""
 
     job: service_reports.ReportJob
     user_id: UUID | None
 
 
-def state_of(job: service_reports.ReportJob) -> str:
-    """The status, or `pending_review`, which the service tells by two flags (differences.md 45)."""
+def job_state(job: service_reports.ReportJob) -> str:
+    """Return the status, or `pending_review` if two flags say so (differences.md 45)."""
     return PENDING_REVIEW if job.in_review else job.status
 
 
-def progress_of(job: service_reports.ReportJob) -> int:
-    """How far a job is. Jobs only go forward, so the farther of two facts is the newer one."""
-    step = STEPS.get(job.status, STEPS["started"])
-    return step + (REVIEWED if job.is_reviewed else 0)
+def job_progress(job: service_reports.ReportJob) -> int:
+    """Return the progress of a job. Jobs only go forward: more progress means a newer record."""
+    step = PROGRESS.get(job.status, PROGRESS["started"])
+    return step + (REVIEWED_PROGRESS if job.is_reviewed else 0)
 
 
 def _job(record: MirrorRecord) -> mirror.RowValues:
-    said: _Said = record.data
-    job = said.job
+    job_of_patient: _JobOfPatient = record.data
+    job = job_of_patient.job
     head = job.data.metadata if job.data else None
     return {
-        "user_id": said.user_id,
+        "user_id": job_of_patient.user_id,
         "status": job.status,
-        "state": state_of(job),
+        "state": job_state(job),
         "failure_reason": job.failure_reason,
         "needs_human_review": job.needs_human_review,
         "is_reviewed": job.is_reviewed,
@@ -140,17 +140,17 @@ JOBS = mirror.MirrorTable(
 )
 
 
-def bring(
-    said: Iterable[tuple[Record[service_reports.ReportJob], UUID | None]],
+def store_jobs(
+    jobs: Iterable[tuple[Record[service_reports.ReportJob], UUID | None]],
 ) -> mirror.ApplyOutcome:
-    """Apply jobs with their patients (None: not told), inside the caller's transaction.
+    """Store jobs with their patients (None: unknown), inside the caller's transaction.
 
-    What our own upload or an earlier word says about the patient stands where none is told now.
+    A known patient, from our upload or an earlier event, is kept.
     """
     vocabulary.decisions.refresh_if_stale()
-    said = list(said)
+    jobs = list(jobs)
     users: dict[UUID, UUID | None] = {}
-    ids = [record.data.id for record, _ in said]
+    ids = [record.data.id for record, _ in jobs]
     for rows in (
         ReportJob.objects.filter(pk__in=ids).values_list("pk", "user_id"),
         Report.objects.filter(job__in=ids).values_list("job_id", "user_id"),
@@ -161,19 +161,19 @@ def bring(
             key=(record.data.id,),
             raw=record.raw,
             as_of=record.asked_at,
-            data=_Said(record.data, users.get(record.data.id, user)),
-            version=(progress_of(record.data),),
+            data=_JobOfPatient(record.data, users.get(record.data.id, user)),
+            version=(job_progress(record.data),),
         )
-        for record, user in said
+        for record, user in jobs
     ]
     outcome = mirror.apply(JOBS, records)
-    _carry_states(ids)
-    note_changes(ids)
+    _update_report_states(ids)
+    update_changed_flags(ids)
     return outcome
 
 
-def _carry_states(job_ids: Sequence[UUID]) -> None:
-    """Reports show how far their job is."""
+def _update_report_states(job_ids: Sequence[UUID]) -> None:
+    """Copy the states of jobs to their reports."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE labs_report AS report SET state = job.state FROM labs_reportjob AS job"
@@ -183,18 +183,20 @@ def _carry_states(job_ids: Sequence[UUID]) -> None:
         )
 
 
-def file_strays(*, job_ids: Sequence[UUID] | None = None, user_id: UUID | None = None) -> int:
-    """Make reports of jobs that were not uploaded here: of these jobs, of this patient, or of all.
+def create_missing_reports(
+    *, job_ids: Sequence[UUID] | None = None, user_id: UUID | None = None
+) -> int:
+    """Create reports for jobs without one: for these jobs, this patient, or all. Returns how many.
 
-    While an upload of the same patient is under way or uncertain, a job may be its answer: such
-    ones wait until that is settled, and are filed by whoever settles it.
+    While an upload of the same patient is being sent or is uncertain, a job may be its answer. Such
+    jobs wait until the upload is settled; then this is called again.
     """
-    some = ""
+    condition = ""
     values: list[Any] = []
     if job_ids is not None:
-        some, values = " AND job.id = ANY(%s)", [list(job_ids)]
+        condition, values = " AND job.id = ANY(%s)", [list(job_ids)]
     elif user_id is not None:
-        some, values = " AND job.user_id = %s", [user_id]
+        condition, values = " AND job.user_id = %s", [user_id]
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO labs_report (id, user_id, form_id, uploaded_at, needs_human_review, state,"
@@ -205,19 +207,19 @@ def file_strays(*, job_ids: Sequence[UUID] | None = None, user_id: UUID | None =
             " WHERE NOT EXISTS (SELECT FROM labs_report AS known WHERE known.job_id = job.id)"
             " AND NOT EXISTS (SELECT FROM labs_report AS other WHERE other.user_id = job.user_id"
             "  AND (other.state IN (%s, %s) OR job.id = ANY(other.earlier_job_ids)))"
-            f"{some} ON CONFLICT DO NOTHING",
+            f"{condition} ON CONFLICT DO NOTHING",
             [SENDING, UNCERTAIN, *values],
         )
         return int(cursor.rowcount)
 
 
-def follow(job_ids: Iterable[UUID]) -> None:
-    """Ask the service how these jobs are, now and until they are final."""
-    sync.schedule_lookups(KIND, job_ids)
+def schedule_job_lookups(job_ids: Iterable[UUID]) -> None:
+    """Look up these jobs now and until they are final."""
+    sync.schedule_lookups(LOOKUP_KIND, job_ids)
 
 
 def _store(answers: Mapping[str, Record[service_reports.ReportJob]]) -> dict[str, timedelta | None]:
-    bring([(record, None) for record in answers.values()])
+    store_jobs([(record, None) for record in answers.values()])
     sent = dict(
         Report.objects.filter(job__in=[UUID(key) for key in answers]).values_list(
             "job_id", "uploaded_at"
@@ -225,14 +227,17 @@ def _store(answers: Mapping[str, Record[service_reports.ReportJob]]) -> dict[str
     )
     now = timezone.now()
     return {
-        key: _again(state_of(record.data), now - sent.get(UUID(key), now))
+        key: _next_lookup(job_state(record.data), now - sent.get(UUID(key), now))
         for key, record in answers.items()
     }
 
 
-def _again(state: str, age: timedelta) -> timedelta | None:
-    """When to ask next: soon while somebody is likely to wait, seldom for what takes people."""
-    if state in FINAL:
+def _next_lookup(state: str, age: timedelta) -> timedelta | None:
+    """Return when to look up a job again, or None.
+
+    Soon while a staff member probably waits, rarely while people at the service review it.
+    """
+    if state in FINAL_STATES:
         return None
     if state == PENDING_REVIEW:
         return timedelta(minutes=15)
@@ -246,7 +251,7 @@ def _absent(keys: Sequence[str], asked_at: datetime) -> None:
 
 
 JOB_LOOKUP: Final[Any] = sync.LookupType(
-    kind=KIND,
+    kind=LOOKUP_KIND,
     fetch=lambda service, key: service.reports.job(key),
     store=_store,
     on_missing=_absent,

@@ -1,4 +1,4 @@
-"""The upload pages: for whom, and the report itself."""
+"""Pages that upload a report: choose the patient, choose the files."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from backoffice.core.encryption.url_tokens import (
 from backoffice.models import User
 from labs.reports import intake
 from labs.reports.forms import UploadForm
-from labs.reports.intake import Ceiling, InMemory, NotTaken
+from labs.reports.intake import MemoryOnlyHandler, SizeLimitHandler, UploadRejected
 from patients.models import Demographics, Patient
 
-FOUND: Final = 20
+MAX_FOUND: Final = 20
 WORDS: Final = PersonalParameters("whose report", frozenset({"q"}))
-BESIDE_FILES: Final = 64 * 1024
-"""Bytes of a request that are not file data: fields, part heads."""
-HOPELESS: Final = 4
-"""A body of more times the limit than this is refused unread; less is read to its end and thrown
-away, or the browser would show a broken connection instead of the reason."""
+FORM_OVERHEAD: Final = 64 * 1024
+"""Bytes of a request that are not file data: fields and part headers."""
+MAX_READ_FACTOR: Final = 4
+"""A body above this many times the limit is refused unread. A smaller one is read to its end and
+discarded, because the browser would show a broken connection otherwise, not the reason."""
 
 
 @requires("reports.upload", "patients.view")
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose(request: HttpRequest) -> HttpResponse:
-    """Whose report is it? Finds patients by whatever is at hand."""
+    """Choose the patient of the report, with the same search as the patient list."""
     if request.method == "POST":
         return redirect_to_list(request, request.path, WORDS)
     text = decrypted_query(request.GET, WORDS).get("q", "").strip()[:100]
@@ -47,10 +47,10 @@ def choose(request: HttpRequest) -> HttpResponse:
     found: list[Patient] = []
     if text:
         rows = Patient.objects.matching(text).defer("record", "content_hash")
-        found = list(rows.order_by("-created_on", "pk")[:FOUND])
+        found = list(rows.order_by("-created_on", "pk")[:MAX_FOUND])
         ids = [patient.pk for patient in found]
         audit.record_list(request, "patient", ids, ids, searched=True)
-    context = {"q": text, "rows": found, "more": len(found) == FOUND}
+    context = {"q": text, "rows": found, "more": len(found) == MAX_FOUND}
     return render(request, "labs/reports/choose.html", context)
 
 
@@ -58,23 +58,26 @@ def choose(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @csrf_exempt
 def upload(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """The upload form of one patient. The size is watched before anything reads the body, so the
-    check of the form's token comes after, not before."""
+    """Upload a report of one patient.
+
+    The size is checked before anything reads the body. So the CSRF check comes after it.
+    """
     if request.method != "POST":
         return _checked(request, patient_id)
-    # The limit first: the handlers cannot be changed once the body has been looked at.
-    said = request.META.get("CONTENT_LENGTH") or ""
-    size = int(said) if said.isascii() and said.isdigit() else 0  # Django reads none of it then
-    if size > HOPELESS * settings.REPORT_MAX_BYTES + BESIDE_FILES:
-        return _not_taken(request, patient_id, UploadForm(), intake.too_large())
-    ceiling = Ceiling(request)
-    request.upload_handlers = [ceiling, InMemory(request)]
-    request.report_ceiling = ceiling  # type: ignore[attr-defined]
+    # Set the limit first: the handlers cannot be changed once the body is being read.
+    length = request.META.get("CONTENT_LENGTH") or ""
+    # Django does not read the body if the length is invalid.
+    size = int(length) if length.isascii() and length.isdigit() else 0
+    if size > MAX_READ_FACTOR * settings.REPORT_MAX_BYTES + FORM_OVERHEAD:
+        return _rejected(request, patient_id, UploadForm(), intake.too_large())
+    size_limit = SizeLimitHandler(request)
+    request.upload_handlers = [size_limit, MemoryOnlyHandler(request)]
+    request.size_limit = size_limit  # type: ignore[attr-defined]
     try:
         return _checked(request, patient_id)
     except TooManyFilesSent:
-        too_many = NotTaken(f"At most {intake.FILES} pictures make one report.")
-        return _not_taken(request, patient_id, UploadForm(), too_many)
+        too_many = UploadRejected(f"At most {intake.MAX_FILES} pictures make one report.")
+        return _rejected(request, patient_id, UploadForm(), too_many)
 
 
 @csrf_protect
@@ -83,31 +86,31 @@ def _checked(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     if request.method != "POST":
         return _form(request, patient, UploadForm())
     form = UploadForm(request.POST)
-    if request.report_ceiling.passed:  # type: ignore[attr-defined]
-        return _not_taken(request, patient_id, form, intake.too_large())
+    if request.size_limit.is_exceeded:  # type: ignore[attr-defined]
+        return _rejected(request, patient_id, form, intake.too_large())
     if not form.is_valid():
-        return _not_taken(request, patient_id, form, NotTaken(*_errors(form)))
-    given = form.cleaned_data
+        return _rejected(request, patient_id, form, UploadRejected(*_errors(form)))
+    data = form.cleaned_data
     assert isinstance(request.user, User)
-    wanted = intake.Upload(
+    wanted = intake.UploadRequest(
         patient=patient,
         by=request.user,
-        form_id=given["form_id"],
+        form_id=data["form_id"],
         files=request.FILES.getlist("files"),
-        needs_human_review=given["review"],
-        again=given["again"],
+        needs_human_review=data["review"],
+        again=data["again"],
     )
     try:
-        report = intake.already_taken(wanted)
+        report = intake.find_report_of_form(wanted)
         if report is None:
             report_id = intake.new_report_id()
-            # Recorded first: what cannot be recorded does not happen.
+            # Record it first, so that nothing happens without a record.
             audit.record_entry(request, "change", "report", ids=[report_id], patients=[patient.pk])
-            report = intake.take(wanted, report_id)
-    except NotTaken as refused:
+            report = intake.create_report(wanted, report_id)
+    except UploadRejected as refused:
         if refused.form_id is not None:
             form = UploadForm({**request.POST.dict(), "form_id": refused.form_id})
-        return _not_taken(request, patient_id, form, refused)
+        return _rejected(request, patient_id, form, refused)
     target = reverse("reports:detail", args=[report.pk])
     if request.headers.get("Accept") == "application/json":
         return JsonResponse({"to": target})
@@ -115,13 +118,15 @@ def _checked(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 
 
 def _errors(form: UploadForm) -> list[str]:
-    return [f"{form[name].label}: {' '.join(map(str, said))}" for name, said in form.errors.items()]
+    return [
+        f"{form[name].label}: {' '.join(map(str, errors))}" for name, errors in form.errors.items()
+    ]
 
 
-def _not_taken(
-    request: HttpRequest, patient_id: UUID, form: UploadForm, refused: NotTaken
+def _rejected(
+    request: HttpRequest, patient_id: UUID, form: UploadForm, refused: UploadRejected
 ) -> HttpResponse:
-    """Say why; the page with what was chosen, or, where a script sent it, the reasons alone."""
+    """Show why the upload was rejected: the whole page, or only the reasons for a script."""
     if request.headers.get("Accept") == "application/json":
         context = {"refused": refused, "form": form}
         return render(request, "labs/reports/_refused.html", context, status=refused.status)
@@ -129,9 +134,9 @@ def _not_taken(
 
 
 def _form(
-    request: HttpRequest, patient: Patient, form: UploadForm, refused: NotTaken | None = None
+    request: HttpRequest, patient: Patient, form: UploadForm, refused: UploadRejected | None = None
 ) -> HttpResponse:
-    # Refused or not, the page names the patient.
+    # The page names the patient, also when it shows an error.
     audit.record_view(request, "patient", [patient.pk], [patient.pk])
     context: dict[str, Any] = {
         "patient": patient,
@@ -139,8 +144,8 @@ def _form(
         "form": form,
         "refused": refused,
         "limit": settings.REPORT_MAX_BYTES,
-        "limit_words": intake.limit_words(),
-        "files": intake.FILES,
+        "limit_words": intake.size_limit_text(),
+        "files": intake.MAX_FILES,
     }
     status = refused.status if refused else 200
     return render(request, "labs/reports/upload.html", context, status=status)

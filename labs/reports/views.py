@@ -1,4 +1,4 @@
-"""Pages of reports: the list, and one report beside what was read from it."""
+"""Pages of reports: the list, and one report with its document and its parsed rows."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from patients.models import Demographics, Patient
 
 logger = logging.getLogger(__name__)
 
-SIZE: Final = 50
+PAGE_SIZE: Final = 50
 NEWEST: Final = Sort(("uploaded_at", "id"), descending=True)
-OF_PATIENT: Final = 5
-WAITING: Final = ("stored", "sending", "upload_pending", "started")
+ON_PATIENT_PAGE: Final = 5
+WAITING_STATES: Final = ("stored", "sending", "upload_pending", "started")
 FILE_POLICY: Final = "sandbox; default-src 'none'; frame-ancestors 'self'"
 
 
 @requires("reports.view")
 @require_safe
 def report_list(request: HttpRequest) -> HttpResponse:
-    """Reports, newest first; what waits for us is the first tab."""
+    """List reports, newest first. The first tab has those that wait for staff."""
     tab = request.GET.get("show", "")
     patient_id = _uuid(request.GET.get("user_id", ""))
     if tab not in TABS:
@@ -50,7 +50,7 @@ def report_list(request: HttpRequest) -> HttpResponse:
     page = fetch_page(
         rows.select_related("job").defer("job__record"),
         NEWEST,
-        size=SIZE,
+        size=PAGE_SIZE,
         **page_position(request),
     )
     audit.record_list(
@@ -66,7 +66,7 @@ def report_list(request: HttpRequest) -> HttpResponse:
                 "key": key,
                 "label": label,
                 "current": key == tab,
-                # Only of what waits for somebody: the others grow for ever.
+                # Count only reports that wait for staff: the other tabs grow forever.
                 "count": capped_count(everything.filter(which)) if key == "todo" else None,
             }
             for key, (label, which) in TABS.items()
@@ -81,19 +81,19 @@ def report_list(request: HttpRequest) -> HttpResponse:
 @requires("reports.view", "patients.view")
 @require_safe
 def of_patient(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """The newest reports of a patient, as a part of the patient's page."""
+    """Show the newest reports of a patient: a fragment of the patient's page."""
     if not Patient.objects.filter(pk=patient_id).exists():
         raise Http404
     rows = list(
         Report.objects.filter(user=patient_id)
         .select_related("job")
         .defer("job__record")
-        .order_by("-uploaded_at", "id")[: OF_PATIENT + 1]
+        .order_by("-uploaded_at", "id")[: ON_PATIENT_PAGE + 1]
     )
     audit.record_list(request, "report", [one.pk for one in rows], [patient_id])
     context = {
-        "reports": rows[:OF_PATIENT],
-        "more": len(rows) > OF_PATIENT,
+        "reports": rows[:ON_PATIENT_PAGE],
+        "more": len(rows) > ON_PATIENT_PAGE,
         "patient_id": patient_id,
     }
     return render(request, "labs/reports/_of_patient.html", context)
@@ -103,25 +103,25 @@ def of_patient(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 @require_safe
 @csp_update({"frame-src": [SELF]})  # type: ignore[arg-type]
 def detail(request: HttpRequest, report_id: UUID) -> HttpResponse:
-    """One report: where it is, the document beside the rows, and what is to be decided."""
+    """Show one report: its state, the document with the rows, and the decisions to make."""
     report = _report(report_id)
     audit.record_view(request, "report", [report.pk], [report.user_id])
     return render(request, "labs/reports/detail.html", _context(request, report))
 
 
 def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
-    by_name = may(request.user, "patients.view")
+    sees_names = may(request.user, "patients.view")
     sees_results = may(request.user, "results.view")
-    seen = acceptance.seen(report)  # before the rows: see there
+    seen = acceptance.page_digest(report)  # Before the rows, as its docstring says.
     person = Demographics.objects.filter(pk=report.user_id).defer("record").first()
-    rows = review.lines(report) if sees_results else []
-    facts = review.compared(report.job, person) if report.job and by_name else []
+    rows = review.reviewed_rows(report) if sees_results else []
+    facts = review.compare_with_patient(report.job, person) if report.job and sees_names else []
     has_data = bool(rows) or bool(report.job and report.job.status == "completed")
     return {
         "report": report,
         "job": report.job,
-        "person": person if by_name else None,
-        "by_name": by_name,
+        "person": person if sees_names else None,
+        "by_name": sees_names,
         "sees_results": sees_results,
         "may_upload": may(request.user, "reports.upload"),
         "may_accept": sees_results and may(request.user, "reports.accept"),
@@ -130,12 +130,12 @@ def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
         "checked": sum(row.checked for row in rows),
         "doubtful": sum(bool(row.doubts) for row in rows),
         "facts": facts if has_data else [],
-        "differs": review.differs(facts),
+        "differs": review.has_contradiction(facts),
         "agrees": any(fact.same for fact in facts),
         "seen": seen,
         "changed": report.changed_since_accepted,
-        "candidates": delivery.candidates(report),
-        "waiting": report.state in WAITING,
+        "candidates": delivery.candidate_jobs(report),
+        "waiting": report.state in WAITING_STATES,
         "raw": report.job.pretty() if report.job and may(request.user, "records.view") else None,
     }
 
@@ -143,7 +143,7 @@ def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
 @requires("reports.view")
 @require_safe
 def progress(request: HttpRequest, report_id: UUID) -> HttpResponse:
-    """How far it is, for a page that waits; tells the page to reload once that has changed."""
+    """Tell a waiting page to reload when the state of the report has changed."""
     report = _report(report_id)
     if request.GET.get("state", "") != report.state:
         response = HttpResponse(status=204)
@@ -156,13 +156,13 @@ def progress(request: HttpRequest, report_id: UUID) -> HttpResponse:
 @require_safe
 @csp_exempt()  # type: ignore[arg-type]
 def document(request: HttpRequest, report_id: UUID, position: int) -> HttpResponseBase:
-    """A file of a report as it was uploaded: shown in a sandbox or saved, never run.
+    """Serve a file of a report as it was uploaded, in a sandbox or as a download.
 
-    The media type is the one found in the content when it was uploaded.
+    The media type was detected from the content at the upload.
     """
     report = _report(report_id)
-    kept = report.files.filter(position=position).first()
-    if kept is None:
+    file = report.files.filter(position=position).first()
+    if file is None:
         raise Http404
     save = "save" in request.GET
     audit.record_entry(
@@ -173,19 +173,19 @@ def document(request: HttpRequest, report_id: UUID, position: int) -> HttpRespon
         patients=[report.user_id],
     )
     try:
-        content = storage.opened(kept.stored_as)
+        content = storage.open_file(file.stored_as)
     except (FileNotFoundError, DecryptionError) as error:
         logger.error("a file of a report cannot be shown: %s", type(error).__name__)
         raise Http404 from error
-    return _served(kept, content, save)
+    return _file_response(file, content, save)
 
 
-def _served(kept: ReportFile, content: Any, save: bool) -> FileResponse:
-    response = FileResponse(content, content_type=kept.kind)
-    name = f"report-{kept.position + 1}{storage.ENDINGS[kept.kind]}"
+def _file_response(file: ReportFile, content: Any, save: bool) -> FileResponse:
+    response = FileResponse(content, content_type=file.kind)
+    name = f"report-{file.position + 1}{storage.ENDINGS[file.kind]}"
     how = "attachment" if save else "inline"
-    # The name it was given may hold a patient's name: it is for the one who saves the file.
-    given = f"; filename*=UTF-8''{quote(_safe_name(kept), safe='')}" if save else ""
+    # The given name may contain the patient's name, so only a download has it.
+    given = f"; filename*=UTF-8''{quote(_safe_name(file), safe='')}" if save else ""
     response.headers["Content-Disposition"] = f'{how}; filename="{name}"{given}'
     response.headers["Content-Security-Policy"] = FILE_POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
@@ -195,14 +195,14 @@ def _served(kept: ReportFile, content: Any, save: bool) -> FileResponse:
     return response
 
 
-def _safe_name(kept: ReportFile) -> str:
-    """The given name with the ending of what it holds, and nothing a file system trips over."""
-    stem = kept.given_name.rpartition(".")[0] or kept.given_name
+def _safe_name(file: ReportFile) -> str:
+    """Return the given name with the right extension and without characters unsafe in a path."""
+    stem = file.given_name.rpartition(".")[0] or file.given_name
     plain = "".join("_" if mark in '\\/:*?"<>|' else mark for mark in stem).strip(". ")
-    return (plain or "report") + storage.ENDINGS[kept.kind]
+    return (plain or "report") + storage.ENDINGS[file.kind]
 
 
-# What people decide
+# Decisions
 
 
 @requires("reports.upload")
@@ -210,58 +210,62 @@ def _safe_name(kept: ReportFile) -> str:
 def again(request: HttpRequest, report_id: UUID) -> HttpResponse:
     """Send the same files again, as a new job."""
     report = _report(report_id)
-    _recorded(request, report)
-    done = delivery.send_again(report.pk, _attempt(request))
-    return _back(request, report, "It is being sent again." if done else "")
+    _record_change(request, report)
+    done = delivery.resend(report.pk, _attempt(request))
+    return _redirect_back(request, report, "It is being sent again." if done else "")
 
 
 @requires("reports.upload")
 @require_POST
 def arrived(request: HttpRequest, report_id: UUID) -> HttpResponse:
-    """A job the service told of is the uncertain upload."""
+    """Link the uncertain upload to a job of the service."""
     report = _report(report_id)
     job_id = _uuid(request.POST.get("job", ""))
     if job_id is None:
         raise BadRequest("Which job it is was not said.")
-    _recorded(request, report)
-    done = delivery.arrived_as(report.pk, _attempt(request), job_id)
-    return _back(request, report, "This job is now the one of this report." if done else "")
+    _record_change(request, report)
+    done = delivery.link_to_job(report.pk, _attempt(request), job_id)
+    return _redirect_back(
+        request, report, "This job is now the one of this report." if done else ""
+    )
 
 
 @requires("reports.upload")
 @require_POST
 def give_up(request: HttpRequest, report_id: UUID) -> HttpResponse:
-    """Do not send it any more."""
+    """Stop sending the report."""
     report = _report(report_id)
-    _recorded(request, report)
+    _record_change(request, report)
     done = delivery.give_up(report.pk, _attempt(request))
-    return _back(request, report, "It will not be sent." if done else "")
+    return _redirect_back(request, report, "It will not be sent." if done else "")
 
 
 @requires("reports.view", "results.view", "reports.accept")
 @require_http_methods(["GET", "HEAD", "POST"])
 @csp_update({"frame-src": [SELF]})  # type: ignore[arg-type]
 def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
-    """One row: as it stands, with its form, ticked or corrected."""
+    """Show one row or its form, or check or correct it."""
     report = _report(report_id)
-    line = review.line(report, position)
-    if line is None:
+    reviewed = review.reviewed_row(report, position)
+    if reviewed is None:
         raise Http404
     if request.method != "POST":
         if request.headers.get("HX-Request") == "true":
             audit.record_view(request, "report", [report.pk], [report.user_id])
-        return _row(request, report, line, _row_form(line) if "edit" in request.GET else None)
+        return _row(
+            request, report, reviewed, _row_form(reviewed) if "edit" in request.GET else None
+        )
     correcting = "correct" in request.POST
-    # A tick says nothing about the values: they may be ones that nobody could type.
+    # A tick sends no values, because a parsed value may not be valid in the form.
     form = RowForm(request.POST) if correcting else TickForm(request.POST)
     if not form.is_valid():
         if isinstance(form, RowForm):
-            return _row(request, report, line, form, status=422)
+            return _row(request, report, reviewed, form, status=422)
         raise BadRequest("Which reading of the row this is about was not said.")
-    _recorded(request, report)
+    _record_change(request, report)
     assert isinstance(request.user, User)
     try:
-        said = review.say(
+        outcome = review.check_row(
             report,
             position,
             request.user,
@@ -270,103 +274,104 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
             checked=correcting or request.POST.get("checked") == "yes",
             values=form.cleaned_data if correcting else None,
         )
-    except acceptance.Overtaken:
-        return _overtaken(request, report, position, form)
+    except acceptance.ReportChanged:
+        return _changed_row(request, report, position, form)
     if request.headers.get("HX-Request") != "true":
-        return redirect(f"{_address(report)}#row-{position}")
-    # What others changed meanwhile is not on this page, and must not be accepted from it.
+        return redirect(f"{_report_url(report)}#row-{position}")
+    # The page does not show what others changed meanwhile, so it must not be able to accept it.
     page_seen = request.POST.get("seen", "")
     context = {
         **_context(request, _report(report_id)),
-        "row": said.line,
-        "seen": said.after if page_seen == said.before else page_seen,
+        "row": outcome.row,
+        "seen": outcome.after if page_seen == outcome.before else page_seen,
         "same_person": request.POST.get("same_person") == "yes",
     }
     return render(request, "labs/reports/_row_said.html", context)
 
 
-def _overtaken(request: HttpRequest, report: Report, position: int, form: TickForm) -> HttpResponse:
-    """The row as it is now, and what was typed over what it was before."""
-    line = review.line(report, position)
-    if line is None:
+def _changed_row(
+    request: HttpRequest, report: Report, position: int, form: TickForm
+) -> HttpResponse:
+    """Show the row as it is now, with the values that the person typed for its earlier version."""
+    reviewed = review.reviewed_row(report, position)
+    if reviewed is None:
         raise Http404
     words = "This row was changed meanwhile: look at it again."
     if not isinstance(form, RowForm):
-        return _row(request, report, line, None, status=409, overtaken=words)
+        return _row(request, report, reviewed, None, status=409, overtaken=words)
     typed = request.POST.copy()
-    typed["reading"], typed["latest"] = line.reading, str(line.latest)
+    typed["reading"], typed["latest"] = reviewed.reading, str(reviewed.latest)
     words += " What you typed is below: compare it with the row, and save it if it is still right."
     again = RowForm(typed, auto_id=f"row-{position}-%s")
-    return _row(request, report, line, again, status=409, overtaken=words)
+    return _row(request, report, reviewed, again, status=409, overtaken=words)
 
 
-def _row_form(line: review.Line) -> RowForm:
-    return RowForm(initial=_values(line), auto_id=f"row-{line.parsed.position}-%s")
+def _row_form(row: review.ReviewedRow) -> RowForm:
+    return RowForm(initial=_initial_values(row), auto_id=f"row-{row.parsed.position}-%s")
 
 
-def _values(line: review.Line) -> dict[str, Any]:
-    """A row's form as it stands."""
-    shown = {name: "" if value is None else value for name, value in line.shown.items()}
-    for limit in ("min_reference_range", "max_reference_range"):
-        said = line.shown[limit]
-        shown[limit] = "" if said is None else review.limit(said)
-    return {**shown, "reading": line.reading, "latest": line.latest}
+def _initial_values(row: review.ReviewedRow) -> dict[str, Any]:
+    shown = {name: "" if value is None else value for name, value in row.shown.items()}
+    for name in ("min_reference_range", "max_reference_range"):
+        limit = row.shown[name]
+        shown[name] = "" if limit is None else review.format_limit(limit)
+    return {**shown, "reading": row.reading, "latest": row.latest}
 
 
 def _row(
     request: HttpRequest,
     report: Report,
-    line: review.Line,
+    row: review.ReviewedRow,
     form: RowForm | None,
     status: int = 200,
     overtaken: str = "",
 ) -> HttpResponse:
-    """One row, or, where no script asked, the page with that row open."""
+    """Show one row, or the whole page with this row open if no script requested it."""
     if request.headers.get("HX-Request") == "true":
         context: dict[str, Any] = {"report": report, "may_accept": True}
         template = "labs/reports/_row.html"
     else:
         audit.record_view(request, "report", [report.pk], [report.user_id])
         context, template = _context(request, report), "labs/reports/detail.html"
-        context["open_position"] = line.parsed.position
-    context |= {"row": line, "row_form": form, "overtaken": overtaken}
+        context["open_position"] = row.parsed.position
+    context |= {"row": row, "row_form": form, "overtaken": overtaken}
     if request.headers.get("HX-Request") == "true":
-        status = 200  # or the swap would not happen; the row itself tells
+        status = 200  # htmx swaps only successful answers. The row itself shows the error.
     return render(request, template, context, status=status)
 
 
 @requires("reports.view", "results.view", "reports.accept", "patients.view")
 @require_POST
 def accept(request: HttpRequest, report_id: UUID) -> HttpResponse:
-    """Accept what was read, by name and time."""
+    """Accept the report and record who did it and when."""
     report = _report(report_id)
     person = Demographics.objects.filter(pk=report.user_id).first()
     if report.job is None or report.user_id is None:
-        return _back(request, report, "")
-    facts = review.compared(report.job, person)
-    if review.differs(facts) and request.POST.get("same_person") != "yes":
+        return _redirect_back(request, report, "")
+    facts = review.compare_with_patient(report.job, person)
+    if review.has_contradiction(facts) and request.POST.get("same_person") != "yes":
         messages.error(
             request,
             "The report names somebody else. Accept it only after you made sure that it is this "
             "patient’s, and tick the box that says so.",
         )
-        return redirect(f"{_address(report)}#accept")
-    _recorded(request, report)
+        return redirect(f"{_report_url(report)}#accept")
+    _record_change(request, report)
     assert isinstance(request.user, User)
     try:
         acceptance.accept(report.pk, request.user, seen_hash=request.POST.get("seen", ""))
-    except acceptance.Overtaken:
-        return _back(request, report, "")
+    except acceptance.ReportChanged:
+        return _redirect_back(request, report, "")
     messages.success(request, "Accepted.")
-    return redirect(_address(report))
+    return redirect(_report_url(report))
 
 
-def _recorded(request: HttpRequest, report: Report) -> None:
-    """Before the change: what cannot be recorded does not happen."""
+def _record_change(request: HttpRequest, report: Report) -> None:
+    """Record a change before it happens, so that nothing happens without a record."""
     audit.record_entry(request, "change", "report", ids=[report.pk], patients=[report.user_id])
 
 
-def _back(request: HttpRequest, report: Report, done: str) -> HttpResponse:
+def _redirect_back(request: HttpRequest, report: Report, done: str) -> HttpResponse:
     if done:
         messages.success(request, done)
     else:
@@ -375,18 +380,18 @@ def _back(request: HttpRequest, report: Report, done: str) -> HttpResponse:
             "Nothing was changed: the report had moved on since you opened the page. This is how "
             "it stands now.",
         )
-    return redirect(_address(report))
+    return redirect(_report_url(report))
 
 
-def _address(report: Report) -> str:
+def _report_url(report: Report) -> str:
     return redirect("reports:detail", report.pk).url
 
 
 def _attempt(request: HttpRequest) -> int:
-    said = request.POST.get("attempt", "")
-    if not (said.isascii() and said.isdigit() and len(said) < 10):
+    attempt = request.POST.get("attempt", "")
+    if not (attempt.isascii() and attempt.isdigit() and len(attempt) < 10):
         raise BadRequest("Which attempt this is about was not said.")
-    return int(said)
+    return int(attempt)
 
 
 def _uuid(text: str) -> UUID | None:

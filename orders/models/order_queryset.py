@@ -14,7 +14,7 @@ from backoffice.core.identifiers import same_identifier
 from backoffice.pages.paging.keys import UNREACHED_LIMIT, opaque_condition
 from orders.models.name import OrderNameWord
 from patients.models import id_range_for_prefix
-from patients.names import birth_date, words
+from patients.names import parse_birth_date, words
 
 if TYPE_CHECKING:
     from orders.models.order import Order  # noqa: F401 - named in a string
@@ -176,7 +176,7 @@ class OrderQuerySet(models.QuerySet["Order"]):
 
 def _search_meanings(text: str, *, by_name: bool) -> tuple[bool, Q]:
     """Return whether the text may be a name, and the condition for what else it may be."""
-    born, ids = birth_date(text), id_range_for_prefix(text)
+    born, ids = parse_birth_date(text), id_range_for_prefix(text)
     is_name = by_name and not born and bool(words(text))
     by_identifier = Q()
     if not is_name or any(mark.isdigit() for mark in text):

@@ -1,4 +1,4 @@
-"""What staff may ask about patients: one class per write (users.md 2 to 5, 7 and 8)."""
+"""Commands about patients: one class per write to the service (users.md 2 to 5, 7 and 8)."""
 
 from backoffice.outbox import Command
 from patients.commands.insurance import (

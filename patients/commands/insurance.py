@@ -1,7 +1,7 @@
-"""Insurance of a patient, and payors of the team's own (users.md 4 and 5).
+"""Commands that add an insurance or create a payor of the team (users.md 4 and 5).
 
-Neither has a key, natural or other: an unknown outcome that the service does not show plainly is
-for a person to decide.
+The service offers no natural key and no idempotency key for either. If the outcome is unknown and
+the service does not show it clearly, a person decides.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ from backoffice.service.insurance import Payor as PayorRecord
 from backoffice.service.users import NewGuarantor
 from patients.models import Demographics, Insurance, Payor
 from patients.names import fold
-from patients.record_comparison import FEDERAL, insurance_digest, insurance_now
+from patients.record_comparison import FEDERAL, insurance_digest, parse_insurance
 from patients.sync import store_insurance, store_payors
 
 logger = logging.getLogger(__name__)
 
 TASK: Final = "patients.tasks.deliver"
-DECIDED: Final = timedelta(days=7)
-"""How long a decision of a person still leads on to the next step."""
-ANOTHER: Final = "Another insurance was recorded meanwhile. Look at it, then add this one."
+RESOLUTION_AGE: Final = timedelta(days=7)
+"""How long after a command was requested a person's decision still starts the next step."""
+INSURANCE_CHANGED: Final = (
+    "Another insurance was recorded meanwhile. Look at it, then add this one."
+)
 GUARANTOR_FIELDS: Final = {
     "guarantor": "guarantor_first_name",
     "guarantor.last_name": "guarantor_last_name",
@@ -60,7 +62,7 @@ GUARANTOR_FIELDS: Final = {
 
 
 class InsuranceRequest(msgspec.Struct, kw_only=True):
-    """What stands on the card. With `new_payor` the payor is made first, and gives the code."""
+    """The insurance card. With `new_payor` the payor is created first and gives the payor code."""
 
     payor_code: str
     payor_name: str
@@ -71,10 +73,10 @@ class InsuranceRequest(msgspec.Struct, kw_only=True):
     is_primary: bool = True
     new_payor: NewPayor | None = None
     before: str = ""
-    """Mark of the insurance of this kind that the person saw on record."""
+    """Digest of the insurance of this kind that the person saw."""
 
-    def step(self, user_id: UUID, insured: NewInsured) -> Command:
-        """What has to be asked first."""
+    def first_command(self, user_id: UUID, insured: NewInsured) -> Command:
+        """Return the command to send first: for the new payor, or else for the insurance."""
         if self.new_payor is not None:
             return CreatePayor(
                 payor=self.new_payor, user_id=user_id, insuring=self, insured=insured
@@ -83,7 +85,7 @@ class InsuranceRequest(msgspec.Struct, kw_only=True):
 
 
 class AddInsurance(Command, kw_only=True):
-    """Add an insurance record. None is ever changed: the newest of a kind is in force."""
+    """Add an insurance record. Records never change: the newest of a kind is in force."""
 
     kind: ClassVar[str] = "insurance.create"
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.NEVER
@@ -137,22 +139,25 @@ class AddInsurance(Command, kw_only=True):
                 "This insurance is on record already, just so.", field="member_id"
             )
         if now != self.insuring.before:
-            raise PreconditionFailed(ANOTHER)
+            raise PreconditionFailed(INSURANCE_CHANGED)
 
     def refresh(self, service: Service) -> None:
         try:
             self.store(service.insurance.latest(self.user_id, self.insuring.is_primary))
         except errors.Missing:
-            return  # None of this kind yet.
+            return  # There is no insurance of this kind yet.
 
     def send(self, service: Service, sending: SendContext) -> Record[InsuranceRecord]:
         return service.insurance.create(self.user_id, self.body())
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
-        """The latest record, where it is not the one that was there before: "each POST adds a new
-        record and never edits one; only the latest is readable" (users.md 4). Ours has the
-        `member_id`, `relationship` and `group_id` that were sent, and the `payor_code`, unless "the
-        service infers the state plan" (specification, Insurance, rule 1)."""
+        """Compare the latest record with the one before and with the one that was sent.
+
+        "Each POST adds a new record and never edits one; only the latest is readable" (users.md 4).
+        Our record has the `member_id`, `relationship` and `group_id` that were sent. It has the
+        `payor_code` too, unless "the service infers the state plan" (specification, Insurance, rule
+        1).
+        """
         card = self.insuring
         try:
             answer = service.insurance.latest(self.user_id, card.is_primary)
@@ -161,10 +166,10 @@ class AddInsurance(Command, kw_only=True):
         latest = answer.data
         if insurance_digest(latest) == card.before:
             return NoTrace()
-        ours = (card.member_id, card.relationship, card.group_id)
-        there = (latest.member_id, latest.relationship, latest.group_id)
-        same_payor = card.payor_code in (latest.payor_code, *FEDERAL)
-        if same_payor and [*map(_folded, there)] == [*map(_folded, ours)]:
+        sent = (card.member_id, card.relationship, card.group_id)
+        stored = (latest.member_id, latest.relationship, latest.group_id)
+        is_same_payor = card.payor_code in (latest.payor_code, *FEDERAL)
+        if is_same_payor and [*map(_folded, stored)] == [*map(_folded, sent)]:
             return Confirmed(answer)
         name = latest.company.name if latest.company else latest.payor_code
         words = f"{name}, member id {latest.member_id}, relationship {latest.relationship}"
@@ -173,7 +178,7 @@ class AddInsurance(Command, kw_only=True):
 
     def store(self, answer: Record[InsuranceRecord]) -> str:
         store_insurance({str(self.user_id): answer}, self.insuring.is_primary)
-        # A look-up on its way may have been asked for before the service had it.
+        # A lookup that already runs may have been sent before the service had the new record.
         sync.schedule_lookups(f"insurance-{self._rank()}", [self.user_id])
         return self._rank()
 
@@ -182,25 +187,26 @@ class AddInsurance(Command, kw_only=True):
 
 
 def _folded(identifier: str | None) -> str:
-    """An identifier as it is compared: spaces and case aside."""
+    """Return an identifier without spaces and case, for comparison."""
     return "".join((identifier or "").split()).casefold()
 
 
 def current_insurance_digest(user_id: UUID, is_primary: bool) -> str:
-    """Mark of the insurance in force, by the mirror."""
-    return insurance_digest(insurance_now(in_force(user_id, is_primary)))
+    """Return the digest of the insurance in force, from the mirror; empty for none."""
+    return insurance_digest(parse_insurance(current_insurance(user_id, is_primary)))
 
 
-def in_force(user_id: UUID, is_primary: bool) -> Insurance | None:
+def current_insurance(user_id: UUID, is_primary: bool) -> Insurance | None:
+    """Return the insurance in force, from the mirror."""
     rows = Insurance.objects.filter(user_id=user_id, is_primary=is_primary, superseded_at=None)
     return rows.order_by("-as_of").first()
 
 
 class CreatePayor(Command, kw_only=True):
-    """Make a payor of the team's own; an insurance with it follows.
+    """Create a payor of the team, then add an insurance with it.
 
-    The service knows payors by a code it gives itself, and their names need not be unique. Ours are
-    made only where none of the team has the name.
+    The service gives payors a code, and their names need not be unique. We create a payor only if
+    no payor that the team sees has its name.
     """
 
     kind: ClassVar[str] = "payor.create"
@@ -243,7 +249,7 @@ class CreatePayor(Command, kw_only=True):
                 raise PreconditionFailed(_name_taken(known.payor_code), field="payor_name")
 
     def refresh(self, service: Service) -> None:
-        found = self._alike(service)
+        found = self._same_named(service)
         if found:
             store_payors(found)
             raise PreconditionFailed(_name_taken(found[0].data.payor_code), field="payor_name")
@@ -252,18 +258,21 @@ class CreatePayor(Command, kw_only=True):
         return service.insurance.create_payor(self.payor)
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
-        """None had the name right before it was sent (`refresh`). "A created payor is tied to the
-        creating team and appears in search results only for that team (source = team)"
-        (specification, Insurance)."""
-        alike = self._alike(service)
-        if not alike:
+        """Look for a new payor of the team with this name.
+
+        No payor had the name right before the command was sent (`refresh`). "A created payor is
+        tied to the creating team and appears in search results only for that team (source = team)"
+        (specification, Insurance).
+        """
+        found = self._same_named(service)
+        if not found:
             return NoTrace()
-        if len(alike) == 1 and alike[0].data.source == "team" and self._is_new(alike[0], sending):
-            return Confirmed(alike[0])
-        store_payors(alike)
-        found = [one.data for one in alike]
+        if len(found) == 1 and found[0].data.source == "team" and self._is_new(found[0], sending):
+            return Confirmed(found[0])
+        store_payors(found)
+        payors = [record.data for record in found]
         return Ambiguous(
-            [PossibleMatch(one.payor_code, f"{one.name}, {one.payor_code}") for one in found]
+            [PossibleMatch(one.payor_code, f"{one.name}, {one.payor_code}") for one in payors]
         )
 
     def _is_new(self, payor: Record[PayorRecord], sending: SendContext) -> bool:
@@ -271,8 +280,8 @@ class CreatePayor(Command, kw_only=True):
         rows = Payor.objects.filter(payor_code=payor.data.payor_code, as_of__lt=since)
         return not rows.exists()
 
-    def _alike(self, service: Service) -> list[Record[PayorRecord]]:
-        """Payors of this name."""
+    def _same_named(self, service: Service) -> list[Record[PayorRecord]]:
+        """Return the payors at the service that have this name."""
         page = service.insurance.search_payors(insurance_name=self.payor.name)
         wanted = fold(self.payor.name)
         return [record for record in page.records if fold(record.data.name) == wanted]
@@ -291,14 +300,14 @@ def _name_taken(payor_code: str) -> str:
 
 
 def follow_resolved_payors() -> None:
-    """A payor that a person found to be there leads on to its insurance as well.
+    """Enqueue the insurance of each payor that a person found at the service.
 
-    By the newest commands: only those a person decided on in the last days, of which there are
-    few, and each is followed once.
+    Reads only the commands of the last days that a person resolved. These are few, and each is
+    followed once.
     """
     rows = CommandRecord.objects.filter(
         kind=CreatePayor.kind,
-        requested_at__gt=timezone.now() - DECIDED,
+        requested_at__gt=timezone.now() - RESOLUTION_AGE,
         state=CommandRecord.State.DONE,
         confirmed_by="person",
     )
@@ -307,5 +316,5 @@ def follow_resolved_payors() -> None:
             with transaction.atomic():
                 enqueue_next(row, CreatePayor.read(row.payload).next_command(row.remote_id))
         except (msgspec.ValidationError, IntegrityError) as error:
-            # Written by another release, or another worker is at it: no reason to stop the rest.
-            logger.warning("a step could not be asked for: %s", type(error).__name__)
+            # Another release wrote the payload, or another worker follows it. Go on with the rest.
+            logger.warning("could not enqueue the insurance of a payor: %s", type(error).__name__)

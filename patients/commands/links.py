@@ -1,4 +1,4 @@
-"""A link by which a patient connects a device (users.md 8)."""
+"""The command that makes a link by which a patient connects a device (users.md 8)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from backoffice.outbox import (
 from backoffice.service import Service, errors
 from patients.models import ConnectLink, Patient
 
-LIVES: Final = timedelta(minutes=10)
+LINK_LIFETIME: Final = timedelta(minutes=10)
 """How long a link works: the shorter of the two times that the interface names."""
-WAITS: Final = timedelta(minutes=10)
-"""How long somebody waits for a link."""
+REQUEST_LIFETIME: Final = timedelta(minutes=10)
+"""How long a staff member waits for a link."""
 TOO_LATE: Final = "The service did not make the link in time. Make a new one."
 NOT_SECURE: Final = "The service answered with a link that is not secure, so it is not shown."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MadeLink:
-    """A link as it is stored: under the id of the command that made it."""
+    """A link as it is stored, with the id of the command that made it."""
 
     command_id: UUID
     url: str
@@ -39,8 +39,11 @@ class MadeLink:
 
 
 class MakeConnectLink(Command, kw_only=True):
-    """Make a link to connect a device. Its address is a secret: it stands in no field of the
-    command, and only the person who asked can have it shown, once."""
+    """Make a link to connect a device.
+
+    The URL is a secret: no field of the command has it. Only the person who requested the link can
+    see it, once.
+    """
 
     kind: ClassVar[str] = "connection.link"
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
@@ -49,7 +52,7 @@ class MakeConnectLink(Command, kw_only=True):
     user_id: UUID
     asked_at: datetime
     provider: str = ""
-    """Slug of the provider that it leads straight to; empty: the patient chooses."""
+    """Slug of the provider that the link opens; empty if the patient chooses."""
     provider_name: str = ""
 
     def title(self) -> str:
@@ -80,19 +83,19 @@ class MakeConnectLink(Command, kw_only=True):
         answer = service.users.create_link(self.user_id, self.provider or None)
         if not answer.data.link_web_url.startswith("https://"):
             raise errors.Refused(message=NOT_SECURE)
-        return MadeLink(sending.id, answer.data.link_web_url, answer.asked_at + LIVES)
+        return MadeLink(sending.id, answer.data.link_web_url, answer.asked_at + LINK_LIFETIME)
 
     def settle(self, service: Service, sending: SendContext) -> NoTrace | Disproved:
-        # "returns `link_web_url`; one use" (users.md 8): only the answer has it, and no call shows
-        # it again. A link whose answer was lost is known to nobody and runs out, so while somebody
-        # waits, another one does no harm.
+        # "returns `link_web_url`; one use" (users.md 8): only the answer has the URL, and no other
+        # call shows it. If the answer is lost, nobody knows the link and it expires. So it is safe
+        # to make another one while somebody still waits.
         return Disproved(TOO_LATE) if self._is_late() else NoTrace()
 
     def store(self, answer: MadeLink) -> str:
-        """The first answer counts. What is returned is kept in plain: nothing of the link."""
+        """Store the first answer and return an empty text: the outbox keeps it unencrypted."""
         values = {"url": answer.url, "expires_at": answer.expires_at}
         ConnectLink.objects.get_or_create(pk=answer.command_id, defaults=values)
         return ""
 
     def _is_late(self) -> bool:
-        return timezone.now() - self.asked_at > WAITS
+        return timezone.now() - self.asked_at > REQUEST_LIFETIME

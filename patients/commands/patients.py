@@ -1,4 +1,4 @@
-"""Who a patient is (users.md 2 and 3): a new user, and their details as a whole."""
+"""Commands that create a user and save user information (users.md 2 and 3)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from patients.commands.insurance import InsuranceRequest
 from patients.models import Demographics, DifferentPeople, Patient
 from patients.names import fold
 from patients.person_record import content_digest, record_digest
-from patients.record_comparison import person_digest, person_now, says_the_same, typed_info
+from patients.record_comparison import is_equivalent, parse_info, parse_person, person_digest
 from patients.sync import store_demographics, store_users
 
 TASK: Final = "patients.tasks.deliver"
-CLOCKS: Final = timedelta(days=3)
-"""How far the service's clock may be from ours, when we ask who was there first."""
-CHANGED: Final = "Somebody changed these details meanwhile. Compare them, then save again."
-TAKEN: Final = "Another patient has this reference. Give a new one."
+CLOCK_TOLERANCE: Final = timedelta(days=3)
+"""How much the clock of the service may differ from ours when creation times are compared."""
+DETAILS_CHANGED: Final = "Somebody changed these details meanwhile. Compare them, then save again."
+REFERENCE_TAKEN: Final = "Another patient has this reference. Give a new one."
 PERSON_FIELDS: Final = {
     "first_name": "first_name",
     "last_name": "last_name",
@@ -71,11 +71,11 @@ PERSON_FIELDS: Final = {
 
 
 class CreateUser(Command, kw_only=True):
-    """Register a person: a user first; details and insurance follow, each as a step of its own.
+    """Register a person: create the user, then save the details and the insurance as next steps.
 
-    The reference is unique at the service, which is what makes a second sending harmless: it is
-    answered by the user of the first. A reference that another patient had before is no such
-    answer, so a first sending that hears of a duplicate is refused.
+    The reference is unique at the service, so a second attempt is harmless: the service answers
+    with the user of the first. If another patient had the reference before, the first attempt gets
+    the duplicate error and is refused.
     """
 
     kind: ClassVar[str] = "patient.create"
@@ -87,7 +87,7 @@ class CreateUser(Command, kw_only=True):
     info: NewUserInfo
     insuring: InsuranceRequest | None = None
     not_same: list[UUID] = []
-    """Patients that look alike and are not the same person."""
+    """Patients that a staff member declared to be different people."""
 
     def title(self) -> str:
         return "Register a patient"
@@ -96,7 +96,8 @@ class CreateUser(Command, kw_only=True):
         return "new patient", self.client_user_id
 
     def lock_key(self) -> str:
-        """The person: two of the staff who register the same one at once are told."""
+        """Return a lock on name and birth date, so that two staff members cannot register one
+        person at the same time."""
         names = sorted([fold(self.info.first_name), fold(self.info.last_name)])
         who = "\n".join([*names, self.info.dob.isoformat()])
         return f"patient.create:{hashlib.blake2b(who.encode(), digest_size=16).hexdigest()}"
@@ -108,42 +109,44 @@ class CreateUser(Command, kw_only=True):
         return reverse("patients:detail", args=[remote_id])
 
     def check(self) -> None:
-        asked = CommandRecord.objects.open().filter(kind=self.kind, subject_id=self.client_user_id)
-        # Its own row says the same as this command.
-        taken = any(row.payload != self.payload() for row in asked)
+        rows = CommandRecord.objects.open().filter(kind=self.kind, subject_id=self.client_user_id)
+        # The row of this command itself has the same payload.
+        taken = any(row.payload != self.payload() for row in rows)
         if taken or Patient.objects.with_reference(self.client_user_id).exists():
-            raise PreconditionFailed(TAKEN, field="client_user_id")
+            raise PreconditionFailed(REFERENCE_TAKEN, field="client_user_id")
 
     def refresh(self, service: Service) -> None:
         try:
             service.users.resolve(self.client_user_id)
         except errors.Missing:
             return
-        raise PreconditionFailed(TAKEN, field="client_user_id")
+        raise PreconditionFailed(REFERENCE_TAKEN, field="client_user_id")
 
     def send(self, service: Service, sending: SendContext) -> Record[User]:
         try:
             return service.users.create(NewUser(client_user_id=self.client_user_id))
         except errors.Duplicate as error:
-            told = errors.FieldError(("body", "client_user_id"), TAKEN)
-            raise errors.Refused(status=error.status, message=TAKEN, fields=(told,)) from error
+            field = errors.FieldError(("body", "client_user_id"), REFERENCE_TAKEN)
+            raise errors.Refused(
+                status=error.status, message=REFERENCE_TAKEN, fields=(field,)
+            ) from error
 
     def settle(
         self, service: Service, sending: SendContext
     ) -> Confirmed | NoTrace | Disproved | Ambiguous:
-        # "client_user_id | string | yes | The team's own unique reference" (specification, User):
-        # nobody had it right before the first sending (`refresh`), so who has it now was made by
-        # one.
+        # "client_user_id | string | yes | The team's own unique reference" (specification, User).
+        # No user had it right before the first attempt (`refresh`), so one of our attempts created
+        # the user who has it now.
         try:
             answer = service.users.resolve(self.client_user_id)
         except errors.Missing:
             return NoTrace()
-        # What another command made is another person's.
+        # A user that another command created is another person.
         if CommandRecord.objects.filter(kind=self.kind, remote_id=answer.data.user_id).exists():
-            return Disproved(TAKEN)
+            return Disproved(REFERENCE_TAKEN)
         if (
             Patient.objects.filter(pk=answer.data.user_id, as_of__lt=sending.requested_at).exists()
-            or answer.data.created_on < sending.requested_at - CLOCKS
+            or answer.data.created_on < sending.requested_at - CLOCK_TOLERANCE
         ):
             words = f"The patient with this reference, made {answer.data.created_on:%-d %b %Y}"
             return Ambiguous([PossibleMatch(str(answer.data.user_id), words)])
@@ -165,7 +168,7 @@ class CreateUser(Command, kw_only=True):
 
 
 class SetUserInfo(Command, kw_only=True):
-    """Save who a patient is, as a whole: what is left out is gone."""
+    """Save the user information as a whole: fields that are left out are deleted."""
 
     kind: ClassVar[str] = "patient.info"
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
@@ -174,9 +177,9 @@ class SetUserInfo(Command, kw_only=True):
 
     user_id: UUID
     info: dict[str, Any]
-    """The record as received, with what the person changed."""
+    """The record as received, with the person's changes."""
     seen: str
-    """Mark of the details that the person saw: others are not written over."""
+    """Digest of the details that the person saw. Other details are not overwritten."""
     registering: bool = False
     insuring: InsuranceRequest | None = None
     not_same: list[UUID] = []
@@ -199,35 +202,35 @@ class SetUserInfo(Command, kw_only=True):
 
     def check(self) -> None:
         person = Demographics.objects.filter(pk=self.user_id).first()
-        content = person_digest(person_now(person))
-        # A request of an earlier release names the mark of the fields that we know.
+        content = person_digest(parse_person(person))
+        # A command of an earlier release has the digest of the fields that we know.
         if self.seen in (record_digest(person), content):
             return
-        if not says_the_same(person_now(person), typed_info(self.info)):
-            raise PreconditionFailed(CHANGED)
+        if not is_equivalent(parse_person(person), parse_info(self.info)):
+            raise PreconditionFailed(DETAILS_CHANGED)
 
     def refresh(self, service: Service) -> None:
         try:
             self.store(service.users.info(self.user_id))
         except errors.Missing:
-            return  # None were given yet.
+            return  # There are no details yet.
 
     def send(self, service: Service, sending: SendContext) -> Record[UserInfo]:
         return service.users.update_info(self.user_id, self.info)
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
-        # "All required fields, not a partial" (users.md 1): what was sent is the whole record. How
-        # the service writes a value is not promised, so spellings of the same value are equal.
+        # "All required fields, not a partial" (users.md 1): what was sent is the whole record. The
+        # interface does not promise how a value is spelled, so spellings of one value are equal.
         try:
             answer = service.users.info(self.user_id)
         except errors.Missing:
             return NoTrace()
-        wanted = typed_info(self.info)
+        wanted = parse_info(self.info)
         now = person_digest(answer.data)
         is_as_seen = self.seen in (content_digest(msgspec.json.decode(answer.raw)), now)
         if is_as_seen and now != person_digest(wanted):
             return NoTrace()
-        if says_the_same(answer.data, wanted):
+        if is_equivalent(answer.data, wanted):
             return Confirmed(answer)
         words = "The details have changed since, and are not those that were saved."
         return Ambiguous([PossibleMatch(str(self.user_id), words)])
@@ -240,16 +243,16 @@ class SetUserInfo(Command, kw_only=True):
     def next_command(self, remote_id: str) -> Command | None:
         if self.insuring is None:
             return None
-        return self.insuring.step(self.user_id, insured_person(self.info))
+        return self.insuring.first_command(self.user_id, insured_person(self.info))
 
 
 def home_address(info: Mapping[str, Any]) -> NewAddress:
-    """The address of a person's record, as a body takes it."""
+    """Return the address of a person's record as a request body has it."""
     return msgspec.convert(info["address"], NewAddress, strict=False)
 
 
 def insured_person(info: Mapping[str, Any] | NewUserInfo) -> NewInsured:
-    """The patient, as the covered person of an insurance. `gender` is in lower case there."""
+    """Return the patient as the insured person of a request. Its `gender` is in lower case."""
     given = msgspec.to_builtins(info)
     names = NewInsured.__struct_fields__
     part = {name: given[name] for name in names if name in given}

@@ -1,4 +1,4 @@
-"""Ending a patient's connection to a source of device data (users.md 7)."""
+"""The command that disconnects a source of device data (users.md 7)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ Answer = Page[ConnectionRecord]
 
 
 class Deregister(Command, kw_only=True):
-    """Disconnect a source. For one that the app on the patient's device keeps by itself the
-    service says yes and changes nothing: what it shows afterwards is what staff are told."""
+    """Disconnect a source.
+
+    If the app on the patient's device holds the connection, the service accepts the request and
+    changes nothing. So staff see the connections that the service shows afterwards.
+    """
 
     kind: ClassVar[str] = "connection.end"
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
@@ -37,7 +40,7 @@ class Deregister(Command, kw_only=True):
     slug: str
     name: str
     connected_on: datetime | None = None
-    """When the connection that is to end was made, as it was right before the first sending."""
+    """When the connection to end was made, as read right before the first attempt."""
 
     def title(self) -> str:
         return f"Disconnect {self.name or self.slug}"
@@ -71,24 +74,24 @@ class Deregister(Command, kw_only=True):
         try:
             return service.users.connections(self.user_id)
         except errors.ServiceError:
-            return None  # It was accepted all the same; what is connected is looked up later.
+            return None  # The request was accepted. A later lookup reads the connections.
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
-        # "slug | string | yes" and "created_on | date-time | yes" (users.md 7): one that was made
-        # since is another connection, which nobody asked to end.
+        # "slug | string | yes" and "created_on | date-time | yes" (users.md 7): a connection made
+        # later is another one, and nobody asked to end it.
         answer = service.users.connections(self.user_id)
-        mine = [record.data for record in answer.records if record.data.slug == self.slug]
+        same_slug = [record.data for record in answer.records if record.data.slug == self.slug]
         began = self.connected_on
-        stands = [one for one in mine if began is None or one.created_on in (None, began)]
-        return NoTrace() if stands else Confirmed(answer)
+        remaining = [one for one in same_slug if began is None or one.created_on in (None, began)]
+        return NoTrace() if remaining else Confirmed(answer)
 
     def store(self, answer: Answer | None) -> str:
-        """The source's slug where it is still connected, though the service accepted."""
+        """Return the slug if the source is still connected although the service accepted."""
         if answer is None:
             sync.schedule_lookups("connections", [self.user_id])
             return ""
         store_connections({str(self.user_id): answer})
-        return self.slug if self._stands(answer) else ""
+        return self.slug if self._is_connected(answer) else ""
 
-    def _stands(self, answer: Answer) -> bool:
+    def _is_connected(self, answer: Answer) -> bool:
         return any(record.data.slug == self.slug for record in answer.records)

@@ -33,7 +33,7 @@ class Connection(Mirrored):
 
 
 class Provider(Mirrored):
-    """A provider of device data (wearables.md 6): the one source of names and logos."""
+    """A provider of device data (wearables.md 6). Names and logos of providers come from here."""
 
     slug = models.TextField(primary_key=True)
     name = models.TextField()

@@ -1,4 +1,4 @@
-"""What was typed of a patient who is not registered yet."""
+"""Drafts of registrations."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from backoffice.pages.drafts import Draft
 
 
 class RegistrationDraft(Draft):
-    """A registration that is being typed: one for each member of staff, as the page has one
-    address."""
+    """A registration that a staff member has not sent yet: one per staff member."""
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="+")
     typed = EncryptedJSONField(default=dict)

@@ -1,4 +1,4 @@
-"""Patients that look alike and are not the same."""
+"""Pairs of patients that staff declared to be different people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 
 class DifferentPeople(models.Model):
-    """Two patients that look alike, of whom somebody said that they are not the same person."""
+    """Two similar patients that a staff member declared to be different people."""
 
     one = models.UUIDField()
     other = models.UUIDField()
@@ -32,6 +32,6 @@ class DifferentPeople(models.Model):
 
     @staticmethod
     def than(person: UUID) -> set[UUID]:
-        """Those who are not this person."""
-        said = DifferentPeople.objects.filter(Q(one=person) | Q(other=person))
-        return {each for pair in said.values_list("one", "other") for each in pair} - {person}
+        """Return the patients that are known to be different from this one."""
+        pairs = DifferentPeople.objects.filter(Q(one=person) | Q(other=person))
+        return {each for pair in pairs.values_list("one", "other") for each in pair} - {person}

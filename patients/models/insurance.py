@@ -1,4 +1,4 @@
-"""Insurance of patients, and the payors of it."""
+"""Insurance records of patients, and payors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from patients.models.patient import mirrored_patient
 
 
 class Insurance(Mirrored):
-    """An insurance record (users.md 4). The service shows only the latest; history is ours.
+    """An insurance record (users.md 4).
 
-    Records carry no id: `id` is derived from user, kind and content. What identifies the insured
-    at their insurer is sealed.
+    The service shows only the latest record; the history exists only here. Records have no id at
+    the service: `id` is derived from user, kind and content. Fields that identify the insured at
+    their insurer are encrypted.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -36,7 +37,7 @@ class Insurance(Mirrored):
 
 
 class Payor(Mirrored):
-    """A payor met in a search (users.md 5)."""
+    """A payor that a search returned (users.md 5)."""
 
     payor_code = models.TextField(primary_key=True)
     name = models.TextField()

@@ -1,4 +1,4 @@
-"""Links by which patients connect devices: secrets, kept until they are shown once."""
+"""Links by which patients connect devices. They are secrets and are shown once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from django.utils import timezone
 from backoffice.core.encryption import encrypted_fields
 
 KEPT: Final = timedelta(days=1)
-"""How long a page can say that a link was shown or has expired."""
+"""How long a page can tell that a link was shown or has expired."""
 
 
 class ConnectLink(models.Model):
-    """A link that the service made. `id` is that of the command it was asked for with, which says
-    for whom and by whom; `url` is empty once it was shown, or is over."""
+    """A link that the service made.
+
+    `id` is the id of the command, which has the patient and the requester. `url` is empty once the
+    link was shown or has expired.
+    """
 
     id = models.UUIDField(primary_key=True)
     url = encrypted_fields.EncryptedTextField(default="")
@@ -37,15 +40,17 @@ class ConnectLink(models.Model):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can still be shown."""
+        """Whether the link can still be shown."""
         if self.shown_at is not None or self.is_expired:
             return False
         return bool(self.url) and not encrypted_fields.is_unreadable(self, "url")
 
     @classmethod
     def take(cls, pk: UUID) -> str:
-        """Return the link and forget it, in the caller's transaction; empty where it was shown
-        before, or is over."""
+        """Return the link and delete its URL, in the caller's transaction.
+
+        Returns an empty text if the link was shown before or has expired.
+        """
         link = cls.objects.select_for_update().filter(pk=pk).first()
         if link is None or not link.is_ready:
             return ""

@@ -1,4 +1,4 @@
-"""The words of the names of patients, by which they are found."""
+"""The index of words by which patients are found by name."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from patients.names import LONGEST_WORD, required_prefixes
 
 
 class PatientNameWord(models.Model):
-    """A word of a patient's name: triggers keep those of each (`patients.names.name_key`).
+    """A word of a patient's name. Triggers write the words of `patients.names.name_key`.
 
-    Words are kept letter by letter, so what begins alike stands together: who is called so is read
-    from a few pages of one index, which has all that is asked of them.
+    The collation is C, so words with one prefix are neighbors: a search reads a few pages of the
+    primary key, which has every column that the search needs.
     """
 
     pk = models.CompositePrimaryKey("word", "user", "name_key")
@@ -56,7 +56,7 @@ class PatientNameWord(models.Model):
 
 
 def most_selective(wanted: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """What an index leads to first: one long beginning if there is, several otherwise."""
+    """Return the alternatives that the index looks up first: the longest single prefix, if any."""
     alone = [each for each in wanted if len(each) == 1 and len(each[0]) >= ENOUGH_LETTERS]
     return max(alone or wanted, key=lambda each: len(each[0]))
 
@@ -65,7 +65,7 @@ ENOUGH_LETTERS: Final = 3
 
 
 def word_index_condition(beginnings: Sequence[str], *, whole: bool = False) -> Q:
-    """Rows of the index of words that begin so, or are this one."""
+    """Return the condition on indexed words: they begin with one of these, or are equal to one."""
     kept = [word[:LONGEST_WORD] for word in beginnings]
     return any_of(Q(word=word) if whole else Q(word__startswith=word) for word in kept)
 
@@ -75,11 +75,11 @@ def any_of(conditions: Iterable[Q]) -> Q:
 
 
 def name_contains_word(column: str, *beginnings: str, whole: bool = False) -> Q:
-    """Whether a word of a folded name begins in one of these ways, or is one of these."""
-    return any_of(_has_one(column, word, whole=whole) for word in beginnings)
+    """Return the condition that a word of a folded name begins with one of these, or is equal."""
+    return any_of(_has_word(column, word, whole=whole) for word in beginnings)
 
 
-def _has_one(column: str, word: str, *, whole: bool) -> Q:
+def _has_word(column: str, word: str, *, whole: bool) -> Q:
     if not whole:
         return Q(**{f"{column}__startswith": word}) | Q(**{f"{column}__contains": f" {word}"})
     return (

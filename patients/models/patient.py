@@ -1,4 +1,4 @@
-"""Patients: users of the service, what is known of them, and how they are found."""
+"""Patients (users of the service), their demographics, and the search for them."""
 
 from __future__ import annotations
 
@@ -34,50 +34,56 @@ _REFERENCE_KEY: Final = key_expression("client_user_id")
 
 
 class PatientQuerySet(QuerySet["Patient"]):
-    """Reads of patients."""
+    """Queries for patients."""
 
     def matching(self, text: str) -> Self:
-        """Patients by what somebody typed, read as every kind of thing it can be.
+        """Return the patients that a search text finds: by name, birth date, phone, email or id.
 
-        If it may be an id, it is a union of readings, each by an index of its own: alternatives in
-        one condition would be tried on every patient.
+        A text that may be an id is a union of queries, each with its own index: PostgreSQL would
+        check alternatives in one condition on every patient.
         """
-        if called := NameMatch.if_only_name(text):
-            return called.among(self)
-        if not (ids := _with_id(text)):
+        if name_match := NameMatch.if_only_name(text):
+            return name_match.filter(self)
+        if not (ids := _queries_if_id(text)):
             return self.identified_by(text)
-        return self.filter(pk__in=_people(text).union(*ids, all=True))
+        return self.filter(pk__in=_ids_by_identity(text).union(*ids, all=True))
 
     def identified_by(self, text: str) -> Self:
-        """Patients by birth date, email, end of the phone number, and beginnings of names: all of
-        these that were typed."""
+        """Return the patients that match all parts of a search text.
+
+        The parts are birth date, email, end of the phone number, and beginnings of names.
+        """
         typed = parse_search_text(text)
         if typed.has_only_words:
-            return NameMatch.of_words(typed.words).among(self)
+            return NameMatch.of_words(typed.words).filter(self)
         if not typed:
             return self.none()
         rows = self
-        if typed.born:
-            rows = rows.filter(dob=typed.born)
-        if typed.mail:
-            rows = rows.alias(mail=Lower("email")).filter(mail__startswith=typed.mail)
-        if typed.bare_date:
-            rows = rows.filter(Q(phone_digits__startswith=typed.digits) | Q(dob=typed.bare_date))
-        elif typed.digits:
-            rows = rows.filter(phone_digits__startswith=typed.digits)
+        if typed.birth_date:
+            rows = rows.filter(dob=typed.birth_date)
+        if typed.email:
+            rows = rows.alias(mail=Lower("email")).filter(mail__startswith=typed.email)
+        if typed.phone_digits:
+            is_match = Q(phone_digits__startswith=typed.phone_digits)
+            if typed.digits_as_date:
+                is_match |= Q(dob=typed.digits_as_date)
+            rows = rows.filter(is_match)
         return rows.filter(_has_words(typed.words))
 
     def named(self, *columns: str) -> Self:
-        """Patients whose names are known, with these and, if need be, further columns."""
+        """Return the patients that have a name, with their names and these columns."""
         return self.filter(name_key__gt="").only("first_name", "last_name", *columns)
 
     def with_reference(self, *texts: str) -> Self:
-        """Patients who have one of these references of ours, in any spelling."""
+        """Return the patients that have one of these client user ids, in any spelling."""
         return self.filter(same_identifier("client_user_id", *texts))
 
     def best_matches(self, text: str, most: int) -> list[UUID]:
-        """Ids of at most `most` patients that match, those first whose names are just the words
-        typed: one query, however many share a beginning."""
+        """Return the ids of at most `most` matching patients, in one query.
+
+        Matches by client user id come first, then by id, by whole words of the name, and by
+        beginnings of words. The query takes the same time however many names share a beginning.
+        """
         whole = PatientNameWord.matching(text, whole=True).values("user_id")
         parts = [
             f"(SELECT id, 0 FROM patients_patient WHERE {_REFERENCE_KEY} = %s LIMIT %s)"  # noqa: S608
@@ -86,8 +92,8 @@ class PatientQuerySet(QuerySet["Patient"]):
         if ids := id_range_for_prefix(text):
             parts.append("(SELECT id, 1 FROM patients_patient WHERE id BETWEEN %s AND %s LIMIT %s)")
             values += [*ids, most]
-        for rank, rows in enumerate((whole, _people(text)), start=2):
-            # Of a name several words may begin so: then its patient is found more than once.
+        for rank, rows in enumerate((whole, _ids_by_identity(text)), start=2):
+            # Several words of one name may match: then the patient is found more than once.
             with suppress(EmptyResultSet):
                 query, given = rows[: 2 * most].query.sql_with_params()
                 parts.append(f"SELECT id, {rank} AS rank FROM ({query}) AS found (id)")  # noqa: S608
@@ -98,16 +104,19 @@ class PatientQuerySet(QuerySet["Patient"]):
         return list(dict.fromkeys(pk for pk, _ in found))[:most]
 
 
-def _people(text: str) -> QuerySet[Any, Any]:
-    """Ids of those who match, whatever their own ids: by names alone without a look at more."""
+def _ids_by_identity(text: str) -> QuerySet[Any, Any]:
+    """Return the ids of the patients that match by anything but their ids.
+
+    Names alone are read from the index of words.
+    """
     typed = parse_search_text(text)
     if typed.has_only_words:
         return PatientNameWord.matching(typed.words).values("user_id")
     return Patient.objects.order_by().identified_by(text).values("pk")
 
 
-def _by_id(text: str) -> list[QuerySet[Patient, Any]]:
-    """Patients by what may be their id, ours or theirs."""
+def _queries_by_id(text: str) -> list[QuerySet[Patient, Any]]:
+    """Return one query for each kind of id that the text may be: client user id, service id."""
     patients = Patient.objects.order_by()
     readings = [patients.with_reference(text)]
     if ids := id_range_for_prefix(text):
@@ -115,55 +124,62 @@ def _by_id(text: str) -> list[QuerySet[Patient, Any]]:
     return [rows.values("pk") for rows in readings]
 
 
-def _with_id(text: str) -> list[QuerySet[Patient, Any]]:
-    """`_by_id`, or nothing where no patient has such an id: looked up at once."""
-    first, *others = _by_id(text)
+def _queries_if_id(text: str) -> list[QuerySet[Patient, Any]]:
+    """Return `_queries_by_id` if a patient has such an id, else an empty list. Runs one query."""
+    first, *others = _queries_by_id(text)
     return [first, *others] if first.union(*others, all=True).exists() else []
 
 
 def _has_words(typed: str) -> Q:
-    """Whether the name has each of these words, whatever index leads to the rows."""
+    """Return the condition that the name has each typed word. It needs no index of its own."""
     each = (name_contains_word("name_key", *beginnings) for beginnings in required_prefixes(typed))
     return reduce(and_, each, Q())
 
 
 @dataclass(frozen=True, slots=True)
 class NameMatch:
-    """Those whose names have the words that were typed. `few`: their ids as PostgreSQL writes an
-    array; None: there are too many to find them all at once."""
+    """The patients whose names match typed words."""
 
     words: str
-    few: str | None
+    patient_ids: str | None
+    """Their ids as a PostgreSQL array; None where there are too many to read them all at once."""
 
     @classmethod
     def of_words(cls, words: str) -> NameMatch:
-        """One small question."""
+        """Return the match for these words, by one short query."""
         found = PatientNameWord.matching(words).values("user_id")
         number, ids = read_keys(found, MAX_WORDS_AT_ONCE)
         return cls(words, ids if number <= MAX_WORDS_AT_ONCE else None)
 
     @classmethod
     def if_only_name(cls, text: str) -> NameMatch | None:
-        """None: `text` may mean something else than a name, or more."""
+        """Return the match for a text that can only be a name, else None."""
         typed = parse_search_text(text)
-        return cls.of_words(typed.words) if typed.has_only_words and not _with_id(text) else None
+        return (
+            cls.of_words(typed.words) if typed.has_only_words and not _queries_if_id(text) else None
+        )
 
-    def among(self, rows: Rows) -> Rows:
-        """Those of the patients who are called so. Many are checked one after the other, as the
-        index of the sort is walked."""
-        if self.few is not None:
-            return rows.filter(KeyInArray(F("pk"), self.few))
+    def filter(self, rows: Rows) -> Rows:
+        """Return the patients of `rows` that match.
+
+        When there are too many ids, PostgreSQL checks the names row by row along the index of the
+        sort.
+        """
+        if self.patient_ids is not None:
+            return rows.filter(KeyInArray(F("pk"), self.patient_ids))
         return rows.filter(opaque_condition(_has_words(self.words)))
 
 
 MAX_WORDS_AT_ONCE: Final = 5 * COUNT_CAP
-"""So many words are found at once: of a name several may begin so, and a list counts five hundred
+"""Words read at once. Several words of one name may match, and a list counts up to five hundred
 people."""
 
 
 class Patient(Mirrored):
-    """A user of the service (users.md 2), and who that is: from `Demographics`, or from an order
-    where these are missing or lack a value."""
+    """A user of the service (users.md 2) with the identity of the person.
+
+    The identity comes from `Demographics`, or from an order where demographics lack a value.
+    """
 
     id = models.UUIDField(primary_key=True)
     team_id = models.UUIDField()
@@ -173,7 +189,7 @@ class Patient(Mirrored):
     fallback_birth_date = models.DateField(null=True)
     ingestion_start = models.DateField(null=True)
     ingestion_end = models.DateField(null=True)
-    # Who it is. Triggers set these columns: patients/sql/identity.sql.
+    # The identity. Triggers set these columns: patients/sql/identity.sql.
     first_name = models.TextField(default="", db_default="")
     last_name = models.TextField(default="", db_default="")
     name_key = models.TextField(
@@ -222,9 +238,10 @@ class Patient(Mirrored):
 
 
 def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Patient | None]:
-    """A link to a patient that may not have been mirrored yet: no constraint, outer joins.
+    """Return a foreign key to a patient that may not be in the mirror yet.
 
-    Each model brings its own index that starts with the patient.
+    It has no constraint and is nullable, so that joins are outer joins. Each model declares its own
+    index that starts with the patient.
     """
     return models.ForeignKey(
         Patient,
@@ -237,7 +254,7 @@ def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Pat
 
 
 def id_range_for_prefix(text: str) -> tuple[UUID, UUID] | None:
-    """The first and last id that begin with `text`, from its fourth character."""
+    """Return the first and last id that begin with `text`, or None if it has less than 4 digits."""
     hexed = text.replace("-", "").lower()
     if not 4 <= len(hexed) <= 32 or set(hexed) - set("0123456789abcdef"):
         return None
@@ -245,7 +262,7 @@ def id_range_for_prefix(text: str) -> tuple[UUID, UUID] | None:
 
 
 class Demographics(Mirrored):
-    """User information (users.md 3). It is found by what triggers copy of it to `Patient`."""
+    """User information (users.md 3). Searches use the columns that triggers copy to `Patient`."""
 
     user = models.OneToOneField(
         Patient,

@@ -1,10 +1,11 @@
--- Who each patient is, in columns of patients_patient, so that one table is searched and sorted:
--- name, birth date, sex, phone and email from demographics. What these lack may come from an order:
--- an app above writes it into the same columns and names it in fields_from_order. It goes once
--- demographics give another name: then it may be somebody else's.
+-- The identity of each patient in columns of patients_patient, so that searches and sorts read one
+-- table: name, birth date, sex, phone and email from demographics. Values that demographics lack may
+-- come from an order: the orders app writes them into the same columns and lists them in
+-- fields_from_order. They are cleared when demographics give another name, because the order may
+-- then belong to somebody else.
 
--- Plans are made once by a connection, maybe while tables are empty: without sequential scans they
--- stay good as these grow.
+-- A connection plans these functions once, perhaps while the tables are empty. With sequential scans
+-- off, the plans stay good when the tables grow.
 
 -- Set the columns of these patients from their demographics.
 CREATE OR REPLACE FUNCTION patients_identify(users uuid[]) RETURNS void
@@ -59,7 +60,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- A patient whose demographics came first.
+-- A patient was added after their demographics.
 CREATE OR REPLACE FUNCTION patients_identify_added() RETURNS trigger
   LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE

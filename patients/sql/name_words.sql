@@ -1,5 +1,5 @@
--- The words of each patient's name (patients_patientnameword), kept as names change.
--- In the order of the key, so that two that add or remove the same do not wait for each other.
+-- Triggers that keep the words of each patient's name (patients_patientnameword) up to date.
+-- Rows are inserted in key order, so that two transactions with the same words do not deadlock.
 
 CREATE OR REPLACE FUNCTION patient_name_words_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -10,7 +10,8 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Words to remove are found by their keys, also by a plan that was made while the table was empty.
+-- The settings make PostgreSQL find the words to remove by their keys, also with a plan that was made
+-- while the table was empty.
 CREATE OR REPLACE FUNCTION patient_name_words_changed() RETURNS trigger
   LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$

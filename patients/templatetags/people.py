@@ -1,4 +1,4 @@
-"""Names of patients in pages of the floor, which knows only their ids."""
+"""Names of patients for pages of lower packages, which know only their ids."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def patient_names(context: template.Context, keys: Iterable[UUID]) -> dict[UUID, str]:
-    """Names of patients by id, for who may see them: one query. Others get none."""
+    """Return names of patients by id, by one query; empty if the user may not see them."""
     wanted = list(keys)
     if not wanted or not may(context["request"].user, "patients.view"):
         return {}
@@ -27,7 +27,7 @@ def patient_names(context: template.Context, keys: Iterable[UUID]) -> dict[UUID,
 
 @register.simple_tag(takes_context=True)
 def add_patient_names(context: template.Context, entries: Iterable[Any]) -> str:
-    """Audit entries about one patient are told the patient's name (`named`)."""
+    """Set `named`, the name of the patient, on audit entries about one patient."""
     rows = {entry: entry.patient_ids[0] for entry in entries if len(entry.patient_ids) == 1}
     names = patient_names(context, set(rows.values()))
     for entry, key in rows.items():

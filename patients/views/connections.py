@@ -27,11 +27,11 @@ METHODS: Final = ("GET", "HEAD", "POST")
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def connect(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """Ask for a link to connect a device, after what it is and who may have it."""
+    """Request a link to connect a device, after an explanation of what it is."""
     page = patient_page_context(request, patient_id)
     form = ConnectForm.from_request(request)
     if request.method == "POST" and (
-        was_already_sent(request) or _is_asked(request, form, patient_id)
+        was_already_sent(request) or _is_requested(request, form, patient_id)
     ):
         return redirect("patients:connect-link", patient_id)
     audit.record_view(request, "patient", [patient_id], [patient_id])
@@ -39,8 +39,8 @@ def connect(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     return render(request, "patients/connect.html", {**page, "form": form}, status=status)
 
 
-def _is_asked(request: HttpRequest, form: ConnectForm, patient_id: UUID) -> bool:
-    """Whether the link is asked for; else the form says why not."""
+def _is_requested(request: HttpRequest, form: ConnectForm, patient_id: UUID) -> bool:
+    """Enqueue the command and return True, or return False with errors on the form."""
     if not form.is_valid():
         return False
     provider, name = form.chosen()
@@ -53,12 +53,12 @@ def _is_asked(request: HttpRequest, form: ConnectForm, patient_id: UUID) -> bool
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def connect_link(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """The link that this person asked for last: how it stands; posted, the link itself, once."""
+    """Show the state of the link that this user requested last. A POST shows the link, once."""
     page = patient_page_context(request, patient_id)
-    asked = CommandRecord.objects.filter(
+    rows = CommandRecord.objects.filter(
         kind=MakeConnectLink.kind, requested_by=request.user.pk, patient_id=patient_id
     )
-    row = asked.select_related("requested_by").order_by("-requested_at").first()
+    row = rows.select_related("requested_by").order_by("-requested_at").first()
     if row is None:
         return redirect("patients:detail", patient_id)
     audit.record_view(request, "patient", [patient_id], [patient_id])
@@ -76,7 +76,7 @@ def connect_link(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 
 
 def _take(request: HttpRequest, row: CommandRecord) -> str:
-    """The link, which nobody is shown from then on, on record; empty where that is too late."""
+    """Return the link and record that it was shown; empty if it was shown before or expired."""
     with transaction.atomic(durable=True):
         url = ConnectLink.take(row.pk)
         if url:

@@ -1,4 +1,4 @@
-"""Pages of one patient: the overview, insurance, who looked, and who is somebody else."""
+"""Pages of one patient: overview, insurance, viewers, and the note about different people."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -23,15 +23,15 @@ from patients.models import Demographics, DifferentPeople, Insurance, Patient
 from patients.patient_page import patient_page_context
 from patients.sources import related, sources_of
 from patients.transactions import group_by_transaction
-from patients.views.registration import actions_of, alike_on_record, audit_found
+from patients.views.registration import actions_of, audit_duplicates, duplicates_of
 
 ORDERS_SHOWN: Final = 10
-"""On the overview, open ones first; the tab of orders has the others."""
-LOOKS_SHOWN: Final = 50
-PRINTED: Final = 2_000
-"""Looks on a sheet, one by one."""
+"""Orders on the overview, open ones first. The orders tab has all of them."""
+VIEWS_PER_PAGE: Final = 50
+MAX_PRINTED: Final = 2_000
+"""Views that the printed sheet lists one by one."""
 NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
-LOOK_COLUMNS: Final = tuple(
+VIEW_COLUMNS: Final = tuple(
     column for column in COLUMNS if column.key in ("at", "who", "did", "about", "ip")
 )
 FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
@@ -41,11 +41,11 @@ FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
 @require_safe
 @prepared()
 def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """One patient at a glance: orders, who, insurance in force, sources, notes, look-alikes."""
+    """Show the overview: orders, details, insurance, sources, notes, possible duplicates."""
     page = patient_page_context(request, patient_id)
     patient, person = page["patient"], page["person"]
-    in_force = "user_id = %s AND superseded_at IS NULL ORDER BY is_primary DESC, as_of DESC"
-    current = where(Insurance, in_force, [patient.pk], but=AS_RECEIVED)
+    is_current = "user_id = %s AND superseded_at IS NULL ORDER BY is_primary DESC, as_of DESC"
+    current = where(Insurance, is_current, [patient.pk], but=AS_RECEIVED)
     may_read_orders = may(request.user, "orders.view")
     orders = []
     if may_read_orders:
@@ -59,8 +59,8 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     shown = orders[:ORDERS_SHOWN]
     audit.record_view(request, "patient", [patient.pk], [patient.pk])
     may_change = may(request.user, "patients.change")
-    alike = alike_on_record(person) if person is not None else []
-    audit_found(request, alike)
+    duplicates = duplicates_of(person) if person is not None else []
+    audit_duplicates(request, duplicates)
     context = {
         **page,
         "actions": actions_of(patient, request.user),
@@ -75,7 +75,7 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         if may_read_orders
         else 0,
         "sees_orders": may_read_orders,
-        "alike": alike,
+        "alike": duplicates,
         "raw": _raw(patient, person) if may(request.user, "records.view") else [],
         "sees_results": may(request.user, "results.view"),
     }
@@ -85,7 +85,7 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 @requires("patients.view")
 @require_safe
 def insurance(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """What is in force and since when, and what was before."""
+    """Show the insurance in force, and earlier ones."""
     page = patient_page_context(request, patient_id)
     rows = list(
         related(page["patient"], "insurances")
@@ -105,15 +105,15 @@ def insurance(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 @requires("audit.view")
 @require_safe
 def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """Who looked at this record: a part of its page, or a page of its own."""
-    context = _who_looked(request, patient_id)
+    """Show who viewed this record: a fragment, or a page of its own."""
+    context = _viewers_context(request, patient_id)
     looks = patient_viewers.views_of_patient(patient_id)
     whole = AUDIT_LIST.everything(request.user)
     page = fetch_page(
-        looks, NEWEST_FIRST, size=LOOKS_SHOWN, all_rows=whole, **page_position(request)
+        looks, NEWEST_FIRST, size=VIEWS_PER_PAGE, all_rows=whole, **page_position(request)
     )
     audit.record_view(request, "access log", [patient_id], [patient_id])
-    context |= {"page": page, "columns": LOOK_COLUMNS}
+    context |= {"page": page, "columns": VIEW_COLUMNS}
     part = request.headers.get("HX-Request") == "true"
     template = "patients/_viewers.html" if part else "patients/tabs/viewers.html"
     return render(request, template, context)
@@ -122,28 +122,28 @@ def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 @requires("audit.view")
 @require_safe
 def viewers_sheet(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """The same on paper, for a patient who asks: everybody, and look by look."""
-    context = _who_looked(request, patient_id)
-    looks = list(patient_viewers.views_of_patient(patient_id).order_by("-at", "-pk")[:PRINTED])
+    """Print the viewers for a patient who asks: all people, and single views."""
+    context = _viewers_context(request, patient_id)
+    looks = list(patient_viewers.views_of_patient(patient_id).order_by("-at", "-pk")[:MAX_PRINTED])
     audit.record_entry(request, "print", "access log", ids=[patient_id], patients=[patient_id])
-    context |= {"looks": looks, "columns": LOOK_COLUMNS}
+    context |= {"looks": looks, "columns": VIEW_COLUMNS}
     return render(request, "patients/viewers_sheet.html", context)
 
 
-def _who_looked(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
-    """Who the patient is stands there for those who may see patients; an auditor knows the id."""
+def _viewers_context(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
+    """Return the viewers. Users who may not view patients get no name, only the id."""
     page = patient_page_context(request, patient_id)
     if not may(request.user, "patients.view"):
         page |= {"person": None, "named": None, "patient_tabs": []}
     people = patient_viewers.viewers_of_patient(patient_id)
     total = sum(one.all for one in people)
-    return {**page, "people": people, "total": total, "most": PRINTED}
+    return {**page, "people": people, "total": total, "most": MAX_PRINTED}
 
 
 @requires("patients.view", "patients.change")
 @require_POST
 def different(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """Somebody says that another patient is not the same person: remembered for both of them."""
+    """Record that another patient is a different person. It applies to both patients."""
     try:
         other = UUID(request.POST.get("other", ""))
     except ValueError:
@@ -160,7 +160,7 @@ def different(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 
 
 def _raw(patient: Patient, person: Demographics | None) -> list[tuple[str, str]]:
-    """Records as received, indented for reading."""
+    """Return the records as received, indented, with their labels."""
     shown = [("User", patient.pretty())]
     if person:
         shown.append(("User information", person.pretty()))

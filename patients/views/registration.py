@@ -1,4 +1,4 @@
-"""Pages that register a person, change who they are, insure them, and disconnect their devices."""
+"""Pages that register a person, edit details, add an insurance, and disconnect a device."""
 
 from __future__ import annotations
 
@@ -23,91 +23,96 @@ from backoffice.pages.drafts import WRITTEN
 from backoffice.service import errors
 from patients import drafts
 from patients.commands import AddInsurance, CreatePayor, CreateUser, Deregister, SetUserInfo
-from patients.commands.insurance import ANOTHER, current_insurance_digest, in_force
-from patients.commands.patients import CHANGED, home_address, insured_person
+from patients.commands.insurance import (
+    INSURANCE_CHANGED,
+    current_insurance,
+    current_insurance_digest,
+)
+from patients.commands.patients import DETAILS_CHANGED, home_address, insured_person
 from patients.duplicates import DuplicateCandidate, TypedPerson, find_duplicate_candidates
 from patients.models import Connection, Demographics, DifferentPeople, Patient, Payor
-from patients.names import birth_date
+from patients.names import parse_birth_date
 from patients.person_record import person_body, record_digest
 from patients.registration_forms import (
+    FinishRegistrationForm,
     InsuranceForm,
     PersonForm,
     RegisterForm,
-    RegisterOnForm,
-    before_of,
-    said_of,
+    displayed_values,
+    encode_before,
 )
 
 METHODS: Final = ("GET", "HEAD", "POST")
 PAYORS_SHOWN: Final = 12
 PAYOR_LETTERS: Final = 3
-PAYOR_WAIT: Final = 2.0
-"""Seconds a person waits for a search at the service."""
-LOOK: Final = "Look at the possible duplicates first, then register. Nothing has been sent yet."
-SENT: Final = (
+PAYOR_TIMEOUT: Final = 2.0
+"""Seconds that a page waits for a search at the service."""
+CHECK_DUPLICATES: Final = (
+    "Look at the possible duplicates first, then register. Nothing has been sent yet."
+)
+ALREADY_SENT: Final = (
     "This form has been sent already, with other contents. Look at what became of that first;"
     " then send this one, if it is still wanted."
 )
-INSURED_NEEDS: Final = (
+INSURED_FIELDS: Final = (
     *("first_name", "last_name", "dob", "gender", "phone_number", "email"),
     *("first_line", "city", "state", "zip"),
 )
-"""What an insurance has to say of the covered person (users.md 4)."""
-NOT_TYPED: Final = {"csrfmiddlewaretoken", "form_id", "shown", WRITTEN}
+"""Details that an insurance needs of the insured person (users.md 4)."""
+NOT_COMPARED: Final = {"csrfmiddlewaretoken", "form_id", "shown", WRITTEN}
 
 
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def register(request: HttpRequest) -> HttpResponse:
-    """A person and their insurance on one page, kept as a draft until it is sent."""
+    """Register a person, with or without an insurance. A draft is kept until the form is sent."""
     if request.method == "POST" and request.POST.get("do"):
-        return _drafted(request, request.POST["do"])
-    draft = drafts.of(request.user) if _begins(request) else None
+        return _save_or_discard_draft(request, request.POST["do"])
+    draft = drafts.load(request.user) if _is_new_form(request) else None
     if draft is None:
         form = _form(request, RegisterForm, [CreateUser])
     else:
-        form = _unjudged(RegisterForm, draft[1])
-    # Before the form is judged: once it is done, its reference is taken, by itself.
-    sent = _sent(request, form)
-    if sent is not None and _typed_alike(sent, request.POST):
+        form = _unvalidated(RegisterForm, draft[1])
+    # Before validation: after the first submission, the form's own patient has the reference.
+    sent = _earlier_submission(request, form)
+    if sent is not None and _has_same_data(sent, request.POST):
         return redirect("patients:registering", sent.pk)
     if sent is not None:
         form.errors.clear()
-        form.add_error(None, SENT)
+        form.add_error(None, ALREADY_SENT)
         form.data = _with(form.data, form_id=str(uuid.uuid4()))
-    elif _asks(request, form):
-        alike = _unseen(form)
-        if alike:
-            form.add_error(None, LOOK)
+    elif _is_valid_post(request, form):
+        if _unshown_duplicates(form):
+            form.add_error(None, CHECK_DUPLICATES)
         else:
             info = form.info()
             command = CreateUser(
                 client_user_id=form.cleaned_data["client_user_id"],
                 info=info,
-                insuring=form.insuring(info.address) if form.insured else None,
+                insuring=form.insurance_request(info.address) if form.has_insurance else None,
                 not_same=form.not_same(),
             )
             row = form.enqueue(request, command)
             if row is not None:
-                drafts.drop(request.user, request.POST["form_id"])
+                drafts.discard(request.user, request.POST["form_id"])
                 return redirect("patients:registering", row.pk)
     if request.method == "POST":
-        drafts.keep(request.user, form.data)
+        drafts.save(request.user, form.data)
     more = {"sent": sent, "draft": draft[0] if draft else None}
     return _page(request, "patients/register.html", form, title="Register a patient", **more)
 
 
-def _begins(request: HttpRequest) -> bool:
-    """Asked for the form itself, not for that of a refused command."""
+def _is_new_form(request: HttpRequest) -> bool:
+    """Whether the request is for the form itself and not for the form of a refused command."""
     return request.method != "POST" and "again" not in request.GET
 
 
-def _drafted(request: HttpRequest, do: str) -> HttpResponse:
-    """What a person typed so far: kept, or thrown away by themselves."""
+def _save_or_discard_draft(request: HttpRequest, do: str) -> HttpResponse:
+    """Discard the draft, or save it. `do` is `discard`, `leave` (from a script) or `keep`."""
     if do == "discard":
-        drafts.begin_anew(request.user)
+        drafts.discard_any(request.user)
     else:
-        drafts.keep(request.user, request.POST)
+        drafts.save(request.user, request.POST)
     if do == "leave":
         return HttpResponse(status=204)
     return redirect("patients:register")
@@ -116,7 +121,7 @@ def _drafted(request: HttpRequest, do: str) -> HttpResponse:
 @requires("patients.view", "patients.change")
 @require_safe
 def registering(request: HttpRequest, command_id: UUID) -> HttpResponse:
-    """What becomes of a registration, until the patient's own page is there."""
+    """Show the state of a registration until the patient exists; then redirect to the patient."""
     row = CommandRecord.objects.filter(pk=command_id, kind=CreateUser.kind).first()
     if row is None:
         raise Http404
@@ -130,14 +135,14 @@ def registering(request: HttpRequest, command_id: UUID) -> HttpResponse:
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def register_on(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """The rest of a registration whose first step is done, with everything that was typed."""
-    return _details(request, patient_id, RegisterOnForm, "Finish the registration")
+    """Finish a registration: the user exists, the details were refused."""
+    return _details(request, patient_id, FinishRegistrationForm, "Finish the registration")
 
 
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def edit(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """Who a patient is."""
+    """Edit the details of a patient."""
     return _details(request, patient_id, PersonForm, "Edit details")
 
 
@@ -145,59 +150,64 @@ def _details(
     request: HttpRequest, patient_id: UUID, kind: type[PersonForm], title: str
 ) -> HttpResponse:
     patient, person = _patient(patient_id)
-    said = said_of(person) if person else {}
+    values = displayed_values(person) if person else {}
     mark = record_digest(person)
-    initial = {**said, "seen": mark, "before": before_of(said) if said else ""}
+    initial = {**values, "seen": mark, "before": encode_before(values) if values else ""}
     form = _form(request, kind, [SetUserInfo], patient_id, on_record=person, initial=initial)
     if request.method != "POST":
         form.rebase(mark)
-    if _asks(request, form):
+    if _is_valid_post(request, form):
         insuring = None
-        if isinstance(form, RegisterOnForm) and form.insured:
-            insuring = form.insuring(home_address(form.body()))
+        if isinstance(form, FinishRegistrationForm) and form.has_insurance:
+            insuring = form.insurance_request(home_address(form.body()))
         command = SetUserInfo(
             user_id=patient.pk,
             info=form.body(),
             seen=form.cleaned_data["seen"],
-            registering=kind is RegisterOnForm,
+            registering=kind is FinishRegistrationForm,
             insuring=insuring,
             not_same=form.not_same(),
         )
         if form.enqueue(request, command) is not None:
             return redirect("patients:detail", patient.pk)
-        if _told(form, CHANGED):
+        if _has_error(form, DETAILS_CHANGED):
             patient, person = _patient(patient_id)
             form = _rebased(form, person)
-    template = "patients/register.html" if kind is RegisterOnForm else "patients/edit.html"
-    more = {"patient": patient, "person": person, "said": said_of(person) if person else {}}
+    template = "patients/register.html" if kind is FinishRegistrationForm else "patients/edit.html"
+    more = {
+        "patient": patient,
+        "person": person,
+        "said": displayed_values(person) if person else {},
+    }
     return _page(request, template, form, title=title, **more)
 
 
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """One more insurance of a patient; what was there stays in the history."""
+    """Add an insurance. Earlier ones stay in the history."""
     patient, person = _patient(patient_id)
     if person is None:
         return redirect("patients:edit", patient.pk)
-    marks = _insurance_marks(patient)
-    form = _form(request, InsuranceForm, [AddInsurance, CreatePayor], patient_id, initial=marks)
+    digests = _insurance_digests(patient)
+    form = _form(request, InsuranceForm, [AddInsurance, CreatePayor], patient_id, initial=digests)
     if request.method != "POST":
-        form.data = _with(form.data, **marks)
-    if _asks(request, form):
-        # The covered person is the patient as the service has them, word for word.
-        lacking = [name for name in INSURED_NEEDS if not said_of(person)[name]]
-        if lacking:
-            wrong = ", ".join(sorted(str(PersonForm.base_fields[name].label) for name in lacking))
-            form.add_error(None, f"Complete the patient's details first: {wrong}.")
+        form.data = _with(form.data, **digests)
+    if _is_valid_post(request, form):
+        # The insured person is the patient exactly as the service has the details.
+        missing = [name for name in INSURED_FIELDS if not displayed_values(person)[name]]
+        if missing:
+            labels = ", ".join(sorted(str(PersonForm.base_fields[name].label) for name in missing))
+            form.add_error(None, f"Complete the patient's details first: {labels}.")
         else:
-            insured = insured_person(person_body(person.said(), said_of(person), ()))
-            command = form.insuring(insured.address).step(patient.pk, insured)
+            insured = insured_person(person_body(person.said(), displayed_values(person), ()))
+            request_data = form.insurance_request(insured.address)
+            command = request_data.first_command(patient.pk, insured)
             if form.enqueue(request, command) is not None:
                 return redirect("patients:detail", patient.pk)
-            if _told(form, ANOTHER):
-                form.data = _with(form.data, **_insurance_marks(patient))
-    current = [in_force(patient.pk, True), in_force(patient.pk, False)]
+            if _has_error(form, INSURANCE_CHANGED):
+                form.data = _with(form.data, **_insurance_digests(patient))
+    current = [current_insurance(patient.pk, True), current_insurance(patient.pk, False)]
     more = {"patient": patient, "person": person, "current": [one for one in current if one]}
     return _page(request, "patients/insure.html", form, title="Add insurance", **more)
 
@@ -205,7 +215,7 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def disconnect(request: HttpRequest, patient_id: UUID, slug: str) -> HttpResponse:
-    """End a connection, after what that does and what it may not do."""
+    """Disconnect a source, after an explanation of what that does."""
     patient, person = _patient(patient_id)
     source = Connection.objects.filter(user_id=patient_id, slug=slug, missing_since=None).first()
     form = _form(request, CommandForm, [Deregister], patient_id)
@@ -223,19 +233,23 @@ def disconnect(request: HttpRequest, patient_id: UUID, slug: str) -> HttpRespons
 @requires("patients.view", "patients.change")
 @require_POST
 def duplicates(request: HttpRequest) -> HttpResponse:
-    """Possible duplicates of what stands in the form: a fragment. Posted, so that nothing typed
-    about a person stands in an address."""
+    """Show possible duplicates of the person in the form: a fragment.
+
+    It is a POST so that no URL has details of a person.
+    """
     form = PersonForm(request.POST)
-    them = parse_uuid(request.POST.get("patient", ""))
-    but = {them} | DifferentPeople.than(them) if them is not None else set()
-    found = find_duplicate_candidates(_typed(request.POST), but)
-    audit_found(request, found)
-    return render(request, "patients/_duplicates.html", _duplicates(form, found))
+    patient_id = parse_uuid(request.POST.get("patient", ""))
+    but = set() if patient_id is None else {patient_id} | DifferentPeople.than(patient_id)
+    found = find_duplicate_candidates(_typed_person(request.POST), but)
+    audit_duplicates(request, found)
+    return render(request, "patients/_duplicates.html", _duplicates_context(form, found))
 
 
-def _duplicates(form: PersonForm, found: Sequence[DuplicateCandidate]) -> dict[str, Any]:
-    """Possible duplicates, and ticks for those that are none any more: they come back with the
-    name that they were given for."""
+def _duplicates_context(form: PersonForm, found: Sequence[DuplicateCandidate]) -> dict[str, Any]:
+    """Return the candidates, and the ticks of earlier candidates that are not shown now.
+
+    These ticks apply again if the person types the earlier name again.
+    """
     ticked = form.not_same()
     shown = {one.person.pk for one in found}
     unshown = [("not_same", str(pk)) for pk in dict.fromkeys(ticked) if pk not in shown]
@@ -245,8 +259,13 @@ def _duplicates(form: PersonForm, found: Sequence[DuplicateCandidate]) -> dict[s
 @requires("patients.view", "patients.change")
 @require_POST
 def check(request: HttpRequest) -> HttpResponse:
-    """What is wrong with the one field that was just left: a fragment."""
-    kinds: list[type[CommandForm]] = [RegisterForm, RegisterOnForm, PersonForm, InsuranceForm]
+    """Show the errors of the field that lost focus: a fragment."""
+    kinds: list[type[CommandForm]] = [
+        RegisterForm,
+        FinishRegistrationForm,
+        PersonForm,
+        InsuranceForm,
+    ]
     kind = next((kind for kind in kinds if _fits(kind, request.POST)), PersonForm)
     form, name = kind(request.POST), request.POST.get("checked", "")
     if name not in form.fields:
@@ -257,7 +276,7 @@ def check(request: HttpRequest) -> HttpResponse:
 
 
 def _fits(kind: type[CommandForm], data: QueryDict) -> bool:
-    """Whether these are the fields of this form: text fields are always sent."""
+    """Whether the data has the fields of this form. Browsers always send text fields."""
     marks = {"client_user_id", "first_name", "member_id"}
     return {name for name in marks if name in data} == marks & kind.base_fields.keys()
 
@@ -265,12 +284,12 @@ def _fits(kind: type[CommandForm], data: QueryDict) -> bool:
 @requires("patients.view", "patients.change")
 @require_POST
 def payors(request: HttpRequest) -> HttpResponse:
-    """Payors for what was typed: a fragment."""
-    return render(request, "patients/_payors.html", payors_found(request.POST))
+    """Search payors: a fragment."""
+    return render(request, "patients/_payors.html", payor_context(request.POST))
 
 
-def payors_found(data: QueryDict) -> dict[str, Any]:
-    """Payors at the service by name or alias, and known ones by code; the chosen one stays."""
+def payor_context(data: QueryDict) -> dict[str, Any]:
+    """Return payors of the service by name or alias, a known one by code, and the chosen one."""
     text = data.get("payor_query", "").replace("\0", "").strip()[:100]
     chosen = data.get("payor", "")[:300]
     found: dict[str, dict[str, str]] = {}
@@ -281,7 +300,7 @@ def payors_found(data: QueryDict) -> dict[str, Any]:
         try:
             page = (
                 service_client.service()
-                .within(PAYOR_WAIT)
+                .within(PAYOR_TIMEOUT)
                 .insurance.search_payors(insurance_name=text)
             )
         except errors.ServiceError:
@@ -308,17 +327,19 @@ def _option(code: str, name: str, source: str, aliases: str = "") -> dict[str, s
     return {"code": code, "name": name, "source": source, "aliases": aliases, "value": value}
 
 
-def _typed(data: Any) -> TypedPerson:
+def _typed_person(data: Any) -> TypedPerson:
+    """Return the person whose details are in form data."""
     return TypedPerson(
         first_name=data.get("first_name", "")[:100],
         last_name=data.get("last_name", "")[:100],
-        dob=birth_date(data.get("dob", "")[:40]),
+        dob=parse_birth_date(data.get("dob", "")[:40]),
         phone_number=data.get("phone_number", "")[:40],
         email=data.get("email", "")[:200],
     )
 
 
-def _on_record(person: Demographics | Patient) -> TypedPerson:
+def _stored_person(person: Demographics | Patient) -> TypedPerson:
+    """Return the details of a stored person for the search for duplicates."""
     return TypedPerson(
         first_name=person.first_name,
         last_name=person.last_name,
@@ -328,17 +349,17 @@ def _on_record(person: Demographics | Patient) -> TypedPerson:
     )
 
 
-def alike_on_record(person: Demographics | Patient) -> list[DuplicateCandidate]:
-    """Who on record may be the same person as somebody on record."""
+def duplicates_of(person: Demographics | Patient) -> list[DuplicateCandidate]:
+    """Return the possible duplicates of a stored person."""
     but = {person.pk} | DifferentPeople.than(person.pk)
-    return find_duplicate_candidates(_on_record(person), but)
+    return find_duplicate_candidates(_stored_person(person), but)
 
 
-def _unseen(form: RegisterForm) -> list[DuplicateCandidate]:
-    """Possible duplicates that nobody can have looked at yet: they were not on the page."""
-    looked_at = {*form.shown(), *form.not_same()}
-    found = find_duplicate_candidates(_typed(form.data))
-    return [one for one in found if one.person.pk not in looked_at]
+def _unshown_duplicates(form: RegisterForm) -> list[DuplicateCandidate]:
+    """Return the possible duplicates that were not on the submitted page."""
+    shown = {*form.shown(), *form.not_same()}
+    found = find_duplicate_candidates(_typed_person(form.data))
+    return [one for one in found if one.person.pk not in shown]
 
 
 def _patient(patient_id: UUID) -> tuple[Patient, Demographics | None]:
@@ -348,32 +369,35 @@ def _patient(patient_id: UUID) -> tuple[Patient, Demographics | None]:
     return patient, Demographics.objects.filter(pk=patient_id, missing_since=None).first()
 
 
-def _asks(request: HttpRequest, form: CommandForm) -> bool:
-    """Posted, not only to search on a page without scripts, and without faults."""
+def _is_valid_post(request: HttpRequest, form: CommandForm) -> bool:
+    """Whether a valid form was posted. A payor search without scripts does not bind the form."""
     return request.method == "POST" and form.is_bound and form.is_valid()
 
 
-def _sent(request: HttpRequest, form: CommandForm) -> CommandRecord | None:
-    """The registration that this person asked for with this very form: a second click, or the
-    back button."""
+def _earlier_submission(request: HttpRequest, form: CommandForm) -> CommandRecord | None:
+    """Return the registration that this user submitted with this form before.
+
+    A second click or the back button leads to it.
+    """
     if request.method != "POST" or not form.is_bound:
         return None
-    return drafts.sent_with(request.user, request.POST.get("form_id", ""))
+    return drafts.submitted_with(request.user, request.POST.get("form_id", ""))
 
 
-def _typed_alike(row: CommandRecord, data: QueryDict) -> bool:
-    """Whether the form holds what it held then, whoever it showed beside it."""
+def _has_same_data(row: CommandRecord, data: QueryDict) -> bool:
+    """Whether the form has the data of the earlier submission. Shown duplicates may differ."""
     typed = dict(data.lists())
-    names = {*typed, *row.form_data} - NOT_TYPED
+    names = {*typed, *row.form_data} - NOT_COMPARED
     return all(row.form_data.get(name) == typed.get(name) for name in names)
 
 
-def _told(form: CommandForm, words: str) -> bool:
-    """Whether a person hears just now that something changed: then they see what is so today."""
-    return any(str(told).startswith(words) for told in form.non_field_errors())
+def _has_error(form: CommandForm, words: str) -> bool:
+    """Whether a form error begins with these words."""
+    return any(str(error).startswith(words) for error in form.non_field_errors())
 
 
-def _insurance_marks(patient: Patient) -> dict[str, str]:
+def _insurance_digests(patient: Patient) -> dict[str, str]:
+    """Return the digests of the insurance in force, by form field."""
     return {
         "before_primary": current_insurance_digest(patient.pk, True),
         "before_secondary": current_insurance_digest(patient.pk, False),
@@ -387,11 +411,13 @@ def _form(
     patient_id: UUID | None = None,
     **options: Any,
 ) -> Any:
-    """The form as posted, as it was for a refused one of these commands about the same patient
-    (`?again=`), or new."""
+    """Return the form as posted, as it was for a refused command (`?again=`), or new.
+
+    The refused command must be one of `commands` about the same patient.
+    """
     if request.method == "POST":
         if "find_payor" in request.POST:
-            return _unjudged(kind, request.POST, **options)
+            return _unvalidated(kind, request.POST, **options)
         return kind(request.POST, **options)
     kinds = [command.kind for command in commands]
     row = resubmitted_command(request, patient_id=patient_id, kind__in=kinds)
@@ -400,8 +426,8 @@ def _form(
     return kind.from_refused(row, **options) if row else kind(**options)  # type: ignore[attr-defined]
 
 
-def _unjudged(kind: Callable[..., Any], data: QueryDict, **options: Any) -> Any:
-    """The form as it was typed so far. A box that is not ticked is not sent at all."""
+def _unvalidated(kind: Callable[..., Any], data: QueryDict, **options: Any) -> Any:
+    """Return the unbound form with typed values. Browsers do not send unchecked boxes."""
     names = kind.base_fields  # type: ignore[attr-defined]
     form = kind(**{**options, "initial": {name: data.get(name, "") for name in names}})
     form.data = data
@@ -409,7 +435,7 @@ def _unjudged(kind: Callable[..., Any], data: QueryDict, **options: Any) -> Any:
 
 
 def _rebased(form: PersonForm, person: Demographics | None) -> PersonForm:
-    """The form as typed beside what is on record now, with its errors."""
+    """Return the typed form on the current details, with its errors."""
     fresh = type(form)(form.data, on_record=person)
     errors = form.non_field_errors()
     fresh.full_clean()
@@ -420,7 +446,7 @@ def _rebased(form: PersonForm, person: Demographics | None) -> PersonForm:
 
 
 def _with(data: Any, **values: str) -> Any:
-    """A form that is shown again speaks of what is on record now, not of what was then."""
+    """Return the form data with these values replaced, for a form that is shown again."""
     if not data:
         return data
     changed = data.copy()
@@ -429,7 +455,8 @@ def _with(data: Any, **values: str) -> Any:
     return changed
 
 
-def audit_found(request: HttpRequest, found: list[DuplicateCandidate]) -> None:
+def audit_duplicates(request: HttpRequest, found: list[DuplicateCandidate]) -> None:
+    """Record that the user saw these patients."""
     if found:
         ids = [one.person.pk for one in found]
         audit.record_list(request, "patient", ids, ids, searched=True)
@@ -438,7 +465,7 @@ def audit_found(request: HttpRequest, found: list[DuplicateCandidate]) -> None:
 def _page(
     request: HttpRequest, template: str, form: Any, *, title: str, **more: Any
 ) -> HttpResponse:
-    """A form on its page: with possible duplicates and payors for what stands in it."""
+    """Render the page of a form, with possible duplicates and payors for its data."""
     patient = more.get("patient")
     if patient is not None:
         audit.record_view(request, "patient", [patient.pk], [patient.pk])
@@ -447,19 +474,22 @@ def _page(
     person = more.get("person")
     if isinstance(form, PersonForm) and (data or person is not None):
         but = {patient.pk} | DifferentPeople.than(patient.pk) if patient else set()
-        typed = _typed(data) if data or person is None else _on_record(person)
+        typed = _typed_person(data) if data or person is None else _stored_person(person)
         found = find_duplicate_candidates(typed, but)
-        audit_found(request, found)
-        context |= _duplicates(form, found)
+        audit_duplicates(request, found)
+        context |= _duplicates_context(form, found)
     if data and isinstance(form, InsuranceForm):
-        context |= payors_found(data)
+        context |= payor_context(data)
     context.setdefault("payor_state", person.state if person else "")
     status = 422 if request.method == "POST" and form.is_bound else 200
     return render(request, template, context, status=status)
 
 
-def done_but_connected(patient_id: UUID, slugs: dict[str, Any]) -> dict[str, CommandRecord]:
-    """Sources that stand although the service accepted to end them, with what was asked."""
+def ineffective_disconnects(patient_id: UUID, slugs: dict[str, Any]) -> dict[str, CommandRecord]:
+    """Return by slug the accepted disconnect commands of sources that are still connected.
+
+    `slugs`: when each source was connected.
+    """
     if not slugs:
         return {}
     rows = CommandRecord.objects.about("patient", patient_id).filter(
@@ -473,7 +503,7 @@ def done_but_connected(patient_id: UUID, slugs: dict[str, Any]) -> dict[str, Com
 
 
 def actions_of(patient: Patient, user: Any) -> list[dict[str, Any]]:
-    """What this person may do with a patient, most wanted first."""
+    """Return the actions that this user may take on a patient, most frequent first."""
     if patient.missing_since:
         return []
     offers = (

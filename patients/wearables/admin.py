@@ -1,4 +1,4 @@
-"""Device data, as the service told us. Samples are kept by the day, not as records."""
+"""Admin of device data as received from the service. Samples are stored by day, not as records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from patients.wearables.backfills import BACKFILL, STREAM, BackfillRange
 from patients.wearables.models import HistoricalPull, Summary, WorkoutStream
 from patients.wearables.sync import PULL_LIST
 
-_AROUND: Final = timedelta(days=1)
+_MARGIN: Final = timedelta(days=1)
 
 
 @register(HistoricalPull, site=site)
@@ -33,12 +33,15 @@ class SummaryAdmin(PatientRecordAdmin):
     list_display = ("id", "user_id", "resource", "provider", "calendar_date", "missing_since")
 
     def reasons(self, row: Any) -> LookupKeys:
-        """The days around it are read. As received when it was: what was pushed later stays."""
+        """Read the days around the summary again.
+
+        The answer counts as received when the summary was, so that later events are kept.
+        """
         day = row.starts_at or (row.calendar_date and _midnight(row.calendar_date))
         if day is None or row.user_id is None:
             return {}
         wanted = BackfillRange(
-            row.number, row.user_id, row.resource, row.provider, day - _AROUND, day + _AROUND
+            row.number, row.user_id, row.resource, row.provider, day - _MARGIN, day + _MARGIN
         )
         return {BACKFILL: [wanted.key()]}
 

@@ -1,4 +1,4 @@
-"""Samples as they arrive, from an event or from a read, on their way into day chunks."""
+"""Batches of received samples, from an event or a read, split by series and day."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ RARE: Final[dict[str, tuple[str, ...]]] = {
     "note": ("tags",),
     "workout_duration": ("intensity",),
 }
-"""What samples of a resource may say beside the value."""
+"""Fields that samples of a resource may have besides the value."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY: Final = (datetime(2000, 1, 1, tzinfo=UTC) - _EPOCH).days
-_AHEAD: Final = 2
-"""Days from now: floating local times and wrong clocks. A time outside of these bounds is a
-mistake, and would ask for a partition of its own."""
-TIMELESS: Final = "a sample has no time"
-OUTSIDE: Final = "a sample lies before 2000 or more than two days ahead"
+_MAX_DAYS_AHEAD: Final = 2
+"""Days after today that are accepted, because of floating local times and wrong clocks. A time
+outside of these bounds is a mistake and would need a partition of its own."""
+NO_TIME: Final = "a sample has no time"
+OUT_OF_RANGE: Final = "a sample lies before 2000 or more than two days ahead"
 _SECOND: Final = timedelta(seconds=1)
-_LONGEST: Final = 2**31
+_MAX_LENGTH: Final = 2**31
 
 
-class Origin(NamedTuple):
-    """A source as it is stored; empty where not told."""
+class SampleSource(NamedTuple):
+    """A source as it is stored. Missing values are empty texts."""
 
     provider: str
     type: str
@@ -50,7 +50,7 @@ class Origin(NamedTuple):
     workout_id: str = ""
 
     @classmethod
-    def of(cls, source: Source) -> Origin:
+    def of(cls, source: Source) -> SampleSource:
         device, workout = source.device_id, source.workout_id
         return cls(
             source.provider,
@@ -62,8 +62,8 @@ class Origin(NamedTuple):
         )
 
 
-class Usual(NamedTuple):
-    """A series: its id (0 before it has one), and what most of its samples say."""
+class SeriesDefaults(NamedTuple):
+    """A series: its id (0 before it has one) and the values that most of its samples have."""
 
     id: int
     unit: str | None
@@ -72,28 +72,29 @@ class Usual(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
-    """Samples of one user, resource and source that came together, `number` of what brought them.
+class SampleBatch:
+    """Samples of one user, resource and source that were received together.
 
-    ValueError where a sample has no time, or one that cannot be.
+    `number` is the receipt number of the event. Methods raise ValueError for a sample without a
+    time or with an impossible one.
     """
 
     user_id: UUID
     resource: str
-    origin: Origin
+    origin: SampleSource
     number: int
     data: list[Sample]
 
-    def usual(self) -> Iterator[tuple[SeriesKey, Usual]]:
-        """The series that are met, with the habits of their first sample."""
+    def series_defaults(self) -> Iterator[tuple[SeriesKey, SeriesDefaults]]:
+        """Yield the series of the samples, with the unit and type of their first sample."""
         for kind, data in self._by_kind():
             unit = data[0].unit or next((sample.unit for sample in data if sample.unit), None)
-            yield self._key(kind), Usual(0, unit, data[0].type)
+            yield self._key(kind), SeriesDefaults(0, unit, data[0].type)
 
     def samples(
-        self, series: Mapping[SeriesKey, Usual], source: int
+        self, series: Mapping[SeriesKey, SeriesDefaults], source: int
     ) -> Iterator[tuple[SeriesKey, int, chunks.Samples]]:
-        """Series, day since 1970 and samples; a day may come more than once."""
+        """Yield series, day since 1970 and samples. A day may come more than once."""
         for kind, data in self._by_kind():
             key = self._key(kind)
             for day, samples in self._by_day(data, series[key], source):
@@ -113,11 +114,11 @@ class Arrival:
         return kinds.items()
 
     def _by_day(
-        self, data: list[Sample], usual: Usual, source: int
+        self, data: list[Sample], defaults: SeriesDefaults, source: int
     ) -> Iterator[tuple[int, chunks.Samples]]:
         moments = [sample.start_sent or sample.timestamp for sample in data]
         if None in moments:
-            raise ValueError(TIMELESS)
+            raise ValueError(NO_TIME)
         since = _since_epoch(moments)  # type: ignore[arg-type]
         days = [moment.days for moment in since]
         whole = chunks.Samples(
@@ -130,8 +131,8 @@ class Arrival:
         )
         first, last = min(days), max(days)
         if first < _FIRST_DAY or last > _last_day():
-            raise ValueError(OUTSIDE)
-        more = self._more(data, whole, usual)
+            raise ValueError(OUT_OF_RANGE)
+        more = self._extras(data, whole, defaults)
         if first == last:
             whole.extras = _latest(whole.at, more, 0)
             yield first, chunks.in_order(whole)
@@ -144,47 +145,47 @@ class Arrival:
             begin = end
             yield day, chunks.in_order(part)
 
-    def _more(
-        self, data: list[Sample], whole: chunks.Samples, usual: Usual
+    def _extras(
+        self, data: list[Sample], whole: chunks.Samples, defaults: SeriesDefaults
     ) -> dict[int, chunks.Extra]:
-        """Fill in what most samples do not have; what has no column, by place in `data`."""
+        """Fill the rare columns of `whole`; return values without a column by index in `data`."""
         more: dict[int, chunks.Extra] = {}
 
-        def say(place: int, name: str, value: Any) -> None:
+        def add(place: int, name: str, value: Any) -> None:
             more.setdefault(place, {})[name] = value
 
         if not {type(value) for value in whole.values} <= {int, float}:
             for i, sample in enumerate(data):
                 whole.values[i] = sample.number if sample.value is not None else sample.systolic
                 if sample.value is not None and sample.number is None:
-                    say(i, "value", sample.value)
-        if {sample.unit for sample in data} != {usual.unit}:
+                    add(i, "value", sample.value)
+        if {sample.unit for sample in data} != {defaults.unit}:
             for i, sample in enumerate(data):
-                if sample.unit != usual.unit:
-                    say(i, "unit", sample.unit)
-        if {sample.type for sample in data} != {usual.type}:
+                if sample.unit != defaults.unit:
+                    add(i, "unit", sample.unit)
+        if {sample.type for sample in data} != {defaults.type}:
             for i, sample in enumerate(data):
-                if sample.type != usual.type:
-                    say(i, "type", sample.type)
+                if sample.type != defaults.type:
+                    add(i, "type", sample.type)
         for i, sample in enumerate(data):
             if sample.end_sent is not None:
                 length = _length(sample)
                 whole.lengths[i] = length
                 if length is None:
-                    say(i, "end", sample.end_sent.isoformat())
+                    add(i, "end", sample.end_sent.isoformat())
         for name in RARE.get(self.resource, ()):
             for i, sample in enumerate(data):
                 if (value := getattr(sample, name)) is not None:
-                    say(i, name, value)
+                    add(i, name, value)
         return more
 
 
-def unfit(sample: Sample) -> str:
-    """Why this sample cannot be kept; empty where it can."""
+def rejection_reason(sample: Sample) -> str:
+    """Return why the sample cannot be stored; empty if it can."""
     if (at := sample.at) is None:
-        return TIMELESS
+        return NO_TIME
     if not _FIRST_DAY <= (at - _EPOCH).days <= _last_day():
-        return OUTSIDE
+        return OUT_OF_RANGE
     if _has_null(msgspec.structs.asdict(sample)):
         return "a text of a sample has a null character"
     try:
@@ -195,19 +196,20 @@ def unfit(sample: Sample) -> str:
 
 
 def _last_day() -> int:
-    return (datetime.now(UTC) - _EPOCH).days + _AHEAD
+    return (datetime.now(UTC) - _EPOCH).days + _MAX_DAYS_AHEAD
 
 
-def _has_null(said: Any) -> bool:
-    if isinstance(said, str):
-        return "\x00" in said
-    if isinstance(said, dict):
-        return any(map(_has_null, (*said, *said.values())))
-    return isinstance(said, list) and any(map(_has_null, said))
+def _has_null(value: Any) -> bool:
+    """Whether any text in the value has a null character, which PostgreSQL cannot store."""
+    if isinstance(value, str):
+        return "\x00" in value
+    if isinstance(value, dict):
+        return any(map(_has_null, (*value, *value.values())))
+    return isinstance(value, list) and any(map(_has_null, value))
 
 
 def _latest(at: list[int], more: Mapping[int, chunks.Extra], begin: int) -> dict[int, chunks.Extra]:
-    """What has no column, by time; of several samples at one time, of the last."""
+    """Return the extras by time. Of several samples at one time the last one counts."""
     if not more:
         return {}
     last = {moment: place for place, moment in enumerate(at, begin)}
@@ -217,14 +219,14 @@ def _latest(at: list[int], more: Mapping[int, chunks.Extra], begin: int) -> dict
 def _since_epoch(moments: list[datetime]) -> list[timedelta]:
     try:
         return [moment - _EPOCH for moment in moments]
-    except TypeError:  # One has no zone: it is UTC.
+    except TypeError:  # A time without a zone is UTC.
         return [m - _EPOCH if m.tzinfo else m.replace(tzinfo=UTC) - _EPOCH for m in moments]
 
 
 def _length(sample: Sample) -> int | None:
-    """Whole seconds from start to end; None where it is no such number."""
+    """Return the whole seconds from start to end, or None if they are not a whole number."""
     start, end = sample.start, sample.end
     if start is None or end is None:
         return None
     seconds, rest = divmod(end - start, _SECOND)
-    return seconds if not rest and 0 <= seconds < _LONGEST else None
+    return seconds if not rest and 0 <= seconds < _MAX_LENGTH else None

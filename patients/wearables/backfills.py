@@ -1,7 +1,7 @@
-"""What an event only announces: the range of a finished backfill, and the stream of a workout.
+"""Lookups of data that events only announce: ranges of finished backfills, workout streams.
 
-Each is a look-up (`backoffice/sync/lookups.py`) whose key says all that must be asked. A long
-range of samples is read page by page, each page stored before the next is asked for.
+The key of a lookup (`backoffice/sync/lookups.py`) has everything that the request needs. A long
+range of samples is read page by page, and each page is stored before the next one is requested.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from backoffice.service import Page, Record, Service
 from backoffice.service.payload import Payload, Reader
 from backoffice.service.wearables import SUMMARIES, Sample, Samples, Summary, WorkoutStream
 from patients.wearables import sample_writer, summaries
-from patients.wearables.arrivals import Arrival, Origin, unfit
+from patients.wearables.arrivals import SampleBatch, SampleSource, rejection_reason
 
 BACKFILL: Final = "backfill"
 STREAM: Final = "workout-stream"
 STREAMS: Final = "workout_stream"
-"""The resource of that name has no range of its own: streams are read workout by workout."""
+"""This resource has no range request of its own: streams are read by workout."""
 
 
 class BackfillRange(msgspec.Struct, frozen=True, array_like=True):
-    """The range of a finished backfill, as the key of its look-up.
+    """The range of a finished backfill, as the key of its lookup.
 
-    `number` is that of the event: what was read counts as received then, so that whatever was
-    pushed later stays. `cursor` is where the next page begins.
+    `number` is the receipt number of the event: the data counts as received then, so that later
+    events are kept. `cursor` is where the next page begins.
     """
 
     number: int
@@ -49,15 +49,15 @@ class BackfillRange(msgspec.Struct, frozen=True, array_like=True):
         return msgspec.json.encode(self).decode()
 
     @classmethod
-    def of(cls, key: str) -> BackfillRange:
+    def from_key(cls, key: str) -> BackfillRange:
         return msgspec.json.decode(key, type=cls)
 
-    def at(self, cursor: str | None) -> BackfillRange:
+    def with_cursor(self, cursor: str | None) -> BackfillRange:
         return msgspec.structs.replace(self, cursor=cursor)
 
 
 @dataclass(frozen=True)
-class Read:
+class RangeAnswer:
     """One answer: a page of summaries or of samples, or one profile."""
 
     range: BackfillRange
@@ -65,37 +65,37 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Group:
+class SourceSamples:
     """Samples of one source in the answer for a range."""
 
     range: BackfillRange
     record: Record[Samples]
 
 
-class _Raw(Payload):
+class _RawSamples(Payload):
     data: list[msgspec.Raw] = msgspec.field(default_factory=list)
 
 
-_RAW: Final = Reader(_Raw)
+_RAW_SAMPLES: Final = Reader(_RawSamples)
 _SAMPLE: Final = Reader(Sample)
 
 
-def _fetch_range(service: Service, key: str) -> Read:
-    wanted = BackfillRange.of(key)
+def _fetch_range(service: Service, key: str) -> RangeAnswer:
+    wanted = BackfillRange.from_key(key)
     dates = (wanted.start, wanted.end, wanted.provider)
     if wanted.resource == "profile":
         record = service.wearables.profile(wanted.user_id, wanted.provider)
-        return Read(wanted, Page([record], [], record.asked_at))
+        return RangeAnswer(wanted, Page([record], [], record.asked_at))
     summary = "workouts" if wanted.resource == STREAMS else wanted.resource
     if summary in SUMMARIES:
-        return Read(wanted, service.wearables.summaries(summary, wanted.user_id, *dates))
+        return RangeAnswer(wanted, service.wearables.summaries(summary, wanted.user_id, *dates))
     page = service.wearables.samples(wanted.resource, wanted.user_id, *dates, wanted.cursor)
-    return Read(wanted, page)
+    return RangeAnswer(wanted, page)
 
 
-def _store_ranges(answers: Mapping[str, Read]) -> dict[str, timedelta | None]:
+def _store_ranges(answers: Mapping[str, RangeAnswer]) -> dict[str, timedelta | None]:
     records: list[MirrorRecord] = []
-    groups: list[Group] = []
+    groups: list[SourceSamples] = []
     for key, read in answers.items():
         wanted = read.range
         for item in read.page.unreadable:
@@ -105,15 +105,18 @@ def _store_ranges(answers: Mapping[str, Read]) -> dict[str, timedelta | None]:
         elif wanted.resource in SUMMARIES:
             records += [_summary_record(wanted, record) for record in read.page.records]
         else:
-            groups += [Group(wanted, record) for record in read.page.records]
-            _go_on(key, wanted, read.page.next_cursor)
+            groups += [SourceSamples(wanted, record) for record in read.page.records]
+            _mark_next_page(key, wanted, read.page.next_cursor)
     summaries.store_summaries(records)
     _store_samples(groups)
     return {}
 
 
-def _store_samples(groups: list[Group]) -> None:
-    """Keep what can be kept of these groups. What cannot is kept unread, and stops nothing."""
+def _store_samples(groups: list[SourceSamples]) -> None:
+    """Store the samples of these groups.
+
+    Samples that cannot be stored are recorded as unreadable and do not stop the others.
+    """
     try:
         with transaction.atomic():
             sample_writer.store([_arrival(group) for group in groups])
@@ -124,22 +127,22 @@ def _store_samples(groups: list[Group]) -> None:
             return
         (group,) = groups
         samples = group.record.data
-        fit = [sample for sample in samples.data if not unfit(sample)]
-        if len(fit) == len(samples.data):
-            # Words of the database could tell what was measured.
+        storable = [sample for sample in samples.data if not rejection_reason(sample)]
+        if len(storable) == len(samples.data):
+            # The database error is not used: it may quote the measured values.
             reason = "does not fit its table" if isinstance(error, DatabaseError) else str(error)
             _keep_unread(group.range, "$", reason, group.record.raw)
             return
-        _keep_unfit(group)
-        rest = msgspec.structs.replace(samples, data=fit)
-        _store_samples([Group(group.range, replace(group.record, data=rest))])
+        _keep_rejected(group)
+        rest = msgspec.structs.replace(samples, data=storable)
+        _store_samples([SourceSamples(group.range, replace(group.record, data=rest))])
 
 
-def _keep_unfit(group: Group) -> None:
-    """The samples of the group that cannot be kept, each as it was sent."""
-    for raw in map(bytes, _RAW.value(group.record.raw).data):
+def _keep_rejected(group: SourceSamples) -> None:
+    """Record the samples of the group that cannot be stored, each as it was sent."""
+    for raw in map(bytes, _RAW_SAMPLES.value(group.record.raw).data):
         sample = _SAMPLE.read(raw, group.record.asked_at)
-        if isinstance(sample, Record) and (reason := unfit(sample.data)):
+        if isinstance(sample, Record) and (reason := rejection_reason(sample.data)):
             _keep_unread(group.range, "$", reason, raw)
 
 
@@ -148,12 +151,12 @@ def _keep_unread(wanted: BackfillRange, path: str, reason: str, raw: bytes) -> N
     mirror.save_unreadable("wearables", key, path, reason, raw)
 
 
-def _go_on(key: str, wanted: BackfillRange, cursor: str | None) -> None:
-    """Ask for the next page; the look-up of a page that is not the first leaves no trace."""
+def _mark_next_page(key: str, wanted: BackfillRange, cursor: str | None) -> None:
+    """Mark the lookup of the next page. Lookups of later pages are deleted when done."""
     if cursor == wanted.cursor:
-        cursor = None  # A cursor that leads to itself would never end.
+        cursor = None  # A cursor that leads to itself would loop forever.
     if cursor is not None:
-        sync.schedule_lookups(BACKFILL, [wanted.at(cursor).key()])
+        sync.schedule_lookups(BACKFILL, [wanted.with_cursor(cursor).key()])
     if wanted.cursor is not None:
         Lookup.objects.filter(kind=BACKFILL, key=key).delete()
 
@@ -164,19 +167,19 @@ def _summary_record(wanted: BackfillRange, record: Record[Summary]) -> MirrorRec
     )
 
 
-def _arrival(group: Group) -> Arrival:
+def _arrival(group: SourceSamples) -> SampleBatch:
     wanted, samples = group.range, group.record.data
-    origin = Origin.of(samples.source)
+    origin = SampleSource.of(samples.source)
     if not origin.provider:
         origin = origin._replace(provider=wanted.provider)
-    return Arrival(wanted.user_id, wanted.resource, origin, wanted.number, samples.data)
+    return SampleBatch(wanted.user_id, wanted.resource, origin, wanted.number, samples.data)
 
 
 # Workout streams
 
 
 def mark_streams(workouts: Any) -> None:
-    """Read the streams of these workouts, given with their users."""
+    """Mark the lookups of workout streams. `workouts`: pairs of workout and user ids."""
     sync.schedule_lookups(STREAM, (f"{workout}:{user}" for workout, user in workouts))
 
 

@@ -1,4 +1,4 @@
-"""Charts of device data: samples brought down to a fixed number of points in SQL."""
+"""Charts of device data. SQL reduces samples to a fixed number of points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from django.db.models import Count, FloatField, Max, Min, Q, Sum
 
 from backoffice.templatetags.chart import BARS, LARGEST, SPAN, Chart, Point, written
 from patients.models import Provider
-from patients.wearables.measures import DAILY, Measure, sampled
+from patients.wearables.measures import DAILY, Measure, sample_measure
 from patients.wearables.models import Series, Summary
 from patients.wearables.spans import Span, day_label
 
@@ -26,29 +26,29 @@ LOCAL_AS_SENT: Final = "local time as sent"
 
 _CHUNKS: Final = """(
   SELECT *, CASE WHEN extras IS NOT NULL THEN (
-    SELECT jsonb_object_agg(at, true) FROM jsonb_each(extras) AS extra(at, said)
-    WHERE said ? 'unit' AND said ->> 'unit' IS DISTINCT FROM %(unit)s::text
-  ) END AS strange
+    SELECT jsonb_object_agg(at, true) FROM jsonb_each(extras) AS extra(at, entry)
+    WHERE entry ? 'unit' AND entry ->> 'unit' IS DISTINCT FROM %(unit)s::text
+  ) END AS other_unit
   FROM wearables_chunk
   WHERE series_id = %(series)s AND day BETWEEN %(first)s AND %(last)s
   OFFSET 0
 ) AS c, unnest(
   c.seconds || c.tail_seconds, c.scaled || c.tail_scaled, c.wide || c.tail_wide, c.micros
 ) AS sample(second, scaled, wide, micro)"""
-"""Samples of a series; `strange` holds the times of those in another unit than the series has. Told
-once for each chunk (OFFSET), not once for each sample."""
+"""Samples of a series. `other_unit` has the times of samples in another unit than the series.
+OFFSET 0 makes PostgreSQL compute it once per chunk, not once per sample."""
 
 _BUCKET: Final = """width_bucket(
   ((c.day - DATE '1970-01-01') * 86400 + sample.second)::float8, %(edges)s::float8[]
 )"""
 _AT: Final = "(sample.second::bigint * 1000000 + coalesce(sample.micro, 0))::text"
-_STRANGE: Final = f"c.strange IS NOT NULL AND c.strange ? {_AT}"
+_HAS_OTHER_UNIT: Final = f"c.other_unit IS NOT NULL AND c.other_unit ? {_AT}"
 
 POINTS: Final = f"""
 SELECT bucket, count(value), min(value), max(value), sum(value), count(*) - count(value)
 FROM (
   SELECT {_BUCKET} AS bucket, CASE
-    WHEN {_STRANGE} THEN NULL
+    WHEN {_HAS_OTHER_UNIT} THEN NULL
     WHEN c.divisor <> 0 THEN sample.scaled::float8 / c.divisor
     WHEN abs(sample.wide) < {LARGEST!r} THEN sample.wide
   END AS value
@@ -57,17 +57,21 @@ FROM (
 WHERE bucket BETWEEN 1 AND %(count)s
 GROUP BY bucket
 """
-"""Samples of a series between edges (seconds since 1970, ascending), by the number of the stretch
-they lie in, from 1; last how many are left out. No avg(): that overflows with squares."""
+"""Samples of a series between edges (seconds since 1970, ascending), grouped by interval, counted
+from 1. The last column counts the samples that are left out. avg() is not used: its squares
+overflow."""
 
 PAIRS: Final = f"""
 SELECT bucket, count(coalesce(low, high)), min(low), max(high), NULL,
   count(*) - count(coalesce(low, high))
 FROM (
   SELECT {_BUCKET} AS bucket,
-    CASE WHEN {_STRANGE} THEN NULL ELSE (c.extras -> {_AT} ->> 'diastolic')::float8 END AS low,
     CASE
-      WHEN {_STRANGE} THEN NULL
+      WHEN {_HAS_OTHER_UNIT} THEN NULL
+      ELSE (c.extras -> {_AT} ->> 'diastolic')::float8
+    END AS low,
+    CASE
+      WHEN {_HAS_OTHER_UNIT} THEN NULL
       WHEN c.divisor <> 0 THEN sample.scaled::float8 / c.divisor
       ELSE sample.wide
     END AS high
@@ -76,7 +80,7 @@ FROM (
 WHERE bucket BETWEEN 1 AND %(count)s
 GROUP BY bucket
 """
-"""The same of blood pressures: the second value of a pair is among what is rare."""
+"""The same for blood pressures: the second value of a pair is in `extras`."""
 
 NEWEST: Final = """
 SELECT series.id, newest.day, newest.value, newest.last_at, newest.extra
@@ -103,7 +107,7 @@ _Numbers: TypeAlias = tuple[float | None, float | None, float | None, int]
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """A series and its last sample, `value` in words."""
+    """A series and its last sample, with `value` as text."""
 
     series: Series
     measure: Measure
@@ -113,12 +117,13 @@ class Newest:
 
     @property
     def floating(self) -> bool:
-        return floats(self.series.provider)
+        """Whether the time is local time marked as UTC."""
+        return has_floating_time(self.series.provider)
 
 
 @dataclass(frozen=True, slots=True)
 class NewestDay:
-    """A daily measure and its last number, `value` in words."""
+    """A daily measure and its last number, with `value` as text."""
 
     measure: Measure
     day: date
@@ -133,7 +138,7 @@ def sample_charts(
     span: Span,
     newest: Mapping[int, datetime] = MappingProxyType({}),
 ) -> list[Chart]:
-    """One chart for each series of a measure. `newest`: when the last sample of a series was."""
+    """Return a chart for each series of a measure. `newest`: time of the last sample by series."""
     names = provider_names(one.provider for one in series)
     return [_sample_chart(measure, one, span, names, newest.get(one.pk)) for one in series]
 
@@ -146,12 +151,12 @@ def _sample_chart(
     newest: datetime | None,
 ) -> Chart:
     times = f"times in {span.zone.key}"
-    if floats(series.provider):
+    if has_floating_time(series.provider):
         span, times = Span(span.name, span.last, _UNCONVERTED), LOCAL_AS_SENT
     points, left_out = _points(measure, series, span, newest)
     return Chart(
         id=f"c{series.pk}",
-        title=measure.label + (f", {_kind(series.kind)}" if series.kind else ""),
+        title=measure.label + (f", {_kind_label(series.kind)}" if series.kind else ""),
         unit=series.unit or "",
         kind=measure.kind,
         points=points,
@@ -159,20 +164,20 @@ def _sample_chart(
         each=span.each(measure.kind),
         source=source_words(names, series.provider, series.source_type),
         times=times,
-        note=_left_out(left_out),
+        note=_left_out_note(left_out),
     )
 
 
-def floats(provider: str) -> bool:
+def has_floating_time(provider: str) -> bool:
     """Whether the provider sends local time marked as UTC."""
     return provider in settings.FLOATING_TIME_PROVIDERS
 
 
-def _kind(kind: str) -> str:
+def _kind_label(kind: str) -> str:
     return kind.rpartition("/")[2].replace("_", " ")
 
 
-def _left_out(count: int) -> str:
+def _left_out_note(count: int) -> str:
     if not count:
         return ""
     samples = "1 sample is" if count == 1 else f"{count:,} samples are"
@@ -182,16 +187,16 @@ def _left_out(count: int) -> str:
 def _points(
     measure: Measure, series: Series, span: Span, newest: datetime | None
 ) -> tuple[list[Point], int]:
-    """The points, and how many samples are left out.
+    """Return the points and the number of samples that are left out.
 
-    A total is still filling while its source has sent nothing of a later stretch: sources send
+    A total is still filling until its source sends a sample of a later interval: sources send
     updates for incomplete buckets (specification, "Timeseries events").
     """
     edges = span.edges(measure.kind)
     found = {}
     left_out = 0
     with connection.cursor() as cursor:
-        cursor.execute(PAIRS if measure.kind == SPAN else POINTS, asked(series, edges))
+        cursor.execute(PAIRS if measure.kind == SPAN else POINTS, point_parameters(series, edges))
         for bucket, count, low, high, total, others in cursor.fetchall():
             left_out += others
             if count:
@@ -206,8 +211,8 @@ def _points(
     return points, left_out
 
 
-def asked(series: Series, edges: Sequence[datetime]) -> dict[str, Any]:
-    """Parameters of `POINTS` and `PAIRS`."""
+def point_parameters(series: Series, edges: Sequence[datetime]) -> dict[str, Any]:
+    """Return the parameters of `POINTS` and `PAIRS`."""
     return {
         "edges": [edge.timestamp() for edge in edges],
         "series": series.pk,
@@ -219,17 +224,17 @@ def asked(series: Series, edges: Sequence[datetime]) -> dict[str, Any]:
 
 
 def _numbers(kind: str, count: int, low: Any, high: Any, total: Any) -> _Numbers:
-    """Of a point: its value, lowest, highest and count."""
+    """Return value, minimum, maximum and count of a point."""
     if kind == BARS:
         return total, None, None, count
     if kind == SPAN:
         return (high if low is None else low), low, high, count
-    # Rounding may put a mean outside of what it is the mean of.
+    # Rounding may put a mean outside of the range of its values.
     return min(max(total / count, low), high), low, high, count
 
 
 def daily_charts(measure: Measure, user_id: UUID, span: Span) -> list[Chart]:
-    """One chart for each source of a number of the summaries, days on the clock of `span`."""
+    """Return a chart of a summary column for each source, with days in the time zone of `span`."""
     column, drawable = measure.column, None
     if isinstance(Summary._meta.get_field(column), FloatField):
         drawable = Q(**{f"{column}__gt": -LARGEST, f"{column}__lt": LARGEST})
@@ -273,15 +278,17 @@ def daily_charts(measure: Measure, user_id: UUID, span: Span) -> list[Chart]:
             ticks=span.ticks(),
             each="day",
             source=source_words(names, *source),
-            note=_left_out(left_out[source]),
+            note=_left_out_note(left_out[source]),
         )
         for n, (source, found) in enumerate(sorted(by_source.items()))
     ]
 
 
 def _is_filling(measure: Measure, day: date, as_of: datetime, zone: ZoneInfo) -> bool:
-    """Whether a daily total was read before its day was over. Only activity is sent while it grows:
-    a night, a workout and a meal are over when they are sent."""
+    """Whether a daily total was read before the day was over.
+
+    Only activity is sent while it grows. Nights, workouts and meals are over when they are sent.
+    """
     return (measure.resource, measure.kind) == ("activity", BARS) and is_before_end(
         as_of, day, zone
     )
@@ -292,11 +299,11 @@ def is_before_end(moment: datetime, day: date, zone: ZoneInfo) -> bool:
     return moment.astimezone(zone).date() <= day
 
 
-# What there is
+# Newest data
 
 
 def newest_samples(user_id: UUID) -> list[Newest]:
-    """The series of a patient with their last samples, newest first."""
+    """Return the series of a patient with their last samples, newest first."""
     series = Series.objects.filter(user_id=user_id).in_bulk()
     names = provider_names(one.provider for one in series.values())
     with connection.cursor() as cursor:
@@ -319,17 +326,15 @@ def _newest(
     unit = more.get("unit", series.unit)
     if shown and unit:
         shown += f" {unit}"
-    return Newest(series, sampled(series.resource), source, at, shown or str(more.get("value", "")))
+    return Newest(
+        series, sample_measure(series.resource), source, at, shown or str(more.get("value", ""))
+    )
 
 
 def newest_days(user_id: UUID, zone: ZoneInfo) -> list[NewestDay]:
-    """The daily measures that the patient has, with the last number of each; days on the clock of
-    `zone`."""
+    """Return the daily measures of a patient with their last numbers. Days are in `zone`."""
     rows = Summary.objects.filter(user_id=user_id, missing_since__isnull=True).order_by()
-    last = {
-        measure.column_of_all: Max("calendar_date", filter=_has(measure))
-        for measure in DAILY.values()
-    }
+    last = {measure.alias: Max("calendar_date", filter=_has(measure)) for measure in DAILY.values()}
     days = rows.aggregate(**last)
     latest = (
         rows.filter(calendar_date__in={day for day in days.values() if day})
@@ -339,7 +344,7 @@ def newest_days(user_id: UUID, zone: ZoneInfo) -> list[NewestDay]:
     names = provider_names(row.provider for row in latest)
     found = []
     for measure in DAILY.values():
-        day = days[measure.column_of_all]
+        day = days[measure.alias]
         for row in latest if day else ():
             number = getattr(row, measure.column)
             if (row.resource, row.calendar_date) == (measure.resource, day) and number is not None:
@@ -360,6 +365,6 @@ def provider_names(slugs: Iterable[str]) -> Mapping[str, str]:
 
 
 def source_words(names: Mapping[str, str], provider: str, source_type: str) -> str:
-    """`Band One, watch`; the slug where the provider is not known."""
+    """Return a text such as `Band One, watch`, with the slug if the provider is unknown."""
     name = names.get(provider, provider) or "source not given"
     return f"{name}, {source_type.replace('_', ' ')}" if source_type != "unknown" else name

@@ -1,18 +1,17 @@
 """Samples as they are stored: one row per series and UTC day, its samples as parallel arrays.
 
-- `seconds` are counted from the start of the day and ascend; what lies below a second is in
-  `micros`, where any sample has it.
-- A value is `scaled` divided by the row's `divisor`, a power of ten that gives back the very
-  number that was sent. Where there is none, values are in `wide` and the divisor is 0.
+- `seconds` are counted from the start of the day and ascend. `micros` has the microseconds if any
+  sample has some, else it is null.
+- A value is `scaled` divided by the `divisor` of the row, a power of ten that gives back exactly
+  the number that was sent. If no power of ten does, the values are in `wide` and the divisor is 0.
 - `zone` (seconds east of UTC), `length` (seconds, of intervals), `source` and `number` (receipt
-  number of the event that brought the sample) are one value while all samples share it, and else
-  an array.
-- The `tail` holds the newest samples until there are enough to be worth rewriting the long arrays,
-  which stay untouched out of line meanwhile. Everything in it is later than everything before it.
-- What is rare (a type or unit other than usual, text, the second value of a blood pressure) is in
-  `extras`, by the sample's microsecond of the day.
+  number of the event) are single values while all samples share them, and arrays otherwise.
+- The `tail` columns hold the newest samples until there are enough to rewrite the long arrays,
+  which stay untouched in TOAST storage until then. Samples of the tail are later than all others.
+- Rare values (another type or unit than the series has, text, the second value of a blood pressure)
+  are in `extras`, by the microsecond of the day of the sample.
 
-This module knows one row and no database; `storing.py` writes rows.
+This module encodes and decodes one row. `sample_writer.py` writes rows.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Samples:
         return len(self.at)
 
     def between(self, begin: int, end: int) -> Samples:
-        """Those at these places, without extras."""
+        """Return the samples from index `begin` to `end`, without extras."""
         return _of_columns((column[begin:end] for column in self.columns()), {})
 
     def columns(self) -> tuple[list[Any], ...]:
@@ -56,7 +55,7 @@ class Samples:
 
 
 def in_order(samples: Samples) -> Samples:
-    """The same samples by time, of several at one time the last one."""
+    """Return the samples in order of time; of several at one time the last one."""
     if all(map(lt, samples.at, samples.at[1:])):
         return samples
     rows = dict(zip(samples.at, zip(*samples.columns(), strict=True), strict=True))
@@ -64,20 +63,20 @@ def in_order(samples: Samples) -> Samples:
 
 
 def merged(old: Samples, new: Samples) -> Samples:
-    """Both together. Of two samples at one time the one received later is kept."""
+    """Merge samples. Of two samples at one time the one received later is kept."""
     if not old.at:
         return new
     if not new.at:
         return old
     if old.at[-1] < new.at[0]:
-        both = (mine + theirs for mine, theirs in zip(old.columns(), new.columns(), strict=True))
+        both = (first + then for first, then in zip(old.columns(), new.columns(), strict=True))
         return _of_columns(both, {**old.extras, **new.extras})
     rows = dict(zip(old.at, zip(*old.columns(), strict=True), strict=True))
     extras = dict(old.extras)
     for row in zip(*new.columns(), strict=True):
         at, number = row[0], row[2]
-        held = rows.get(at)
-        if held is None or held[2] <= number:
+        known = rows.get(at)
+        if known is None or known[2] <= number:
             rows[at] = row
             extras.pop(at, None)
             if at in new.extras:
@@ -100,7 +99,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 def encoded(samples: Samples, divisor: int = 1) -> Row:
-    """The columns of a row without tail. `divisor` is the coarsest to be used."""
+    """Return the columns of a row without tail. `divisor` is the smallest divisor to try."""
     row: Row = {
         "first_at": samples.at[0],
         "last_at": samples.at[-1],
@@ -132,12 +131,15 @@ def encoded(samples: Samples, divisor: int = 1) -> Row:
 
 
 def _offset(number: int, base: int) -> int:
-    """Events 4,000,000,000 receipts apart count as that far apart: no inbox keeps the older."""
+    """Return the number relative to `base`, at least -BLOCK.
+
+    Events that are further apart do not exist: no inbox keeps the older one.
+    """
     return max(number - base, -BLOCK)
 
 
 def decoded(row: Row) -> Samples:
-    """The samples of a row, tail included."""
+    """Return the samples of a row, tail included."""
     main, tail = row["seconds"], row["tail_seconds"] or []
     count, late = len(main), len(tail)
     micros = row["micros"]
@@ -161,7 +163,7 @@ def decoded(row: Row) -> Samples:
 
 
 def _spread(one: Any, many: list[Any] | None, count: int, late: int) -> list[Any]:
-    # A row whose samples differ has no tail.
+    # A row with different values has no tail.
     return list(many) if many is not None else [one] * (count + late)
 
 
@@ -176,11 +178,14 @@ def _values(
 def scaled(
     values: Sequence[float | None], coarsest: int = 1
 ) -> tuple[int, list[int | None] | None, list[float | None] | None]:
-    """Divisor, scaled values, wide values: the first divisor that gives every value back."""
-    given = (
+    """Return divisor, scaled values and wide values.
+
+    The divisor is the first one that gives back every value exactly.
+    """
+    present = (
         values if None not in values else list(compress(values, (v is not None for v in values)))
     )
-    numbers: list[float] = given  # type: ignore[assignment]
+    numbers: list[float] = present  # type: ignore[assignment]
     divisor = coarsest
     if coarsest == WIDE or (numbers and max(map(abs, numbers)) > _LARGEST):
         divisor = 10 * FINEST
@@ -198,12 +203,12 @@ def scaled(
 
 
 def finer(one: int, other: int) -> int:
-    """Of two divisors the one that fits both."""
+    """Return the divisor that fits the values of both."""
     return WIDE if WIDE in (one, other) else max(one, other)
 
 
 def array(values: Iterable[Any] | None) -> str | None:
-    """An array as PostgreSQL reads it."""
+    """Return an array as PostgreSQL reads it."""
     if values is None:
         return None
     return "{" + ",".join(["NULL" if value is None else repr(value) for value in values]) + "}"

@@ -1,4 +1,4 @@
-"""The draw-day strip: what the patient's devices saw around a draw. Context, not interpretation."""
+"""The draw-day strip: device data of the days around a draw. Context, not interpretation."""
 
 from __future__ import annotations
 
@@ -21,29 +21,31 @@ from django.views.decorators.http import require_safe
 from backoffice import audit
 from backoffice.core.access import requires
 from patients.models import Patient
-from patients.wearables.charts import POINTS, asked, floats, is_before_end
+from patients.wearables.charts import POINTS, has_floating_time, is_before_end, point_parameters
 from patients.wearables.models import HistoricalPull, Series, Summary
-from patients.wearables.recency import last_data
-from patients.wearables.views.devices import zone_of_patient
-from patients.wearables.views.pulls import TROUBLE
+from patients.wearables.recency import newest_data_by_provider
+from patients.wearables.views.devices import patient_time_zone
+from patients.wearables.views.pulls import FAILING_STATUSES
 
-BEFORE: Final = 3
-AFTER: Final = 1
+DAYS_BEFORE: Final = 3
+DAYS_AFTER: Final = 1
 HOUR: Final = timedelta(hours=1)
-SERIES: Final = 4
-"""Glucose meters that are looked at."""
-OLD: Final = timedelta(days=2)
-"""Data older than this, counted from the last day of the strip that is over, is a dead connection
-rather than a device that has not sent yet."""
+MAX_SERIES: Final = 4
+"""Glucose series that are read."""
+STALE_AFTER: Final = timedelta(days=2)
+"""If the newest data is older than this, counted from the last complete day of the strip, the
+connection is probably broken. A younger device may just not have sent its data yet."""
 
 
-class Asked(forms.Form):
+class DrawDayForm(forms.Form):
+    """The day of the draw; today by default."""
+
     day = forms.DateField(required=False, input_formats=["%Y-%m-%d"])
 
 
 @dataclass(slots=True)
-class Day:
-    """One day on the patient's clock. None: no device said anything."""
+class StripDay:
+    """One day in the time zone of the patient. None: no device sent a value."""
 
     day: date
     draw: bool
@@ -54,10 +56,11 @@ class Day:
     is_filling: bool = False
     """The steps were read before the day was over."""
     glucose: list[bool] = field(default_factory=list)
-    """Of each hour, whether there is a value."""
+    """For each hour, whether there is a value."""
 
     @property
     def covered(self) -> int:
+        """Count the hours with a glucose value."""
         return sum(self.glucose)
 
     @property
@@ -68,21 +71,23 @@ class Day:
 @requires("patients.view")
 @require_safe
 def strip(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """From three days before a draw to one after: a part of an order's page. Nothing at all where
-    the patient has no device."""
+    """Show the days from three before a draw to one after: a fragment of an order's page.
+
+    It is empty if the patient has no device.
+    """
     patient = Patient.objects.filter(pk=patient_id).defer("record", "content_hash").first()
     if patient is None:
         raise Http404
-    form = Asked(request.GET)
+    form = DrawDayForm(request.GET)
     if not form.is_valid():
         raise BadRequest("The day must be written like 2026-11-21.")
-    zone = zone_of_patient(patient)
+    zone = patient_time_zone(patient)
     draw = form.cleaned_data["day"] or timezone.now().astimezone(zone).date()
     if not 1971 <= draw.year <= 2098:
         raise BadRequest("The day must be between 1971 and 2098.")
-    last = last_data(patient_id)
+    last = newest_data_by_provider(patient_id)
     trouble = HistoricalPull.objects.filter(
-        user=patient_id, status__in=TROUBLE, missing_since=None
+        user=patient_id, status__in=FAILING_STATUSES, missing_since=None
     ).count()
     audit.record_view(request, "device data", [patient_id], [patient_id])
     if not last and not trouble:
@@ -97,18 +102,19 @@ def strip(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         "steps": any(one.steps is not None for one in days),
         "glucose": any(one.covered for one in days),
         "newest": newest,
-        "stale": newest is None or newest < _expected(draw, zone) - OLD,
+        "stale": newest is None or newest < _expected_until(draw, zone) - STALE_AFTER,
         "trouble": trouble,
     }
     return render(request, "patients/wearables/_strip.html", context)
 
 
-def strip_days(patient_id: UUID, draw: date, zone: ZoneInfo) -> list[Day]:
+def strip_days(patient_id: UUID, draw: date, zone: ZoneInfo) -> list[StripDay]:
+    """Return the days of the strip with sleep, steps and glucose."""
     today = timezone.now().astimezone(zone).date()
-    first = draw - timedelta(days=BEFORE)
+    first = draw - timedelta(days=DAYS_BEFORE)
     days = {
-        one: Day(one, draw=one == draw, to_come=one > today)
-        for one in (first + timedelta(days=n) for n in range(BEFORE + AFTER + 1))
+        one: StripDay(one, draw=one == draw, to_come=one > today)
+        for one in (first + timedelta(days=n) for n in range(DAYS_BEFORE + DAYS_AFTER + 1))
     }
     rows = (
         Summary.objects.filter(
@@ -119,7 +125,7 @@ def strip_days(patient_id: UUID, draw: date, zone: ZoneInfo) -> list[Day]:
         )
         .order_by()
         .values_list("calendar_date")
-        # Of several devices the one that saw most: they saw the same night and the same steps.
+        # Of several devices take the largest value: they measured the same night and steps.
         .annotate(
             read_at=Max("as_of", filter=Q(steps__isnull=False)),
             sleep=Max("total"),
@@ -129,19 +135,21 @@ def strip_days(patient_id: UUID, draw: date, zone: ZoneInfo) -> list[Day]:
     for on, read_at, sleep, steps in rows:
         days[on].sleep, days[on].steps = sleep, steps
         days[on].is_filling = read_at is not None and is_before_end(read_at, on, zone)
-    _cover(days, patient_id, zone)
+    _add_glucose_hours(days, patient_id, zone)
     return list(days.values())
 
 
-def _cover(days: dict[date, Day], patient_id: UUID, zone: ZoneInfo) -> None:
-    """Hours with a glucose value, by the patient's clock; a day of a change of the clock has one
-    hour less or more."""
+def _add_glucose_hours(days: dict[date, StripDay], patient_id: UUID, zone: ZoneInfo) -> None:
+    """Set which hours have a glucose value, in the time zone of the patient.
+
+    A day with a daylight saving change has one hour less or more.
+    """
     found = Series.objects.filter(user_id=patient_id, resource="glucose").order_by("pk")
-    for series in found[:SERIES]:
-        clock = ZoneInfo("UTC") if floats(series.provider) else zone
+    for series in found[:MAX_SERIES]:
+        clock = ZoneInfo("UTC") if has_floating_time(series.provider) else zone
         edges = _hours(days, clock)
         with connection.cursor() as cursor:
-            cursor.execute(POINTS, asked(series, edges))
+            cursor.execute(POINTS, point_parameters(series, edges))
             seen = {bucket for bucket, count, *_ in cursor.fetchall() if count}
         for number, edge in enumerate(edges[:-1], 1):
             day = days[edge.astimezone(clock).date()]
@@ -151,7 +159,7 @@ def _cover(days: dict[date, Day], patient_id: UUID, zone: ZoneInfo) -> None:
             day.glucose[position] |= number in seen
 
 
-def _hours(days: Sequence[date] | dict[date, Day], zone: ZoneInfo) -> list[datetime]:
+def _hours(days: Sequence[date] | dict[date, StripDay], zone: ZoneInfo) -> list[datetime]:
     begin = _midnight(min(days), zone)
     end = _midnight(max(days) + timedelta(days=1), zone)
     return [begin + HOUR * n for n in range(int((end - begin) / HOUR) + 1)]
@@ -161,6 +169,6 @@ def _midnight(day: date, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, time(), zone).astimezone(UTC)
 
 
-def _expected(draw: date, zone: ZoneInfo) -> datetime:
-    """The end of the strip, as far as it is over: until then there should be data."""
-    return min(timezone.now(), _midnight(draw + timedelta(days=AFTER + 1), zone))
+def _expected_until(draw: date, zone: ZoneInfo) -> datetime:
+    """Return the time until which there should be data: the end of the strip, or now."""
+    return min(timezone.now(), _midnight(draw + timedelta(days=DAYS_AFTER + 1), zone))

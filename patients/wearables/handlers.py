@@ -1,7 +1,7 @@
-"""Events about device data. Interface: webhooks 4.5 to 4.7, wearables 2 to 4.
+"""Handlers of events about device data. Interface: webhooks 4.5 to 4.7, wearables 2 to 4.
 
-Handlers for the inbox: each takes the events of its kinds in receipt order, inside the drain's
-transaction, and raises where one of them cannot be applied.
+Each handler takes the events of its types in receipt order, inside the transaction of the inbox. It
+raises ValueError if an event cannot be applied.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from backoffice.service.payload import Unreadable
 from backoffice.service.wearables import SUMMARIES, Samples
 from backoffice.service.wearables.timeseries import SAMPLES
 from patients.wearables import sample_writer
-from patients.wearables.arrivals import Arrival, Origin
+from patients.wearables.arrivals import SampleBatch, SampleSource
 from patients.wearables.backfills import BACKFILL, BackfillRange, mark_streams
 from patients.wearables.summaries import store_summaries, summary_record
 from patients.wearables.sync import PULL_LIST
@@ -30,18 +30,18 @@ IGNORED: Final = "ignored"
 _decode = msgspec.json.Decoder(Samples).decode
 _SAMPLE_OR_MOMENT: Final = re.compile(r"\$\.data(\[\d+\](\.(timestamp|start|value))?)?")
 HYPNOGRAM: Final = "hypnogram"
-"""Replaced by the sleep cycle; its events are kept in the inbox and that is all."""
+"""The sleep cycle replaces this resource. Its events stay in the inbox and are not applied."""
 
 
 def handle_summaries(events: Sequence[Heard]) -> Mapping[str, str] | None:
-    """`daily.data.<summary>.created` and `.updated`: the latest received of an id is kept."""
+    """Apply `daily.data.<summary>.created` and `.updated`. The last received version is kept."""
     facts = []
     for event in events:
         resource = resource_of(event)
-        said = SUMMARIES[resource].value(event.data)
-        user = _user(event, said.user_id)
+        summary = SUMMARIES[resource].value(event.data)
+        user = _user(event, summary.user_id)
         facts.append(
-            summary_record(resource, user, event.data, said, event.number, event.received_at)
+            summary_record(resource, user, event.data, summary, event.number, event.received_at)
         )
     if store_summaries(facts).unreadable:
         raise ValueError("a summary does not fit its columns")
@@ -49,33 +49,34 @@ def handle_summaries(events: Sequence[Heard]) -> Mapping[str, str] | None:
 
 
 def handle_samples(events: Sequence[Heard]) -> Mapping[str, str] | None:
-    """`daily.data.<resource>.created` and `.updated` of a timeseries: keep the samples."""
-    arrivals = []
+    """Apply `daily.data.<resource>.created` and `.updated` of a timeseries: store the samples."""
+    batches = []
     ignored = {}
     for event in events:
         resource = resource_of(event)
         if resource == HYPNOGRAM:
             ignored[event.message_id] = IGNORED
             continue
-        came = _samples(event)
-        origin = Origin.of(came.source)
-        arrivals.append(
-            Arrival(_user(event, came.user_id), resource, origin, event.number, came.data)
-        )
-    sample_writer.store(arrivals)
+        received = _samples(event)
+        source = SampleSource.of(received.source)
+        user = _user(event, received.user_id)
+        batches.append(SampleBatch(user, resource, source, event.number, received.data))
+    sample_writer.store(batches)
     return ignored or None
 
 
 def handle_workout_streams(events: Sequence[Heard]) -> Mapping[str, str] | None:
-    """`daily.data.workout_stream.created` and `.updated`: too large to push, so read it."""
-    heard = [(event, STREAM_READY.value(event.data)) for event in events]
-    mark_streams((said.workout_id, _user(event, said.user_id)) for event, said in heard)
+    """Apply `daily.data.workout_stream.created` and `.updated`: mark the streams for a lookup."""
+    payloads = [(event, STREAM_READY.value(event.data)) for event in events]
+    mark_streams((payload.workout_id, _user(event, payload.user_id)) for event, payload in payloads)
     return dict.fromkeys((event.message_id for event in events), LOOKED_UP)
 
 
 def handle_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
-    """`historical.data.<resource>.created`: history is not pushed, so read the range, and see how
-    the pull went."""
+    """Apply `historical.data.<resource>.created`: mark the range and request the list of pulls.
+
+    The service does not push historical data.
+    """
     outcomes = {}
     ranges = []
     for event in events:
@@ -83,12 +84,12 @@ def handle_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
         if resource == HYPNOGRAM:
             outcomes[event.message_id] = IGNORED
             continue
-        said = BACKFILL_DONE.value(event.data)
-        if said.start_date is None or said.end_date is None:
+        done = BACKFILL_DONE.value(event.data)
+        if done.start_date is None or done.end_date is None:
             raise ValueError("the event does not say which range was fetched")
-        user = _user(event, said.user_id)
-        dates = (said.start_date, said.end_date)
-        ranges.append(BackfillRange(event.number, user, resource, said.provider, *dates).key())
+        user = _user(event, done.user_id)
+        dates = (done.start_date, done.end_date)
+        ranges.append(BackfillRange(event.number, user, resource, done.provider, *dates).key())
         outcomes[event.message_id] = LOOKED_UP
     sync.schedule_lookups(BACKFILL, ranges)
     if ranges:
@@ -97,7 +98,7 @@ def handle_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
 
 
 def _samples(event: Heard) -> Samples:
-    """The samples of an event, without what a `Reader` adds to records that are kept whole."""
+    """Return the samples of an event. The plain decoder is faster than a `Reader`."""
     if not needs_replacing(event.data):
         try:
             return _decode(event.data)
@@ -107,19 +108,19 @@ def _samples(event: Heard) -> Samples:
     if isinstance(found, Unreadable):
         raise ValueError(f"{found.reason} at {found.path}")
     for part in found.dropped:
-        # The inbox is the only place that holds the samples of an event: none may be left out.
+        # Only the event has these samples, so none may be left out.
         if _SAMPLE_OR_MOMENT.fullmatch(part.path):
             raise ValueError(f"{part.reason} at {part.path}")
     return found.data
 
 
 def resource_of(event: Heard) -> str:
-    """`daily.data.heartrate.created` is about `heartrate`."""
+    """Return the resource: `heartrate` for `daily.data.heartrate.created`."""
     return event.event_type.split(".")[2]
 
 
-def _user(event: Heard, told: UUID | None) -> UUID:
-    user = event.user_id or told
+def _user(event: Heard, payload_user: UUID | None) -> UUID:
+    user = event.user_id or payload_user
     if user is None:
         raise ValueError("the event does not say whose data it brings")
     return user

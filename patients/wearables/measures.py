@@ -1,4 +1,4 @@
-"""What can be charted: samples of a resource, and the numbers of daily summaries."""
+"""Measures for charts: samples of a resource, and columns of daily summaries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from backoffice.core import vocabulary
 from backoffice.templatetags.chart import BARS, LINE, SPAN, written
 
-TOTALLED: Final = frozenset(
+SUMMED_RESOURCES: Final = frozenset(
     {
         "caffeine", "calories_active", "calories_basal", "carbohydrates", "daylight_exposure",
         "distance", "fall", "floors_climbed", "handwashing", "heart_rate_alert", "inhaler_usage",
@@ -17,14 +17,14 @@ TOTALLED: Final = frozenset(
         "wheelchair_push", "workout_distance", "workout_duration", "workout_swimming_stroke",
     }
 )  # fmt: skip
-"""Resources whose samples add up; of the others a stretch of time has an average."""
-WORDS: Final = frozenset({"note"})
-"""Resources whose values are text: nothing to chart."""
+"""Resources whose samples are summed in an interval. Others are averaged."""
+TEXT_RESOURCES: Final = frozenset({"note"})
+"""Resources with text values, which have no chart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One thing to chart. Of a summary: `column` of its records, times `factor`, in `unit`."""
+    """A measure to chart. For a summary: its `column` times `factor`, in `unit`."""
 
     name: str
     label: str
@@ -35,12 +35,12 @@ class Measure:
     factor: float = 1.0
 
     @property
-    def column_of_all(self) -> str:
-        """A name for this measure among all daily ones, as SQL and keyword arguments allow."""
+    def alias(self) -> str:
+        """A unique name of this daily measure, valid in SQL and as a keyword argument."""
         return f"{self.resource}_{self.column}"
 
     def words(self, number: float) -> str:
-        """A number of a summary as it is read out: `5,118 steps`, `6 h 12 min`."""
+        """Return a number of a summary as text: `5,118 steps`, `6 h 12 min`."""
         value = number * self.factor
         if self.unit == "h":
             hours, minutes = divmod(round(value * 60), 60)
@@ -82,8 +82,8 @@ DAILY: Final[dict[str, Measure]] = {
 }
 
 
-def sampled(resource: str) -> Measure:
-    """The samples of a resource; their unit is told by the samples."""
-    kind = BARS if resource in TOTALLED else SPAN if resource == "blood_pressure" else LINE
+def sample_measure(resource: str) -> Measure:
+    """Return the measure for samples of a resource. The samples have the unit."""
+    kind = BARS if resource in SUMMED_RESOURCES else SPAN if resource == "blood_pressure" else LINE
     label = vocabulary.term("wearable.resource", resource).label
     return Measure(resource, label, resource, kind)

@@ -11,7 +11,7 @@ from patients.models import mirrored_patient
 
 
 class HistoricalPull(Mirrored):
-    """How the backfill of one resource of one connection went (users.md 7)."""
+    """The historical pull of one resource of one connection (users.md 7)."""
 
     user = mirrored_patient("historical_pulls")
     provider = models.TextField()
@@ -43,9 +43,9 @@ class HistoricalPull(Mirrored):
 class Summary(Mirrored):
     """A summary of any kind (wearables.md 2), identified by the service's id alone.
 
-    Columns have the service's names and units; those of another resource are null. `starts_at` and
-    `ends_at` stand for bedtime, session and workout times alike. `number` is that of the event
-    that brought this version: the latest received wins.
+    Columns have the names and units of the service; columns of other resources are null.
+    `starts_at` and `ends_at` are the times of a night, session or workout. `number` is the receipt
+    number of the event that brought this version: the last received version wins.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -124,7 +124,7 @@ class Summary(Mirrored):
 
 
 class WorkoutStream(Mirrored):
-    """What was recorded during one workout: parallel arrays along `time` (wearables.md 5)."""
+    """The recording of one workout: parallel arrays along `time` (wearables.md 5)."""
 
     id = models.UUIDField(primary_key=True, help_text="of the workout")
     user = mirrored_patient("workout_streams")
@@ -145,7 +145,7 @@ class WorkoutStream(Mirrored):
 
 
 class Source(models.Model):
-    """Where samples come from (wearables.md 3), each combination once; empty where not told."""
+    """A source of samples (wearables.md 3), each combination once. Missing values are empty."""
 
     id = models.AutoField(primary_key=True)
     provider = models.TextField()
@@ -166,11 +166,11 @@ class Source(models.Model):
 
 class Series(models.Model):
     """The samples of one patient, resource, provider and source type, and of one kind of reading
-    where the resource has several. With the timestamp that is a sample's key.
+    where the resource has several. The series and the timestamp are the key of a sample.
 
-    `unit` and `usual_type` are what most samples say; those that say otherwise carry it themselves.
-    A series gets its unit from the first sample that has one; samples before are taken to mean it.
-    `divisor` is the finest one met so far: see `chunks.py`.
+    `unit` and `usual_type` are those of most samples; other samples carry their own. A series gets
+    its unit from the first sample that has one, and earlier samples count as having it. `divisor`
+    is the largest one so far: see `chunks.py`.
     """
 
     id = models.AutoField(primary_key=True)
@@ -195,7 +195,7 @@ class Series(models.Model):
 class Chunk(models.Model):
     """The samples of one series and one UTC day, as parallel arrays ordered by time.
 
-    `chunks.py` says how they are read. The table is partitioned by month of `day`.
+    `chunks.py` describes the columns. The table is partitioned by month of `day`.
     """
 
     pk = models.CompositePrimaryKey("series_id", "day")
@@ -230,7 +230,7 @@ class Chunk(models.Model):
 
 
 class Sample(models.Model):
-    """One sample as the JSON API shows it. No table: `reading.py` makes them out of chunks."""
+    """One sample as the JSON API shows it. It has no table: `sample_reader.py` decodes chunks."""
 
     id = models.TextField(primary_key=True)
     user_id = models.UUIDField()

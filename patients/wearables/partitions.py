@@ -1,4 +1,4 @@
-"""Months of samples: made when first needed, dropped when no longer kept."""
+"""Monthly partitions of samples: made when first needed, dropped when no longer kept."""
 
 from __future__ import annotations
 
@@ -15,50 +15,52 @@ from django.db.backends.utils import CursorWrapper
 PARENT: Final = "wearables_chunk"
 _NAME: Final = re.compile(rf"{PARENT}_(\d{{4}})_(\d{{2}})")
 _LOCK: Final = 0x57EA
-MOST: Final = 36
-"""Months made at once: a partition is for ever, and one event must not ask for hundreds."""
-_TIDY: Final = "autovacuum_vacuum_scale_factor = 0.05, toast.autovacuum_vacuum_scale_factor = 0.05"
-"""Rows of the current days are rewritten all the time: give their old versions back soon."""
+MAX_NEW_MONTHS: Final = 36
+"""Months made at once. A partition stays forever, and one event must not make hundreds."""
+_SETTINGS: Final = (
+    "autovacuum_vacuum_scale_factor = 0.05, toast.autovacuum_vacuum_scale_factor = 0.05"
+)
+"""Rows of the current days are rewritten often, so vacuum must remove old versions soon."""
 
 
 def month_of(day: date) -> date:
     return day.replace(day=1)
 
 
-def table_of(month: date) -> str:
+def table_name(month: date) -> str:
     return f"{PARENT}_{month:%Y_%m}"
 
 
 def ensure(cursor: CursorWrapper, months: Iterable[date]) -> None:
-    """Make the partitions of these months where there are none.
+    """Make the missing partitions of these months.
 
-    ValueError where these are too many. Attached, not made as a partition: that would wait for,
-    and stop, every reader and writer.
+    Raises ValueError if there are too many. The tables are made first and then attached: CREATE
+    TABLE PARTITION OF would wait for, and block, every reader and writer.
     """
-    wanted = {table_of(month): month for month in sorted(months)}
-    new = _absent(cursor, list(wanted))
+    wanted = {table_name(month): month for month in sorted(months)}
+    new = _missing(cursor, list(wanted))
     if not new:
         return
-    if len(new) > MOST:
+    if len(new) > MAX_NEW_MONTHS:
         raise ValueError(f"samples of {len(new)} months that have none yet come at once")
-    # One lock for all months: with one each, a drain that has attached a month and wants another
-    # waits for one that holds that and waits to attach it.
+    # One lock for all months. With one lock per month, two drains that need the same two months
+    # could each hold one and wait for the other.
     cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LOCK])
-    # Another drain may have made some while we waited: this asks the catalogue itself, since
-    # `to_regclass` may still answer from a cache of before.
+    # Another drain may have made some while this one waited. Read the catalog itself, since
+    # `to_regclass` may still answer from its cache.
     made = existing(cursor)
     for table in new:
         month = wanted[table]
         if month in made:
             continue
-        cursor.execute(f'CREATE TABLE "{table}" (LIKE "{PARENT}" INCLUDING ALL) WITH ({_TIDY})')
+        cursor.execute(f'CREATE TABLE "{table}" (LIKE "{PARENT}" INCLUDING ALL) WITH ({_SETTINGS})')
         cursor.execute(
             f'ALTER TABLE "{PARENT}" ATTACH PARTITION "{table}"'
-            f" FOR VALUES FROM ('{month}') TO ('{after(month)}')"
+            f" FOR VALUES FROM ('{month}') TO ('{next_month(month)}')"
         )
 
 
-def _absent(cursor: CursorWrapper, tables: list[str]) -> list[str]:
+def _missing(cursor: CursorWrapper, tables: list[str]) -> list[str]:
     cursor.execute(
         "SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NULL ORDER BY 1",
         [tables],
@@ -67,7 +69,7 @@ def _absent(cursor: CursorWrapper, tables: list[str]) -> list[str]:
 
 
 def existing(cursor: CursorWrapper) -> set[date]:
-    """Months that have a partition."""
+    """Return the months that have a partition."""
     cursor.execute(
         "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [PARENT]
     )
@@ -75,30 +77,29 @@ def existing(cursor: CursorWrapper) -> set[date]:
     return {date(int(found[1]), int(found[2]), 1) for found in names if found}
 
 
-def after(month: date) -> date:
-    """The month that follows."""
+def next_month(month: date) -> date:
     return date(month.year + month.month // 12, month.month % 12 + 1, 1)
 
 
-def back(month: date, months: int) -> date:
-    """The month that lies so many months before."""
+def months_before(month: date, months: int) -> date:
+    """Return the first day of the month that is so many months earlier."""
     count = month.year * 12 + month.month - 1 - months
     return date(count // 12, count % 12 + 1, 1)
 
 
 def forget() -> list[date]:
-    """Drop the months that are older than SAMPLES_KEEP_MONTHS says; which were dropped."""
+    """Drop the months older than SAMPLES_KEEP_MONTHS and return them."""
     kept = settings.SAMPLES_KEEP_MONTHS
     if not kept:
         return []
-    return drop_before(back(month_of(datetime.now(UTC).date()), kept))
+    return drop_before(months_before(month_of(datetime.now(UTC).date()), kept))
 
 
 def drop_before(month: date) -> list[date]:
-    """Forget every month before this one; which were dropped.
+    """Drop every month before this one and return the dropped ones.
 
-    Each by itself, and only if nobody is in the way for long: what is left is dropped with the
-    next call.
+    Each month is dropped in its own transaction, unless another transaction holds the table for
+    long. The next call drops what is left.
     """
     with connection.cursor() as cursor:
         old = sorted(one for one in existing(cursor) if one < month)
@@ -106,6 +107,6 @@ def drop_before(month: date) -> list[date]:
     for one in old:
         with suppress(OperationalError), transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '3s'")
-            cursor.execute(f'DROP TABLE IF EXISTS "{table_of(one)}"')
+            cursor.execute(f'DROP TABLE IF EXISTS "{table_name(one)}"')
             dropped.append(one)
     return dropped

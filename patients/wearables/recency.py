@@ -1,4 +1,4 @@
-"""When each source last sent data, whatever it was."""
+"""The time of the newest data of each source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db.models import Max
 
 from patients.wearables.models import Summary
 
-_LAST: Final = """
+_NEWEST_SAMPLES: Final = """
     SELECT series.provider, max(newest.at)
     FROM wearables_series AS series, LATERAL (
         SELECT c.day + c.last_at * interval '1 microsecond' AS at
@@ -22,10 +22,10 @@ _LAST: Final = """
 """
 
 
-def last_data(patient_id: UUID) -> dict[str, datetime]:
-    """By provider: the newest sample, or the end of the newest day that is summed up."""
+def newest_data_by_provider(patient_id: UUID) -> dict[str, datetime]:
+    """Return the time of the newest sample, or the end of the day of the newest summary."""
     with connection.cursor() as cursor:
-        cursor.execute(_LAST, [patient_id])
+        cursor.execute(_NEWEST_SAMPLES, [patient_id])
         found: dict[str, datetime] = {
             provider: at.replace(tzinfo=UTC) for provider, at in cursor.fetchall()
         }
@@ -38,7 +38,7 @@ def last_data(patient_id: UUID) -> dict[str, datetime]:
 
 
 def _end_of(day: date) -> datetime:
-    """Not later than now: the day of a summary may not be over."""
+    """Return the end of the day, or now if the day is not over."""
     now = datetime.now(UTC)
     if day >= now.date():
         return now

@@ -1,4 +1,4 @@
-"""Samples out of their chunks again, one by one, as they were sent."""
+"""Decodes chunks into single samples as they were sent."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ COLUMNS: Final = (
     "seconds", "micros", "scaled", "wide", "numbers", "zones", "lengths", "sources",
     "tail_seconds", "tail_scaled", "tail_wide", "tail_numbers", "extras",
 )  # fmt: skip
-"""What `decode_samples` reads of a chunk."""
+"""Columns of a chunk that `decode_samples` needs."""
 
 
 def decode_samples(series: Series, row: chunks.Row) -> Iterator[dict[str, Any]]:
-    """Each sample of a chunk by time, under the service's names, with its `source` (the id of a
-    `Source`) and the `number` of what brought it."""
+    """Yield each sample of a chunk, in order of time, with the names of the service.
+
+    `source` is the id of a `Source`, and `number` the receipt number of the event.
+    """
     day: date = row["day"]
     midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    held = dict(row)
-    if isinstance(held["extras"], str):
-        held["extras"] = json.loads(held["extras"])
-    samples = chunks.decoded(held)
-    pressure = series.resource == "blood_pressure"
+    columns = dict(row)
+    if isinstance(columns["extras"], str):
+        columns["extras"] = json.loads(columns["extras"])
+    samples = chunks.decoded(columns)
+    is_pressure = series.resource == "blood_pressure"
     for at, value, number, zone, length, source in zip(*samples.columns(), strict=True):
         timestamp = midnight + timedelta(microseconds=at)
         item: dict[str, Any] = {
@@ -39,7 +41,7 @@ def decode_samples(series: Series, row: chunks.Row) -> Iterator[dict[str, Any]]:
             "number": number,
             "source": source,
         }
-        if pressure:
+        if is_pressure:
             item |= {"value": None, "systolic": value, "diastolic": None}
         if length is not None:
             item |= {"start": timestamp, "end": timestamp + timedelta(seconds=length)}

@@ -1,7 +1,7 @@
-"""`/api/samples/`: samples one by one, ordered by series and time, out of their chunks.
+"""`/api/samples/`: single samples, ordered by series and time, decoded from chunks.
 
-Samples have no id of the service's that lasts; theirs is the natural key joined by ":", user,
-resource, provider, source type, kind of reading (empty for most) and timestamp.
+The service gives samples no lasting id. The `id` is the natural key joined by ":": user, resource,
+provider, source type, kind of reading (empty for most) and timestamp.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from backoffice.core.access import requires
 from patients.wearables.models import Chunk, Sample, Series, Source
 from patients.wearables.sample_reader import COLUMNS, decode_samples
 
-_DAYS: Final = 20
+_CHUNKS_AT_ONCE: Final = 20
 """Chunks read at once: enough for a page of most series, and little memory for the densest."""
 _NAMES: Final = tuple(one.name for one in Sample._meta.concrete_fields)
-_Place: TypeAlias = tuple[int, datetime]
+_Position: TypeAlias = tuple[int, datetime]
 """Series and time of a sample."""
 _ID: Final = re.compile(
     r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):(.*):(\d{4}-[^:]*:.*)", re.S
@@ -51,10 +51,10 @@ class Samples(Resource):
     )
 
     def _rows(self) -> QuerySet[Any, tuple[Any, ...]]:
-        return cast("QuerySet[Any, tuple[Any, ...]]", _Rows())
+        return cast("QuerySet[Any, tuple[Any, ...]]", _SampleRows())
 
     def _after(self, cursor: str) -> object:
-        place = _place(str(super()._after(cursor)))
+        place = _parse_position(str(super()._after(cursor)))
         if place is None:
             raise bad_request(
                 "This cursor is not one that this list has given; start again without it."
@@ -66,15 +66,18 @@ class Samples(Resource):
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Answers as much of a QuerySet's interface as a `Resource` asks for. A row begins with its
-    place, which is what a cursor holds: ids are made of words that may have any sign in them."""
+class _SampleRows:
+    """The part of the QuerySet interface that a `Resource` uses.
+
+    A row begins with its position, which is the cursor. The id is no cursor, because its parts may
+    have any character.
+    """
 
     series: Q = field(default_factory=Q)
-    after: _Place | None = None
+    after: _Position | None = None
     only: str | None = None
 
-    def filter(self, *conditions: Q, pk__gt: _Place | None = None) -> _Rows:
+    def filter(self, *conditions: Q, pk__gt: _Position | None = None) -> _SampleRows:
         rows = replace(self, after=pk__gt or self.after)
         for condition in conditions:
             wanted: dict[str, Any] = dict(condition.children)  # type: ignore[arg-type]
@@ -85,7 +88,7 @@ class _Rows:
     def __getitem__(self, wanted: slice) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = []
         for item in self._items():
-            place = f"{item['series']}:{_written(item['timestamp'])}"
+            place = f"{item['series']}:{_format_time(item['timestamp'])}"
             found.append((place, *(item.get(name) for name in _NAMES)))
             if len(found) == wanted.stop:
                 break
@@ -93,10 +96,10 @@ class _Rows:
 
     def _items(self) -> Iterator[dict[str, Any]]:
         if self.only:
-            if (begin := _identified(self.only)) is not None:
+            if (begin := _find_sample(self.only)) is not None:
                 series, moment = begin
                 chunks = Chunk.objects.filter(series_id=series, day=moment.date())
-                items = _flat(list(chunks.values(*COLUMNS)))
+                items = _decode_items(list(chunks.values(*COLUMNS)))
                 yield from (item for item in items if item["timestamp"] == moment)
             return
         first, moment = self.after or (0, datetime.min.replace(tzinfo=UTC))
@@ -104,35 +107,36 @@ class _Rows:
         if self.series:
             chunks = chunks.filter(series_id__in=Series.objects.filter(self.series).values("pk"))
         for found in _pages(chunks, first, moment.date()):
-            for item in _flat(found):
+            for item in _decode_items(found):
                 if (item["series"], item["timestamp"]) > (first, moment):
                     yield item
 
 
 def _pages(chunks: QuerySet[Chunk], first: int, day: date) -> Iterator[list[dict[str, Any]]]:
-    """These chunks from this series and day on, some at a time."""
+    """Yield these chunks from this series and day on, some at a time."""
     while True:
         place = TupleGreaterThanOrEqual(("series_id", "day"), (first, day))
-        found = list(chunks.filter(place).values(*COLUMNS)[:_DAYS])
+        found = list(chunks.filter(place).values(*COLUMNS)[:_CHUNKS_AT_ONCE])
         yield found
-        if len(found) < _DAYS:
+        if len(found) < _CHUNKS_AT_ONCE:
             return
         first, day = found[-1]["series_id"], found[-1]["day"] + timedelta(days=1)
 
 
-def _flat(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    of = Series.objects.in_bulk({row["series_id"] for row in rows})
+def _decode_items(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the samples of chunks as items of the API."""
+    series_by_id = Series.objects.in_bulk({row["series_id"] for row in rows})
     sources = Source.objects.in_bulk({pk for row in rows for pk in row["sources"] or ()} | {
         row["source"] for row in rows
     })  # fmt: skip
     for row in rows:
-        series = of[row["series_id"]]
+        series = series_by_id[row["series_id"]]
         key = {name: getattr(series, name) for name in _KEY}
         beginning = ":".join(map(str, key.values()))
         for sample in decode_samples(series, row):
             source = sources[sample["source"]]
             yield {
-                "id": f"{beginning}:{_written(sample['timestamp'])}",
+                "id": f"{beginning}:{_format_time(sample['timestamp'])}",
                 **key,
                 "app_id": source.app_id or None,
                 "device_id": source.device_id or None,
@@ -143,23 +147,23 @@ def _flat(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _written(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-def _place(text: str) -> _Place | None:
-    """Series and time in a cursor; None where it has none."""
+def _parse_position(text: str) -> _Position | None:
+    """Return series and time of a cursor, or None if it is malformed."""
     series, _, moment = text.partition(":")
-    at = _moment(moment)
+    at = _parse_time(moment)
     if at is None or not re.fullmatch(r"[0-9]{1,10}", series, re.ASCII):
         return None
     return int(series), at
 
 
-def _identified(id: str) -> _Place | None:
-    """Series and time of the sample of this id; None where there is no such series."""
+def _find_sample(id: str) -> _Position | None:
+    """Return series and time of the sample with this id, or None if there is no such series."""
     found = _ID.fullmatch(id)
-    at = _moment(found[3]) if found else None
+    at = _parse_time(found[3]) if found else None
     if found is None or at is None:
         return None
     for series in Series.objects.filter(user_id=UUID(found[1])).order_by("pk"):
@@ -168,7 +172,7 @@ def _identified(id: str) -> _Place | None:
     return None
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
         return moment.astimezone(UTC) if moment.tzinfo else None

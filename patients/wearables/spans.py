@@ -1,4 +1,4 @@
-"""Stretches of time to look at, and the points a chart of one has, in a zone of the clock."""
+"""Time spans of charts and their points, in a time zone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WEEK: Final = "week"
 MONTH: Final = "month"
 YEAR: Final = "year"
 LENGTHS: Final[dict[str, int]] = {DAY: 1, WEEK: 7, MONTH: 31, YEAR: 365}
-"""Days each shows, up to and with the last one."""
+"""Days of each span, the last day included."""
 
 FIRST, LAST = date(1970, 1, 1), date(2099, 12, 31)
 
@@ -42,8 +42,10 @@ class Span:
         return [self.first + timedelta(days=n) for n in range(LENGTHS[self.name])]
 
     def edges(self, kind: str) -> list[datetime]:
-        """Where points begin, and where the last one ends. A day with a change of the clock has
-        one hour less or more."""
+        """Return where points begin, and where the last one ends.
+
+        A day with a daylight saving change has one hour less or more.
+        """
         begin, end = _midnight(self.first, self.zone), _midnight(self.last, self.zone, 1)
         if self.name == DAY:
             return _steps(begin, end, timedelta(minutes=60 if kind == BARS else 10))
@@ -54,7 +56,7 @@ class Span:
         return [*edges, end]
 
     def each(self, kind: str) -> str:
-        """What one point is, in words."""
+        """Return the length of a point as text."""
         if self.name == DAY:
             return "hour" if kind == BARS else "10 minutes"
         if kind == BARS or self.name == YEAR:
@@ -62,7 +64,7 @@ class Span:
         return "hour" if self.name == WEEK else "6 hours"
 
     def label(self, edge: datetime, kind: str) -> str:
-        """A point in the table of values."""
+        """Return the label of a point in the table of values."""
         local = edge.astimezone(self.zone)
         if self.name == DAY:
             return f"{local:%H:%M}"
@@ -70,7 +72,7 @@ class Span:
         return day if self.each(kind) == "day" else f"{day}, {local:%H:%M}"
 
     def ticks(self) -> list[Tick]:
-        """Marks at local times that are easy to read."""
+        """Return marks at round local times."""
         begin, end = _midnight(self.first, self.zone), _midnight(self.last, self.zone, 1)
         length = (end - begin).total_seconds()
 
@@ -88,7 +90,7 @@ class Span:
         return [tick(_midnight(day, self.zone), label(day)) for day in self.days() if chosen(day)]
 
     def words(self) -> str:
-        """`Tue 24 Mar 2026`, or the first and the last day."""
+        """Return a text such as `Tue 24 Mar 2026`, or the first and the last day."""
         if self.name == DAY:
             return f"{self.last:%a} {self.last.day} {self.last:%b %Y}"
         first = f"{self.first.day} {self.first:%b}"

@@ -1,4 +1,4 @@
-"""Summaries and workout streams into their tables."""
+"""Stores summaries and workout streams."""
 
 from __future__ import annotations
 
@@ -34,80 +34,80 @@ _WORKOUT: Final = (
     "title", "timezone_offset", "average_hr", "max_hr", "distance", "calories", "moving_time",
     "steps",
 )  # fmt: skip
-_NOTHING: Final[mirror.RowValues] = dict.fromkeys((
+_ALL_NULL: Final[mirror.RowValues] = dict.fromkeys((
     "calendar_date", "starts_at", "ends_at", *_ACTIVITY, *_HEART, *_BODY, *_SLEEP, *_WORKOUT,
     "sport", "sleep_id", "name", "energy", "classification", "heart_rate_mean", "cycle_end",
     "is_predicted", "height",
 ))  # fmt: skip
 
 
-def _named(said: Any, names: Sequence[str]) -> mirror.RowValues:
-    return {name: getattr(said, name) for name in names}
+def _attributes(payload: Any, names: Sequence[str]) -> mirror.RowValues:
+    return {name: getattr(payload, name) for name in names}
 
 
-def _activity(said: Any) -> mirror.RowValues:
-    heart = _named(said.heart_rate, _HEART) if said.heart_rate else {}
-    return {"calendar_date": said.calendar_date, **_named(said, _ACTIVITY), **heart}
+def _activity(payload: Any) -> mirror.RowValues:
+    heart = _attributes(payload.heart_rate, _HEART) if payload.heart_rate else {}
+    return {"calendar_date": payload.calendar_date, **_attributes(payload, _ACTIVITY), **heart}
 
 
-def _body(said: Any) -> mirror.RowValues:
-    return {"calendar_date": said.calendar_date, **_named(said, _BODY)}
+def _body(payload: Any) -> mirror.RowValues:
+    return {"calendar_date": payload.calendar_date, **_attributes(payload, _BODY)}
 
 
-def _sleep(said: Any) -> mirror.RowValues:
+def _sleep(payload: Any) -> mirror.RowValues:
     return {
-        "calendar_date": said.calendar_date,
-        "starts_at": said.bedtime_start,
-        "ends_at": said.bedtime_stop,
-        **_named(said, _SLEEP),
+        "calendar_date": payload.calendar_date,
+        "starts_at": payload.bedtime_start,
+        "ends_at": payload.bedtime_stop,
+        **_attributes(payload, _SLEEP),
     }
 
 
-def _workout(said: Any) -> mirror.RowValues:
+def _workout(payload: Any) -> mirror.RowValues:
     return {
-        "calendar_date": said.calendar_date,
-        "starts_at": said.time_start,
-        "ends_at": said.time_end,
-        "sport": said.sport.slug if said.sport else None,
-        **_named(said, _WORKOUT),
+        "calendar_date": payload.calendar_date,
+        "starts_at": payload.time_start,
+        "ends_at": payload.time_end,
+        "sport": payload.sport.slug if payload.sport else None,
+        **_attributes(payload, _WORKOUT),
     }
 
 
-def _meal(said: Any) -> mirror.RowValues:
+def _meal(payload: Any) -> mirror.RowValues:
     return {
-        "calendar_date": said.calendar_date,
-        "starts_at": said.timestamp,
-        "name": said.name,
-        "energy": said.energy.value if said.energy else None,
+        "calendar_date": payload.calendar_date,
+        "starts_at": payload.timestamp,
+        "name": payload.name,
+        "energy": payload.energy.value if payload.energy else None,
     }
 
 
-def _session(said: Any) -> mirror.RowValues:
+def _session(payload: Any) -> mirror.RowValues:
     return {
-        "calendar_date": said.session_start.date() if said.session_start else None,
-        "starts_at": said.session_start,
-        "ends_at": said.session_end,
-        "time_zone": said.time_zone,
+        "calendar_date": payload.session_start.date() if payload.session_start else None,
+        "starts_at": payload.session_start,
+        "ends_at": payload.session_end,
+        "time_zone": payload.time_zone,
     }
 
 
-def _sleep_cycle(said: Any) -> mirror.RowValues:
-    return {**_session(said), "sleep_id": said.sleep_id}
+def _sleep_cycle(payload: Any) -> mirror.RowValues:
+    return {**_session(payload), "sleep_id": payload.sleep_id}
 
 
-def _electrocardiogram(said: Any) -> mirror.RowValues:
-    return {**_session(said), **_named(said, ("classification", "heart_rate_mean"))}
+def _electrocardiogram(payload: Any) -> mirror.RowValues:
+    return {**_session(payload), **_attributes(payload, ("classification", "heart_rate_mean"))}
 
 
-def _menstrual_cycle(said: Any) -> mirror.RowValues:
+def _menstrual_cycle(payload: Any) -> mirror.RowValues:
     return {
-        "calendar_date": said.period_start,
-        **_named(said, ("cycle_end", "is_predicted")),
+        "calendar_date": payload.period_start,
+        **_attributes(payload, ("cycle_end", "is_predicted")),
     }
 
 
-def _profile(said: Any) -> mirror.RowValues:
-    return {"height": said.height}
+def _profile(payload: Any) -> mirror.RowValues:
+    return {"height": payload.height}
 
 
 PROMOTED: Final[Mapping[str, Promotion]] = {
@@ -124,18 +124,20 @@ PROMOTED: Final[Mapping[str, Promotion]] = {
 
 
 def _summary(record: MirrorRecord) -> mirror.RowValues:
-    resource, user_id, said = record.data
-    device = said.source.device_id or getattr(said, "source_device_id", None)
+    resource, user_id, payload = record.data
+    device = payload.source.device_id or getattr(payload, "source_device_id", None)
     return {
         "user_id": user_id,
         "resource": resource,
-        "provider": said.provider,
-        "source_type": said.source.type_sent or getattr(said, "source_type", None) or "unknown",
-        "app_id": said.source.app_id or getattr(said, "source_app_id", None),
+        "provider": payload.provider,
+        "source_type": payload.source.type_sent
+        or getattr(payload, "source_type", None)
+        or "unknown",
+        "app_id": payload.source.app_id or getattr(payload, "source_app_id", None),
         "device_id": device,
         "number": record.version[0],
-        **_NOTHING,
-        **PROMOTED[resource](said),
+        **_ALL_NULL,
+        **PROMOTED[resource](payload),
     }
 
 
@@ -151,44 +153,44 @@ SUMMARIES = mirror.MirrorTable(
 
 
 def summary_record(
-    resource: str, user_id: UUID, raw: bytes, said: SummaryPayload, number: int, as_of: Any
+    resource: str, user_id: UUID, raw: bytes, payload: SummaryPayload, number: int, as_of: Any
 ) -> MirrorRecord:
-    return MirrorRecord((said.id,), raw, as_of, (resource, user_id, said), (number,))
+    return MirrorRecord((payload.id,), raw, as_of, (resource, user_id, payload), (number,))
 
 
 def store_summaries(records: Sequence[MirrorRecord]) -> mirror.ApplyOutcome:
-    """The version received last replaces all others, whatever order they are applied in."""
+    """Store summaries. The version received last wins, in whatever order they are applied."""
     outcome = mirror.apply(SUMMARIES, records)
     if outcome.unchanged:
-        _received_again(records)
+        _update_receipts(records)
     return outcome
 
 
-def _received_again(records: Sequence[MirrorRecord]) -> None:
-    """A version that was received once more is as late as its last receipt.
+def _update_receipts(records: Sequence[MirrorRecord]) -> None:
+    """Set the number of versions that were received again to their last receipt.
 
-    The mirror leaves rows alone that say the same: without this, a version received in between
-    and applied afterwards would win.
+    The mirror does not write unchanged rows. Without this, a version that was received in between
+    and is applied later would win.
     """
     latest = {
         mirror_record.key[0]: mirror_record
         for mirror_record in sorted(records, key=lambda mirror_record: mirror_record.version)
     }
-    held = Summary.objects.select_for_update().filter(pk__in=list(latest)).order_by("pk")
+    rows = Summary.objects.select_for_update().filter(pk__in=list(latest)).order_by("pk")
     same: list[MirrorRecord] = []
     others: list[MirrorRecord] = []
-    for pk, number, record in held.values_list("pk", "number", "record"):
+    for pk, number, record in rows.values_list("pk", "number", "record"):
         mirror_record = latest[pk]
         if number < mirror_record.version[0]:
             (same if record == mirror_record.raw.decode() else others).append(mirror_record)
-    if others:  # Another worker wrote them since we compared; now they are locked.
+    if others:  # Another worker wrote them after the mirror compared. Now they are locked.
         mirror.apply(SUMMARIES, others)
     if same:
         with connection.cursor() as cursor:
             cursor.execute(
-                "UPDATE wearables_summary AS held SET number = came.number, as_of = came.as_of"
+                "UPDATE wearables_summary AS summary SET number = new.number, as_of = new.as_of"
                 " FROM unnest(%s::uuid[], %s::bigint[], %s::timestamptz[])"
-                " AS came(id, number, as_of) WHERE held.id = came.id",
+                " AS new(id, number, as_of) WHERE summary.id = new.id",
                 [
                     [mirror_record.key[0] for mirror_record in same],
                     [mirror_record.version[0] for mirror_record in same],
@@ -206,9 +208,9 @@ _MEASURED: Final = (
 
 
 def _stream(record: MirrorRecord) -> mirror.RowValues:
-    user_id, said = record.data
-    stream: StreamPayload = said
-    return {"user_id": user_id, **_named(stream, _MEASURED)}
+    user_id, payload = record.data
+    stream: StreamPayload = payload
+    return {"user_id": user_id, **_attributes(stream, _MEASURED)}
 
 
 STREAMS = mirror.MirrorTable(model=WorkoutStream, key=("id",), promote=_stream)

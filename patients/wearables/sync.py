@@ -1,4 +1,4 @@
-"""Records about device data: historical pulls."""
+"""Sync of historical pulls."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PULLS = mirror.MirrorTable(
 
 
 def _records(record: Record[HistoricalPullReport]) -> Iterable[MirrorRecord]:
-    """A report is one fact per provider and resource, those never pulled included."""
+    """Yield one fact per provider and resource of a report, also for those never pulled."""
     user_id, asked_at = record.data.user_id, record.asked_at
     for entry in record.data.entries():
         key = (user_id, entry.provider, entry.resource)

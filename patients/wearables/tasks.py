@@ -1,4 +1,4 @@
-"""What beat rings for about device data. Shells: the work is in `backoffice/sync`."""
+"""Celery tasks of device data. The work is in `backoffice.sync`."""
 
 from celery import shared_task
 

@@ -39,7 +39,7 @@ from django.test import Client  # noqa: E402
 from backoffice.models import User  # noqa: E402
 from backoffice.service.events import Heard  # noqa: E402
 from patients.models import Demographics, Patient  # noqa: E402
-from patients.wearables.charts import POINTS, asked  # noqa: E402
+from patients.wearables.charts import POINTS, point_parameters  # noqa: E402
 from patients.wearables.handlers import handle_samples, handle_summaries  # noqa: E402
 from patients.wearables.models import Chunk, Series  # noqa: E402
 from patients.wearables.sample_reader import COLUMNS, decode_samples  # noqa: E402
@@ -291,7 +291,7 @@ def _charted(client: Client) -> Charted:
     execute("VACUUM (ANALYZE) wearables_chunk")
     span = Span(YEAR, YEAR_END, ZoneInfo("UTC"))
     series = Series.objects.get()
-    query = asked(series, span.edges("line"))
+    query = point_parameters(series, span.edges("line"))
     week = Chunk.objects.filter(series_id=series.pk, day__range=(WEEK[0], WEEK[1]))
     spent: dict[str, list[float]] = {"sql": [], "page": [], "week": []}
 

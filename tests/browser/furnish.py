@@ -80,14 +80,14 @@ def _reports(by: User) -> None:
 
     people = Demographics.objects.select_related("user").order_by("pk")[:3]
     for person, status in zip(people, ("completed", "failed", ""), strict=True):
-        upload = intake.Upload(
+        upload = intake.UploadRequest(
             patient=person.user,
             by=by,
             form_id=uuid.uuid4(),
             files=(file(),),
             needs_human_review=False,
         )
-        report = intake.take(upload, uuid.uuid4())
+        report = intake.create_report(upload, uuid.uuid4())
         if status:
             with_job(report, status)
 

@@ -79,7 +79,7 @@ def fill() -> None:
     part = {"job": job, "position": 0, "order_id": uuid.uuid4(), "content": CANARY.encode()}
     PrintPart.objects.create(kind="requisition", **part)
     PrintFile.objects.create(pk=job.pk, job=job, content=CANARY.encode())
-    storage.keep(CANARY.encode())
+    storage.store(CANARY.encode())
 
 
 def dumped() -> Iterator[str]:

@@ -39,14 +39,14 @@ def file(content: bytes | None = None, name: str = "scan.pdf") -> SimpleUploaded
 
 def kept(by: User, n: int = 1, *files: SimpleUploadedFile, review: bool = False) -> Report:
     """An uploaded report, waiting to be sent."""
-    upload = intake.Upload(
+    upload = intake.UploadRequest(
         patient=Patient.objects.get(pk=uid("patient", n)),
         by=by,
         form_id=uuid.uuid4(),
         files=files or (file(),),
         needs_human_review=review,
     )
-    return intake.take(upload, uuid.uuid4())
+    return intake.create_report(upload, uuid.uuid4())
 
 
 GLUCOSE = {
@@ -114,7 +114,7 @@ def with_job(report: Report, *args: Any, **values: Any) -> UUID:
         job=job_id, attempts=1, sent_at=timezone.now() - timedelta(minutes=1)
     )
     with transaction.atomic():
-        sync.bring([(answer(record(job_id, *args, **values)), report.user_id)])
+        sync.store_jobs([(answer(record(job_id, *args, **values)), report.user_id)])
     report.refresh_from_db()
     return job_id
 

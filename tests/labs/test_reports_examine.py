@@ -17,7 +17,7 @@ from PIL import Image
 from pypdf import PdfReader
 
 from labs.reports import intake, storage
-from labs.reports.file_checks import Problem, examine
+from labs.reports.file_checks import FileProblem, examine
 from tests.labs import odd_files
 from tests.labs.documents import HTML, archive, bombs, flate, hostile, jpeg, listed, pdf, png
 
@@ -67,7 +67,7 @@ def kept_files(folder: Path) -> list[Path]:
 def test_a_sound_file_is_taken_for_what_it_holds(
     content: bytes, kind: str, pages: int | None
 ) -> None:
-    found = storage.examined(content)
+    found = storage.check_file(content)
     assert (found.kind, found.pages) == (kind, pages)
 
 
@@ -76,8 +76,8 @@ def test_a_hostile_file_is_refused_and_not_kept(what: str, folder: Path) -> None
     name, content = HOSTILE[what]
     declared = {"pdf": "application/pdf", "jpg": "image/jpeg", "png": "image/png"}
     file = SimpleUploadedFile(name, content, declared.get(name.rpartition(".")[2], ""))
-    with pytest.raises(intake.NotTaken) as refused:
-        intake._kept([file])
+    with pytest.raises(intake.UploadRejected) as refused:
+        intake._store_files([file])
     (problem,) = refused.value.problems
     assert problem.startswith(f"“{name}” ")
     assert problem != f"“{name}” {storage.PROBLEMS['unsafe']}", "each has a reason of its own"
@@ -87,11 +87,11 @@ def test_a_hostile_file_is_refused_and_not_kept(what: str, folder: Path) -> None
 @pytest.mark.parametrize("what", TAKEN)
 def test_odd_file_is_taken_without_what_surrounds_it(what: str, folder: Path) -> None:
     name, content, whole = TAKEN[what]
-    (kept,) = intake._kept([SimpleUploadedFile(name, content, "application/octet-stream")])
-    with storage.opened(kept.stored_as) as file:
+    (kept,) = intake._store_files([SimpleUploadedFile(name, content, "application/octet-stream")])
+    with storage.open_file(kept.stored_as) as file:
         sent = file.read()
     assert sent == whole or not whole
-    assert storage.examined(sent).content == sent, "sound by itself, with nothing around it"
+    assert storage.check_file(sent).content == sent, "sound by itself, with nothing around it"
     if kept.kind == "application/pdf":
         assert len(PdfReader(BytesIO(sent)).pages) == kept.pages
     else:
@@ -101,8 +101,8 @@ def test_odd_file_is_taken_without_what_surrounds_it(what: str, folder: Path) ->
 @pytest.mark.parametrize("what", REFUSED)
 def test_odd_file_is_refused_with_the_true_cause(what: str, folder: Path) -> None:
     name, content, words = REFUSED[what]
-    with pytest.raises(intake.NotTaken) as refused:
-        intake._kept([SimpleUploadedFile(name, content)])
+    with pytest.raises(intake.UploadRejected) as refused:
+        intake._store_files([SimpleUploadedFile(name, content)])
     (problem,) = refused.value.problems
     assert words in problem
     assert kept_files(folder) == []
@@ -118,8 +118,8 @@ def test_a_bomb_goes_off_elsewhere(what: str, folder: Path) -> None:
     name, content = BOMBS[what]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.monotonic()
-    with pytest.raises(intake.NotTaken):
-        intake._kept([SimpleUploadedFile(name, content)])
+    with pytest.raises(intake.UploadRejected):
+        intake._store_files([SimpleUploadedFile(name, content)])
     assert time.monotonic() - started < 11
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 50 * 1024, "kilobytes: the parent must not unpack anything"
@@ -129,8 +129,8 @@ def test_a_bomb_goes_off_elsewhere(what: str, folder: Path) -> None:
 def test_a_check_that_does_not_end_is_ended(tmp_path: Path) -> None:
     script = tmp_path / "endless.py"
     script.write_text("import time\ntime.sleep(60)\n")
-    with pytest.raises(storage.Unsound, match="could not be read safely"):
-        storage.examined(pdf(), script=script, seconds=0.5)
+    with pytest.raises(storage.FileRejected, match="could not be read safely"):
+        storage.check_file(pdf(), script=script, seconds=0.5)
 
 
 def test_a_check_that_eats_memory_is_ended(tmp_path: Path) -> None:
@@ -142,8 +142,8 @@ def test_a_check_that_eats_memory_is_ended(tmp_path: Path) -> None:
         )
     )
     assert "2**30" in script.read_text()
-    with pytest.raises(storage.Unsound, match="could not be read safely"):
-        storage.examined(pdf(), script=script)
+    with pytest.raises(storage.FileRejected, match="could not be read safely"):
+        storage.check_file(pdf(), script=script)
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -168,18 +168,18 @@ def test_a_damaged_file_never_breaks_the_check(seed: int) -> None:
             break
     try:
         said = str(examine(bytes(content))["kind"])
-    except Problem as problem:
+    except FileProblem as problem:
         said = str(problem)
     assert said in storage.PROBLEMS or said in storage.ENDINGS
 
 
 def test_files_are_for_this_account_alone(folder: Path) -> None:
-    kept = storage.keep(b"one two")
+    kept = storage.store(b"one two")
     (path,) = kept_files(folder)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o077 == 0
     assert path.name == kept.stored_as
-    with storage.opened(kept.stored_as) as content:
+    with storage.open_file(kept.stored_as) as content:
         assert content.read() == b"one two"
     assert b"one" not in path.read_bytes(), "sealed"
 
@@ -187,7 +187,7 @@ def test_files_are_for_this_account_alone(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["../../etc/passwd", "", "a" * 47, "/etc/passwd", "A" * 48])
 def test_only_names_of_our_own_making_are_opened(name: str) -> None:
     with pytest.raises(ValueError, match="not a name"):
-        storage.opened(name)
+        storage.open_file(name)
 
 
 def test_a_writing_that_fails_leaves_nothing(folder: Path) -> None:
@@ -211,14 +211,14 @@ def test_a_writing_that_fails_leaves_nothing(folder: Path) -> None:
     ],
 )
 def test_a_name_is_only_text(given: str, shown: str) -> None:
-    assert intake.shown_name(given) == shown
+    assert intake.display_file_name(given) == shown
 
 
 @pytest.mark.django_db
 def test_what_an_interrupted_upload_left_is_removed_a_day_later(folder: Path) -> None:
-    old, young = storage.keep(b"old"), storage.keep(b"young")
+    old, young = storage.store(b"old"), storage.store(b"young")
     for path in kept_files(folder):
         if path.name == old.stored_as:
             os.utime(path, (time.time() - 2 * 86_400,) * 2)
-    assert intake.tidy(timezone.now()) == 1
+    assert intake.delete_orphaned_files(timezone.now()) == 1
     assert [path.name for path in kept_files(folder)] == [young.stored_as]

@@ -13,7 +13,7 @@ from django.db import transaction
 from backoffice.models import Lookup, UnknownValue
 from labs.models import Report, ReportJob
 from labs.reports.handlers import handle_report_jobs
-from labs.reports.sync import file_strays
+from labs.reports.sync import create_missing_reports
 from tests.api.rows import staff, uid
 from tests.labs.reporting import FRAGILITY, GLUCOSE, heard, kept, person, record, with_job
 
@@ -106,7 +106,7 @@ def test_while_an_upload_is_open_a_job_of_that_patient_waits(state: str) -> None
     Report.objects.filter(pk=report.pk).update(state="given_up")
     hear((3, record(uuid.uuid4(), "started")), user_id=uid("patient", 3))
     assert Report.objects.count() == 3
-    assert file_strays() == 1, "the hour"
+    assert create_missing_reports() == 1, "the hour"
     assert Report.objects.count() == 4
 
 

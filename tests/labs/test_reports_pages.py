@@ -16,8 +16,8 @@ from django.urls import reverse
 from backoffice.models import AuditEntry, User
 from labs.models import Report, ReportJob, RowCheck
 from labs.reports import acceptance, review, sync
-from labs.reports.intake import shown_name
-from labs.reports.review import compared, confidence, differs
+from labs.reports.intake import display_file_name
+from labs.reports.review import compare_with_patient, confidence, has_contradiction
 from patients.models import Demographics
 from tests.api.rows import staff, token_for, uid
 from tests.audit.trail import forget
@@ -59,7 +59,7 @@ def row_address(report: Report, position: int = 0) -> str:
 
 def row_form(report: Report, position: int = 0, **values: Any) -> dict[str, Any]:
     """The correction form as the page would send it."""
-    line = review.line(Report.objects.get(pk=report.pk), position)
+    line = review.reviewed_row(Report.objects.get(pk=report.pk), position)
     assert line is not None
     shown = {name: "" if value is None else value for name, value in line.shown.items()}
     return {**shown, "reading": line.reading, "latest": line.latest, "correct": "1", **values}
@@ -278,7 +278,7 @@ def test_a_row_read_oddly_can_be_ticked_as_printed(
 ) -> None:
     report = kept(doctor)
     with_job(report, results=[{**GLUCOSE, **odd}])
-    line = review.line(report, 0)
+    line = review.reviewed_row(report, 0)
     assert line is not None
     tick = {"reading": line.reading, "latest": "0", "checked": "yes"}
     assert (
@@ -329,7 +329,7 @@ def test_a_tick_does_not_outlive_the_reading(client: Client, report: Report) -> 
     again = record(report.job_id or uuid.uuid4(), is_reviewed=True, results=[
         {**GLUCOSE, "value": "5.5"}, FRAGILITY,
     ])  # fmt: skip
-    sync.bring([(told(again), None)])
+    sync.store_jobs([(told(again), None)])
     shown = page(client, report)
     assert "The service read this row again" in shown
     assert "0</span> of 2 checked" in shown
@@ -350,7 +350,7 @@ def test_the_form_of_a_row_with_and_without_a_script(client: Client, report: Rep
 
 
 def accept(client: Client, report: Report, **more: str) -> Any:
-    sent = {"seen": acceptance.seen(Report.objects.get(pk=report.pk)), **more}
+    sent = {"seen": acceptance.page_digest(Report.objects.get(pk=report.pk)), **more}
     return client.post(reverse("reports:accept", args=[report.pk]), sent)
 
 
@@ -374,7 +374,7 @@ def test_what_was_not_seen_is_not_accepted(client: Client, report: Report) -> No
 def test_a_later_reading_asks_for_acceptance_again(client: Client, report: Report) -> None:
     accept(client, report)
     raw = record(report.job_id or uuid.uuid4(), is_reviewed=True, results=[FRAGILITY])
-    sync.bring([(told(raw), None)])
+    sync.store_jobs([(told(raw), None)])
     shown = page(client, report)
     assert "Changed since accepted" in shown
     assert "Accept for" in shown
@@ -397,14 +397,14 @@ def test_what_is_read_anew_after_acceptance_is_to_be_done_again(
     accept(client, report)
     assert waiting(client) == []
     again = record(report.job_id or uuid.uuid4(), is_reviewed=True, results=[FRAGILITY])
-    sync.bring([(told(again), None)])
+    sync.store_jobs([(told(again), None)])
     assert waiting(client) == [report.pk]
     accepted = client.get("/reports/", {"show": "accepted"})
     assert accepted.context["rows"] == []
     assert "changed since" in client.get("/reports/").content.decode()
     accept(client, report)
     assert waiting(client) == []
-    sync.bring([(told(again), None)])
+    sync.store_jobs([(told(again), None)])
     assert waiting(client) == [], "the same again is no change"
 
 
@@ -413,7 +413,7 @@ def test_a_word_after_acceptance_is_not_accepted_with_it(
     client: Client, report: Report, change: str
 ) -> None:
     client.post(row_address(report), row_form(report, value="5.5"), headers=HX)
-    old = acceptance.seen(report)
+    old = acceptance.page_digest(report)
     accept(client, report)
     assert "Changed since accepted" not in page(client, report)
     sent = row_form(report, value="54.0")
@@ -432,7 +432,7 @@ def test_a_word_after_acceptance_is_not_accepted_with_it(
 def test_a_page_covers_its_own_words_and_not_a_colleagues(client: Client, report: Report) -> None:
     opened = client.get(reverse("reports:detail", args=[report.pk])).context["seen"]
     mine = client.post(row_address(report), {**row_form(report), "seen": opened}, headers=HX)
-    assert mine.context["seen"] == acceptance.seen(report)
+    assert mine.context["seen"] == acceptance.page_digest(report)
     client.post(row_address(report, 1), row_form(report, 1, value="13"), headers=HX)
     stale = {**row_form(report, value="6"), "seen": mine.context["seen"]}
     late = client.post(row_address(report), stale, headers=HX)
@@ -492,7 +492,7 @@ def test_what_was_not_read_cannot_be_accepted(client: Client, doctor: User, stat
 def test_birth_dates_in_whatever_format(printed: str, same: bool | None) -> None:
     person(1)
     known = Demographics.objects.get()
-    facts = compared(ReportJob(dob=printed), known)
+    facts = compare_with_patient(ReportJob(dob=printed), known)
     assert facts[1].same is same
 
 
@@ -512,9 +512,11 @@ def test_names_are_compared_by_their_letters(printed: str | None, same: bool | N
     person(1)
     known = Demographics.objects.get()
     last = known.last_name if printed else None
-    facts = compared(ReportJob(patient_first_name=printed, patient_last_name=last), known)
+    facts = compare_with_patient(
+        ReportJob(patient_first_name=printed, patient_last_name=last), known
+    )
     assert facts[0].same is same
-    assert differs(facts) is (same is False)
+    assert has_contradiction(facts) is (same is False)
 
 
 def test_middle_initial_and_no_apostrophe_is_the_same_person(client: Client, doctor: User) -> None:
@@ -530,7 +532,7 @@ def test_middle_initial_and_no_apostrophe_is_the_same_person(client: Client, doc
 
 
 def test_nobody_known_contradicts_nothing() -> None:
-    assert not differs(compared(ReportJob(**ADA), None))
+    assert not has_contradiction(compare_with_patient(ReportJob(**ADA), None))
 
 
 @pytest.mark.parametrize(
@@ -604,7 +606,7 @@ def test_the_given_name_cannot_break_out(
 ) -> None:
     report = kept(doctor, 1, file(png(), "a.png"))
     one = report.files.get()
-    one.given_name = shown_name(given.rpartition("/")[2])
+    one.given_name = display_file_name(given.rpartition("/")[2])
     one.save()
     answer = client.get(reverse("reports:file", args=[report.pk, 0]), {"save": ""})
     assert body(answer) == png()

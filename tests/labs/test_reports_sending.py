@@ -113,7 +113,7 @@ def test_it_is_sent_under_the_id_of_the_request_that_asked(
         reading.control("reports", {"steps": 2})
         assert look(report).state == "failed"
         with request_ids.use_request_id("b" * 32):
-            assert delivery.send_again(report.pk, 1)
+            assert delivery.resend(report.pk, 1)
         delivery.send_due()
     lines = [json.loads(line) for line in caplog.text.splitlines()]
     sent = [line for line in lines if line["message"].startswith("POST ")]
@@ -170,8 +170,8 @@ def test_a_failed_job_says_why_and_can_be_tried_again(
     assert report.job is not None
     assert report.job.failure_reason == "low_quality"
     first = report.job_id
-    assert delivery.send_again(report.pk, 1)
-    assert not delivery.send_again(report.pk, 1), "a second click"
+    assert delivery.resend(report.pk, 1)
+    assert not delivery.resend(report.pk, 1), "a second click"
     delivery.send_due()
     report.refresh_from_db()
     assert report.earlier_job_ids == [first]
@@ -204,17 +204,17 @@ def test_an_uncertain_one_is_settled_by_the_job_that_was_heard_of(
     delivery.send_due()
     reading.control("faults", method="DELETE")
     report.refresh_from_db()
-    assert delivery.candidates(report) == []
+    assert delivery.candidate_jobs(report) == []
     ((job_id,),) = reading.query(
         "SELECT id FROM sandbox_reportjob ORDER BY created_at DESC LIMIT 1"
     )
     told([heard(1, record(job_id, "started"), patient.pk, "created")])
-    assert [job.pk for job in delivery.candidates(report)] == [job_id]
+    assert [job.pk for job in delivery.candidate_jobs(report)] == [job_id]
     assert Report.objects.count() == 1, "it may be the answer: it is no report of its own yet"
-    assert not delivery.arrived_as(report.pk, 0, job_id), "decided on another attempt"
-    assert not delivery.arrived_as(report.pk, 1, uuid.uuid4())
-    assert delivery.arrived_as(report.pk, 1, job_id)
-    assert not delivery.arrived_as(report.pk, 1, job_id)
+    assert not delivery.link_to_job(report.pk, 0, job_id), "decided on another attempt"
+    assert not delivery.link_to_job(report.pk, 1, uuid.uuid4())
+    assert delivery.link_to_job(report.pk, 1, job_id)
+    assert not delivery.link_to_job(report.pk, 1, job_id)
     reading.control("reports", {"steps": 2})
     assert look(report).state == "completed"
 
@@ -227,8 +227,8 @@ def test_a_person_may_send_an_uncertain_one_again_once(
     delivery.send_due()
     reading.control("faults", method="DELETE")
     before = jobs_at(reading)
-    assert delivery.send_again(report.pk, 1)
-    assert not delivery.send_again(report.pk, 1)
+    assert delivery.resend(report.pk, 1)
+    assert not delivery.resend(report.pk, 1)
     delivery.send_due()
     report.refresh_from_db()
     assert (report.state, report.attempts) == ("upload_pending", 2)
@@ -241,7 +241,7 @@ def test_giving_up(by: User, patient: Patient) -> None:
     assert not delivery.give_up(report.pk, 2)
     assert delivery.give_up(report.pk, 1)
     assert delivery.send_due() == 0
-    assert delivery.send_again(report.pk, 1), "somebody thinks better of it"
+    assert delivery.resend(report.pk, 1), "somebody thinks better of it"
 
 
 def test_a_service_that_cannot_be_reached_changes_nothing(
@@ -274,9 +274,9 @@ def test_an_answer_that_is_none(reading: Sandbox, patient: Patient, by: User, st
 
 def test_a_worker_that_died_while_sending_leaves_it_uncertain(by: User, patient: Patient) -> None:
     report = uploaded(patient, by)
-    claim = delivery.claimed()
+    claim = delivery.claim_next()
     assert claim is not None
-    assert delivery.claimed() is None, "taken"
+    assert delivery.claim_next() is None, "taken"
     delivery.send_due()
     report.refresh_from_db()
     assert report.state == "sending", "its lease still holds"
@@ -290,21 +290,21 @@ def test_an_answer_after_the_lease_still_counts_unless_somebody_decided(
     by: User, patient: Patient
 ) -> None:
     report = uploaded(patient, by)
-    claim = delivery.claimed()
+    claim = delivery.claim_next()
     assert claim is not None
     Report.objects.update(state="uncertain")
     late = uuid.uuid4()
-    delivery._accept(claim, answer(record(late, "upload_pending")))
+    delivery._store_answer(claim, answer(record(late, "upload_pending")))
     report.refresh_from_db()
     assert (report.state, report.job_id) == ("upload_pending", late)
 
     second = uploaded(patient, by, file(pdf(2)))
-    claim = delivery.claimed()
+    claim = delivery.claim_next()
     assert claim is not None
     Report.objects.filter(pk=second.pk).update(state="uncertain")
-    assert delivery.send_again(second.pk, 1)
+    assert delivery.resend(second.pk, 1)
     other = uuid.uuid4()
-    delivery._accept(claim, answer(record(other, "upload_pending")))
+    delivery._store_answer(claim, answer(record(other, "upload_pending")))
     second.refresh_from_db()
     assert (second.state, second.job_id) == ("stored", None)
     assert Report.objects.get(job=other).uploaded_by is None, "its job is not lost from sight"
@@ -314,19 +314,19 @@ def test_an_event_that_does_not_say_whose_it_is_does_not_stop_the_answer(
     by: User, patient: Patient
 ) -> None:
     report = uploaded(patient, by)
-    claim = delivery.claimed()
+    claim = delivery.claim_next()
     assert claim is not None
     job_id = uuid.uuid4()
     told([heard(1, record(job_id), None, "created")])
     stray = Report.objects.exclude(pk=report.pk).get()
-    line = review.line(stray, 0)
+    line = review.reviewed_row(stray, 0)
     assert line is not None
-    review.say(stray, 0, by, reading=line.reading, latest=0, checked=True)
-    delivery._accept(claim, answer(record(job_id, "upload_pending")))
+    review.check_row(stray, 0, by, reading=line.reading, latest=0, checked=True)
+    delivery._store_answer(claim, answer(record(job_id, "upload_pending")))
     report = Report.objects.get()
     assert (report.state, report.job_id) == ("completed", job_id)
     assert report.files.count() == 1
-    assert review.lines(report)[0].checked, "what a person said is not lost"
+    assert review.reviewed_rows(report)[0].checked, "what a person said is not lost"
     assert ReportJob.objects.get().user_id == patient.pk
 
 
@@ -335,14 +335,14 @@ def test_an_event_that_is_written_at_the_same_moment_does_not_stop_the_answer(
 ) -> None:
     """The event's report is there, unseen and uncommitted, when the answer looks for it."""
     report = uploaded(patient, by)
-    claim = delivery.claimed()
+    claim = delivery.claim_next()
     assert claim is not None
     job_id = uuid.uuid4()
     with transaction.atomic():
-        sync_reports.bring([(answer(record(job_id, "started")), None)])
+        sync_reports.store_jobs([(answer(record(job_id, "started")), None)])
     accepting = threading.Thread(target=accept_in_thread, args=(claim, job_id))
     with transaction.atomic():
-        sync_reports.file_strays(job_ids=[job_id])
+        sync_reports.create_missing_reports(job_ids=[job_id])
         accepting.start()
         wait_until(somebody_waits)
     accepting.join()
@@ -352,7 +352,7 @@ def test_an_event_that_is_written_at_the_same_moment_does_not_stop_the_answer(
 
 def accept_in_thread(claim: delivery.Claim, job_id: uuid.UUID) -> None:
     try:
-        delivery._accept(claim, answer(record(job_id, "started")))
+        delivery._store_answer(claim, answer(record(job_id, "started")))
     finally:
         connection.close()
 
@@ -372,7 +372,7 @@ def test_jobs_that_waited_for_an_upload_are_filed_once_it_is_settled(
     by: User, patient: Patient, settle: str
 ) -> None:
     report = uploaded(patient, by)
-    claim = delivery.claimed()
+    claim = delivery.claim_next()
     assert claim is not None
     delivery._close(claim, "uncertain")
     mine, other = uuid.uuid4(), uuid.uuid4()
@@ -384,13 +384,13 @@ def test_jobs_that_waited_for_an_upload_are_filed_once_it_is_settled(
     assert Report.objects.count() == 1
     match settle:
         case "arrived":
-            assert delivery.arrived_as(report.pk, 1, mine)
+            assert delivery.link_to_job(report.pk, 1, mine)
         case "again":
-            assert delivery.send_again(report.pk, 1)
+            assert delivery.resend(report.pk, 1)
         case "give up":
             assert delivery.give_up(report.pk, 1)
         case "answer":
-            delivery._accept(claim, answer(record(mine, "started")))
+            delivery._store_answer(claim, answer(record(mine, "started")))
         case _:
             Report.objects.update(state="refused")
             tasks.tidy_reports()
@@ -429,7 +429,7 @@ def test_an_accepted_report_that_is_sent_again_is_not_accepted_any_more(by: User
     report = kept(by)
     with_job(report, "failed", failure_reason="processing_error")
     Report.objects.update(accepted_at=timezone.now(), accepted_by=by, changed_since_accepted=True)
-    assert delivery.send_again(report.pk, 1)
+    assert delivery.resend(report.pk, 1)
     report.refresh_from_db()
     assert (report.accepted_at, report.accepted_by) == (None, None)
     assert not report.changed_since_accepted

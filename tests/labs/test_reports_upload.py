@@ -68,7 +68,7 @@ def test_it_works(client: Client, desk: User, folder: Path) -> None:
     kept = report.files.get()
     assert (kept.given_name, kept.kind, kept.pages) == ("My scan.pdf", "application/pdf", 3)
     (path,) = files_in(folder)
-    assert storage.opened(path.name).read() == pdf(3) and b"%PDF" not in path.read_bytes()
+    assert storage.open_file(path.name).read() == pdf(3) and b"%PDF" not in path.read_bytes()
     assert path.stat().st_mode & 0o777 == 0o600
     assert "scan" not in str(path)
     changes = AuditEntry.objects.filter(action="change")
@@ -84,7 +84,7 @@ def test_motion_photo_is_taken_without_its_video(client: Client, desk: User) -> 
     sent["files"] = [file(odd_files.motion_photo(), "report.jpg")]
     assert client.post(address(), sent)["Location"] == first["Location"]
     kept = Report.objects.get().files.get()
-    content = storage.opened(kept.stored_as).read()
+    content = storage.open_file(kept.stored_as).read()
     assert content.endswith(b"\xff\xd9") and b"MotionPhoto_Data" not in content
     assert kept.size == len(content) < len(odd_files.motion_photo())
 
@@ -286,8 +286,8 @@ def test_the_same_form_at_the_same_time_is_one_report(folder: Path) -> None:
     def send() -> None:
         gate.wait()
         try:
-            upload = intake.Upload(patient, by, form_id, [file()], needs_human_review=False)
-            made.append(intake.take(upload, uuid.uuid4()).pk)
+            upload = intake.UploadRequest(patient, by, form_id, [file()], needs_human_review=False)
+            made.append(intake.create_report(upload, uuid.uuid4()).pk)
         finally:
             connections.close_all()
 

@@ -172,7 +172,7 @@ def test_programs_older_than_the_server_are_not_used(
 def test_a_backup_is_made_while_files_are_sealed_anew(tmp_path: Path, settings: Settings) -> None:
     """They are written under other names first, which come and go."""
     settings.REPORT_FOLDER = tmp_path / "reports"
-    names = [storage.keep(b"x" * 50_000).stored_as for _ in range(100)]
+    names = [storage.store(b"x" * 50_000).stored_as for _ in range(100)]
     over = threading.Event()
 
     def seal_anew() -> None:

@@ -20,7 +20,7 @@ from backoffice.core.encryption.encrypted_fields import encrypted_fields
 from backoffice.core.service_client import service
 from backoffice.models import AuditEntry, CommandRecord
 from patients.models import ConnectLink, Patient, Provider
-from patients.qr_code import QUIET, qr_image
+from patients.qr_code import QUIET_ZONE, qr_image
 from patients.tasks import forget
 from tests.api.rows import envelope
 from tests.outbox.cases_people import new_user
@@ -283,7 +283,7 @@ def test_only_those_who_change_patients_make_links(desk: Desk, patient: UUID) ->
 
 def test_qr_code_draws_every_dark_module() -> None:
     text = "https://link.service.invalid/?token=made-up&env=sandbox"
-    code = QRCode(border=QUIET)
+    code = QRCode(border=QUIET_ZONE)
     code.add_data(text)
     code.make(fit=True)
     image = qr_image(text)

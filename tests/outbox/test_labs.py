@@ -138,7 +138,7 @@ def test_a_team_left_without_an_account_is_typed(desk: Desk, ours: UUID) -> None
     """Only one active account at a lab lists a team: taking it away is said in words and typed."""
     client = desk.client("lab admin")
     for account in LabAccount.objects.filter(status="active"):
-        alone = [e for e in team_effects(account, set()) if e.left_with_none]
+        alone = [e for e in team_effects(account, set()) if e.loses_last_account]
         if any(effect.team == ours for effect in alone):
             break
     else:
@@ -160,13 +160,13 @@ def test_a_team_left_without_an_account_is_typed(desk: Desk, ours: UUID) -> None
 def test_the_active_accounts_of_a_team_are_counted(desk: Desk, ours: UUID) -> None:
     pending = of_status("pending")
     (effect,) = team_effects(pending, allowed_team_ids(pending) ^ {OTHER})
-    assert effect.before == effect.after and not effect.left_with_none
+    assert effect.before == effect.after and not effect.loses_last_account
     second = LabAccount.objects.filter(status="suspended", teams__team_id=ours).first()
     assert second is not None
     LabAccount.objects.filter(pk=second.pk).update(status="active")
     second.refresh_from_db()
     (effect,) = team_effects(second, allowed_team_ids(second) - {ours})
-    assert (effect.before, effect.after, effect.left_with_none) == (2, 1, False)
+    assert (effect.before, effect.after, effect.loses_last_account) == (2, 1, False)
     (effect,) = team_effects(second, allowed_team_ids(second) | {THIRD})
     assert (effect.before, effect.after) == (1, 2) and "must name one" in effect.words
 

@@ -112,7 +112,7 @@ def test_one_that_was_kept_while_it_was_sent_is_none(client: Client, desk: User)
     kept = RegistrationDraft.objects.get().typed
     client.post(REGISTER, {**PERSON, "form_id": form_id})
     RegistrationDraft.keep(kept, user=desk)
-    assert drafts.of(desk) is None and not RegistrationDraft.objects.exists()
+    assert drafts.load(desk) is None and not RegistrationDraft.objects.exists()
 
 
 def test_sending_another_form_leaves_it(client: Client, desk: User) -> None:

@@ -19,7 +19,7 @@ from backoffice.service import Record, Service
 from backoffice.service.wearables import SUMMARIES
 from backoffice.service.wearables.timeseries import GROUPED, grouped_page
 from patients.wearables import arrivals
-from patients.wearables.backfills import LOOKUP_TYPES, BackfillRange, Read
+from patients.wearables.backfills import LOOKUP_TYPES, BackfillRange, RangeAnswer
 from patients.wearables.handlers import handle_backfills, handle_samples, handle_workout_streams
 from patients.wearables.models import Source, Summary, WorkoutStream
 from tests.api.rows import uid
@@ -161,15 +161,15 @@ def test_a_backfill_of_nobody_ends(
 # What cannot be kept
 
 
-def page_of(groups: list[dict[str, Any]], cursor: str | None = None) -> Read:
+def page_of(groups: list[dict[str, Any]], cursor: str | None = None) -> RangeAnswer:
     body = {"groups": {"band": groups}, "next_cursor": cursor}
     answer = GROUPED.read(msgspec.json.encode(body), datetime.now(UTC))
     assert isinstance(answer, Record)
     wanted = BackfillRange(7, uid("patient", 1), "heartrate", "band", NOON, NOON)
-    return Read(wanted, grouped_page(answer))
+    return RangeAnswer(wanted, grouped_page(answer))
 
 
-def keep(*pages: Read) -> None:
+def keep(*pages: RangeAnswer) -> None:
     """As the look-ups do with answers."""
     with transaction.atomic():
         LOOKUP_TYPES[0].store({page.range.key(): page for page in pages})
@@ -183,9 +183,9 @@ GOOD = [sample(NOON + timedelta(minutes=n), 60 + n) for n in range(3)]
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        ({"value": 1}, arrivals.TIMELESS),
-        (sample(datetime(1969, 7, 1, tzinfo=UTC), 1), arrivals.OUTSIDE),
-        (sample(datetime(2100, 1, 1, tzinfo=UTC), 1), arrivals.OUTSIDE),
+        ({"value": 1}, arrivals.NO_TIME),
+        (sample(datetime(1969, 7, 1, tzinfo=UTC), 1), arrivals.OUT_OF_RANGE),
+        (sample(datetime(2100, 1, 1, tzinfo=UTC), 1), arrivals.OUT_OF_RANGE),
         (sample(NOON, 10**400), "too large"),
     ],
 )
@@ -196,7 +196,7 @@ def test_one_bad_sample_stops_no_backfill(bad: dict[str, Any], reason: str) -> N
     assert reason in unread.reason
     assert msgspec.json.decode(unread.record) == bad  # Whole, and nothing of the others.
     (following,) = Lookup.objects.filter(kind="backfill")
-    assert BackfillRange.of(following.key).cursor == "more"
+    assert BackfillRange.from_key(following.key).cursor == "more"
 
 
 @pytest.mark.parametrize(
@@ -230,5 +230,5 @@ def test_a_group_that_asks_for_too_many_months_is_kept_unread() -> None:
 def test_what_is_read_for_another_patient_keeps_its_own_place() -> None:
     first = page_of([{"source": WATCH, "data": [{"value": 1}]}])
     wanted = msgspec.structs.replace(first.range, user_id=uid("patient", 2))
-    keep(first, Read(wanted, first.page))
+    keep(first, RangeAnswer(wanted, first.page))
     assert UnreadRecord.objects.count() == 2

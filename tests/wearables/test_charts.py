@@ -20,7 +20,7 @@ from backoffice.templatetags.chart import BARS, LINE, SPAN, Chart, Point, Tick
 from patients.models import Provider
 from patients.wearables.charts import sample_charts
 from patients.wearables.handlers import handle_samples, handle_summaries
-from patients.wearables.measures import sampled
+from patients.wearables.measures import sample_measure
 from patients.wearables.models import Series, Summary
 from patients.wearables.spans import DAY, LENGTHS, WEEK, YEAR, Span
 from tests.api.rows import demographics, envelope, patient, staff, uid
@@ -78,7 +78,7 @@ def test_points_are_what_python_makes_of_the_samples(name: str, resource: str, k
         handle_samples([heard(n, resource, data)])
     span = Span(name, last, BERLIN)
     edges = span.edges(kind)
-    (drawn,) = sample_charts(sampled(resource), list(Series.objects.all()), span)
+    (drawn,) = sample_charts(sample_measure(resource), list(Series.objects.all()), span)
     assert len(drawn.points) == len(edges) - 1
     met = 0
     for begin, end, point in zip(edges[:-1], edges[1:], drawn.points, strict=True):
@@ -102,7 +102,7 @@ def test_a_blood_pressure_is_drawn_from_the_lower_to_the_upper() -> None:
     at = datetime(2026, 3, 29, 9, tzinfo=UTC)
     pair = {**sample(at, None), "systolic": 121.5, "diastolic": 80, "unit": "mmHg"}
     handle_samples([heard(1, "blood_pressure", [pair])])
-    measure = sampled("blood_pressure")
+    measure = sample_measure("blood_pressure")
     (drawn,) = sample_charts(measure, [Series.objects.get()], Span(WEEK, at.date(), BERLIN))
     (point,) = [point for point in drawn.points if point.value is not None]
     assert (drawn.kind, point.low, point.high, drawn.unit) == (SPAN, 80, 121.5, "mmHg")

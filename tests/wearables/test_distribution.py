@@ -14,10 +14,10 @@ from django.test.utils import CaptureQueriesContext
 
 from patients.wearables.charts import newest_samples, sample_charts
 from patients.wearables.handlers import handle_samples
-from patients.wearables.measures import sampled
+from patients.wearables.measures import sample_measure
 from patients.wearables.models import Series
-from patients.wearables.recency import last_data
-from patients.wearables.samples_api import _Rows
+from patients.wearables.recency import newest_data_by_provider
+from patients.wearables.samples_api import _SampleRows
 from patients.wearables.spans import DAY, Span
 from tests.api.rows import patient, uid
 from tests.wearables.test_samples import heard, sample
@@ -91,7 +91,7 @@ def _merged() -> None:
 
 def _charted() -> None:
     span = Span(DAY, date(2026, 3, 1), ZoneInfo("UTC"))
-    assert sample_charts(sampled("heartrate"), list(Series.objects.all()), span)
+    assert sample_charts(sample_measure("heartrate"), list(Series.objects.all()), span)
 
 
 def _newest() -> None:
@@ -99,11 +99,11 @@ def _newest() -> None:
 
 
 def _recent() -> None:
-    assert last_data(uid("patient", 1))
+    assert newest_data_by_provider(uid("patient", 1))
 
 
 def _listed() -> None:
-    assert _Rows(after=(1, datetime(2026, 1, 1, tzinfo=UTC)))[:5]
+    assert _SampleRows(after=(1, datetime(2026, 1, 1, tzinfo=UTC)))[:5]
 
 
 HOT: dict[str, Callable[[], None]] = {

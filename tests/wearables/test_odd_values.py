@@ -13,7 +13,7 @@ from backoffice.templatetags import chart
 from backoffice.templatetags.chart import BARS, LINE, SPAN, Chart, Point
 from patients.wearables.charts import daily_charts, newest_days, newest_samples, sample_charts
 from patients.wearables.handlers import handle_samples, handle_summaries
-from patients.wearables.measures import DAILY, sampled
+from patients.wearables.measures import DAILY, sample_measure
 from patients.wearables.models import Series
 from patients.wearables.spans import DAY, LENGTHS, WEEK, Span
 from tests.api.rows import patient, staff
@@ -27,7 +27,7 @@ THERE = Span(WEEK, AT.date(), BERLIN)
 
 
 def drawn(resource: str, span: Span = THERE) -> Chart:
-    (one,) = sample_charts(sampled(resource), list(Series.objects.all()), span)
+    (one,) = sample_charts(sample_measure(resource), list(Series.objects.all()), span)
     return one
 
 

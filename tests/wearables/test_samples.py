@@ -25,7 +25,7 @@ from pytest_django import Settings
 from backoffice.service.events import Heard
 from backoffice.service.wearables import Sample
 from patients.wearables import arrivals, chunks, partitions, sample_writer
-from patients.wearables.arrivals import Arrival, Origin
+from patients.wearables.arrivals import SampleBatch, SampleSource
 from patients.wearables.handlers import handle_samples
 from patients.wearables.models import Chunk, Series, Source
 from patients.wearables.sample_reader import COLUMNS, decode_samples
@@ -249,7 +249,7 @@ def test_a_range_that_is_read_again_brings_what_is_so_now() -> None:
     """A read counts as received when its event was; of two reads the later one tells the truth."""
     for value in (60, 61):
         sample_writer.store([
-            Arrival(uid("patient", 1), "heartrate", Origin("band", "watch"), 5,
+            SampleBatch(uid("patient", 1), "heartrate", SampleSource("band", "watch"), 5,
                     [Sample(timestamp=NOON, unit="bpm", value=value)])
         ])  # fmt: skip
     assert [item["value"] for item in kept().values()] == [61]
@@ -266,7 +266,7 @@ def test_a_day_of_minutes_one_by_one() -> None:
         handle_samples(events[begin : begin + 10])
     assert kept() == expected(events)
     row = Chunk.objects.get()
-    assert len(row.seconds) > 600 and 0 < len(row.tail_seconds or ()) <= sample_writer.TAIL
+    assert len(row.seconds) > 600 and 0 < len(row.tail_seconds or ()) <= sample_writer.MAX_TAIL
 
 
 @pytest.mark.django_db
@@ -306,11 +306,11 @@ def _at(moment: str) -> Item:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        ({"data": [{"value": 1, "unit": "bpm"}]}, arrivals.TIMELESS),
-        (_at("0001-01-01T00:00:00+00:00"), arrivals.OUTSIDE),
-        (_at("1999-12-31T23:59:59+00:00"), arrivals.OUTSIDE),
-        (_at((datetime.now(UTC) + timedelta(days=4)).isoformat()), arrivals.OUTSIDE),
-        (_at("9999-12-31T00:00:00+00:00"), arrivals.OUTSIDE),
+        ({"data": [{"value": 1, "unit": "bpm"}]}, arrivals.NO_TIME),
+        (_at("0001-01-01T00:00:00+00:00"), arrivals.OUT_OF_RANGE),
+        (_at("1999-12-31T23:59:59+00:00"), arrivals.OUT_OF_RANGE),
+        (_at((datetime.now(UTC) + timedelta(days=4)).isoformat()), arrivals.OUT_OF_RANGE),
+        (_at("9999-12-31T00:00:00+00:00"), arrivals.OUT_OF_RANGE),
         (_at("yesterday"), "RFC3339"),
         ({"data": {}}, "Expected `array`, got `object`"),
         ({"data": [7]}, "Expected `object`"),
@@ -386,7 +386,7 @@ def test_two_drains_that_make_months_do_not_wait_for_each_other() -> None:
     with connection.cursor() as cursor:
         assert {one, other} <= partitions.existing(cursor)
         for month in (one, other):
-            cursor.execute(f'DROP TABLE "{partitions.table_of(month)}"')
+            cursor.execute(f'DROP TABLE "{partitions.table_name(month)}"')
 
 
 @pytest.mark.django_db
@@ -460,7 +460,7 @@ def test_months_are_kept_for_as_long_as_is_set(settings: Settings) -> None:
     assert partitions.forget() == [] and Chunk.objects.count() == 9
     settings.SAMPLES_KEEP_MONTHS = 3
     dropped = partitions.forget()
-    oldest = partitions.back(now.date().replace(day=1), 3)
+    oldest = partitions.months_before(now.date().replace(day=1), 3)
     assert dropped and all(month < oldest for month in dropped)
     assert all(chunk.day >= oldest for chunk in Chunk.objects.all())
     assert {0, 1, 2} <= {item["value"] for item in kept().values()}

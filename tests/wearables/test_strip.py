@@ -11,7 +11,7 @@ from django.test import Client
 from backoffice.models import AuditEntry
 from patients.wearables.handlers import handle_samples
 from patients.wearables.models import HistoricalPull, Summary
-from patients.wearables.recency import last_data
+from patients.wearables.recency import newest_data_by_provider
 from tests.api.rows import envelope, patient, staff, uid
 from tests.wearables.test_samples import heard, sample
 
@@ -101,9 +101,9 @@ def test_other_days_are_refused_in_words(client: Client) -> None:
 
 
 def test_the_newest_data_of_a_source_is_a_sample_or_a_day() -> None:
-    assert last_data(WHO) == {}
+    assert newest_data_by_provider(WHO) == {}
     summary(1, date(2026, 11, 10), resource="activity", steps=5)
     at = datetime(2026, 11, 18, 6, 30, tzinfo=UTC)
-    assert last_data(WHO) == {"band-one": datetime(2026, 11, 11, tzinfo=UTC)}
+    assert newest_data_by_provider(WHO) == {"band-one": datetime(2026, 11, 11, tzinfo=UTC)}
     handle_samples([heard(1, "glucose", [sample(at, 90.0)])])
-    assert max(last_data(WHO).values()) == at
+    assert max(newest_data_by_provider(WHO).values()) == at

@@ -258,7 +258,7 @@ def test_silence_schedules_device_data_backfill(now: datetime) -> None:
     pull(2, status="failure")
     pull(3, days_with_data=0)
     answer(key, now)
-    read = BackfillRange.of(Lookup.objects.get(kind=BACKFILL).key)
+    read = BackfillRange.from_key(Lookup.objects.get(kind=BACKFILL).key)
     assert (read.number, read.user_id, read.resource) == (row.pk, uid("patient", 1), "sleep")
     assert now - timedelta(hours=4) < read.start < now - timedelta(hours=2)
     assert read.end > now

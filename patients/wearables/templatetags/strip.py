@@ -20,7 +20,7 @@ def hours_minutes(seconds: int) -> str:
 
 @register.simple_tag
 def coverage(hours: Sequence[bool]) -> SafeString:
-    """A bar of the hours of a day: those with a value are filled, gaps are hatched."""
+    """Return a bar of the hours of a day. Hours with a value are filled, others are hatched."""
     cells = format_html_join(
         "",
         '<rect class="{}" x="{}" y="0" width="3" height="8"/>',

@@ -23,19 +23,19 @@ from patients.patient_page import patient_page_context
 from patients.sources import sources_of
 from patients.wearables import charts
 from patients.wearables.charts import Newest, NewestDay
-from patients.wearables.measures import DAILY, WORDS, Measure, sampled
-from patients.wearables.recency import last_data
+from patients.wearables.measures import DAILY, TEXT_RESOURCES, Measure, sample_measure
+from patients.wearables.recency import newest_data_by_provider
 from patients.wearables.spans import DAY, FIRST, LAST, LENGTHS, MONTH, WEEK, Span
 
-SHOWN: Final = 4
-"""Sources of one measure that are charted, those with the newest data first."""
+MAX_CHARTS: Final = 4
+"""Sources of one measure that have a chart, those with the newest data first."""
 _EARLIEST: Final = date(FIRST.year + 1, 1, 1)
 _AHEAD: Final = timedelta(days=2)
-_BETWEEN: Final = "Choose a day from 1971 to 2098."
+_DATE_RANGE_ERROR: Final = "Choose a day from 1971 to 2098."
 
 
-class Asked(forms.Form):
-    """What is to be shown; all of it optional."""
+class ChartForm(forms.Form):
+    """The measure and the days to show. All fields are optional."""
 
     measure = forms.CharField(required=False, max_length=100)
     range = forms.ChoiceField(required=False, choices=[(name, name) for name in LENGTHS])
@@ -44,46 +44,46 @@ class Asked(forms.Form):
     def clean_last(self) -> date | None:
         last: date | None = self.cleaned_data["last"]
         if last and not FIRST.year < last.year < LAST.year:
-            raise forms.ValidationError(_BETWEEN)
+            raise forms.ValidationError(_DATE_RANGE_ERROR)
         return last
 
 
 @requires("patients.view")
 @require_safe
 def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """Charts of one measure, one for each source that gives it, and what else there is."""
+    """Show the charts of one measure, one for each source, and the other data of the patient."""
     page = patient_page_context(request, patient_id)
     patient: Patient = page["patient"]
-    asked = Asked(request.GET)
-    valid = asked.is_valid()
-    said = asked.cleaned_data
-    zone = zone_of_patient(patient)
+    form = ChartForm(request.GET)
+    valid = form.is_valid()
+    data = form.cleaned_data
+    zone = patient_time_zone(patient)
     newest = charts.newest_samples(patient_id)
     days = charts.newest_days(patient_id, zone)
-    measure = _measure(said.get("measure", ""), newest, days)
+    measure = _measure(data.get("measure", ""), newest, days)
     audit.record_view(request, "device data", [patient_id], [patient_id])
-    sources = sources_of(patient, last_data(patient_id))
+    sources = sources_of(patient, newest_data_by_provider(patient_id))
     context: dict[str, Any] = {
         **page,
         "sources": [(one, one.for_support(patient_id)) for one in sources],
         "may_change": may(request.user, "patients.change") and not patient.missing_since,
-        "asked": asked,
+        "asked": form,
         "newest": newest,
         "days": days,
         "choices": _choices(newest, days),
         "measure": measure,
-        "words": measure is not None and measure.name in WORDS,
+        "words": measure is not None and measure.name in TEXT_RESOURCES,
     }
     if measure is not None:
-        name = said.get("range") or (MONTH if measure.column else WEEK)
+        name = data.get("range") or (MONTH if measure.column else WEEK)
         if measure.column and name == DAY:
             name = WEEK  # A summary is of a whole day.
-        last = said.get("last") or _newest_day(measure, newest, days, zone)
+        last = data.get("last") or _newest_day(measure, newest, days, zone)
         span = Span(name, last, zone)
-        drawn, left_out = _charts(measure, newest, patient_id, span)
+        shown, left_out = _charts(measure, newest, patient_id, span)
         context |= {
             "span": span,
-            "charts": drawn,
+            "charts": shown,
             "left_out": left_out,
             "ranges": [
                 (name, _query(measure, Span(name, last, zone)), name == span.name)
@@ -96,15 +96,16 @@ def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     return render(request, "patients/wearables/devices.html", context, status=200 if valid else 400)
 
 
-def _measure(asked: str, newest: list[Newest], days: list[NewestDay]) -> Measure | None:
-    if asked in DAILY:
-        return DAILY[asked]
-    if asked:
-        return sampled(asked)
-    there = {one.measure.name: one.measure for one in reversed(newest)}
-    for favourite in ("heartrate", "glucose", "steps"):
-        if favourite in there:
-            return there[favourite]
+def _measure(name: str, newest: list[Newest], days: list[NewestDay]) -> Measure | None:
+    """Return the requested measure, or the most common one that the patient has."""
+    if name in DAILY:
+        return DAILY[name]
+    if name:
+        return sample_measure(name)
+    available = {one.measure.name: one.measure for one in reversed(newest)}
+    for common in ("heartrate", "glucose", "steps"):
+        if common in available:
+            return available[common]
     if newest:
         return newest[0].measure
     return days[0].measure if days else None
@@ -113,17 +114,17 @@ def _measure(asked: str, newest: list[Newest], days: list[NewestDay]) -> Measure
 def _charts(
     measure: Measure, newest: list[Newest], patient_id: UUID, span: Span
 ) -> tuple[Sequence[Chart], int]:
-    """Charts, and how many sources there are beyond those."""
+    """Return the charts, and the number of further sources."""
     if measure.column:
-        drawn = charts.daily_charts(measure, patient_id, span)
-        return drawn[:SHOWN], max(0, len(drawn) - SHOWN)
+        found = charts.daily_charts(measure, patient_id, span)
+        return found[:MAX_CHARTS], max(0, len(found) - MAX_CHARTS)
     of_measure = [one for one in newest if one.measure.name == measure.name]
-    if measure.name in WORDS:
+    if measure.name in TEXT_RESOURCES:
         return [], 0
     series = [one.series for one in of_measure]
     newest_at = {one.series.pk: one.at for one in of_measure}
-    drawn = charts.sample_charts(measure, series[:SHOWN], span, newest_at)
-    return drawn, max(0, len(series) - SHOWN)
+    found = charts.sample_charts(measure, series[:MAX_CHARTS], span, newest_at)
+    return found, max(0, len(series) - MAX_CHARTS)
 
 
 def _choices(
@@ -148,7 +149,7 @@ def _newest_day(
     ]
     if measure.column:
         found = [one.day for one in days if one.measure is measure]
-    # A summary may be of any day at all.
+    # A summary may have any date, also an impossible one.
     return min(max(found[0], _EARLIEST), today + _AHEAD) if found else today
 
 
@@ -162,8 +163,8 @@ def _query(measure: Measure, span: Span) -> str:
     )
 
 
-def zone_of_patient(patient: Patient) -> ZoneInfo:
-    """The patient's zone where it is known, else that of the reader."""
+def patient_time_zone(patient: Patient) -> ZoneInfo:
+    """Return the time zone of the patient if it is known, else the current one."""
     for name in (patient.fallback_time_zone, timezone.get_current_timezone_name()):
         try:
             return ZoneInfo(name or "")

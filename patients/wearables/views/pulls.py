@@ -1,4 +1,4 @@
-"""Historical pulls across patients: what fails, why, for how many and since when."""
+"""Historical pulls of all patients: failing groups with their error, patients and start."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from patients.models import Patient
 from patients.wearables.models import HistoricalPull
 
-SIZE: Final = 50
-TROUBLE: Final = ("failure", "retrying")
+PAGE_SIZE: Final = 50
+FAILING_STATUSES: Final = ("failure", "retrying")
 BY_PATIENT: Final = Sort(("user_id", "id"))
-GROUPS: Final = 50
-"""Groups of failing pulls that the page lists; together they hold most of them."""
+MAX_GROUPS: Final = 50
+"""Groups of failing pulls that the page lists."""
 
 
 class PullFilters(forms.Form):
-    """What the list of pulls can be narrowed by."""
+    """The filters of the list of pulls."""
 
     status = forms.CharField(required=False, max_length=40, label="State")
     provider = forms.CharField(required=False, max_length=100, label="Provider")
@@ -52,7 +52,7 @@ class PullFilters(forms.Form):
         return rows.filter(**given)
 
     def chips(self) -> list[dict[str, str]]:
-        """Filters in force, in words."""
+        """Return the active filters as text."""
         return [
             {"name": name, "value": self.data[name], "label": self._words(name, self.data[name])}
             for name in self.fields
@@ -66,8 +66,8 @@ class PullFilters(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Pulls that fail alike."""
+class PullGroup:
+    """Failing pulls with the same status, provider and error."""
 
     status: str
     provider: str
@@ -80,19 +80,19 @@ class Group:
 @requires("patients.view")
 @require_safe
 def pulls(request: HttpRequest) -> HttpResponse:
-    """Failing pulls grouped by error, and the pulls themselves, failing ones or all."""
+    """List failing pulls grouped by error, and single pulls: the failing ones or all."""
     form = PullFilters(request.GET)
     valid = form.is_valid()
     everything = request.GET.get("show") == "all"
     rows = HistoricalPull.objects.filter(missing_since=None).defer("record", "content_hash")
     rows = form.apply(rows) if valid else rows.none()
-    asked = form.cleaned_data.get("user_id") or form.cleaned_data.get("status")
-    if not everything and not asked:
-        rows = rows.filter(status__in=TROUBLE)
+    is_specific = form.cleaned_data.get("user_id") or form.cleaned_data.get("status")
+    if not everything and not is_specific:
+        rows = rows.filter(status__in=FAILING_STATUSES)
     page = fetch_page(
         rows,
         BY_PATIENT,
-        size=SIZE,
+        size=PAGE_SIZE,
         **page_position(request),
     )
     audit.record_list(
@@ -102,7 +102,7 @@ def pulls(request: HttpRequest) -> HttpResponse:
     context = {
         "form": form,
         "everything": everything,
-        "asked": asked,
+        "asked": is_specific,
         "patient": form.cleaned_data.get("user_id"),
         "groups": groups(),
         "page": page,
@@ -114,12 +114,12 @@ def pulls(request: HttpRequest) -> HttpResponse:
     return render(request, "wearables/pulls.html", context, status=200 if valid else 400)
 
 
-def groups() -> list[Group]:
-    """Failing pulls by state, provider and error, failed before retrying, most patients first.
+def groups() -> list[PullGroup]:
+    """Return failing pulls by status, provider and error: failed first, then by most patients.
 
-    Reads the failing ones alone, by their own index: one query.
+    One query reads only the failing pulls, by their own index.
     """
-    failing = HistoricalPull.objects.filter(status__in=TROUBLE, missing_since=None)
+    failing = HistoricalPull.objects.filter(status__in=FAILING_STATUSES, missing_since=None)
     found = (
         failing.values("status", "provider", "error_details")
         .annotate(
@@ -129,7 +129,7 @@ def groups() -> list[Group]:
         )
         .order_by("status", "-patients", "provider")
     )
-    return [Group(**row) for row in found[:GROUPS]]
+    return [PullGroup(**row) for row in found[:MAX_GROUPS]]
 
 
 def _people(users: Iterable[UUID | None]) -> dict[Any, Patient]:
