@@ -474,7 +474,7 @@ def test_a_killed_worker_never_makes_it_sent_twice(
     assert jobs_at(reading) <= before + 1
 
 
-SEND = "from labs.reports import sending; sending.send_due()"
+SEND = "from labs.reports import delivery; delivery.send_due()"
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
