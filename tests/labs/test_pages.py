@@ -99,7 +99,7 @@ def _logged_in(client: Client) -> None:
     client.force_login(staff("viewer"))
 
 
-def test_labs_with_the_state_of_our_accounts(client: Client) -> None:
+def test_lab_list_shows_state_of_accounts(client: Client) -> None:
     lab(1)
     lab(2)
     account(1)
@@ -231,7 +231,7 @@ def test_a_lab_test_lists_its_markers_in_the_services_order(client: Client) -> N
 @pytest.mark.parametrize(
     "address", ["/labs/9/", "/labs/markers/9/", f"/labs/tests/{uid('lab test', 9)}/"]
 )
-def test_what_is_not_here(client: Client, address: str) -> None:
+def test_unknown_ids_are_404(client: Client, address: str) -> None:
     assert client.get(address).status_code == 404
 
 
@@ -242,7 +242,7 @@ def test_an_auditor_is_refused(client: Client, address: str) -> None:
     assert client.get(address).status_code == 403
 
 
-def test_the_catalogue_is_no_health_data(client: Client) -> None:
+def test_catalog_views_are_not_recorded(client: Client) -> None:
     lab()
     client.get("/labs/1/")
     assert AuditEntry.objects.count() == 0

@@ -45,7 +45,7 @@ def records() -> None:
         ("Marker ids [12,7]", "Marker ids [Glucose (12),Ferritin (7)]"),
     ],
 )
-def test_ids_in_words_have_names_beside_them(text: str, expected: str) -> None:
+def test_ids_in_texts_get_names(text: str, expected: str) -> None:
     [named] = with_names([text])
     assert named.replace(str(ACCOUNT).upper(), str(ACCOUNT)) == expected
 
@@ -60,5 +60,5 @@ def test_ids_in_words_have_names_beside_them(text: str, expected: str) -> None:
         f"Lab test {uid('unknown', 1)}",
     ],
 )
-def test_words_without_known_ids_stay_as_they_are(text: str) -> None:
+def test_texts_without_known_ids_do_not_change(text: str) -> None:
     assert with_names([text]) == [text]

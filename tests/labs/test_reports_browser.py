@@ -123,7 +123,7 @@ def test_from_the_patients_page_to_acceptance(
     assert not report.changed_since_accepted
 
 
-def test_what_the_server_refuses_leaves_the_files_chosen(
+def test_refused_upload_keeps_the_chosen_files(
     live_server: Any, reading: Sandbox, known: Patient, tmp_path: Path
 ) -> None:
     path = tmp_path / "scan.pdf"
@@ -142,7 +142,7 @@ def test_what_the_server_refuses_leaves_the_files_chosen(
     assert Report.objects.count() == 0
 
 
-def test_one_byte_too_many_is_said_before_anything_is_sent(
+def test_too_large_file_is_reported_before_sending(
     live_server: Any, known: Patient, tmp_path: Path
 ) -> None:
     limit = 10 * 1024 * 1024

@@ -76,7 +76,7 @@ def body(answer: Any) -> bytes:
 # One report
 
 
-def test_the_document_beside_what_was_read(client: Client, report: Report) -> None:
+def test_detail_shows_document_and_rows(client: Client, report: Report) -> None:
     shown = page(client, report)
     assert f'<iframe src="/reports/{report.pk}/files/0/#' in shown
     for words in ("Glucose", "5.40", "mmol/L", "3.9 – 5.6", "2345-7", "very likely", "Critical"):
@@ -92,7 +92,7 @@ def test_the_document_beside_what_was_read(client: Client, report: Report) -> No
     )
 
 
-def test_only_this_page_may_frame_only_our_own(client: Client, report: Report) -> None:
+def test_page_may_frame_only_own_documents(client: Client, report: Report) -> None:
     answer = client.get(reverse("reports:detail", args=[report.pk]))
     assert "frame-src 'self'" in answer["Content-Security-Policy"]
     assert "script-src 'self'" in answer["Content-Security-Policy"]
@@ -112,7 +112,7 @@ def test_only_this_page_may_frame_only_our_own(client: Client, report: Report) -
         ("given_up", "somebody decided so", ["Send it after all"]),
     ],
 )
-def test_every_state_says_where_it_is(
+def test_detail_explains_every_state(
     client: Client, doctor: User, state: str, words: str, buttons: list[str]
 ) -> None:
     report = kept(doctor)
@@ -149,7 +149,7 @@ def test_a_failed_job_says_why(
     assert "Try again" in shown
 
 
-def test_deciding_on_an_uncertain_one(client: Client, doctor: User) -> None:
+def test_uncertain_report_offers_decisions(client: Client, doctor: User) -> None:
     report = kept(doctor)
     Report.objects.update(state="uncertain", attempts=3)
     again = reverse("reports:again", args=[report.pk])
@@ -164,7 +164,7 @@ def test_deciding_on_an_uncertain_one(client: Client, doctor: User) -> None:
     assert client.get(again).status_code == 405
 
 
-def test_a_page_that_waits_reloads_once_the_state_has_changed(client: Client, doctor: User) -> None:
+def test_waiting_page_reloads_on_new_state(client: Client, doctor: User) -> None:
     report = kept(doctor)
     address = reverse("reports:progress", args=[report.pk])
     same = client.get(address, {"state": "stored"})
@@ -182,7 +182,7 @@ def test_a_report_uploaded_elsewhere_has_no_document(client: Client, doctor: Use
     assert "Glucose" in shown
 
 
-def test_a_report_of_nobody_can_be_seen_but_not_accepted(client: Client, doctor: User) -> None:
+def test_report_without_patient_cannot_be_accepted(client: Client, doctor: User) -> None:
     for status in ("completed", "failed"):
         report = kept(doctor, 1, file(pdf(1, padding=len(status))))
         with_job(report, status)
@@ -229,7 +229,7 @@ def test_ticking_a_row_and_taking_the_tick_away(client: Client, report: Report) 
     assert RowCheck.objects.count() == 2, "what was said before is kept"
 
 
-def test_a_correction_stands_beside_what_was_read(client: Client, report: Report) -> None:
+def test_correction_is_shown_with_parsed_value(client: Client, report: Report) -> None:
     sent = row_form(
         report, value="54.0", units="mg/dL", min_reference_range="", loinc_code="2339-0"
     )
@@ -316,7 +316,7 @@ def test_a_limit_is_shown_as_it_was_sent(
     assert RowCheck.objects.get().corrections == {"value": "7"}
 
 
-def test_a_colleague_was_faster(client: Client, report: Report) -> None:
+def test_row_changed_by_a_colleague_is_a_conflict(client: Client, report: Report) -> None:
     first = row_form(report)
     client.post(row_address(report), {**first, "value": "1"}, headers=HX)
     answer = client.post(row_address(report), {**first, "value": "2"}, headers=HX)
@@ -324,7 +324,7 @@ def test_a_colleague_was_faster(client: Client, report: Report) -> None:
     assert RowCheck.objects.get().corrections == {"value": "1"}
 
 
-def test_a_tick_does_not_outlive_the_reading(client: Client, report: Report) -> None:
+def test_check_ends_when_the_row_is_parsed_again(client: Client, report: Report) -> None:
     client.post(row_address(report), row_form(report, value="9"), headers=HX)
     again = record(report.job_id or uuid.uuid4(), is_reviewed=True, results=[
         {**GLUCOSE, "value": "5.5"}, FRAGILITY,
@@ -365,13 +365,13 @@ def test_accepting(client: Client, report: Report, doctor: User) -> None:
     assert report.accepted_at == first
 
 
-def test_what_was_not_seen_is_not_accepted(client: Client, report: Report) -> None:
+def test_unseen_changes_are_not_accepted(client: Client, report: Report) -> None:
     answer = client.post(reverse("reports:accept", args=[report.pk]), {"seen": "00"})
     assert "Nothing was changed" in said(answer)
     assert Report.objects.get().accepted_at is None
 
 
-def test_a_later_reading_asks_for_acceptance_again(client: Client, report: Report) -> None:
+def test_parsing_again_requires_new_acceptance(client: Client, report: Report) -> None:
     accept(client, report)
     raw = record(report.job_id or uuid.uuid4(), is_reviewed=True, results=[FRAGILITY])
     sync.store_jobs([(told(raw), None)])
@@ -391,9 +391,7 @@ def waiting(client: Client) -> list[uuid.UUID]:
     return [row["report"].pk for row in client.get("/reports/").context["rows"]]
 
 
-def test_what_is_read_anew_after_acceptance_is_to_be_done_again(
-    client: Client, report: Report
-) -> None:
+def test_changed_report_is_in_the_first_tab_again(client: Client, report: Report) -> None:
     accept(client, report)
     assert waiting(client) == []
     again = record(report.job_id or uuid.uuid4(), is_reviewed=True, results=[FRAGILITY])
@@ -409,9 +407,7 @@ def test_what_is_read_anew_after_acceptance_is_to_be_done_again(
 
 
 @pytest.mark.parametrize("change", ["correction", "tick"])
-def test_a_word_after_acceptance_is_not_accepted_with_it(
-    client: Client, report: Report, change: str
-) -> None:
+def test_check_after_acceptance_is_not_covered(client: Client, report: Report, change: str) -> None:
     client.post(row_address(report), row_form(report, value="5.5"), headers=HX)
     old = acceptance.page_digest(report)
     accept(client, report)
@@ -429,7 +425,7 @@ def test_a_word_after_acceptance_is_not_accepted_with_it(
     assert waiting(client) == []
 
 
-def test_a_page_covers_its_own_words_and_not_a_colleagues(client: Client, report: Report) -> None:
+def test_page_digest_covers_own_checks_only(client: Client, report: Report) -> None:
     opened = client.get(reverse("reports:detail", args=[report.pk])).context["seen"]
     mine = client.post(row_address(report), {**row_form(report), "seen": opened}, headers=HX)
     assert mine.context["seen"] == acceptance.page_digest(report)
@@ -441,7 +437,7 @@ def test_a_page_covers_its_own_words_and_not_a_colleagues(client: Client, report
     assert Report.objects.get().accepted_at is None
 
 
-def test_nothing_is_accepted_while_the_services_review_is_out(client: Client, doctor: User) -> None:
+def test_report_in_review_cannot_be_accepted(client: Client, doctor: User) -> None:
     report = kept(doctor)
     with_job(report, needs_human_review=True)
     assert report.state == "pending_review"
@@ -452,7 +448,7 @@ def test_nothing_is_accepted_while_the_services_review_is_out(client: Client, do
     assert Report.objects.get().accepted_at is None
 
 
-def test_somebody_elses_report_needs_a_word(client: Client, doctor: User) -> None:
+def test_report_of_another_person_needs_confirmation(client: Client, doctor: User) -> None:
     report = kept(doctor)
     with_job(report, metadata={**ADA, "patient_first_name": "Bea", "dob": "1 Jan 1990"})
     shown = page(client, report)
@@ -465,7 +461,7 @@ def test_somebody_elses_report_needs_a_word(client: Client, doctor: User) -> Non
 
 
 @pytest.mark.parametrize("status", ["started", "failed"])
-def test_what_was_not_read_cannot_be_accepted(client: Client, doctor: User, status: str) -> None:
+def test_unparsed_report_cannot_be_accepted(client: Client, doctor: User, status: str) -> None:
     report = kept(doctor)
     with_job(report, status)
     accept(client, report)
@@ -531,7 +527,7 @@ def test_middle_initial_and_no_apostrophe_is_the_same_person(client: Client, doc
     assert Report.objects.get().accepted_at is not None
 
 
-def test_nobody_known_contradicts_nothing() -> None:
+def test_unknown_person_is_no_contradiction() -> None:
     assert not has_contradiction(compare_with_patient(ReportJob(**ADA), None))
 
 
@@ -549,7 +545,7 @@ def test_nobody_known_contradicts_nothing() -> None:
         (True, "not told"),
     ],
 )
-def test_confidence_is_told_in_words(score: Any, words: str) -> None:
+def test_confidence_is_shown_as_text(score: Any, words: str) -> None:
     assert confidence(score) == words
 
 
@@ -565,7 +561,7 @@ def test_confidence_is_told_in_words(score: Any, words: str) -> None:
     ],
     ids=["pdf", "png", "jpeg"],
 )
-def test_a_file_is_served_sealed(
+def test_document_is_served_in_a_sandbox(
     client: Client, doctor: User, content: bytes, name: str, kind: str
 ) -> None:
     report = kept(doctor, 1, file(content, name))
@@ -601,7 +597,7 @@ def test_a_file_is_served_sealed(
         ("CON.png", "CON.png"),
     ],
 )
-def test_the_given_name_cannot_break_out(
+def test_given_file_name_cannot_inject_headers(
     client: Client, doctor: User, given: str, saved: str
 ) -> None:
     report = kept(doctor, 1, file(png(), "a.png"))
@@ -628,7 +624,7 @@ GETS = ("detail", "progress")
 
 
 @pytest.mark.parametrize("role", ["viewer", "auditor"])
-def test_those_who_see_nothing(client: Client, report: Report, role: str) -> None:
+def test_users_without_permission_see_nothing(client: Client, report: Report, role: str) -> None:
     client.force_login(staff(role))
     for name in (*GETS, "file", "row", "again", "accept", "give-up", "arrived"):
         more = [0] if name in ("file", "row") else []
@@ -663,7 +659,9 @@ def test_a_report_that_does_not_exist(client: Client, doctor: User, name: str) -
 # Lists
 
 
-def test_what_waits_for_us_comes_first(client: Client, report: Report, doctor: User) -> None:
+def test_first_tab_has_reports_waiting_for_staff(
+    client: Client, report: Report, doctor: User
+) -> None:
     Report.objects.filter(pk=report.pk).update(uploaded_at="2026-01-01T00:00Z")
     waiting = kept(doctor, 1, file(pdf(2)))
     answer = client.get("/reports/")

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folder")]
 
 @pytest.mark.parametrize("ticked", [True, False])
 @pytest.mark.parametrize("trigger", ["tick", "correction"])
-def test_word_that_it_is_the_person_outlives_a_checked_row(
+def test_same_person_tick_is_kept_after_row_check(
     client: Client, doctor: User, trigger: str, ticked: bool
 ) -> None:
     made = kept(doctor)
@@ -39,9 +39,7 @@ def test_word_that_it_is_the_person_outlives_a_checked_row(
     assert len(boxes) == 1 and ("checked" in boxes[0].given) == ticked
 
 
-def test_correction_of_a_row_that_changed_meanwhile_is_in_its_form(
-    client: Client, report: Report
-) -> None:
+def test_correction_of_changed_row_is_kept_in_form(client: Client, report: Report) -> None:
     given = row_form(report)
     fields = {
         "test_name": "Glucose, corrected", "value": "6", "units": "mg/dL", "loinc_code": "2339-0",
@@ -59,7 +57,7 @@ def test_correction_of_a_row_that_changed_meanwhile_is_in_its_form(
 
 
 @pytest.mark.parametrize("headers", [{}, JSON], ids=["page", "script"])
-def test_tick_to_upload_again_outlives_another_refusal(
+def test_upload_again_tick_is_kept_after_refusal(
     client: Client, desk: User, headers: dict[str, str]
 ) -> None:
     kept(desk)

@@ -89,7 +89,7 @@ def test_motion_photo_is_taken_without_its_video(client: Client, desk: User) -> 
     assert kept.size == len(content) < len(odd_files.motion_photo())
 
 
-def test_a_script_is_told_where_to_go(client: Client, desk: User) -> None:
+def test_script_gets_the_target_url(client: Client, desk: User) -> None:
     answer = client.post(address(), form(file()), headers=JSON)
     assert answer.json() == {"to": reverse("reports:detail", args=[Report.objects.get().pk])}
 
@@ -112,7 +112,7 @@ def test_pictures_keep_the_order_they_were_sent_in(client: Client, desk: User) -
         ([(HTML, "<img src=x onerror=1>.pdf")], 400, "“&lt;img src=x"),
     ],
 )
-def test_a_refusal_says_why_and_keeps_nothing_but_what_was_chosen(
+def test_rejected_upload_stores_nothing_and_says_why(
     client: Client,
     desk: User,
     folder: Path,
@@ -135,9 +135,7 @@ def test_a_refusal_says_why_and_keeps_nothing_but_what_was_chosen(
     assert files_in(folder) == []
 
 
-def test_exactly_the_limit_is_taken_and_one_byte_more_is_not(
-    client: Client, desk: User, folder: Path
-) -> None:
+def test_size_limit_is_exact(client: Client, desk: User, folder: Path) -> None:
     base = len(pdf(padding=LIMIT - 1000)) - (LIMIT - 1000)
     exact = pdf(padding=LIMIT - base)
     assert len(exact) == LIMIT
@@ -164,7 +162,7 @@ def test_pictures_count_together(client: Client, desk: User, settings: Settings)
     assert "bytes, the most that may be sent" in answer.content.decode()
 
 
-def test_a_body_beyond_hope_is_refused_unread(client: Client, desk: User) -> None:
+def test_huge_body_is_refused_unread(client: Client, desk: User) -> None:
     class Endless:
         def read(self, size: int = -1) -> bytes:
             raise AssertionError("it must not be read")
@@ -207,7 +205,7 @@ def test_a_file_that_is_too_large_does_not_hide_the_token() -> None:
     assert answer.status_code == 413
 
 
-def test_the_same_form_twice_is_one_report(client: Client, desk: User, folder: Path) -> None:
+def test_form_sent_twice_makes_one_report(client: Client, desk: User, folder: Path) -> None:
     sent = form(file())
     first = client.post(address(), sent)
     sent["files"][0].seek(0)
@@ -217,7 +215,7 @@ def test_the_same_form_twice_is_one_report(client: Client, desk: User, folder: P
 
 
 @pytest.mark.parametrize("other", ["file", "patient", "order", "colleague"])
-def test_a_form_used_again_for_something_else_loses_nothing(
+def test_reused_form_with_other_files_is_rejected(
     client: Client, desk: User, folder: Path, other: str
 ) -> None:
     person(2)
@@ -255,7 +253,7 @@ def test_a_form_used_again_for_something_else_loses_nothing(
     assert Report.objects.count() == 2
 
 
-def test_a_refusal_that_names_the_patient_is_in_the_access_log(client: Client, desk: User) -> None:
+def test_rejection_that_shows_the_patient_is_recorded(client: Client, desk: User) -> None:
     def seen() -> int:
         return AuditEntry.objects.filter(
             action="view", object_type="patient", patient_ids=[uid("patient", 1)]
@@ -276,7 +274,7 @@ def test_a_refusal_that_names_the_patient_is_in_the_access_log(client: Client, d
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_same_form_at_the_same_time_is_one_report(folder: Path) -> None:
+def test_concurrent_submissions_make_one_report(folder: Path) -> None:
     by = staff("front desk")
     patient = person(1)
     form_id = uuid.uuid4()
@@ -300,7 +298,7 @@ def test_the_same_form_at_the_same_time_is_one_report(folder: Path) -> None:
     assert len(files_in(folder)) == 1
 
 
-def test_the_same_file_again_needs_a_word(client: Client, desk: User, folder: Path) -> None:
+def test_same_file_again_needs_confirmation(client: Client, desk: User, folder: Path) -> None:
     kept(desk)
     answer = client.post(address(), form(file()))
     assert answer.status_code == 409
@@ -314,14 +312,14 @@ def test_the_same_file_again_needs_a_word(client: Client, desk: User, folder: Pa
     assert Report.objects.count() == 3
 
 
-def test_a_day_has_its_limit(client: Client, desk: User, settings: Settings) -> None:
+def test_daily_upload_limit(client: Client, desk: User, settings: Settings) -> None:
     kept(desk)
     settings.REPORT_MAX_BYTES = 10
     answer = client.post(address(), form(file(b"%PDF-", "a.pdf")))
     assert "very much today" in answer.content.decode()
 
 
-def test_a_disk_that_refuses_is_told_honestly(
+def test_disk_error_is_reported(
     client: Client, desk: User, settings: Settings, tmp_path: Path
 ) -> None:
     blocked = tmp_path / "file"
@@ -334,7 +332,7 @@ def test_a_disk_that_refuses_is_told_honestly(
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_body_in_any_shape_is_answered(client: Client, desk: User, seed: int) -> None:
+def test_malformed_body_gets_an_answer(client: Client, desk: User, seed: int) -> None:
     """Parts cut, doubled and mixed up: an answer for people, no fault of ours."""
     chance = random.Random(seed)
     body = bytearray(encode_multipart("edge", form(file(), file(png(), "b.png"))))
@@ -359,7 +357,7 @@ def test_a_body_in_any_shape_is_answered(client: Client, desk: User, seed: int) 
 
 
 @pytest.mark.parametrize("field", ["form_id", "review"])
-def test_a_form_that_is_not_ours(client: Client, desk: User, field: str) -> None:
+def test_unknown_form_is_rejected(client: Client, desk: User, field: str) -> None:
     for value in ("", "x"):
         answer = client.post(address(), form(file(), **{field: value}))
         assert answer.status_code == 400
@@ -367,7 +365,7 @@ def test_a_form_that_is_not_ours(client: Client, desk: User, field: str) -> None
 
 
 @pytest.mark.parametrize("role", ["viewer", "auditor", "service account"])
-def test_a_role_that_may_not(client: Client, role: str) -> None:
+def test_upload_needs_a_permission(client: Client, role: str) -> None:
     person(1)
     client.force_login(staff(role))
     assert client.get(address()).status_code == 403
@@ -375,7 +373,7 @@ def test_a_role_that_may_not(client: Client, role: str) -> None:
     assert Report.objects.count() == 0
 
 
-def test_a_patient_that_is_not_here(client: Client, desk: User) -> None:
+def test_upload_for_unknown_patient_is_404(client: Client, desk: User) -> None:
     assert client.get(address(9)).status_code == 404
     assert client.post(address(9), form(file())).status_code == 404
     assert Report.objects.count() == 0

@@ -74,7 +74,7 @@ def test_it_works(client: Client, maria: None) -> None:
     assert page.count('class="person"') == 1
 
 
-def test_orders_stand_together_by_transaction(client: Client, maria: None) -> None:
+def test_detail_groups_orders_by_transaction(client: Client, maria: None) -> None:
     for n in (1, 2):
         Transaction(id=uid("transaction", n), status="active", **envelope()).save()
     for n, group, age, origin in [(1, 1, 9, "initial"), (2, 1, 1, "redraw"), (3, 2, 5, "initial")]:
@@ -91,16 +91,14 @@ def test_orders_stand_together_by_transaction(client: Client, maria: None) -> No
     assert "3 open orders" in answer.content.decode()
 
 
-def test_that_it_was_seen_is_recorded(client: Client, maria: None, clinician: User) -> None:
+def test_detail_records_the_view(client: Client, maria: None, clinician: User) -> None:
     get(client)
     entry = AuditEntry.objects.get()
     assert (entry.actor, entry.action, entry.object_type) == (clinician, "view", "patient")
     assert (entry.object_ids, entry.patient_ids) == ([str(WHO)], [WHO])
 
 
-def test_a_patient_of_whom_nothing_is_known_still_has_a_page(
-    client: Client, clinician: User
-) -> None:
+def test_detail_works_without_demographics(client: Client, clinician: User) -> None:
     patient(1).save()
     page = get(client).content.decode()
     for words in ("Name not given", "The service has none for this patient yet", "None on record",
@@ -108,7 +106,7 @@ def test_a_patient_of_whom_nothing_is_known_still_has_a_page(
         assert words in page, words
 
 
-def test_a_patient_named_by_an_order_alone_is_not_nameless(client: Client, clinician: User) -> None:
+def test_detail_shows_name_from_order(client: Client, clinician: User) -> None:
     patient(1).save()
     named = {"patient_first_name": "Olga", "patient_last_name": "Madeup", "patient_name": "olga"}
     order(1, user_id=WHO, patient_dob=date(1990, 3, 4), **named).save()
@@ -120,24 +118,20 @@ def test_a_patient_named_by_an_order_alone_is_not_nameless(client: Client, clini
     assert "<bdi>Olga Madeup</bdi>, born" in sheet
 
 
-def test_a_patient_gone_at_the_service_says_so(client: Client, clinician: User) -> None:
+def test_detail_says_that_patient_is_missing(client: Client, clinician: User) -> None:
     patient(1, missing_since=NOW).save()
     assert "The service no longer has this patient" in get(client).content.decode()
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "not json", '{"medical_proxy": 7}'])
-def test_a_record_of_another_shape_breaks_nothing(
-    client: Client, clinician: User, text: str
-) -> None:
+def test_detail_works_with_malformed_record(client: Client, clinician: User, text: str) -> None:
     patient(1, **envelope(text)).save()
     demographics(1, **envelope(text)).save()
     get(client)
 
 
 @pytest.mark.parametrize(("role", "sees"), [("clinician", False), ("lab admin", True)])
-def test_records_as_received_are_for_some_only(
-    client: Client, maria: None, role: str, sees: bool
-) -> None:
+def test_raw_records_need_a_permission(client: Client, maria: None, role: str, sees: bool) -> None:
     client.force_login(staff(role, f"{role} two"))
     page = get(client).content.decode()
     assert ("Records as received" in page) is sees
@@ -152,7 +146,7 @@ def test_others_are_refused(client: Client, maria: None, role: str) -> None:
     assert b"Testperson" not in answer.content
 
 
-def test_nothing_is_there_for_a_wrong_id(client: Client, clinician: User) -> None:
+def test_detail_of_unknown_patient_is_404(client: Client, clinician: User) -> None:
     assert client.get(f"/patients/{uuid4()}/").status_code == 404
     assert AuditEntry.objects.count() == 0
 
@@ -173,7 +167,7 @@ def test_the_number_of_queries_is_fixed(client: Client, maria: None) -> None:
     assert queries() == few <= 27
 
 
-def test_how_a_result_is_stays_with_those_who_may_see_results(client: Client, maria: None) -> None:
+def test_detail_hides_results_without_permission(client: Client, maria: None) -> None:
     order(90, user_id=uid("patient", 1), interpretation="critical").save()
     assert "Critical" in client.get(ADDRESS).content.decode()
     client.force_login(staff("front desk"))

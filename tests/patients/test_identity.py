@@ -121,7 +121,7 @@ def test_missing_or_half_a_name_is_not_known(first: str, last: str, printed: str
     assert compare_names(printed, first, last) is UNKNOWN
 
 
-def test_first_and_last_name_may_stand_in_each_other_field() -> None:
+def test_swapped_first_and_last_name_is_the_same() -> None:
     assert compare_name_parts("OMADEUP", "INA A.", "Ina", "O'Madeup") is SAME
     assert compare_name_parts("INA A.", "OMADEUP", "Ina", "O'Madeup") is SAME
     assert compare_name_parts("", "OMADEUP INA", "Ina", "O'Madeup") is SAME
@@ -179,7 +179,7 @@ def test_birth_date_as_laboratories_print_it_is_the_same(printed: str) -> None:
         "00/00/1985",
     ],
 )
-def test_birth_date_that_no_reading_fits_is_a_contradiction(printed: str) -> None:
+def test_birth_date_that_never_fits_is_different(printed: str) -> None:
     assert compare_birth_dates(printed, BORN) is DIFFERENT
 
 
@@ -199,7 +199,7 @@ def test_birth_date_that_no_reading_fits_is_a_contradiction(printed: str) -> Non
         "##/##/##",
     ],
 )
-def test_birth_date_that_is_none_is_not_known(printed: str) -> None:
+def test_unreadable_birth_date_is_unknown(printed: str) -> None:
     assert compare_birth_dates(printed, BORN) is UNKNOWN
     assert compare_birth_dates("1986-02-01", None) is UNKNOWN
 
@@ -226,7 +226,7 @@ def test_age_is_compared_in_years_or_parts_of_them(printed: str, agreement: Agre
     assert compare_ages(printed, BORN, date(2026, 11, 14)) is agreement
 
 
-def test_one_contradiction_outweighs_what_agrees() -> None:
+def test_one_different_fact_outweighs_agreements() -> None:
     assert combine_agreements([SAME, DIFFERENT, UNKNOWN]) is DIFFERENT
     assert combine_agreements([SAME, UNKNOWN]) is SAME
     assert combine_agreements([UNKNOWN]) is combine_agreements([]) is UNKNOWN
@@ -248,7 +248,7 @@ name_words = st.text(LETTERS, min_size=3, max_size=9).filter(
 
 
 @given(name_words, name_words, name_words, st.data())
-def test_every_spelling_of_an_invented_name_folds_alike(
+def test_every_spelling_of_a_name_folds_equally(
     first: str, middle: str, last: str, data: st.DataObject
 ) -> None:
     is_double = data.draw(st.booleans())
@@ -270,7 +270,7 @@ def test_every_spelling_of_an_invented_name_folds_alike(
 
 
 @given(name_words, name_words, name_words, name_words)
-def test_invented_people_without_a_common_word_contradict(
+def test_people_without_common_word_are_different(
     first: str, last: str, other_first: str, other_last: str
 ) -> None:
     ours = {*words(first), *words(last)}
@@ -303,7 +303,7 @@ def test_every_form_of_a_birth_date_is_read(born: date, form: str, days: int) ->
 
 
 @given(st.text(max_size=400), st.text(max_size=40), st.text(max_size=40))
-def test_no_text_whatever_raises(printed: str, first: str, last: str) -> None:
+def test_compare_never_raises_for_any_text(printed: str, first: str, last: str) -> None:
     compare_names(printed, first, last)
     compare_name_parts(printed, last, first, printed)
     compare_birth_dates(printed, BORN)

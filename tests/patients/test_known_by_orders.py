@@ -140,7 +140,7 @@ def _place_in(sort: str) -> Any:
     return place
 
 
-def test_list_says_where_values_are_from(client: Client, clinic: None) -> None:
+def test_list_shows_the_source_of_values(client: Client, clinic: None) -> None:
     page = client.get("/patients/", {"q": "olga", "order_key": "name"}).content.decode()
     assert "From order of" in page and "20 Nov 2026" in page and "29 Feb 1984" in page
     assert "(555) 010-0123" in page
@@ -164,13 +164,13 @@ def test_api_gives_identity_and_its_source(client: Client, clinic: None) -> None
     assert list(actions.values_list("action", flat=True))[-2:] == ["search", "list"]
 
 
-def test_order_form_begins_with_what_an_order_knows(client: Client, clinic: None) -> None:
+def test_order_form_is_filled_from_an_earlier_order(client: Client, clinic: None) -> None:
     page = client.get(f"/orders/new/{uid('patient', 1)}/").content.decode()
     for value in ("Olga", "Núñez-Orderonly", "1984-02-29", "Olga.O@Example.invalid"):
         assert f'value="{value}"' in page, value
 
 
-def test_later_demographics_replace_what_orders_gave(client: Client, clinic: None) -> None:
+def test_later_demographics_replace_order_values(client: Client, clinic: None) -> None:
     row = person_later(1, "Helga", "Madeup", "+15550100188", dob=date(1985, 3, 1))
     found = identity(1)
     assert (found.first_name, found.dob, found.fields_from_order) == ("Helga", row.dob, [])
@@ -181,7 +181,7 @@ def test_later_demographics_replace_what_orders_gave(client: Client, clinic: Non
     assert identity(1).first_name == "Helga"
 
 
-def test_order_fills_what_demographics_lack(clinic: None) -> None:
+def test_order_fills_values_demographics_lack(clinic: None) -> None:
     ordered(5, 4, "Zoe", "Other", patient_phone="555 010 0145")
     assert identity(4).phone_number == ""
     ordered(4, 4, "Zoe", "Sample", patient_phone="555 010 0144", patient_dob=date(1950, 1, 1))
@@ -217,7 +217,7 @@ def test_newest_order_with_a_full_name_wins(clinic: None) -> None:
         (None, "Grace Other", ""),
     ],
 )
-def test_phone_of_an_address_is_the_patients_unless_it_is_to_somebody_else(
+def test_address_phone_is_patients_unless_for_recipient(
     own: str | None, receiver: str | None, expected: str
 ) -> None:
     details = PatientDetails(first_name="Olga", last_name="Nunez", phone_number=own)
@@ -226,7 +226,7 @@ def test_phone_of_an_address_is_the_patients_unless_it_is_to_somebody_else(
     assert patient_phone(details, address, name, recipient) == expected
 
 
-def test_order_that_moves_takes_its_name_along(client: Client, clinic: None) -> None:
+def test_order_moved_to_another_patient_moves_name(client: Client, clinic: None) -> None:
     Order.objects.filter(pk=uid("order", 1)).update(user_id=uid("patient", 5))
     assert identity(5).full_name == "Olga Núñez-Orderonly"
     found = identity(1)
@@ -236,7 +236,7 @@ def test_order_that_moves_takes_its_name_along(client: Client, clinic: None) -> 
     assert not PatientNameWord.objects.filter(user_id=found.pk)
 
 
-def test_patient_who_arrives_last_is_identified(clinic: None) -> None:
+def test_patient_stored_after_order_is_identified(clinic: None) -> None:
     ordered(8, 8, "Late", "Arrival", patient_phone="5550100888")
     Demographics(
         pk=uid("patient", 9),
@@ -265,7 +265,7 @@ def test_order_only_patient_is_a_possible_duplicate(clinic: None) -> None:
         assert [one.person.pk for one in find_duplicate_candidates(typed)] == [uid("patient", 1)]
 
 
-def test_migrations_identify_patients_on_record(clinic: None) -> None:
+def test_migrations_identify_stored_patients(clinic: None) -> None:
     """Phone and email are read out of the records of orders that have no columns of them."""
     given = (
         '{"patient_details": {"phone_number": "+15550100123",'
@@ -294,7 +294,7 @@ def test_migrations_identify_patients_on_record(clinic: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_interrupted_migration_is_begun_again() -> None:
+def test_interrupted_migration_can_be_repeated() -> None:
     """Some of its indexes are built already, and some of those that it removes are gone."""
     loader = MigrationExecutor(connection).loader
     migration = loader.get_migration("patients", "0010_identity_of_patients_on_record")

@@ -107,14 +107,14 @@ def many(clinician: User) -> None:
         ("'; --", []),
     ],
 )
-def test_one_box_finds_people_by_what_the_caller_gives(
+def test_search_box_finds_by_any_identifying_text(
     client: Client, many: None, words: str, expected: list[int]
 ) -> None:
     assert shown(client, q=words) == expected
     assert sorted(shown(client, q=words, order_key="name")) == [n for n in expected if n != 4]
 
 
-def test_it_shows_enough_to_tell_two_people_apart(client: Client, many: None) -> None:
+def test_list_distinguishes_people_of_one_name(client: Client, many: None) -> None:
     order(1, user_id=uid("patient", 1)).save()
     order(2, user_id=uid("patient", 1), bucket="closed").save()
     answer = client.get(ADDRESS, {"q": "jose"})
@@ -124,11 +124,11 @@ def test_it_shows_enough_to_tell_two_people_apart(client: Client, many: None) ->
     assert [row["open_orders"] for row in answer.context["rows"]] == [1]
 
 
-def test_a_patient_without_user_information_is_not_hidden(client: Client, many: None) -> None:
+def test_list_shows_patient_without_demographics(client: Client, many: None) -> None:
     assert "Name not given" in client.get(ADDRESS, {"q": "clinic/0004"}).content.decode()
 
 
-def test_who_only_orders_know_bears_the_name_of_the_newest(client: Client, many: None) -> None:
+def test_patient_without_demographics_has_newest_order_name(client: Client, many: None) -> None:
     for n, first in ((1, "New"), (2, "Old"), (3, "")):  # Older with every number.
         named = {
             "patient_first_name": first,
@@ -151,7 +151,7 @@ def test_who_only_orders_know_bears_the_name_of_the_newest(client: Client, many:
     assert f"/patients/{uid('patient', 4)}/" in led or f"/orders/{uid('order', 1)}/" in led
 
 
-def test_sorted_by_name_it_says_who_is_left_out(client: Client, many: None) -> None:
+def test_sort_by_name_notes_patients_left_out(client: Client, many: None) -> None:
     words = "patients without a name are not listed"
     answer = client.get("/patients/", {"order_key": "name"})
     assert words in answer.content.decode()
@@ -159,12 +159,12 @@ def test_sorted_by_name_it_says_who_is_left_out(client: Client, many: None) -> N
     assert words not in client.get("/patients/").content.decode()
 
 
-def test_it_sorts_by_name(client: Client, many: None) -> None:
+def test_list_sorts_by_name(client: Client, many: None) -> None:
     assert shown(client, order_key="name") == [2, 1, 3]
 
 
 @pytest.mark.parametrize("key", ["", "name"])
-def test_paging_meets_everybody_once_and_finds_its_way_back(
+def test_paging_lists_each_patient_once_both_ways(
     client: Client, clinician: User, key: str
 ) -> None:
     for n in range(1, 12):
@@ -185,28 +185,28 @@ def test_paging_meets_everybody_once_and_finds_its_way_back(
     assert [row["patient"].pk for row in answer.context["rows"]] == patient_ids[1]
 
 
-def test_patients_who_arrive_meanwhile_shift_nothing(client: Client, many: None) -> None:
+def test_new_patients_do_not_shift_pages(client: Client, many: None) -> None:
     first = client.get(ADDRESS, {"size": "2"})
     patient(50, created_on=NOW + timedelta(days=1)).save()
     after = {"size": "2", "after": first.context["page"].next}
     assert shown(client, **after) == [3, 4]
 
 
-def test_what_was_shown_is_recorded(client: Client, many: None) -> None:
+def test_list_records_shown_patients(client: Client, many: None) -> None:
     shown(client, q="mar")
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.object_type, entry.row_count) == ("search", "patient", 2)
     assert set(entry.patient_ids) == {uid("patient", 2), uid("patient", 3)}
 
 
-def test_nothing_yet_and_nobody_matches(client: Client, clinician: User) -> None:
+def test_empty_list_and_no_match_have_texts(client: Client, clinician: User) -> None:
     assert b"No patients yet" in client.get(ADDRESS).content
     patient(1).save()
     assert b"Nobody matches" in client.get(ADDRESS, {"q": "zzz"}).content
 
 
 @pytest.mark.parametrize("sort", ["created_on", "name"])
-def test_a_question_that_is_too_long_is_refused(client: Client, many: None, sort: str) -> None:
+def test_too_long_search_is_refused(client: Client, many: None, sort: str) -> None:
     answer = client.get(ADDRESS, {"q": "a" * 101, "order_key": sort})
     assert answer.status_code == 400
     assert answer.context["rows"] == []
@@ -236,7 +236,7 @@ def test_others_are_refused(client: Client, role: str) -> None:
     assert b"Canary Sample" not in answer.content
 
 
-def test_what_is_an_id_and_a_name_finds_both() -> None:
+def test_text_that_is_id_and_name_finds_both() -> None:
     for n, name in ((1, "Ada"), (2, "Clinic")):
         person(n, name, "Sample")
     Patient.objects.filter(pk=patient(1).pk).update(client_user_id="clinic")
@@ -255,7 +255,7 @@ def test_what_is_an_id_and_a_name_finds_both() -> None:
         ("+1 555 0100", "patient_phone"),
     ],
 )
-def test_each_reading_of_the_words_is_answered_by_its_index(text: str, index: str) -> None:
+def test_each_kind_of_search_uses_its_index(text: str, index: str) -> None:
     """Alternatives in one condition would be tried on every patient."""
     Patient.objects.bulk_create(patient(n) for n in range(500))
     Demographics.objects.bulk_create(demographics(n) for n in range(500))
@@ -331,11 +331,11 @@ def test_another_spelling_of_a_name_is_found(
     assert [one.patient for one in suggested.people] == [row.pk]
 
 
-def test_roles_without_names_see_the_initials_of_the_written_name() -> None:
+def test_roles_without_names_see_initials() -> None:
     assert initials(name_key("Ana", "De La Cruz")) == initials("Ana De La Cruz")
 
 
-def test_words_written_together_are_found_along_the_index() -> None:
+def test_joined_words_are_found_by_the_index() -> None:
     for n in range(60):
         person(n, "Marco", f"O'Sample{n}")
     with connection.cursor() as cursor:

@@ -33,7 +33,7 @@ def kept() -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("typed", TYPED)
-def test_a_crowd_and_a_few_are_told_by_the_same(
+def test_many_and_few_matches_have_the_same_condition(
     typed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people()
@@ -49,7 +49,7 @@ def test_a_crowd_and_a_few_are_told_by_the_same(
         assert names(Patient.objects.identified_by(typed)) == wanted
 
 
-def test_words_are_those_of_the_name_now() -> None:
+def test_name_words_follow_a_changed_name() -> None:
     row = person(1, "Ada", "Sample")
     assert kept() == {("ada", "ada sample"), ("sample", "ada sample")}
     Demographics.objects.filter(pk=row.pk).update(city="Boise")
@@ -60,7 +60,7 @@ def test_words_are_those_of_the_name_now() -> None:
     assert not kept()
 
 
-def test_an_upsert_keeps_what_is_new_and_what_is_changed() -> None:
+def test_upsert_updates_new_and_changed_words() -> None:
     person(1, "Ada", "Sample")
     patient(2).save()
     rows = [demographics(1, name_key="ada madeup"), demographics(2, name_key="grace sample")]
@@ -74,20 +74,20 @@ def test_an_upsert_keeps_what_is_new_and_what_is_changed() -> None:
     }
 
 
-def test_who_is_called_just_so_comes_first() -> None:
+def test_exact_name_match_comes_first() -> None:
     people()
     assert Patient.objects.best_matches("ada", 9)[0] == patient(0).pk
     assert Patient.objects.best_matches("sample ada", 9) == [patient(0).pk]
 
 
-def test_a_word_without_end_is_found_by_its_beginning() -> None:
+def test_very_long_word_is_found_by_its_beginning() -> None:
     person(1, "A" * 600, "Sample")
     for typed in ("a" * 600, "a" * 700, "sam aaa"):
         assert Patient.objects.matching(typed).count() == 1
     assert not Patient.objects.matching("a" * 60 + "b")
 
 
-def test_the_list_of_a_crowd(client: Client) -> None:
+def test_list_of_a_very_common_name(client: Client) -> None:
     """More than are counted: newest first or by name, page after page."""
     client.force_login(staff("clinician"))
     number = models.MAX_WORDS_AT_ONCE + 100

@@ -20,7 +20,7 @@ def rebuild(app: str, name: str) -> None:
     import_module(f"{app}.migrations.{name}").rebuild_keys(apps, connection.schema_editor())
 
 
-def test_keys_on_record_get_their_other_spellings() -> None:
+def test_migration_adds_other_spellings_to_keys() -> None:
     for n, last in enumerate(("O'Sample", "Sample")):
         patient(n).save()
         key = "marco o sample" if n == 0 else "marco sample"
@@ -43,7 +43,7 @@ def test_keys_on_record_get_their_other_spellings() -> None:
     assert Order.objects.with_name("OSAMPLE").count() == 1
 
 
-def test_keys_on_record_get_their_contracted_words() -> None:
+def test_migration_adds_contracted_words_to_keys() -> None:
     keys = ("joerg mueller", "marco o sample", "ana mueller o sample  osample")
     for n, key in enumerate(keys):
         patient(n).save()

@@ -23,7 +23,7 @@ def test_random_references_are_never_refused(number: int, name: str) -> None:
     assert clean_reference(reference, names) == reference
 
 
-def test_a_random_reference_of_digits_alone_is_taken() -> None:
+def test_random_reference_of_digits_is_accepted() -> None:
     reference = "55501000-1650-4000-8000-555010001650"
     assert clean_reference(reference, ["Ada"]) == reference
     assert clean_reference(new_reference(), ["Ada", "Bea"])

@@ -107,7 +107,7 @@ def faults(answer: Any) -> dict[str, list[str]]:
         ("proxy_email", "nobody", "valid email"),
     ],
 )
-def test_what_is_wrong_is_told_at_its_field(
+def test_register_shows_errors_at_their_fields(
     client: Client, desk: User, field: str, typed: str, words: str
 ) -> None:
     answer = send(client, **{field: typed})
@@ -122,11 +122,11 @@ def test_what_is_wrong_is_told_at_its_field(
 
 
 @pytest.mark.parametrize("name", ["D'Arcy", "Anne-Marie", "St. Clair", "X", "2Pac Jr.", "a" * 50])
-def test_names_that_labs_take(client: Client, desk: User, name: str) -> None:
+def test_name_field_accepts_names_labs_accept(client: Client, desk: User, name: str) -> None:
     assert send(client, last_name=name).status_code == 302
 
 
-def test_a_number_is_sent_with_its_country(client: Client, desk: User) -> None:
+def test_phone_number_is_sent_with_country_code(client: Client, desk: User) -> None:
     for typed in ("(555) 010-0199", "1 555 010 0199", "+1 555 010 0199"):
         CommandRecord.objects.all().delete()
         assert send(client, phone_number=typed).status_code == 302
@@ -134,7 +134,7 @@ def test_a_number_is_sent_with_its_country(client: Client, desk: User) -> None:
         assert payload["info"]["phone_number"] == "+15550100199"
 
 
-def test_a_minor_needs_a_proxy(client: Client, desk: User) -> None:
+def test_register_minor_requires_proxy(client: Client, desk: User) -> None:
     told = faults(send(client, dob=CHILD))
     assert set(told) == {"proxy_first_name", "proxy_last_name", "proxy_phone_number"}
     assert "under 18" in told["proxy_first_name"][0]
@@ -150,7 +150,7 @@ def test_a_minor_needs_a_proxy(client: Client, desk: User) -> None:
     assert (sent["first_name"], sent["address"]["first_line"]) == ("Pat", "1 Madeup Street")
 
 
-def test_insurance_is_whole_or_not_there(client: Client, desk: User) -> None:
+def test_register_rejects_partial_insurance(client: Client, desk: User) -> None:
     assert set(faults(send(client, member_id="M-1"))) == {"payor"}
     assert set(faults(send(client, payor_query="mutual"))) == {"payor", "member_id"}
     assert set(faults(send(client, payor="MUPLAN1 Made-up Mutual"))) == {"member_id"}
@@ -163,9 +163,7 @@ def test_insurance_is_whole_or_not_there(client: Client, desk: User) -> None:
     assert CommandRecord.objects.get().payload["insuring"] is None
 
 
-def test_a_guarantor_is_needed_unless_the_policy_is_the_patients(
-    client: Client, desk: User
-) -> None:
+def test_insurance_of_another_person_requires_guarantor(client: Client, desk: User) -> None:
     told = faults(send(client, **CARD, relationship="Spouse"))
     assert set(told) == {
         "guarantor_first_name", "guarantor_last_name", "guarantor_phone_number",
@@ -183,7 +181,7 @@ def test_a_guarantor_is_needed_unless_the_policy_is_the_patients(
     assert (sent["first_name"], sent["address"]["zip"]) == ("Holder", "85001")
 
 
-def test_one_form_registers_one_person(client: Client, desk: User) -> None:
+def test_form_sent_twice_registers_one_person(client: Client, desk: User) -> None:
     form_id = str(uuid.uuid4())
     for _ in range(3):
         assert send(client, form_id=form_id).status_code == 302
@@ -191,7 +189,7 @@ def test_one_form_registers_one_person(client: Client, desk: User) -> None:
     assert AuditEntry.objects.filter(object_type="patient.create").count() == 1
 
 
-def test_a_field_is_judged_when_it_is_left(client: Client, desk: User) -> None:
+def test_field_is_checked_when_it_loses_focus(client: Client, desk: User) -> None:
     def left(name: str, **values: str) -> str:
         given = {**PERSON, **values, "checked": name}
         answer = client.post("/patients/check/", given)
@@ -224,9 +222,7 @@ def test_payors_are_searched_by_name_alias_and_code(
     service_client.service.cache_clear()
 
 
-def test_a_search_that_gets_no_answer_loses_nothing(
-    client: Client, desk: User, settings: Settings
-) -> None:
+def test_failed_payor_search_keeps_the_form(client: Client, desk: User, settings: Settings) -> None:
     settings.SERVICE_BASE_URL = "http://127.0.0.1:9"
     service_client.service.cache_clear()
     answer = send(client, payor_query="mutual", find_payor="1", last_name="Zoë")
@@ -237,9 +233,7 @@ def test_a_search_that_gets_no_answer_loses_nothing(
     service_client.service.cache_clear()
 
 
-def test_a_search_at_a_silent_service_is_given_up_soon(
-    client: Client, desk: User, settings: Settings
-) -> None:
+def test_payor_search_times_out_soon(client: Client, desk: User, settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         settings.SERVICE_BASE_URL = f"http://127.0.0.1:{silent.getsockname()[1]}"
         service_client.service.cache_clear()
@@ -249,7 +243,7 @@ def test_a_search_at_a_silent_service_is_given_up_soon(
     service_client.service.cache_clear()
 
 
-def test_null_characters_are_no_fault_of_ours(
+def test_null_characters_cause_no_server_error(
     client: Client, desk: User, sandbox: Sandbox, settings: Settings
 ) -> None:
     settings.SERVICE_BASE_URL = sandbox.url
@@ -269,9 +263,7 @@ def test_null_characters_are_no_fault_of_ours(
     service_client.service.cache_clear()
 
 
-def test_whoever_sees_a_registration_again_is_in_the_record_of_access(
-    client: Client, desk: User
-) -> None:
+def test_view_of_a_registration_is_recorded(client: Client, desk: User) -> None:
     assert send(client).status_code == 302
     row = CommandRecord.objects.get()
     again = f"{REGISTER}?again={row.pk}"
@@ -317,7 +309,7 @@ def test_possible_duplicates(client: Client, desk: User) -> None:
     assert alike(phone_number="0123") == alike(email="") == alike() == []
 
 
-def test_part_of_a_double_surname_warns_of_a_duplicate(client: Client, desk: User) -> None:
+def test_part_of_double_surname_is_a_possible_duplicate(client: Client, desk: User) -> None:
     """tests/cases/B14.txt: on record, and about to be registered with the same birth date."""
     patient(1).save()
     born = date(1980, 2, 29)
@@ -343,14 +335,14 @@ def test_part_of_a_double_surname_warns_of_a_duplicate(client: Client, desk: Use
         (("Omadeup", "I"), "First and last name swapped, same birth date"),
     ],
 )
-def test_other_spelling_of_a_name_warns_of_a_duplicate(typed: tuple[str, str], reason: str) -> None:
+def test_other_spelling_is_a_possible_duplicate(typed: tuple[str, str], reason: str) -> None:
     patient(1).save()
     born = date(1980, 2, 29)
     demographics(1, first_name="Ina", last_name="O'Madeup", dob=born).save()
     assert alike(first_name=typed[0], last_name=typed[1], dob=born) == [[reason]]
 
 
-def test_possible_duplicates_are_shown_while_somebody_types(client: Client, desk: User) -> None:
+def test_possible_duplicates_are_shown_while_typing(client: Client, desk: User) -> None:
     patient(1).save()
     demographics(1, first_name="Testa", last_name="Sampleton", dob=date(1980, 2, 29)).save()
     answer = client.post("/patients/duplicates/", PERSON)
@@ -365,7 +357,7 @@ def test_possible_duplicates_are_shown_while_somebody_types(client: Client, desk
     assert send(client, shown=str(WHO)).status_code == 302
 
 
-def test_who_is_not_the_same_is_known_from_both_sides() -> None:
+def test_different_people_are_stored_for_both_patients() -> None:
     one, other = sorted([uuid.uuid4(), uuid.uuid4()])
     DifferentPeople.remember(other, [one, other])
     DifferentPeople.remember(one, [other])
@@ -374,7 +366,7 @@ def test_who_is_not_the_same_is_known_from_both_sides() -> None:
 
 
 @pytest.mark.parametrize("page", ["details", "insurance", "registration"])
-def test_pages_of_a_patient_are_for_who_may_change(client: Client, page: str) -> None:
+def test_change_pages_need_the_permission(client: Client, page: str) -> None:
     somebody()
     client.force_login(staff("viewer"))
     assert client.get(f"/patients/{WHO}/{page}/").status_code == 403
@@ -384,7 +376,7 @@ def test_pages_of_a_patient_are_for_who_may_change(client: Client, page: str) ->
     assert client.get(f"/patients/{uuid.uuid4()}/{page}/").status_code == 404
 
 
-def test_the_details_on_record_stand_in_the_form(client: Client, desk: User) -> None:
+def test_edit_form_shows_stored_details(client: Client, desk: User) -> None:
     somebody(race="a_new_word", gender="Female")
     form = client.get(f"/patients/{WHO}/details/").context["form"]
     assert form["first_name"].value() == "Maria" and form["gender"].value() == "female"
@@ -392,9 +384,7 @@ def test_the_details_on_record_stand_in_the_form(client: Client, desk: User) -> 
     assert 'value="a_new_word" selected' in str(form["race"])
 
 
-def test_possible_duplicates_are_looked_for_again_when_details_are_edited(
-    client: Client, desk: User
-) -> None:
+def test_edit_searches_possible_duplicates_again(client: Client, desk: User) -> None:
     somebody(1)
     somebody(2, first_name="Testperson", last_name="Maria")
     other = uid("patient", 2)
@@ -404,7 +394,7 @@ def test_possible_duplicates_are_looked_for_again_when_details_are_edited(
     assert f"/patients/{other}/" not in client.get(f"/patients/{WHO}/details/").content.decode()
 
 
-def test_what_was_typed_for_one_patient_is_not_shown_on_another(client: Client, desk: User) -> None:
+def test_refused_form_is_not_shown_for_another_patient(client: Client, desk: User) -> None:
     for number in (1, 2):
         somebody(number, first_name=f"P{number}")
     seen = client.get(f"/patients/{WHO}/details/").context["form"]["seen"].value()
@@ -416,7 +406,7 @@ def test_what_was_typed_for_one_patient_is_not_shown_on_another(client: Client, 
     assert own.context["form"]["first_name"].value() == "Testa"
 
 
-def test_disconnecting_says_what_it_may_not_do(client: Client, desk: User) -> None:
+def test_disconnect_explains_its_limits(client: Client, desk: User) -> None:
     patient(1).save()
     demographics(1).save()
     Connection(user_id=WHO, slug="band-one", name="Band One", created_on=NOW,

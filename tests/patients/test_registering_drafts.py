@@ -39,7 +39,7 @@ def values(client: Client) -> dict[str, Any]:
     return {name: form[name].value() for name in form.fields}
 
 
-def test_what_was_typed_is_there_after_coming_back(client: Client, desk: User) -> None:
+def test_draft_is_restored_after_coming_back(client: Client, desk: User) -> None:
     form_id = leave(client, first_name="Testa", state="AZ", **CARD)
     page = client.get(REGISTER)
     content, form = page.content.decode(), page.context["form"]
@@ -52,9 +52,7 @@ def test_what_was_typed_is_there_after_coming_back(client: Client, desk: User) -
     assert 'value="MUPLAN1 Made-up Mutual" checked' in " ".join(content.split())
 
 
-def test_what_is_told_on_leaving_is_not_lost_to_what_was_told_before(
-    client: Client, desk: User
-) -> None:
+def test_older_save_does_not_overwrite_newer_draft(client: Client, desk: User) -> None:
     form_id = leave(client, first_name="Testa", last_name="Sample", written="page.12")
     leave(client, form_id, first_name="Testa", written="page.9")  # Sent before, and overtaken.
     assert values(client)["last_name"] == "Sample"
@@ -70,9 +68,7 @@ def test_what_is_told_on_leaving_is_not_lost_to_what_was_told_before(
     assert values(client)["last_name"] == "Sample"
 
 
-def test_whom_it_looks_like_is_shown_again_with_what_was_said_of_them(
-    client: Client, desk: User
-) -> None:
+def test_draft_restores_duplicates_and_their_ticks(client: Client, desk: User) -> None:
     patient(1).save()
     demographics(1, first_name="Testa", last_name="Sampleton", dob="1980-02-29").save()
     known = str(uid("patient", 1))
@@ -82,7 +78,7 @@ def test_whom_it_looks_like_is_shown_again_with_what_was_said_of_them(
     assert page.context["not_same"] == [uid("patient", 1)]
 
 
-def test_without_scripts_a_button_keeps_it_and_one_begins_anew(client: Client, desk: User) -> None:
+def test_buttons_save_and_discard_without_scripts(client: Client, desk: User) -> None:
     sent = {"form_id": str(uuid.uuid4()), "first_name": "Testa"}
     for do, name in (("save", "Testa"), ("discard", None)):
         assert client.post(REGISTER, {**sent, "do": do}, follow=True).status_code == 200
@@ -90,7 +86,7 @@ def test_without_scripts_a_button_keeps_it_and_one_begins_anew(client: Client, d
     assert not RegistrationDraft.objects.exists()
 
 
-def test_a_refused_form_and_a_search_for_a_payor_are_kept_too(client: Client, desk: User) -> None:
+def test_refused_form_and_payor_search_save_the_draft(client: Client, desk: User) -> None:
     sent = {"form_id": str(uuid.uuid4()), "first_name": "Testa"}
     assert client.post(REGISTER, sent).status_code == 422
     assert values(client)["first_name"] == "Testa"
@@ -98,7 +94,7 @@ def test_a_refused_form_and_a_search_for_a_payor_are_kept_too(client: Client, de
     assert values(client)["last_name"] == "Sampleton"
 
 
-def test_it_is_gone_once_it_was_sent(client: Client, desk: User) -> None:
+def test_draft_is_deleted_once_sent(client: Client, desk: User) -> None:
     form_id = leave(client, first_name="Testa")
     answer = client.post(REGISTER, {**PERSON, "form_id": form_id})
     assert answer.status_code == 302 and CommandRecord.objects.count() == 1
@@ -107,7 +103,7 @@ def test_it_is_gone_once_it_was_sent(client: Client, desk: User) -> None:
     assert not RegistrationDraft.objects.exists()
 
 
-def test_one_that_was_kept_while_it_was_sent_is_none(client: Client, desk: User) -> None:
+def test_draft_saved_during_submission_is_deleted(client: Client, desk: User) -> None:
     form_id = leave(client, first_name="Testa")
     kept = RegistrationDraft.objects.get().typed
     client.post(REGISTER, {**PERSON, "form_id": form_id})
@@ -115,13 +111,13 @@ def test_one_that_was_kept_while_it_was_sent_is_none(client: Client, desk: User)
     assert drafts.load(desk) is None and not RegistrationDraft.objects.exists()
 
 
-def test_sending_another_form_leaves_it(client: Client, desk: User) -> None:
+def test_sending_another_form_keeps_the_draft(client: Client, desk: User) -> None:
     leave(client, first_name="Other")
     assert client.post(REGISTER, {**PERSON, "form_id": str(uuid.uuid4())}).status_code == 302
     assert values(client)["first_name"] == "Other"
 
 
-def test_a_form_in_which_nothing_stands_is_none(client: Client, desk: User) -> None:
+def test_empty_form_makes_no_draft(client: Client, desk: User) -> None:
     empty = {"relationship": "Self", "proxy_same_address": "on", "guarantor_same_address": "on"}
     leave(client, **empty)
     assert not RegistrationDraft.objects.exists()
@@ -131,7 +127,7 @@ def test_a_form_in_which_nothing_stands_is_none(client: Client, desk: User) -> N
     assert b"Kept from" not in client.get(REGISTER).content
 
 
-def test_it_is_nobody_elses(client: Client, desk: User) -> None:
+def test_draft_is_only_for_its_user(client: Client, desk: User) -> None:
     leave(client, first_name="Testa")
     colleague = Client()
     colleague.force_login(staff("front desk", "colleague"))
@@ -141,7 +137,7 @@ def test_it_is_nobody_elses(client: Client, desk: User) -> None:
     assert viewer.post(REGISTER, {"do": "leave", "first_name": "Testa"}).status_code == 403
 
 
-def test_it_is_sealed_in_the_database(client: Client, desk: User) -> None:
+def test_draft_is_encrypted_in_the_database(client: Client, desk: User) -> None:
     leave(client, first_name="Testa", member_id="MEMBER-1")
     with connection.cursor() as cursor:
         cursor.execute("SELECT typed::text FROM patients_registrationdraft")
@@ -149,7 +145,7 @@ def test_it_is_sealed_in_the_database(client: Client, desk: User) -> None:
     assert "Testa" not in text and "MEMBER-1" not in text
 
 
-def test_an_old_one_is_forgotten_though_nobody_types(client: Client, desk: User) -> None:
+def test_old_draft_is_deleted_by_the_task(client: Client, desk: User) -> None:
     leave(client, first_name="Testa")
     RegistrationDraft.keep({"first_name": ["Old"]}, user=staff("front desk", "colleague"))
     long_ago = timezone.now() - timedelta(days=15)

@@ -53,7 +53,7 @@ def search(settings: Settings, sandbox: Sandbox) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("address", FRAGMENTS)
-def test_refresh_preserves_every_answer(
+def test_page_refresh_keeps_every_answer(
     client: Client, desk: User, search: None, address: str
 ) -> None:
     somebody()
@@ -91,7 +91,7 @@ def test_refresh_preserves_every_answer(
             assert (values.get(name) or [""])[-1] == value, f"{name} is lost by {trigger}"
 
 
-def test_tick_for_a_duplicate_returns_with_the_name(client: Client, desk: User) -> None:
+def test_tick_for_duplicate_returns_with_the_name(client: Client, desk: User) -> None:
     somebody()
     page = Page(client.get(REGISTER).content.decode(), "data-person")
     them = str(uid("patient", 1))
@@ -109,7 +109,7 @@ def test_tick_for_a_duplicate_returns_with_the_name(client: Client, desk: User) 
     assert page.shows("not_same") and page.values()["not_same"] == [them]
 
 
-def test_chosen_payor_outlives_every_other_search(
+def test_chosen_payor_is_kept_in_other_searches(
     client: Client, desk: User, search: None, settings: Settings
 ) -> None:
     page = Page(client.get(REGISTER).content.decode(), "data-person")

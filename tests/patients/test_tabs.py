@@ -53,9 +53,7 @@ def result(n: int, *lines: dict[str, Any], days: int = 0) -> None:
 
 
 @pytest.mark.parametrize("tab", TABS)
-def test_every_tab_shows_who_it_is_and_the_way_to_the_others(
-    client: Client, clinician: User, tab: str
-) -> None:
+def test_every_tab_shows_identity_and_other_tabs(client: Client, clinician: User, tab: str) -> None:
     text = page(client, tab)
     assert text.count('class="person"') == 1 and "Ada1" in text
     assert f'href="{OVERVIEW}{tab}" aria-current="page"' in text
@@ -70,7 +68,7 @@ def test_every_tab_shows_who_it_is_and_the_way_to_the_others(
     ("role", "refused"),
     [("front desk", {"results/"}), ("viewer", set(TABS)), ("auditor", set(TABS))],
 )
-def test_tabs_are_for_those_who_may_see_them(
+def test_tabs_need_their_permissions(
     client: Client, clinician: User, role: str, refused: set[str]
 ) -> None:
     client.force_login(staff(role))
@@ -82,7 +80,7 @@ def test_tabs_are_for_those_who_may_see_them(
         assert f'href="{OVERVIEW}results/"' not in page(client)
 
 
-def test_orders_of_a_transaction_stand_together(client: Client, clinician: User) -> None:
+def test_orders_tab_groups_by_transaction(client: Client, clinician: User) -> None:
     group = uid("transaction", 1)
     order(1, user_id=WHO, order_transaction_id=group, created_at=NOW - timedelta(days=9)).save()
     order(2, user_id=WHO, order_transaction_id=group, origin="redraw", created_at=NOW).save()
@@ -92,7 +90,7 @@ def test_orders_of_a_transaction_stand_together(client: Client, clinician: User)
     assert groups == [[uid("order", 1), uid("order", 2)], [uid("order", 3)]]
 
 
-def test_an_open_order_is_on_the_overview_however_old(client: Client, clinician: User) -> None:
+def test_overview_shows_open_orders_of_any_age(client: Client, clinician: User) -> None:
     for n in range(1, 15):
         order(n, user_id=WHO, bucket="closed", created_at=NOW - timedelta(days=n)).save()
     order(20, user_id=WHO, created_at=NOW - timedelta(days=400), lab_test_name="The old one").save()
@@ -101,7 +99,7 @@ def test_an_open_order_is_on_the_overview_however_old(client: Client, clinician:
     assert "All orders of this patient" in text
 
 
-def test_the_latest_of_each_marker_with_the_one_before(client: Client, clinician: User) -> None:
+def test_results_tab_shows_latest_and_previous_value(client: Client, clinician: User) -> None:
     iron, lead = {"loinc_slug": "iron"}, {"name": "Lead", "slug": "lead"}
     result(1, {**iron, "text": "80", "unit": "ug/dL", "value": 80.0}, days=90)
     result(2, {**iron, "text": "91", "unit": "ug/dL", "value": 91.0}, {**lead, "text": "3"}, days=9)
@@ -116,9 +114,7 @@ def test_the_latest_of_each_marker_with_the_one_before(client: Client, clinician
     assert latest[0].order_id == uid("order", 3)
 
 
-def test_latest_values_read_only_the_newest_lines_of_each_marker(
-    client: Client, clinician: User
-) -> None:
+def test_results_tab_reads_only_newest_lines_of_a_marker(client: Client, clinician: User) -> None:
     iron = {"loinc_slug": "iron"}
     result(1, {"name": "Lead", "slug": "lead", "text": "3"}, days=900)
     for n in range(2, latest.MAX_LINES_PER_MARKER + 12):
@@ -134,9 +130,7 @@ def test_latest_values_read_only_the_newest_lines_of_each_marker(
     ]
 
 
-def test_values_of_two_labs_are_compared_only_by_a_common_code(
-    client: Client, clinician: User
-) -> None:
+def test_values_of_two_labs_compare_only_by_common_code(client: Client, clinician: User) -> None:
     own = {"name": "Zinc", "slug": "zinc"}
     result(1, {**own, "text": "11"}, {"name": "Remark", "text": "none"}, days=9)
     result(2, {**own, "text": "70"}, days=1)
@@ -152,9 +146,7 @@ def test_values_of_two_labs_are_compared_only_by_a_common_code(
     assert client.get(html.unescape(trend)).status_code == 200
 
 
-def test_insurance_says_from_when_to_when_it_was_seen_and_claims_no_more(
-    client: Client, clinician: User
-) -> None:
+def test_insurance_tab_shows_when_it_was_seen(client: Client, clinician: User) -> None:
     card = {"user_id": WHO, "is_primary": True, "payor_code": "PAY1", "relationship": "Self"}
     Insurance(id=uuid4(), member_id="M-NOW", **card, **envelope()).save()
     Insurance(id=uuid4(), member_id="M-BEFORE", superseded_at=NOW, **card, **envelope()).save()
@@ -171,7 +163,7 @@ def events(client: Client, show: str) -> list[str]:
     return [one.change.what if one.change else one.text or one.raw for one in found]
 
 
-def test_the_activity_is_one_stream_with_three_views(
+def test_activity_tab_is_one_stream_with_three_views(
     client: Client, clinician: User, rf: RequestFactory
 ) -> None:
     order(1, user_id=WHO, method="testkit").save()
@@ -203,7 +195,7 @@ def test_the_activity_is_one_stream_with_three_views(
     assert [one.at for one in found] == sorted((one.at for one in found), reverse=True)
 
 
-def test_steps_of_two_orders_of_one_test_stay_apart(client: Client, clinician: User) -> None:
+def test_activity_separates_orders_of_one_test(client: Client, clinician: User) -> None:
     for n in (1, 2):
         order(n, user_id=WHO, method="testkit", lab_test_name="Made-up kit").save()
         for step, status in enumerate(("transit_customer", "out_for_delivery") * 2):
@@ -221,9 +213,7 @@ def twin(n: int = 2, **values: Any) -> None:
                        "dob": date(1990, 6, 1), **values}).save()  # fmt: skip
 
 
-def test_look_alikes_are_shown_both_ways_until_somebody_says_otherwise(
-    client: Client, clinician: User
-) -> None:
+def test_duplicates_are_shown_until_declared_different(client: Client, clinician: User) -> None:
     twin()
     other = f"/patients/{uid('patient', 2)}/"
     assert "First and last name swapped" in page(client)
@@ -240,9 +230,7 @@ def test_look_alikes_are_shown_both_ways_until_somebody_says_otherwise(
     assert set(entry.patient_ids) == {WHO, uid("patient", 2)}
 
 
-def test_who_is_different_is_not_for_everybody_nor_of_nobody(
-    client: Client, clinician: User
-) -> None:
+def test_different_needs_permission_and_known_patients(client: Client, clinician: User) -> None:
     twin()
     address = f"{OVERVIEW}different/"
     assert client.post(address, {"other": str(uuid4())}).status_code == 404
@@ -252,7 +240,7 @@ def test_who_is_different_is_not_for_everybody_nor_of_nobody(
     assert not DifferentPeople.objects.exists()
 
 
-def test_who_looked_is_for_who_may_read_the_access_log(client: Client, clinician: User) -> None:
+def test_viewers_tab_needs_audit_permission(client: Client, clinician: User) -> None:
     page(client)
     page(client, "insured/")
     assert client.get(OVERVIEW + "viewers/").status_code == 403
@@ -302,7 +290,7 @@ def test_the_number_of_queries_of_a_tab_is_fixed(
     assert few <= most, few
 
 
-def test_devices_show_each_source_and_what_support_needs(client: Client, clinician: User) -> None:
+def test_devices_tab_shows_sources_and_support_text(client: Client, clinician: User) -> None:
     Connection(user_id=WHO, slug="band-one", name="Band One", status="error", created_on=NOW,
                error_type="token_refresh_failed", errored_at=NOW, **envelope()).save()  # fmt: skip
     HistoricalPull(user_id=WHO, provider="band-one", resource="sleep", status="retrying",

@@ -57,7 +57,7 @@ def many() -> list[Any]:
 
 
 @pytest.mark.parametrize("limit", ["1000", "7"])
-def test_a_walk_meets_every_sample_once(
+def test_api_paging_lists_every_sample_once(
     client: Client, headers: dict[str, str], limit: str
 ) -> None:
     events = many()
@@ -71,7 +71,7 @@ def test_a_walk_meets_every_sample_once(
     assert {item["id"] for item in found} == keys
 
 
-def test_a_sample_is_what_was_sent(client: Client, headers: dict[str, str]) -> None:
+def test_api_sample_is_as_sent(client: Client, headers: dict[str, str]) -> None:
     handle_samples(many())
     found = {item["resource"]: item for item in walk(client, headers, "samples", limit="1000")}
     pressure = found["blood_pressure"]
@@ -86,7 +86,7 @@ def test_a_sample_is_what_was_sent(client: Client, headers: dict[str, str]) -> N
         assert one.json() == item
 
 
-def test_any_sign_may_be_in_a_provider(client: Client, headers: dict[str, str]) -> None:
+def test_api_accepts_any_character_in_a_provider(client: Client, headers: dict[str, str]) -> None:
     """Ids are joined by ":": a walk must not end at one, nor an item be lost for it."""
     data = [sample(NOON + timedelta(minutes=n), n) for n in range(9)]
     names = ["a:b", "a", "2026-03-29T12:00:00Z", "ü/?#"]
@@ -99,7 +99,7 @@ def test_any_sign_may_be_in_a_provider(client: Client, headers: dict[str, str]) 
         assert one.json() == item
 
 
-def test_a_page_reads_only_the_series_it_meets(client: Client, headers: dict[str, str]) -> None:
+def test_api_page_reads_only_its_series(client: Client, headers: dict[str, str]) -> None:
     handle_samples([heard(n, "heartrate", [sample(NOON, n)], who=n, provider=f"p{n % 2}")
                   for n in range(1, 60)])  # fmt: skip
     for query in ({}, {"provider": "p1"}):
@@ -115,15 +115,13 @@ def test_a_page_reads_only_the_series_it_meets(client: Client, headers: dict[str
 @pytest.mark.parametrize("place", ["x", "1", "1:", "1:2026", ":2026-03-29T12:00:00Z",
                                    "99999999999:2026-03-29T12:00:00Z", "-1:2026-03-29T12:00:00Z",
                                    "1:0001-01-01T00:00:00+14:00"])  # fmt: skip
-def test_a_cursor_that_was_made_up_is_refused(
-    client: Client, headers: dict[str, str], place: str
-) -> None:
+def test_api_rejects_made_up_cursor(client: Client, headers: dict[str, str], place: str) -> None:
     cursor = Samples()._cursor(place)
     answer = client.get("/api/samples/", {"cursor": cursor}, headers=headers)
     assert answer.status_code == 400 and "cursor" in answer.json()["message"]
 
 
-def test_filters_and_wrong_addresses(client: Client, headers: dict[str, str]) -> None:
+def test_api_filters_and_unknown_ids(client: Client, headers: dict[str, str]) -> None:
     handle_samples(many())
     of_two = walk(client, headers, "samples", user_id=str(uid("patient", 2)))
     assert [item["value"] for item in of_two] == [60, 61, 62]
@@ -134,9 +132,7 @@ def test_filters_and_wrong_addresses(client: Client, headers: dict[str, str]) ->
     assert client.get("/api/samples/", {"user_id": "x"}, headers=headers).status_code == 400
 
 
-def test_who_saw_which_patients_samples_is_recorded(
-    client: Client, headers: dict[str, str]
-) -> None:
+def test_api_records_whose_samples_were_viewed(client: Client, headers: dict[str, str]) -> None:
     handle_samples(many())
     walk(client, headers, "samples", resource="note")
     assert AuditEntry.objects.latest("at").patient_ids == [uid("patient", 1)]

@@ -65,7 +65,7 @@ def of(pulled: list[tuple[UUID, str, str, datetime]], *names: str) -> list[Any]:
     return [next(one for one in pulled if one[2] == name) for name in names]
 
 
-def test_samples_of_a_range_are_kept_over_all_its_pages(
+def test_backfill_stores_samples_of_all_pages(
     asking: Service, pulled: list[tuple[UUID, str, str, datetime]]
 ) -> None:
     (pull,) = of(pulled, "heartrate")
@@ -89,7 +89,7 @@ def test_samples_of_a_range_are_kept_over_all_its_pages(
     assert row.due_at is None and row.error == ""
 
 
-def test_what_was_pushed_after_the_backfill_stays(
+def test_backfill_keeps_later_events(
     asking: Service, pulled: list[tuple[UUID, str, str, datetime]]
 ) -> None:
     (pull,) = of(pulled, "heartrate")
@@ -122,7 +122,7 @@ def test_every_pulled_resource_can_be_read(
     assert len({key[1] for key in kept()}) > 3
 
 
-def test_a_stream_is_read_and_kept(
+def test_stream_lookup_stores_the_stream(
     asking: Service, pulled: list[tuple[UUID, str, str, datetime]]
 ) -> None:
     (pull,) = of(pulled, "workouts")
@@ -139,7 +139,7 @@ def test_a_stream_is_read_and_kept(
     assert stream.time and (stream.time, stream.heartrate) == (said.time, said.heartrate)
 
 
-def test_a_stream_that_is_not_there_is_not_asked_for_again(asking: Service) -> None:
+def test_missing_stream_is_not_looked_up_again(asking: Service) -> None:
     nothing = UUID(int=5)
     told = {"workout_id": str(nothing), "user_id": str(nothing), "source": {}}
     handle_workout_streams([event(1, "daily.data.workout_stream.created", told, nothing)])
@@ -148,7 +148,7 @@ def test_a_stream_that_is_not_there_is_not_asked_for_again(asking: Service) -> N
     assert not WorkoutStream.objects.exists()
 
 
-def test_a_backfill_of_nobody_ends(
+def test_backfill_of_unknown_user_ends(
     pulled: list[tuple[UUID, str, str, datetime]],
 ) -> None:
     (_, provider, resource, end), *_ = of(pulled, "heartrate")
@@ -189,7 +189,7 @@ GOOD = [sample(NOON + timedelta(minutes=n), 60 + n) for n in range(3)]
         (sample(NOON, 10**400), "too large"),
     ],
 )
-def test_one_bad_sample_stops_no_backfill(bad: dict[str, Any], reason: str) -> None:
+def test_backfill_goes_on_after_a_bad_sample(bad: dict[str, Any], reason: str) -> None:
     keep(page_of([{"source": WATCH, "data": [GOOD[0], bad, *GOOD[1:]]}], "more"))
     assert [item["value"] for item in kept().values()] == [60, 61, 62]
     (unread,) = UnreadRecord.objects.all()
@@ -220,14 +220,14 @@ def test_a_null_character_in_a_source_is_replaced() -> None:
     assert Source.objects.get().app_id == "a\N{REPLACEMENT CHARACTER}"
 
 
-def test_a_group_that_asks_for_too_many_months_is_kept_unread() -> None:
+def test_group_with_too_many_months_is_unreadable() -> None:
     far = [sample(datetime(2001 + n // 12, n % 12 + 1, 9, tzinfo=UTC), n) for n in range(40)]
     keep(page_of([{"source": WATCH, "data": far}, {"source": WATCH, "data": GOOD}]))
     assert len(kept()) == 3
     assert "40 months" in UnreadRecord.objects.get().reason
 
 
-def test_what_is_read_for_another_patient_keeps_its_own_place() -> None:
+def test_unreadable_data_is_kept_per_patient() -> None:
     first = page_of([{"source": WATCH, "data": [{"value": 1}]}])
     wanted = msgspec.structs.replace(first.range, user_id=uid("patient", 2))
     keep(first, RangeAnswer(wanted, first.page))

@@ -38,7 +38,7 @@ ADDRESS = f"/patients/{WHO}/devices/"
 @pytest.mark.parametrize("name", LENGTHS)
 @pytest.mark.parametrize("kind", [LINE, BARS])
 @pytest.mark.parametrize("last", [date(2026, 3, 29), date(2026, 10, 25), date(2026, 7, 1)])
-def test_points_cover_the_span_whatever_the_clock_does(name: str, kind: str, last: date) -> None:
+def test_points_cover_the_span_over_clock_changes(name: str, kind: str, last: date) -> None:
     span = Span(name, last, BERLIN)
     edges = span.edges(kind)
     assert edges == sorted(set(edges)) and len(edges) < 400
@@ -51,7 +51,7 @@ def test_points_cover_the_span_whatever_the_clock_does(name: str, kind: str, las
     assert span.earlier().last == span.first - timedelta(days=1)
 
 
-def test_a_day_with_a_change_of_the_clock_has_its_hours() -> None:
+def test_day_with_clock_change_has_its_hours() -> None:
     assert len(Span(DAY, date(2026, 3, 29), BERLIN).edges(BARS)) - 1 == 23
     assert len(Span(DAY, date(2026, 10, 25), BERLIN).edges(BARS)) - 1 == 25
 
@@ -62,7 +62,7 @@ def test_a_day_with_a_change_of_the_clock_has_its_hours() -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", LENGTHS)
 @pytest.mark.parametrize(("resource", "kind"), [("heartrate", LINE), ("steps", BARS)])
-def test_points_are_what_python_makes_of_the_samples(name: str, resource: str, kind: str) -> None:
+def test_points_equal_a_computation_in_python(name: str, resource: str, kind: str) -> None:
     chance = Random(4)
     last = date(2026, 3, 29)
     begin = datetime(2026, 3, 29, tzinfo=UTC) - timedelta(days=LENGTHS[name] + 1)
@@ -98,7 +98,7 @@ def test_points_are_what_python_makes_of_the_samples(name: str, resource: str, k
 
 
 @pytest.mark.django_db
-def test_a_blood_pressure_is_drawn_from_the_lower_to_the_upper() -> None:
+def test_blood_pressure_is_a_span_of_two_values() -> None:
     at = datetime(2026, 3, 29, 9, tzinfo=UTC)
     pair = {**sample(at, None), "systolic": 121.5, "diastolic": 80, "unit": "mmHg"}
     handle_samples([heard(1, "blood_pressure", [pair])])
@@ -120,7 +120,7 @@ def drawing(kind: str, values: list[float | None], **more: Any) -> dict[str, Any
     return context
 
 
-def test_a_gap_is_a_gap() -> None:
+def test_line_chart_has_gaps() -> None:
     drawn = drawing(LINE, [60, 61, None, None, 63, None, 64])
     paths = dict(drawn["paths"])
     assert (paths["line"].count("M"), paths["dots"].count("M")) == (1, 2)
@@ -137,7 +137,7 @@ def test_a_missing_bar_is_not_a_zero() -> None:
     assert drawn["facts"] == [("Total", "5"), ("Mean per hour", "2.5")]
 
 
-def test_nothing_is_said_to_be_nothing() -> None:
+def test_chart_without_points_says_so() -> None:
     assert drawing(LINE, [None, None])["empty"]
 
 
@@ -192,7 +192,7 @@ def get(client: Client, status: int = 200, **query: str) -> str:
 
 
 @pytest.mark.django_db
-def test_the_page_works(client: Client, maria: None) -> None:
+def test_device_page_works(client: Client, maria: None) -> None:
     page = get(client)
     for words in ("Maria Testperson", "Heart rate", "bpm", "Band <One>, watch", "America/Phoenix",
                   "Glucose", "5.4", "mmol/L", "ring, watch", "Notes", "felt fine",
@@ -216,7 +216,7 @@ def test_every_range_of_every_measure(client: Client, maria: None, name: str, me
 
 
 @pytest.mark.django_db
-def test_words_are_not_charted(client: Client, maria: None) -> None:
+def test_text_resources_have_no_chart(client: Client, maria: None) -> None:
     assert "nothing to chart" in get(client, measure="note")
 
 
@@ -226,19 +226,19 @@ def test_words_are_not_charted(client: Client, maria: None) -> None:
     [{"range": "century"}, {"last": "x"}, {"last": "0001-01-01"}, {"last": "2099-12-31"},
      {"measure": "x" * 101}, {"measure": "\x00"}],
 )  # fmt: skip
-def test_what_cannot_be_shown_is_said(client: Client, maria: None, query: dict[str, str]) -> None:
+def test_invalid_choice_shows_an_error(client: Client, maria: None, query: dict[str, str]) -> None:
     assert 'role="alert"' in get(client, 400, **query)
 
 
 @pytest.mark.django_db
-def test_nothing_yet(client: Client) -> None:
+def test_device_page_without_data(client: Client) -> None:
     client.force_login(staff("clinician"))
     patient(1).save()
     assert "No device data yet" in get(client)
 
 
 @pytest.mark.django_db
-def test_only_those_who_may(client: Client) -> None:
+def test_device_page_needs_a_permission(client: Client) -> None:
     patient(1).save()
     assert client.get(ADDRESS).status_code == 302
     client.force_login(staff("viewer"))
@@ -249,7 +249,7 @@ def test_only_those_who_may(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_who_saw_it_is_recorded(client: Client, maria: None) -> None:
+def test_device_page_records_the_view(client: Client, maria: None) -> None:
     get(client)
     seen = AuditEntry.objects.latest("at")
     assert (seen.action, seen.object_type, seen.patient_ids) == ("view", "device data", [WHO])
@@ -308,7 +308,7 @@ def test_no_mean_is_made_of_a_filling_bar_alone() -> None:
         ("heartrate", [5, 65, 70], []),
     ],
 )
-def test_the_stretch_of_the_newest_sample_is_still_filling(
+def test_interval_of_newest_sample_is_filling(
     client: Client, resource: str, minutes: list[int], filling: list[str]
 ) -> None:
     client.force_login(staff("clinician"))

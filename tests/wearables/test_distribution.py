@@ -67,7 +67,7 @@ def _rows(statement: str) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.usefixtures("months")
-def test_every_unique_key_of_what_is_spread_has_the_distribution_key() -> None:
+def test_unique_keys_include_the_distribution_key() -> None:
     found = _rows(UNIQUE)
     assert {table for table, *_ in found} == SPREAD.keys() | ON_ONE_NODE
     spread = [row for row in found if row[0] in SPREAD]
@@ -77,7 +77,7 @@ def test_every_unique_key_of_what_is_spread_has_the_distribution_key() -> None:
 
 
 @pytest.mark.usefixtures("months")
-def test_nothing_refers_to_samples_and_they_refer_to_nothing() -> None:
+def test_samples_have_no_foreign_keys() -> None:
     assert _rows(FOREIGN) == []
 
 
@@ -125,13 +125,13 @@ def _statements(work: Callable[[], None]) -> Iterator[str]:
 
 @pytest.mark.usefixtures("months")
 @pytest.mark.parametrize("name", HOT)
-def test_hot_statements_name_the_series_of_what_they_touch(name: str) -> None:
+def test_frequent_statements_name_their_series(name: str) -> None:
     found = list(_statements(HOT[name]))
     assert found
     assert [statement for statement in found if not BOUND.search(statement)] == []
 
 
 @pytest.mark.usefixtures("months")
-def test_only_a_whole_export_names_none() -> None:
+def test_only_a_full_export_names_no_series() -> None:
     (statement,) = _statements(_listed)
     assert not BOUND.search(statement)

@@ -56,7 +56,7 @@ def page(reader: Client, **query: str) -> str:
 # Units
 
 
-def test_another_unit_is_left_out_and_that_is_said(reader: Client) -> None:
+def test_samples_in_another_unit_are_left_out_with_note(reader: Client) -> None:
     sugars = [
         sample(AT, 5.5, unit="mmol/L"),
         sample(AT + timedelta(seconds=1), 110, unit="mg/dL"),
@@ -72,7 +72,7 @@ def test_another_unit_is_left_out_and_that_is_said(reader: Client) -> None:
     assert page(reader, measure="glucose").count(words) == 2  # Below the title, and in the table.
 
 
-def test_a_chart_says_nothing_of_what_is_not_left_out(reader: Client) -> None:
+def test_chart_has_no_note_if_nothing_is_left_out(reader: Client) -> None:
     handle_samples([heard(1, "glucose", [sample(AT, 5.5, type="automatic"), sample(AT, 6)])])
     assert drawn("glucose").note == ""
     assert "left out" not in page(reader, measure="glucose")
@@ -87,7 +87,7 @@ def test_a_pressure_in_another_unit_is_left_out() -> None:
     assert one.note.startswith("1 sample is left out")
 
 
-def test_a_series_gets_its_unit_from_the_first_sample_that_has_one() -> None:
+def test_series_gets_unit_of_first_sample_with_one() -> None:
     bare, later = sample(AT, 60, unit=None), sample(AT + timedelta(minutes=1), 62)
     handle_samples([heard(1, "heartrate", [bare])])
     assert Series.objects.get().unit is None
@@ -99,7 +99,7 @@ def test_a_series_gets_its_unit_from_the_first_sample_that_has_one() -> None:
     assert [item["unit"] for item in kept().values()] == ["bpm", "bpm", "Hz"]
 
 
-def test_a_unit_that_does_not_come_with_the_first_of_several_counts() -> None:
+def test_unit_of_a_later_sample_counts() -> None:
     handle_samples([heard(1, "heartrate", [sample(AT, 60, unit=None), sample(AT, 61)])])
     assert Series.objects.get().unit == "bpm"
 
@@ -115,7 +115,7 @@ def test_a_mean_lies_within_its_ends() -> None:
 
 
 @pytest.mark.parametrize("value", [36.6, 0.1, 1e17, 5e-324, 1.7e308, -1.7e308])
-def test_rounding_is_not_drawn_as_a_swing(value: float) -> None:
+def test_rounding_error_is_not_charted_as_change(value: float) -> None:
     bottom, top, _ = chart.scale([value, value * (1 + 4e-16)], from_zero=False)
     assert top - bottom > 1e-4 * min(abs(value), chart.LARGEST)
     assert len(drawing(LINE, [value, value])["levels"]) < 9
@@ -125,7 +125,7 @@ def test_rounding_is_not_drawn_as_a_swing(value: float) -> None:
 # Blood pressure
 
 
-def test_a_pressure_below_the_second_is_drawn() -> None:
+def test_pressure_with_microseconds_is_charted() -> None:
     handle_samples(
         [heard(1, "blood_pressure", [pair(AT + timedelta(microseconds=250), 121.5, 80)])]
     )
@@ -137,7 +137,7 @@ def test_a_pressure_below_the_second_is_drawn() -> None:
     ("upper", "lower", "cells"),
     [(None, 80, "<td>not given<td>80<td>1"), (120, None, "<td>120<td>not given<td>1")],
 )
-def test_half_a_pressure_is_shown_as_that(
+def test_pressure_with_one_value_is_shown(
     reader: Client, upper: float | None, lower: float | None, cells: str
 ) -> None:
     handle_samples([heard(1, "blood_pressure", [pair(AT, upper, lower)])])

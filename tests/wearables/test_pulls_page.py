@@ -111,7 +111,7 @@ def test_filters(
     assert shown(client, **query) == expected
 
 
-def test_all_of_them(client: Client, many: None) -> None:
+def test_pulls_page_shows_all_pulls(client: Client, many: None) -> None:
     assert len(shown(client, show="all")) == 6
 
 
@@ -126,18 +126,18 @@ def test_a_filter_that_cannot_be_read(client: Client, many: None, query: dict[st
     assert client.get(ADDRESS, query).status_code == 400
 
 
-def test_one_patient(client: Client, many: None) -> None:
+def test_pulls_page_of_one_patient(client: Client, many: None) -> None:
     page = client.get(ADDRESS, {"user_id": str(uid("patient", 2))}).content.decode()
     assert "grouped by error" not in page
     assert AuditEntry.objects.latest("pk").patient_ids == [uid("patient", 2)]
 
 
-def test_who_may_not_see_patients_is_refused(client: Client) -> None:
+def test_pulls_page_needs_patients_permission(client: Client) -> None:
     client.force_login(staff("viewer"))
     assert client.get(ADDRESS).status_code == 403
 
 
-def test_nothing_fails(client: Client, coordinator: User) -> None:
+def test_pulls_page_without_failing_pulls(client: Client, coordinator: User) -> None:
     assert b"No pull yet" in client.get(ADDRESS).content
     pull(1)
     page = client.get(ADDRESS).content

@@ -186,7 +186,7 @@ def _events(draw: st.DrawFn) -> list[Heard]:
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(_events(), st.randoms(use_true_random=False))
-def test_the_latest_received_of_each_sample_is_kept(events: list[Heard], chance: Random) -> None:
+def test_last_received_sample_wins(events: list[Heard], chance: Random) -> None:
     shuffled = events + chance.sample(events, len(events) // 2)  # Some are replayed.
     chance.shuffle(shuffled)
     with transaction.atomic():
@@ -210,7 +210,7 @@ _HABITS: dict[str, list[Any]] = {
 @pytest.mark.django_db
 @pytest.mark.parametrize("habit", _HABITS)
 @pytest.mark.parametrize("usual", [0, 1])
-def test_a_change_of_habits_in_mid_day_is_kept(habit: str, usual: int) -> None:
+def test_changed_defaults_within_a_day_are_kept(habit: str, usual: int) -> None:
     """What most samples share is stored once: one that differs, in the middle of a stream that is
     appended to sample by sample, must keep its own."""
     for other in _HABITS[habit]:
@@ -234,7 +234,7 @@ def test_a_change_of_habits_in_mid_day_is_kept(habit: str, usual: int) -> None:
 
 
 @pytest.mark.django_db
-def test_a_correction_takes_what_was_rare_with_it() -> None:
+def test_correction_replaces_extras() -> None:
     odd = sample(NOON, 60, unit="1/min", type="automatic")
     plain = sample(NOON + timedelta(minutes=1), 60)
     events = [heard(1, "heartrate", [plain, odd]), heard(2, "heartrate", [sample(NOON, 61)])]
@@ -245,7 +245,7 @@ def test_a_correction_takes_what_was_rare_with_it() -> None:
 
 
 @pytest.mark.django_db
-def test_a_range_that_is_read_again_brings_what_is_so_now() -> None:
+def test_range_read_again_updates_samples() -> None:
     """A read counts as received when its event was; of two reads the later one tells the truth."""
     for value in (60, 61):
         sample_writer.store([
@@ -256,7 +256,7 @@ def test_a_range_that_is_read_again_brings_what_is_so_now() -> None:
 
 
 @pytest.mark.django_db
-def test_a_day_of_minutes_one_by_one() -> None:
+def test_day_of_samples_stored_one_by_one() -> None:
     """Appended, folded into the long arrays, and still one row."""
     events = [
         heard(n + 1, "heartrate", [sample(NOON + timedelta(minutes=n), 60 + n % 7)])
@@ -270,7 +270,7 @@ def test_a_day_of_minutes_one_by_one() -> None:
 
 
 @pytest.mark.django_db
-def test_what_is_usual_costs_no_column() -> None:
+def test_default_values_use_no_column() -> None:
     handle_samples(
         [heard(5, "heartrate", [sample(NOON + timedelta(minutes=n), 60) for n in (1, 2)])]
     )
@@ -281,7 +281,7 @@ def test_what_is_usual_costs_no_column() -> None:
 
 
 @pytest.mark.django_db
-def test_a_repeat_writes_nothing() -> None:
+def test_repeated_event_writes_nothing() -> None:
     events = [heard(n, "steps", [sample(NOON, n), sample(NOON + timedelta(days=40), n)])
               for n in (1, 2)]  # fmt: skip
     handle_samples(events)
@@ -316,7 +316,7 @@ def _at(moment: str) -> Item:
         ({"data": [7]}, "Expected `object`"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_whole(data: Any, reason: str) -> None:
+def test_batch_with_bad_sample_is_refused(data: Any, reason: str) -> None:
     event = heard(1, "heartrate", [])
     body = {"source": {"provider": "band"}, **data}
     bad = dataclasses.replace(event, data=msgspec.json.encode(body))
@@ -339,7 +339,7 @@ def test_the_bounds_of_time_themselves_are_kept() -> None:
 
 
 @pytest.mark.django_db
-def test_one_event_cannot_make_partitions_without_end() -> None:
+def test_one_event_cannot_make_many_partitions() -> None:
     def months(count: int, first: int) -> list[Item]:
         return [sample(datetime(first + n // 12, n % 12 + 1, 9, tzinfo=UTC), n)
                 for n in range(count)]  # fmt: skip
@@ -355,7 +355,7 @@ def test_one_event_cannot_make_partitions_without_end() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_drains_that_make_months_do_not_wait_for_each_other() -> None:
+def test_drains_that_make_months_do_not_deadlock() -> None:
     """One has attached a month and wants another, which the other one is about to attach."""
     one, other = datetime(2002, 1, 1).date(), datetime(2002, 2, 1).date()
     failed: list[BaseException] = []

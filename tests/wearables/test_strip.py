@@ -39,7 +39,7 @@ def get(client: Client, day: date = DRAW) -> Any:
     return answer
 
 
-def test_without_devices_there_is_nothing(client: Client) -> None:
+def test_strip_is_empty_without_devices(client: Client) -> None:
     assert get(client).content == b""
 
 
@@ -82,7 +82,7 @@ def test_glucose_is_covered_by_hours_of_the_patients_clock(client: Client) -> No
     assert "1 of 24 h" in get(client).content.decode()
 
 
-def test_a_dead_connection_is_told_with_its_failing_pull(client: Client) -> None:
+def test_strip_shows_dead_connection_and_failing_pull(client: Client) -> None:
     summary(1, DRAW - timedelta(days=12), resource="activity", steps=5)
     HistoricalPull(user_id=WHO, provider="band-one", resource="sleep", status="failure",
                    **envelope()).save()  # fmt: skip
@@ -92,7 +92,7 @@ def test_a_dead_connection_is_told_with_its_failing_pull(client: Client) -> None
     assert "No sleep, steps or glucose in these days." in text
 
 
-def test_other_days_are_refused_in_words(client: Client) -> None:
+def test_strip_rejects_other_days_with_a_message(client: Client) -> None:
     for wrong in ("yesterday", "1201-01-01", "2026-13-01"):
         assert client.get(ADDRESS, {"day": wrong}).status_code == 400
     assert client.get(ADDRESS).status_code == 200

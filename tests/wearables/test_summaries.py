@@ -88,7 +88,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("resource", KINDS)
-def test_every_kind_is_kept(resource: str) -> None:
+def test_every_kind_of_summary_is_stored(resource: str) -> None:
     said, promoted = KINDS[resource]
     heard_event = summary(1, resource, **said)
     handle_summaries([heard_event])
@@ -100,13 +100,13 @@ def test_every_kind_is_kept(resource: str) -> None:
 
 
 @pytest.mark.django_db
-def test_a_source_may_come_without_its_deprecated_parts_or_under_the_older_name() -> None:
+def test_summary_source_may_use_old_or_new_fields() -> None:
     handle_summaries([activity(1, 1, source={"slug": "band", "name": "Band", "logo": ""})])
     assert Summary.objects.get().provider == "band"
 
 
 @pytest.mark.django_db
-def test_the_latest_received_wins_in_every_order() -> None:
+def test_last_received_summary_wins_in_any_order() -> None:
     """Four versions, one of them said twice, in all orders, one at a time and in pairs."""
     events = [activity(1, steps=10), activity(2, steps=20), activity(3, steps=10),
               activity(4, steps=40, n=2)]  # fmt: skip
@@ -146,7 +146,7 @@ def test_random_replays_end_like_the_oracle() -> None:
         {"id": None},
     ],
 )
-def test_one_that_does_not_fit_is_refused(bad: dict[str, Any]) -> None:
+def test_summary_that_does_not_fit_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=" "):
         handle_summaries([event(1, "daily.data.activity.created", bad)])
 
@@ -162,7 +162,7 @@ def test_a_field_that_does_not_fit_loses_that_field(odd: dict[str, Any]) -> None
 
 
 @pytest.mark.django_db
-def test_nobodys_data_is_refused() -> None:
+def test_event_without_user_is_refused() -> None:
     nobody = event(1, "daily.data.steps.created", {"data": []}, who=None)
     with pytest.raises(ValueError, match="whose data"):
         handle_samples([nobody])

@@ -51,7 +51,7 @@ def test_a_job_uploaded_elsewhere_becomes_a_report() -> None:
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 @pytest.mark.parametrize("together", [True, False])
-def test_whatever_the_order_the_last_word_stands(order: tuple[int, ...], together: bool) -> None:
+def test_events_in_any_order_end_in_the_last_state(order: tuple[int, ...], together: bool) -> None:
     job_id = uuid.uuid4()
     said = life(job_id)
     events = [(number, said[step]) for number, step in enumerate(order)]
@@ -67,7 +67,7 @@ def test_whatever_the_order_the_last_word_stands(order: tuple[int, ...], togethe
     assert Report.objects.get().state == "completed"
 
 
-def test_a_repeat_changes_nothing_and_is_called_stale() -> None:
+def test_repeated_event_is_stale() -> None:
     job_id = uuid.uuid4()
     assert hear((1, record(job_id))) == {}
     assert hear((2, record(job_id)), (3, record(job_id, "started"))) == {
@@ -77,7 +77,7 @@ def test_a_repeat_changes_nothing_and_is_called_stale() -> None:
     assert ReportJob.objects.get().status == "completed"
 
 
-def test_a_later_word_of_the_same_step_wins() -> None:
+def test_later_event_of_the_same_step_wins() -> None:
     job_id = uuid.uuid4()
     hear((1, record(job_id, results=[GLUCOSE])))
     hear((2, record(job_id, results=[FRAGILITY])))
@@ -96,7 +96,7 @@ def test_our_own_report_moves_and_keeps_its_patient() -> None:
 
 
 @pytest.mark.parametrize("state", ["sending", "uncertain"])
-def test_while_an_upload_is_open_a_job_of_that_patient_waits(state: str) -> None:
+def test_job_waits_while_an_upload_is_open(state: str) -> None:
     person(1)
     report = kept(staff("clinician"))
     Report.objects.update(state=state)
@@ -110,13 +110,13 @@ def test_while_an_upload_is_open_a_job_of_that_patient_waits(state: str) -> None
     assert Report.objects.count() == 4
 
 
-def test_an_unknown_status_is_shown_counted_and_asked_about_again() -> None:
+def test_unknown_status_is_shown_and_looked_up_again() -> None:
     hear((1, record(uuid.uuid4(), "resting")))
     assert Report.objects.get().state == "resting"
     assert UnknownValue.objects.get(vocabulary="report.state").value == "resting"
 
 
-def test_review_is_told_by_two_flags_or_by_a_word() -> None:
+def test_pending_review_is_two_flags_or_a_status() -> None:
     flags, word = uuid.uuid4(), uuid.uuid4()
     hear((1, record(flags, needs_human_review=True)), (2, record(word, "pending_review")))
     assert set(Report.objects.values_list("state", flat=True)) == {"pending_review"}
@@ -147,9 +147,7 @@ def test_a_job_that_cannot_be_read_fails_alone(raw: bytes) -> None:
     ("changed", "value"),
     [({"value": "a\x00b"}, "a\N{REPLACEMENT CHARACTER}b"), ({"loinc_matches": 7}, "5.40")],
 )
-def test_one_field_of_a_job_that_does_not_fit_loses_that_field(
-    changed: dict[str, Any], value: str
-) -> None:
+def test_unfitting_field_of_a_job_is_dropped(changed: dict[str, Any], value: str) -> None:
     raw = record(uuid.uuid4(), results=[{**GLUCOSE, **changed}, FRAGILITY])
     hear((1, raw))
     job = ReportJob.objects.get()
@@ -158,7 +156,7 @@ def test_one_field_of_a_job_that_does_not_fit_loses_that_field(
     assert job.results.count() == 2
 
 
-def test_a_job_whose_status_is_no_text_has_an_unknown_state_and_is_asked_about() -> None:
+def test_status_that_is_no_text_is_unknown_state() -> None:
     job_id = uuid.uuid4()
     hear((1, record(job_id, "started").replace(b'"started"', b'{"a": 1}')))
     assert Report.objects.get().state not in ("completed", "pending_review")

@@ -114,7 +114,7 @@ def test_the_corpus_is_large_enough() -> None:
 
 
 @pytest.mark.parametrize("what", BOMBS)
-def test_a_bomb_goes_off_elsewhere(what: str, folder: Path) -> None:
+def test_bomb_only_harms_the_check_process(what: str, folder: Path) -> None:
     name, content = BOMBS[what]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.monotonic()
@@ -126,14 +126,14 @@ def test_a_bomb_goes_off_elsewhere(what: str, folder: Path) -> None:
     assert kept_files(folder) == []
 
 
-def test_a_check_that_does_not_end_is_ended(tmp_path: Path) -> None:
+def test_check_is_killed_after_timeout(tmp_path: Path) -> None:
     script = tmp_path / "endless.py"
     script.write_text("import time\ntime.sleep(60)\n")
     with pytest.raises(storage.FileRejected, match="could not be read safely"):
         storage.check_file(pdf(), script=script, seconds=0.5)
 
 
-def test_a_check_that_eats_memory_is_ended(tmp_path: Path) -> None:
+def test_check_is_killed_above_memory_limit(tmp_path: Path) -> None:
     source = Path(storage.__file__).with_name("file_checks.py").read_text()
     script = tmp_path / "greedy.py"
     script.write_text(
@@ -173,7 +173,7 @@ def test_a_damaged_file_never_breaks_the_check(seed: int) -> None:
     assert said in storage.PROBLEMS or said in storage.ENDINGS
 
 
-def test_files_are_for_this_account_alone(folder: Path) -> None:
+def test_files_are_readable_only_by_this_account(folder: Path) -> None:
     kept = storage.store(b"one two")
     (path,) = kept_files(folder)
     assert path.stat().st_mode & 0o777 == 0o600
@@ -185,7 +185,7 @@ def test_files_are_for_this_account_alone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "", "a" * 47, "/etc/passwd", "A" * 48])
-def test_only_names_of_our_own_making_are_opened(name: str) -> None:
+def test_only_generated_names_are_opened(name: str) -> None:
     with pytest.raises(ValueError, match="not a name"):
         storage.open_file(name)
 
@@ -210,12 +210,12 @@ def test_a_writing_that_fails_leaves_nothing(folder: Path) -> None:
         ("\u200b", "unnamed"),
     ],
 )
-def test_a_name_is_only_text(given: str, shown: str) -> None:
+def test_file_name_is_only_text(given: str, shown: str) -> None:
     assert intake.display_file_name(given) == shown
 
 
 @pytest.mark.django_db
-def test_what_an_interrupted_upload_left_is_removed_a_day_later(folder: Path) -> None:
+def test_orphaned_files_are_deleted_after_a_day(folder: Path) -> None:
     old, young = storage.store(b"old"), storage.store(b"young")
     for path in kept_files(folder):
         if path.name == old.stored_as:

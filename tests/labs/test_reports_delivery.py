@@ -101,7 +101,7 @@ def test_from_upload_to_values(reading: Sandbox, patient: Patient, by: User) -> 
     assert delivery.send_due() == 0
 
 
-def test_it_is_sent_under_the_id_of_the_request_that_asked(
+def test_report_is_sent_with_id_of_its_web_request(
     reading: Sandbox, patient: Patient, by: User, caplog: pytest.LogCaptureFixture
 ) -> None:
     with request_ids.use_request_id("a" * 32):
@@ -180,7 +180,7 @@ def test_a_failed_job_says_why_and_can_be_tried_again(
     assert look(report).state == "completed"
 
 
-def test_a_lost_answer_is_uncertain_and_never_sent_again_by_itself(
+def test_lost_answer_is_uncertain_and_not_resent(
     reading: Sandbox, patient: Patient, by: User
 ) -> None:
     report = uploaded(patient, by)
@@ -196,7 +196,7 @@ def test_a_lost_answer_is_uncertain_and_never_sent_again_by_itself(
     assert jobs_at(reading) == before + 1
 
 
-def test_an_uncertain_one_is_settled_by_the_job_that_was_heard_of(
+def test_uncertain_report_is_linked_to_received_job(
     reading: Sandbox, patient: Patient, by: User
 ) -> None:
     report = uploaded(patient, by)
@@ -219,9 +219,7 @@ def test_an_uncertain_one_is_settled_by_the_job_that_was_heard_of(
     assert look(report).state == "completed"
 
 
-def test_a_person_may_send_an_uncertain_one_again_once(
-    reading: Sandbox, patient: Patient, by: User
-) -> None:
+def test_uncertain_report_is_resent_once(reading: Sandbox, patient: Patient, by: User) -> None:
     report = uploaded(patient, by)
     reading.control("faults", {"drop_rate": 1.0, "paths": "parser/job$"})
     delivery.send_due()
@@ -258,7 +256,9 @@ def test_a_service_that_cannot_be_reached_changes_nothing(
 
 
 @pytest.mark.parametrize("status", [429, 503, 500])
-def test_an_answer_that_is_none(reading: Sandbox, patient: Patient, by: User, status: int) -> None:
+def test_malformed_answer_is_uncertain(
+    reading: Sandbox, patient: Patient, by: User, status: int
+) -> None:
     """429 was not carried out, by its meaning; after a 5xx nobody knows."""
     report = uploaded(patient, by)
     reading.control(
@@ -286,9 +286,7 @@ def test_a_worker_that_died_while_sending_leaves_it_uncertain(by: User, patient:
     assert report.state == "uncertain"
 
 
-def test_an_answer_after_the_lease_still_counts_unless_somebody_decided(
-    by: User, patient: Patient
-) -> None:
+def test_late_answer_counts_unless_decided(by: User, patient: Patient) -> None:
     report = uploaded(patient, by)
     claim = delivery.claim_next()
     assert claim is not None
@@ -310,9 +308,7 @@ def test_an_answer_after_the_lease_still_counts_unless_somebody_decided(
     assert Report.objects.get(job=other).uploaded_by is None, "its job is not lost from sight"
 
 
-def test_an_event_that_does_not_say_whose_it_is_does_not_stop_the_answer(
-    by: User, patient: Patient
-) -> None:
+def test_event_without_user_does_not_block_the_answer(by: User, patient: Patient) -> None:
     report = uploaded(patient, by)
     claim = delivery.claim_next()
     assert claim is not None
@@ -330,9 +326,7 @@ def test_an_event_that_does_not_say_whose_it_is_does_not_stop_the_answer(
     assert ReportJob.objects.get().user_id == patient.pk
 
 
-def test_an_event_that_is_written_at_the_same_moment_does_not_stop_the_answer(
-    by: User, patient: Patient
-) -> None:
+def test_concurrent_event_does_not_block_the_answer(by: User, patient: Patient) -> None:
     """The event's report is there, unseen and uncommitted, when the answer looks for it."""
     report = uploaded(patient, by)
     claim = delivery.claim_next()
@@ -368,7 +362,7 @@ def somebody_waits() -> bool:
 
 
 @pytest.mark.parametrize("settle", ["arrived", "again", "give up", "answer", "the hour"])
-def test_jobs_that_waited_for_an_upload_are_filed_once_it_is_settled(
+def test_waiting_jobs_get_reports_once_upload_settles(
     by: User, patient: Patient, settle: str
 ) -> None:
     report = uploaded(patient, by)
@@ -399,7 +393,7 @@ def test_jobs_that_waited_for_an_upload_are_filed_once_it_is_settled(
 
 
 @pytest.mark.parametrize("damage", ["gone", "changed"])
-def test_a_file_that_is_not_what_was_uploaded_is_not_sent(
+def test_changed_file_is_not_sent(
     reading: Sandbox, patient: Patient, by: User, folder: Path, damage: str
 ) -> None:
     report = uploaded(patient, by)
@@ -424,7 +418,7 @@ def test_a_patient_the_service_does_not_know(reading: Sandbox, by: User) -> None
     assert report.refusal
 
 
-def test_an_accepted_report_that_is_sent_again_is_not_accepted_any_more(by: User) -> None:
+def test_resent_report_loses_its_acceptance(by: User) -> None:
     person(1)
     report = kept(by)
     with_job(report, "failed", failure_reason="processing_error")
@@ -435,7 +429,7 @@ def test_an_accepted_report_that_is_sent_again_is_not_accepted_any_more(by: User
     assert not report.changed_since_accepted
 
 
-def test_a_killed_worker_never_makes_it_sent_twice(
+def test_killed_worker_never_sends_twice(
     reading: Sandbox, patient: Patient, by: User, folder: Path
 ) -> None:
     """A real process, killed while the service is taking its time."""
