@@ -99,7 +99,7 @@ def test_order_only_patient_is_found_everywhere(
     assert shown(client, q=typed) == expected
     assert set(shown(client, q=typed, order_key="name")) == set(expected)
     suggested = client.post("/find/suggestions/", {"q": typed}).context["found"]
-    assert {one.patient for one in suggested.people} == ids
+    assert {one.patient_id for one in suggested.people} == ids
     answer = client.post("/api/patients/search/", {"search": typed}, "application/json")
     assert {UUID(one["id"]) for one in answer.json()["results"]} == ids
     chosen = client.post("/reports/upload/", {"q": typed}, follow=True)

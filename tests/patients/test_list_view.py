@@ -282,7 +282,7 @@ def test_names_as_laboratories_print_them_are_found(client: Client, clinician: U
         order(n, user_id=row.pk, patient_name=name_key(*on_record.split(" ", 1))).save()
         assert row.name_key in found_in_box(client, typed), line
         suggested = client.post("/find/suggestions/", {"q": typed}).context["found"]
-        assert row.pk in [one.patient for one in suggested.people], line
+        assert row.pk in [one.patient_id for one in suggested.people], line
         answer = client.get("/orders/", {"search_input": typed})
         assert row.pk in [one.user_id for one in answer.context["page"].rows], line
         answer = client.get("/find/", {"q": typed})
@@ -328,7 +328,7 @@ def test_another_spelling_of_a_name_is_found(
     person(2, "Grace", "Otherwise")
     assert found_in_box(client, typed) == [row.name_key]
     suggested = client.post("/find/suggestions/", {"q": typed}).context["found"]
-    assert [one.patient for one in suggested.people] == [row.pk]
+    assert [one.patient_id for one in suggested.people] == [row.pk]
 
 
 def test_roles_without_names_see_initials() -> None:
