@@ -12,11 +12,11 @@ from backoffice.core import prepared_queries, vocabulary
 from backoffice.core.encryption.url_tokens import PersonalParameters
 from backoffice.pages.lists.fields import (
     DaysField,
-    LateChoices,
-    MomentField,
-    OpenChoices,
+    DeferredChoiceField,
+    OpenVocabularyField,
+    TimestampField,
     UuidField,
-    in_order,
+    check_day_order,
 )
 from backoffice.pages.lists.forms import Filter, FilterForm
 
@@ -85,7 +85,7 @@ def _of(name: str, read: Callable[[], dict[str, list[tuple[str, str]]]]) -> list
     return read()[name]
 
 
-class AssignedField(LateChoices):
+class AssignedField(DeferredChoiceField):
     def valid_value(self, value: Any) -> bool:
         text = str(value)
         return text in (ME, NOBODY) or (text.isascii() and text.isdigit() and len(text) < 10)
@@ -96,25 +96,25 @@ class OrderFilters(FilterForm):
 
     bucket = forms.CharField(required=False, max_length=20, widget=forms.HiddenInput)
     search_input = forms.CharField(required=False, max_length=100, label="Search")
-    status = OpenChoices("order.low_level_status", label="Status")
-    order_type = OpenChoices("order.method", label="Method")
+    status = OpenVocabularyField("order.low_level_status", label="Status")
+    order_type = OpenVocabularyField("order.method", label="Method")
     interpretation = forms.ChoiceField(
         required=False,
         label="Interpretation",
         choices=[("", "Any"), *vocabulary.choices("order.interpretation")],
     )
     is_critical = forms.ChoiceField(required=False, label="Critical", choices=YES_NO)
-    order_activation_types = OpenChoices("order.activation_type", label="Activation")
+    order_activation_types = OpenVocabularyField("order.activation_type", label="Activation")
     ordered = DaysField("ordered", label="Ordered")
-    start_date = MomentField(label="Ordered from")
-    end_date = MomentField(label="Ordered until", end_of_day=True, help_text="The whole day.")
+    start_date = TimestampField(label="Ordered from")
+    end_date = TimestampField(label="Ordered until", end_of_day=True, help_text="The whole day.")
     changed = DaysField("changed", label="Changed")
-    updated_start_date = MomentField(label="Changed from")
-    updated_end_date = MomentField(label="Changed before", help_text="The start of that day.")
+    updated_start_date = TimestampField(label="Changed from")
+    updated_end_date = TimestampField(label="Changed before", help_text="The start of that day.")
     assigned = AssignedField(
         required=False, label="Assigned to", widget=forms.CheckboxSelectMultiple
     )
-    lab = LateChoices(required=False, label="Lab", widget=forms.CheckboxSelectMultiple)
+    lab = DeferredChoiceField(required=False, label="Lab", widget=forms.CheckboxSelectMultiple)
     quiet = forms.ChoiceField(required=False, label="Over its usual time", choices=YES_NO)
     patient_name = forms.CharField(
         required=False, max_length=100, label="Patient name", help_text=WORD_BEGINNINGS
@@ -127,23 +127,23 @@ class OrderFilters(FilterForm):
     order_transaction_id = UuidField(label="Transaction ID")
 
     SORTS = SORTS
-    FALLING = FALLING
-    PRIVATE = frozenset({"patient_name"})
+    DESCENDING_FIRST = FALLING
+    PRIVATE_SORTS = frozenset({"patient_name"})
     WORDS = PersonalParameters(
         "orders", frozenset({"search_input", "patient_name", "shipping_recipient_name"})
     )
-    TABBED = frozenset({"bucket"})
+    TAB_FIELDS = frozenset({"bucket"})
     FILTERS: ClassVar = (
-        Filter("Status", ("status",), first=True),
-        Filter("Method", ("order_type",), first=True),
+        Filter("Status", ("status",), always_shown=True),
+        Filter("Method", ("order_type",), always_shown=True),
         Filter(
             "Date",
             ("ordered", "start_date", "end_date", "changed", "updated_start_date",
              "updated_end_date"),
-            first=True,
-            zoned=True,
+            always_shown=True,
+            shows_zone=True,
         ),
-        Filter("Assigned to", ("assigned",), first=True),
+        Filter("Assigned to", ("assigned",), always_shown=True),
         Filter("Usual time", ("quiet",)),
         Filter("Result", ("interpretation", "is_critical")),
         Filter("Lab", ("lab",)),
@@ -160,7 +160,7 @@ class OrderFilters(FilterForm):
         read = cache(_offered)
         for name in ("assigned", "lab"):
             field = self.fields[name]
-            assert isinstance(field, LateChoices)
+            assert isinstance(field, DeferredChoiceField)
             field.offer(partial(_of, name, read))
         if not by_name:
             names = ("patient_name", "shipping_recipient_name")
@@ -170,8 +170,8 @@ class OrderFilters(FilterForm):
 
     def clean(self) -> None:
         super().clean()
-        in_order(self, "start_date", "end_date")
-        in_order(self, "updated_start_date", "updated_end_date")
+        check_day_order(self, "start_date", "end_date")
+        check_day_order(self, "updated_start_date", "updated_end_date")
 
     def clean_status(self) -> list[str]:
         return [
@@ -187,7 +187,7 @@ class OrderFilters(FilterForm):
             return "created_at", "desc"
         return key, direction
 
-    def sorts_by(self, key: str) -> bool:
-        return super().sorts_by(key) and (
+    def can_sort_by(self, key: str) -> bool:
+        return super().can_sort_by(key) and (
             key != "quiet_at" or self.cleaned_data.get("quiet") == "true"
         )

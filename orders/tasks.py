@@ -98,4 +98,4 @@ def print_documents() -> None:
 
 @shared_task
 def work_on_lists() -> None:
-    bulk.work([ORDER_LIST])
+    bulk.process_runs([ORDER_LIST])

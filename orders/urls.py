@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from backoffice.pages.lists.urls import paths
+from backoffice.pages.lists.urls import list_urls
 from orders.order_list.definition import ORDER_LIST
 from orders.order_list.views import order_list
 from orders.placing.views import account_replay, sheet_import
@@ -14,7 +14,7 @@ app_name = "orders"
 
 urlpatterns = [
     path("", order_list, name="list"),
-    *paths(ORDER_LIST),
+    *list_urls(ORDER_LIST),
     path("refused/<uuid:account_id>/", account_replay.refused_orders, name="refused"),
     path("new/", placing.start, name="start"),
     path("new/<uuid:patient_id>/", placing.edit, name="new"),

@@ -22,8 +22,8 @@ class PatientFilters(FilterForm):
         "name": ("name_key", "id"),
         "born": ("dob", "id"),
     }
-    FALLING = frozenset({"created_on"})
-    PRIVATE = frozenset({"name", "born"})
+    DESCENDING_FIRST = frozenset({"created_on"})
+    PRIVATE_SORTS = frozenset({"name", "born"})
     WORDS = PersonalParameters("patients", frozenset({"q"}))
 
     @property

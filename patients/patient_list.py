@@ -16,8 +16,8 @@ from backoffice.core import vocabulary
 from backoffice.core.access import requires
 from backoffice.core.encryption.url_tokens import encrypt_address, redirect_to_list
 from backoffice.core.prepared_queries import array, cursor
-from backoffice.pages.lists.context import Screen
-from backoffice.pages.lists.definition import Cell, Column, Listing
+from backoffice.pages.lists.context import ListContext
+from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.paging.counts import COUNT_CAP, Count
 from backoffice.pages.paging.pages import Page, PagePosition, page_position
@@ -63,49 +63,54 @@ COLUMNS: Final = (
         "name",
         "Name",
         (
-            Cell("Patient", lambda row: row["patient"].pk),
-            Cell("First name", _patient_value("first_name")),
-            Cell("Last name", _patient_value("last_name")),
-            Cell("Name from", _name_source),
+            ExportCell("Patient", lambda row: row["patient"].pk),
+            ExportCell("First name", _patient_value("first_name")),
+            ExportCell("Last name", _patient_value("last_name")),
+            ExportCell("Name from", _name_source),
         ),
         sort="name",
     ),
-    Column("born", "Born", (Cell("Born", _patient_value("dob")),), sort="born"),
+    Column("born", "Born", (ExportCell("Born", _patient_value("dob")),), sort="born"),
     Column(
         "sex",
         "Sex",
         (
-            Cell(
+            ExportCell(
                 "Sex",
                 lambda row: vocabulary.term("person.gender", _patient_value("gender")(row)).label,
             ),
         ),
     ),
-    Column("phone", "Phone", (Cell("Phone", _patient_value("phone_number")),)),
+    Column("phone", "Phone", (ExportCell("Phone", _patient_value("phone_number")),)),
     Column(
         "lives",
         "Lives in",
-        (Cell("City", _patient_value("city")), Cell("State", _patient_value("state"))),
+        (ExportCell("City", _patient_value("city")), ExportCell("State", _patient_value("state"))),
     ),
     Column(
-        "open", "Open orders", (Cell("Open orders", lambda row: row["open_orders"]),), css="num"
+        "open",
+        "Open orders",
+        (ExportCell("Open orders", lambda row: row["open_orders"]),),
+        css="num",
     ),
     Column(
-        "ours", "Our reference", (Cell("Our reference", lambda row: row["patient"].client_user_id),)
+        "ours",
+        "Our reference",
+        (ExportCell("Our reference", lambda row: row["patient"].client_user_id),),
     ),
     Column(
         "since",
         "Since",
-        (Cell("Since", lambda row: row["patient"].created_on, timed=True),),
+        (ExportCell("Since", lambda row: row["patient"].created_on, is_timestamp=True),),
         sort="created_on",
     ),
     Column("patient", "Patient", css="roomy"),
-    Column("email", "E-mail", (Cell("E-mail", _patient_value("email")),), shown=False),
-    Column("zip", "ZIP", (Cell("ZIP", _patient_value("zip")),), shown=False),
+    Column("email", "E-mail", (ExportCell("E-mail", _patient_value("email")),), shown=False),
+    Column("zip", "ZIP", (ExportCell("ZIP", _patient_value("zip")),), shown=False),
 )
 
 
-class Patients(Listing):
+class Patients(ListPage):
     name = "patients"
     subject = "patient"
     nouns = ("patient", "patients")
@@ -116,15 +121,15 @@ class Patients(Listing):
     def form(self, data: QueryDict, user: Any) -> PatientFilters:
         return PatientFilters(data)
 
-    def everything(self, user: Any) -> PatientQuerySet:
+    def visible_rows(self, user: Any) -> PatientQuerySet:
         return Patient.objects.defer("record", "content_hash")
 
     def everybody(self, form: Any, user: Any) -> QuerySet[Any]:
         """Return the patients of the unfiltered list: those with a value in the sorted column."""
-        return with_sort_value(self.everything(user), form)
+        return with_sort_value(self.visible_rows(user), form)
 
     def rows(self, form: Any, user: Any) -> QuerySet[Any]:
-        patients = self.everything(user)
+        patients = self.visible_rows(user)
         return with_sort_value(patients.matching(form.text) if form.text else patients, form)
 
     def page(
@@ -141,7 +146,7 @@ class Patients(Listing):
         """
         return super().page(with_sort_value(rows, form), form, size, place, whole)
 
-    def dressed(self, rows: list[Patient], user: Any) -> list[PatientRow]:
+    def with_related(self, rows: list[Patient], user: Any) -> list[PatientRow]:
         with cursor() as query:
             query.execute(_OPEN_ORDERS, [array(patient.pk for patient in rows)])
             open_orders = dict(query.fetchall())
@@ -149,10 +154,10 @@ class Patients(Listing):
             {"patient": patient, "open_orders": open_orders.get(patient.pk, 0)} for patient in rows
         ]
 
-    def drawn(self, rows: list[Any], screen: Screen) -> SafeString:
+    def render_rows(self, rows: list[Any], screen: ListContext) -> SafeString:
         return draw(rows, screen)
 
-    def patient_of(self, row: Patient) -> UUID:
+    def patient_id_of(self, row: Patient) -> UUID:
         return row.pk
 
 
@@ -172,13 +177,13 @@ def patient_list(request: HttpRequest) -> HttpResponse:
     """List patients, newest first or by another sort; the search box takes any identifying text."""
     words = PATIENTS.words_of(request.user)
     if request.method == "POST":
-        return redirect_to_list(request, PATIENTS.address(), words)
+        return redirect_to_list(request, PATIENTS.url(), words)
     encrypt_address(request, words)
     filters = PATIENTS.form(request.GET, request.user)
     valid = filters.is_valid()
-    screen = Screen.of(request, PATIENTS, filters)
-    if screen.elsewhere:
-        return redirect(screen.elsewhere)
+    screen = ListContext.of(request, PATIENTS, filters)
+    if screen.redirect_url:
+        return redirect(screen.redirect_url)
     total = Count(0)
     page: Page[Patient] = Page()
     if valid:
@@ -198,7 +203,7 @@ def patient_list(request: HttpRequest) -> HttpResponse:
         "filters": filters,
         "page": page,
         "pager": pager,
-        "rows": PATIENTS.dressed(page.rows, request.user),
+        "rows": PATIENTS.with_related(page.rows, request.user),
         "total": pager["total"],
     }
     return render(request, "patients/list.html", context, status=200 if valid else 400)
@@ -208,13 +213,13 @@ def _count_and_page(
     form: PatientFilters, user: Any, size: int, place: PagePosition
 ) -> tuple[Count, Page[Patient]]:
     """Return the number of patients that a valid form finds, and a page of them."""
-    everybody, everything = PATIENTS.everybody(form, user), PATIENTS.everything(user)
+    everybody, everything = PATIENTS.everybody(form, user), PATIENTS.visible_rows(user)
     name_match = NameMatch.if_only_name(form.text) if form.text else None
     if name_match and name_match.patient_ids is None:
         many = Count(COUNT_CAP, capped=True)
         return many, PATIENTS.page(name_match.filter(everybody), form, size, place)
     rows = name_match.filter(everybody) if name_match else PATIENTS.rows(form, user)
     found = match_rows(
-        rows, everything, form.keyset(), quick_plan=QUICK_PLAN if form.text else None
+        rows, visible_rows, form.keyset(), quick_plan=QUICK_PLAN if form.text else None
     )
     return found.count, PATIENTS.page(found.rows, form, size, place, found.all_rows)

@@ -10,11 +10,11 @@ from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
 from backoffice.core.urls import record_url
-from backoffice.pages.lists.context import Screen
+from backoffice.pages.lists.context import ListContext
 from backoffice.templatetags.ui import DASH, age, dash, day, local_day, phone, short_id, words
 
 
-def draw(rows: list[Any], screen: Screen) -> SafeString:
+def draw(rows: list[Any], screen: ListContext) -> SafeString:
     """Return the rows of one page, in the columns that the user has chosen."""
     cells = [CELLS[column.key] for column in screen.columns[1:]]
     drawn = []

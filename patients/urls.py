@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from backoffice.pages.lists.urls import paths
+from backoffice.pages.lists.urls import list_urls
 from patients.patient_list import PATIENTS, patient_list
 from patients.views import connections, records
 from patients.views import registration as registering
@@ -13,7 +13,7 @@ app_name = "patients"
 
 urlpatterns = [
     path("", patient_list, name="list"),
-    *paths(PATIENTS),
+    *list_urls(PATIENTS),
     path("register/", registering.register, name="register"),
     path("register/<uuid:command_id>/", registering.registering, name="registering"),
     path("duplicates/", registering.duplicates, name="duplicates"),

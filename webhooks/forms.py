@@ -9,7 +9,7 @@ from typing import Any, Final
 from django import forms
 from django.db.models import Q, QuerySet
 
-from backoffice.pages.lists.fields import MomentField, UuidField, in_order
+from backoffice.pages.lists.fields import TimestampField, UuidField, check_day_order
 from webhooks import event_log
 from webhooks.models import Event
 
@@ -51,8 +51,8 @@ class EventFilters(forms.Form):
         help_text="The whole id of the order, job, workout or other record it is about.",
     )
     message_id = forms.CharField(required=False, max_length=200, label="Message ID")
-    since = MomentField(label="Received from")
-    until = MomentField(label="Received until", end_of_day=True, help_text="The whole day.")
+    since = TimestampField(label="Received from")
+    until = TimestampField(label="Received until", end_of_day=True, help_text="The whole day.")
     conflict = forms.BooleanField(required=False, label="Came again with another body")
 
     IDS: Final = ("user_id", "subject_id", "message_id")
@@ -65,7 +65,7 @@ class EventFilters(forms.Form):
         return str(self.cleaned_data["message_id"]).strip()
 
     def clean(self) -> None:
-        in_order(self, "since", "until")
+        check_day_order(self, "since", "until")
 
     def types(self, known: Iterable[str]) -> list[str] | None:
         """Return the `known` types that match; None if there is no filter by type."""
@@ -123,13 +123,13 @@ class ReplayFilters(forms.Form):
         label="Events that were",
         choices=[(state, words) for state, words in STATES.items()],
     )
-    since = MomentField(label="Received from")
+    since = TimestampField(label="Received from")
     type = TypeField()
     reason = forms.CharField(required=False, max_length=200, label="Reason")
     through = forms.IntegerField(
         required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput
     )
-    shown_at = MomentField(widget=forms.HiddenInput)
+    shown_at = TimestampField(widget=forms.HiddenInput)
 
     def chosen_state(self) -> str:
         return str(self.cleaned_data.get("state") or Event.State.DEAD)

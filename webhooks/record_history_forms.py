@@ -11,12 +11,12 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from backoffice.pages.lists.fields import MomentField
+from backoffice.pages.lists.fields import TimestampField
 from backoffice.pages.widgets import DateTimeLocalInput
 from webhooks.record_history import SliderStop
 
 
-class PastMomentField(MomentField):
+class PastMomentField(TimestampField):
     """A past time; one without seconds means the end of its minute."""
 
     def clean(self, value: Any) -> datetime | None:

@@ -20,8 +20,8 @@ from backoffice.audit.models import AuditEntry
 from backoffice.audit.recording import ACTION_LABELS, kind_label
 from backoffice.core.access import may
 from backoffice.core.urls import record_url
-from backoffice.pages.lists.context import Screen
-from backoffice.pages.lists.definition import Cell, Column, Listing, Preset
+from backoffice.pages.lists.context import ListContext
+from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
 from backoffice.templatetags.ages import MONTHS
 from backoffice.templatetags.shapes import glyph_svg
 from backoffice.templatetags.ui import DASH, dash, short_id
@@ -85,41 +85,41 @@ def _join(values: Iterable[object]) -> str:
 
 
 COLUMNS: Final = (
-    Column("at", "When", (Cell("When", lambda row: row.at, timed=True),), sort="at"),
+    Column("at", "When", (ExportCell("When", lambda row: row.at, is_timestamp=True),), sort="at"),
     Column(
         "who",
         "Who",
         (
-            Cell("Who", lambda row: row.actor.get_username() if row.actor else ""),
-            Cell("As", lambda row: row.actor_kind),
+            ExportCell("Who", lambda row: row.actor.get_username() if row.actor else ""),
+            ExportCell("As", lambda row: row.actor_kind),
         ),
     ),
-    Column("did", "Action", (Cell("Action", lambda row: row.action),)),
+    Column("did", "Action", (ExportCell("Action", lambda row: row.action),)),
     Column(
         "about",
         "About",
         (
-            Cell("Kind", lambda row: row.object_type),
-            Cell("Records", lambda row: _join(row.object_ids)),
+            ExportCell("Kind", lambda row: row.object_type),
+            ExportCell("Records", lambda row: _join(row.object_ids)),
         ),
     ),
-    Column("patient", "Patient", (Cell("Patients", lambda row: _join(row.patient_ids)),)),
-    Column("outcome", "Outcome", (Cell("Outcome", lambda row: row.outcome),)),
-    Column("reason", "Reason", (Cell("Reason", lambda row: row.reason),)),
-    Column("ip", "From", (Cell("From", lambda row: row.ip),)),
-    Column("request", "Request", (Cell("Request", lambda row: row.request_id),), shown=False),
-    Column("route", "Page", (Cell("Page", lambda row: row.route),), shown=False),
-    Column("number", "Number", (Cell("Number", lambda row: row.pk),), css="num", shown=False),
+    Column("patient", "Patient", (ExportCell("Patients", lambda row: _join(row.patient_ids)),)),
+    Column("outcome", "Outcome", (ExportCell("Outcome", lambda row: row.outcome),)),
+    Column("reason", "Reason", (ExportCell("Reason", lambda row: row.reason),)),
+    Column("ip", "From", (ExportCell("From", lambda row: row.ip),)),
+    Column("request", "Request", (ExportCell("Request", lambda row: row.request_id),), shown=False),
+    Column("route", "Page", (ExportCell("Page", lambda row: row.route),), shown=False),
+    Column("number", "Number", (ExportCell("Number", lambda row: row.pk),), css="num", shown=False),
 )
 OWN_COLUMNS: Final = tuple(column for column in COLUMNS if column.shown and column.key != "who")
 
 
-class AuditList(Listing):
+class AuditList(ListPage):
     name = "audit"
     subject = "audit entry"
     nouns = ("entry", "entries")
     needs = ("audit.view",)
-    exports = "audit.view"
+    export_permission = "audit.view"
     columns = COLUMNS
     presets: ClassVar = (
         Preset("refused", "Refused", {"outcome": ["refused"]}),
@@ -131,17 +131,17 @@ class AuditList(Listing):
     def form(self, data: QueryDict, user: Any) -> AuditFilterForm:
         return AuditFilterForm(data)
 
-    def everything(self, user: Any) -> QuerySet[AuditEntry]:
+    def visible_rows(self, user: Any) -> QuerySet[AuditEntry]:
         return AuditEntry.objects.select_related("actor").defer("before", "after")
 
     def rows(self, form: Any, user: Any) -> QuerySet[AuditEntry]:
-        found: QuerySet[AuditEntry] = form.apply(self.everything(user))
+        found: QuerySet[AuditEntry] = form.apply(self.visible_rows(user))
         return found
 
-    def drawn(self, rows: list[Any], screen: Screen) -> SafeString:
+    def render_rows(self, rows: list[Any], screen: ListContext) -> SafeString:
         return render_rows(rows, screen.columns, screen.user)
 
-    def patient_of(self, row: AuditEntry) -> UUID | None:
+    def patient_id_of(self, row: AuditEntry) -> UUID | None:
         return single_patient(row)
 
 

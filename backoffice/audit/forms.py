@@ -12,7 +12,13 @@ from django.db.models import Q, QuerySet
 from backoffice.audit.models import AuditEntry
 from backoffice.audit.recording import ACTION_LABELS, kind_label
 from backoffice.models import User
-from backoffice.pages.lists.fields import DaysField, LateChoices, MomentField, UuidField, in_order
+from backoffice.pages.lists.fields import (
+    DaysField,
+    DeferredChoiceField,
+    TimestampField,
+    UuidField,
+    check_day_order,
+)
 from backoffice.pages.lists.forms import Filter, FilterForm
 
 NOBODY: Final = "nobody"
@@ -45,7 +51,7 @@ def _person_choices() -> list[tuple[str, str]]:
     return [*people, (NOBODY, "Nobody who is known")]
 
 
-class PersonField(LateChoices):
+class PersonField(DeferredChoiceField):
     def valid_value(self, value: Any) -> bool:
         text = str(value)
         return text == NOBODY or (text.isascii() and text.isdigit() and len(text) < 10)
@@ -61,10 +67,10 @@ class AuditFilterForm(FilterForm):
         choices=list(ACTION_LABELS.items()),
         widget=forms.CheckboxSelectMultiple,
     )
-    kind = LateChoices(required=False, label="Kind", widget=forms.CheckboxSelectMultiple)
+    kind = DeferredChoiceField(required=False, label="Kind", widget=forms.CheckboxSelectMultiple)
     day = DaysField("", label="Day")
-    since = MomentField(label="From")
-    until = MomentField(label="Until", end_of_day=True, help_text="The whole day.")
+    since = TimestampField(label="From")
+    until = TimestampField(label="Until", end_of_day=True, help_text="The whole day.")
     outcome = forms.ChoiceField(
         required=False,
         label="Outcome",
@@ -85,13 +91,13 @@ class AuditFilterForm(FilterForm):
     )
 
     SORTS: ClassVar = {"at": ("at", "id")}
-    FALLING = frozenset({"at"})
+    DESCENDING_FIRST = frozenset({"at"})
     FILTERS: ClassVar = (
-        Filter("Who", ("person",), first=True),
-        Filter("Action", ("did",), first=True),
-        Filter("Kind", ("kind",), first=True),
-        Filter("Date", ("day", "since", "until"), first=True, zoned=True),
-        Filter("About", ("patient", "record"), first=True),
+        Filter("Who", ("person",), always_shown=True),
+        Filter("Action", ("did",), always_shown=True),
+        Filter("Kind", ("kind",), always_shown=True),
+        Filter("Date", ("day", "since", "until"), always_shown=True, shows_zone=True),
+        Filter("About", ("patient", "record"), always_shown=True),
         Filter("Outcome", ("outcome",)),
         Filter("Request", ("request",)),
     )
@@ -100,7 +106,7 @@ class AuditFilterForm(FilterForm):
         super().__init__(data)
         for name, read in (("person", _person_choices), ("kind", _kind_choices)):
             field = self.fields[name]
-            assert isinstance(field, LateChoices)
+            assert isinstance(field, DeferredChoiceField)
             field.offer(cache(read))
 
     def clean_record(self) -> str:
@@ -111,7 +117,7 @@ class AuditFilterForm(FilterForm):
 
     def clean(self) -> None:
         super().clean()
-        in_order(self, "since", "until")
+        check_day_order(self, "since", "until")
 
     def apply(self, rows: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
         given = self.cleaned_data

@@ -4,13 +4,13 @@ from django.urls import path
 
 from backoffice.audit import views
 from backoffice.audit.entry_list import AUDIT_LIST
-from backoffice.pages.lists.urls import paths
+from backoffice.pages.lists.urls import list_urls
 
 app_name = "audit"
 
 urlpatterns = [
     path("", views.entry_list_page, name="list"),
-    *paths(AUDIT_LIST),
+    *list_urls(AUDIT_LIST),
     path("<int:entry_id>/", views.entry, name="entry"),
     path("mine/", views.my_entries, name="mine"),
     path("integrity/", views.integrity, name="integrity"),

@@ -23,9 +23,9 @@ from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSe
 from backoffice.audit.recording import kind_label
 from backoffice.core.access import may, requires, signed_in
 from backoffice.outbox.enqueueing import wake_worker
-from backoffice.pages.lists.context import Screen
-from backoffice.pages.lists.definition import staff_of
-from backoffice.pages.lists.fields import status_of
+from backoffice.pages.lists.context import ListContext
+from backoffice.pages.lists.definition import staff_user
+from backoffice.pages.lists.fields import response_status
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from backoffice.pages.paging.row_query import match_rows
@@ -46,11 +46,11 @@ def entry_list_page(request: HttpRequest) -> HttpResponse:
     """Show entries, newest first. The filters and the position in the list are in the URL."""
     form = AUDIT_LIST.form(request.GET, request.user)
     valid = form.is_valid()
-    screen = Screen.of(request, AUDIT_LIST, form)
-    if screen.elsewhere:
-        return redirect(screen.elsewhere)
+    screen = ListContext.of(request, AUDIT_LIST, form)
+    if screen.redirect_url:
+        return redirect(screen.redirect_url)
     rows = AUDIT_LIST.rows(form, request.user) if valid else AuditEntry.objects.none()
-    found = match_rows(rows, AUDIT_LIST.everything(request.user), form.keyset())
+    found = match_rows(rows, AUDIT_LIST.visible_rows(request.user), form.keyset())
     page = AUDIT_LIST.page(found.rows, form, screen.size, page_position(request), found.all_rows)
     patient = form.cleaned_data.get("patient") if valid else None
     shown = [*_named_patients(request, page.rows), *([patient] if patient else [])]
@@ -58,15 +58,15 @@ def entry_list_page(request: HttpRequest) -> HttpResponse:
     context = {
         "list": screen,
         "filters": form,
-        "chips": form.in_force(request.GET) if valid else [],
-        "narrowed": valid and form.narrowed(),
+        "chips": form.active_filters(request.GET) if valid else [],
+        "narrowed": valid and form.is_filtered(),
         "page": page,
         "pager": screen.pager(page, found.count),
         "total": found.count,
         "patient": patient,
         "broken": _findings(verification.latest_check()),
     }
-    return render(request, "audit/list.html", context, status=status_of(form))
+    return render(request, "audit/list.html", context, status=response_status(form))
 
 
 @requires("audit.view")
@@ -187,7 +187,7 @@ def integrity(request: HttpRequest) -> HttpResponse:
 def check_now(request: HttpRequest) -> HttpResponse:
     """Request a check now: a worker runs it within a minute."""
     with transaction.atomic(durable=True):
-        made = AuditCheck(asked_by=staff_of(request))
+        made = AuditCheck(asked_by=staff_user(request))
         AuditCheck.objects.bulk_create([made], ignore_conflicts=True)
         audit.record_action(request, "audit check", [], [])
     wake_worker("backoffice.operations.tasks.check_audit", queue="bulk")
@@ -241,7 +241,7 @@ def _save_review(request: HttpRequest, form: ReviewForm) -> bool:
     month, note = form.cleaned_data["month"], form.cleaned_data["note"].strip()
     try:
         with transaction.atomic(durable=True):
-            AuditReview.objects.create(month=month, by=staff_of(request), note=note)
+            AuditReview.objects.create(month=month, by=staff_user(request), note=note)
             audit.record_action(request, "audit review", [f"{month:%Y-%m}"], [])
     except IntegrityError:
         form.add_error(None, "You have signed this month off already.")

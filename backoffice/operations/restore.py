@@ -188,7 +188,7 @@ def start_over() -> None:
     """Ends what does not go on after a restore, and asks the service for what it did meanwhile."""
     with transaction.atomic(durable=True):
         # What was stopped since does not go on: who still wants it, asks for the rest again.
-        bulk.stop_open(BulkRun.objects.all())
+        bulk.stop_open_runs(BulkRun.objects.all())
         # Who has logged out since is not logged in again.
         StaffSession.objects.all().delete()
         Heartbeat.objects.all().delete()

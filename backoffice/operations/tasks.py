@@ -21,7 +21,7 @@ TIDYING = 30.0
 def prune() -> None:
     sync.delete_old_runs()
     outbox.erase_contents()
-    bulk.forget()
+    bulk.delete_old_runs()
     changes.prune()
     throttle.delete_empty_buckets()
     SessionStore.clear_expired()

@@ -7,8 +7,8 @@ from django.template import Context
 from django.utils.safestring import SafeString
 
 from backoffice.pages.lists import rendering
-from backoffice.pages.lists.context import Pager, Screen
-from backoffice.pages.lists.definition import Listing
+from backoffice.pages.lists.context import ListContext, PagerContext
+from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.lists.saved_views import ViewForm
 
@@ -16,9 +16,9 @@ register = template.Library()
 
 
 @register.simple_tag
-def list_url(listing: Listing, route: str, *args: object) -> str:
-    """`{% list_url listing "run" run.pk %}`: an address of this list."""
-    return listing.address(route, *args)
+def list_url(list_page: ListPage, route: str, *args: object) -> str:
+    """`{% list_url list_page "run" run.pk %}`: an address of this list."""
+    return list_page.url(route, *args)
 
 
 @register.simple_tag(takes_context=True)
@@ -27,7 +27,7 @@ def filters(context: Context, form: FilterForm) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
-def heads(context: Context, screen: Screen) -> SafeString:
+def heads(context: Context, screen: ListContext) -> SafeString:
     return rendering.heads(screen, context["request"].GET)
 
 
@@ -37,13 +37,13 @@ def buckets(context: Context, tabs: list[dict[str, Any]]) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
-def pager(context: Context, screen: Screen, shown: Pager) -> SafeString:
+def pager(context: Context, screen: ListContext, shown: PagerContext) -> SafeString:
     return rendering.pager(screen, shown, context["request"].GET)
 
 
 @register.simple_tag
-def rows(screen: Screen, rows: list[Any]) -> SafeString:
-    return screen.listing.drawn(rows, screen)
+def rows(screen: ListContext, rows: list[Any]) -> SafeString:
+    return screen.list_page.render_rows(rows, screen)
 
 
 @register.simple_tag
@@ -53,10 +53,10 @@ def new_view(shares: bool) -> ViewForm:
 
 
 @register.simple_tag
-def held(screen: Screen) -> SafeString:
+def held(screen: ListContext) -> SafeString:
     return rendering.held(screen)
 
 
 @register.simple_tag
-def column_choices(screen: Screen) -> SafeString:
+def column_choices(screen: ListContext) -> SafeString:
     return rendering.column_choices(screen)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from backoffice.core import vocabulary
-from backoffice.pages.lists.definition import Cell, Column, Listing
+from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.paging.pages import Sort
 from orders.appointments.rows import AppointmentRow, appointment_rows
@@ -34,35 +34,35 @@ WHEN: Final = Column(
     "when",
     "When",
     (
-        Cell("Visit", _field("pk")),
-        Cell("Time at the draw", _start),
-        Cell("Zone of the draw", lambda visit: visit.appointment.visit_zone.name),
-        Cell("Zone is", lambda visit: visit.appointment.visit_zone.basis.value),
-        Cell("Your time", _field("start_at"), timed=True),
+        ExportCell("Visit", _field("pk")),
+        ExportCell("Time at the draw", _start),
+        ExportCell("Zone of the draw", lambda visit: visit.appointment.visit_zone.name),
+        ExportCell("Zone is", lambda visit: visit.appointment.visit_zone.basis.value),
+        ExportCell("Your time", _field("start_at"), is_timestamp=True),
     ),
 )
 WHO: Final = Column(
     "who",
     "Who",
-    (Cell("Patient", lambda visit: visit.name), Cell("Born", lambda visit: visit.born)),
+    (ExportCell("Patient", lambda visit: visit.name), ExportCell("Born", lambda visit: visit.born)),
 )
 WHAT: Final = Column(
     "what",
     "What",
     (
-        Cell("Status", _term_label("status")),
-        Cell("Type", _term_label("type")),
-        Cell("Provider", _field("provider")),
-        Cell("Test", lambda visit: visit.order.lab_test_name if visit.order else ""),
-        Cell("Order", _field("order_id")),
+        ExportCell("Status", _term_label("status")),
+        ExportCell("Type", _term_label("type")),
+        ExportCell("Provider", _field("provider")),
+        ExportCell("Test", lambda visit: visit.order.lab_test_name if visit.order else ""),
+        ExportCell("Order", _field("order_id")),
     ),
 )
 WHERE: Final = Column(
-    "where", "Where", (Cell("City", _field("city")), Cell("State", _field("state")))
+    "where", "Where", (ExportCell("City", _field("city")), ExportCell("State", _field("state")))
 )
 
 
-class AppointmentExport(Listing):
+class AppointmentExport(ListPage):
     """Export of the visits of one tab, in the order of the tab."""
 
     name = "appointments"
@@ -74,11 +74,11 @@ class AppointmentExport(Listing):
     def __init__(self, sort: Sort) -> None:
         self.sort = sort
 
-    def sort_of(self, form: FilterForm) -> Sort:
+    def sort_for(self, form: FilterForm) -> Sort:
         return self.sort
 
-    def dressed(self, rows: list[Appointment], user: Any) -> list[AppointmentRow]:
+    def with_related(self, rows: list[Appointment], user: Any) -> list[AppointmentRow]:
         return appointment_rows(rows)
 
-    def patient_of(self, row: Appointment) -> UUID | None:
+    def patient_id_of(self, row: Appointment) -> UUID | None:
         return row.user_id

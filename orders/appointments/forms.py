@@ -13,7 +13,7 @@ from django.utils.dateparse import parse_date
 
 from backoffice.core import prepared_queries, vocabulary
 from backoffice.models import User
-from backoffice.pages.lists.fields import AnyChoice, OpenChoices, in_order
+from backoffice.pages.lists.fields import AnyChoiceField, OpenVocabularyField, check_day_order
 from backoffice.pages.paging.pages import Sort
 from backoffice.team.models import Assignment
 from orders.models import Appointment, Order
@@ -48,7 +48,7 @@ class DayField(forms.CharField):
         return found
 
 
-class ProviderField(AnyChoice):
+class ProviderField(AnyChoiceField):
     """A choice among the providers that have visits."""
 
     def __init__(self) -> None:
@@ -83,8 +83,8 @@ def provider_choices() -> list[tuple[str, str]]:
 class AppointmentFilters(forms.Form):
     """Filters of all appointment pages. Days are calendar days in the zone of the draw."""
 
-    type = OpenChoices("appointment.type", label="Type")
-    status = OpenChoices("appointment.status", label="Status")
+    type = OpenVocabularyField("appointment.type", label="Type")
+    status = OpenVocabularyField("appointment.status", label="Status")
     provider = ProviderField()
     site = forms.CharField(required=False, max_length=100, label="Site")
     city = forms.CharField(required=False, max_length=100, label="City")
@@ -115,7 +115,7 @@ class AppointmentFilters(forms.Form):
         for name in self.PLACE:
             if not self.by_name and self.cleaned_data.get(name):
                 self.add_error(name, "Your role does not show who a patient is.")
-        in_order(self, *self.DATES)
+        check_day_order(self, *self.DATES)
 
     def clean_state(self) -> str:
         return str(self.cleaned_data["state"]).strip().upper()

@@ -17,7 +17,7 @@ from backoffice import audit
 from backoffice.core.access import may, requires
 from backoffice.models import User
 from backoffice.pages.lists.export import download
-from backoffice.pages.lists.fields import status_of
+from backoffice.pages.lists.fields import response_status
 from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.paging.counts import Count, capped_counts
 from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
@@ -247,5 +247,5 @@ def _render(
         "view": page,
     }
     return render(
-        request, f"appointments/{page}.html", {**shared, **context}, status=status_of(form)
+        request, f"appointments/{page}.html", {**shared, **context}, status=response_status(form)
     )

@@ -19,7 +19,7 @@ from backoffice.models import User
 from backoffice.outbox import CommandForm, Conflict, PreconditionFailed, enqueue
 from backoffice.outbox.command import Command
 from backoffice.outbox.forms import conflict_message, name_of
-from backoffice.pages.lists.bulk import NotDone, Verb
+from backoffice.pages.lists.bulk import BulkAction, RowNotDone
 from backoffice.pages.lists.models import BulkRow
 from backoffice.templatetags.ages import spoken
 from orders.change_forms import CancellationReasonForm
@@ -28,16 +28,16 @@ from orders.consequences import CancellationPreview, Consequence, cancellation_p
 from orders.models import Order
 
 
-class AssignOrdersToMe(Verb):
+class AssignOrdersToMe(BulkAction):
     name = "take"
     label = "Take"
     needs = ("notes.write",)
-    asked_first = False
+    needs_confirmation = False
 
     def title(self, given: Mapping[str, Any]) -> str:
         return "Take orders"
 
-    def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
+    def apply(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
         assert isinstance(request.user, User)
         _assign(request, row, request.user, anyhow=False)
         return None
@@ -59,7 +59,7 @@ class AssignForm(CommandForm):
         field.label_from_instance = name_of  # type: ignore[method-assign,assignment]
 
 
-class AssignOrders(Verb):
+class AssignOrders(BulkAction):
     name = "assign"
     label = "Assign…"
     needs = ("notes.write",)
@@ -68,14 +68,14 @@ class AssignOrders(Verb):
     def title(self, given: Mapping[str, Any]) -> str:
         return f"Assign orders to {given['name']}" if given else "Assign orders"
 
-    def given(self, form: CommandForm) -> dict[str, Any]:
+    def parameters(self, form: CommandForm) -> dict[str, Any]:
         to = form.cleaned_data["to"]
         return {"to": to.pk, "name": name_of(to), "anyhow": form.cleaned_data["anyhow"]}
 
-    def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
+    def apply(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
         to = team.colleagues().filter(pk=given["to"]).first()
         if to is None:
-            raise NotDone(f"{given['name']} no longer works on orders here.")
+            raise RowNotDone(f"{given['name']} no longer works on orders here.")
         _assign(request, row, to, anyhow=given["anyhow"])
         return None
 
@@ -85,7 +85,7 @@ def _assign(request: HttpRequest, row: BulkRow, to: User, *, anyhow: bool) -> No
         team.assign(request, "order", row.key, to, row.patient_id, take=anyhow)
     except team.AlreadyAssigned as error:
         since = spoken(timezone.localtime(error.at), timezone.localtime())
-        raise NotDone(f"{name_of(error.user)} has it, since {since}.") from error
+        raise RowNotDone(f"{name_of(error.user)} has it, since {since}.") from error
 
 
 class NoteForm(CommandForm):
@@ -94,7 +94,7 @@ class NoteForm(CommandForm):
     )
 
 
-class AddOrderNote(Verb):
+class AddOrderNote(BulkAction):
     name = "note"
     label = "Add a note…"
     needs = ("notes.write",)
@@ -103,35 +103,35 @@ class AddOrderNote(Verb):
     def title(self, given: Mapping[str, Any]) -> str:
         return "Add a note to orders"
 
-    def given(self, form: CommandForm) -> dict[str, Any]:
+    def parameters(self, form: CommandForm) -> dict[str, Any]:
         return {"text": form.cleaned_data["text"]}
 
-    def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
+    def apply(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
         team.add_note(request, "order", row.key, given["text"], row.patient_id)
         return None
 
 
-class _ServiceBulkAction(Verb):
+class _ServiceBulkAction(BulkAction):
     """Base of actions that send one command per order to the service.
 
     The form id is made of the run and the order: asking twice makes one command.
     """
 
-    asks = True
+    sends_command = True
     needs = ("orders.change",)
-    most = 1_000
+    max_rows = 1_000
 
     def command(self, row: BulkRow, given: Mapping[str, Any]) -> Command:
         raise NotImplementedError
 
-    def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
+    def apply(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
         form_id = uuid.uuid5(row.run_id, str(row.key))
         try:
             made = enqueue(request, self.command(row, given), form_id, given.get("reason", ""))
         except PreconditionFailed as error:
-            raise NotDone(error.message) from error
+            raise RowNotDone(error.message) from error
         except Conflict as error:
-            raise NotDone(conflict_message(error.other, request.user)) from error
+            raise RowNotDone(conflict_message(error.other, request.user)) from error
         return made.pk
 
 
@@ -156,12 +156,12 @@ class CancelOrders(_ServiceBulkAction):
     name = "cancel"
     label = "Cancel…"
     form = CancellationReasonForm
-    most = 100
+    max_rows = 100
 
     def title(self, given: Mapping[str, Any]) -> str:
         return "Cancel orders"
 
-    def given(self, form: CommandForm) -> dict[str, Any]:
+    def parameters(self, form: CommandForm) -> dict[str, Any]:
         assert isinstance(form, CancellationReasonForm)
         return {"reason": form.reason_text(), "wrong_lab": form.cleaned_data["why"] == "wrong_lab"}
 
@@ -204,7 +204,7 @@ def _common_consequences(found: Sequence[CancellationPreview]) -> list[tuple[Con
     return [(line, number) for line, number in common.items() if number > 1]
 
 
-BULK_ACTIONS: Final[Sequence[Verb]] = (
+BULK_ACTIONS: Final[Sequence[BulkAction]] = (
     AssignOrdersToMe(),
     AssignOrders(),
     AddOrderNote(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from backoffice.core import vocabulary
-from backoffice.pages.lists.definition import Cell, Column
+from backoffice.pages.lists.definition import Column, ExportCell
 from patients.names import plain_key
 
 
@@ -41,69 +41,74 @@ COLUMNS: Final = (
         "patient",
         "Patient",
         (
-            Cell("Order", lambda row: row.pk),
-            Cell("First name", _first_name),
-            Cell("Last name", lambda row: row.patient_last_name if row.by_name else ""),
+            ExportCell("Order", lambda row: row.pk),
+            ExportCell("First name", _first_name),
+            ExportCell("Last name", lambda row: row.patient_last_name if row.by_name else ""),
         ),
         sort="patient_name",
     ),
-    Column("born", "Born", (Cell("Born", lambda row: row.patient_dob),), needs="patients.view"),
+    Column(
+        "born", "Born", (ExportCell("Born", lambda row: row.patient_dob),), needs="patients.view"
+    ),
     Column(
         "status",
         "Status",
         (
-            Cell("Status", _status),
-            Cell("Status detail", _term_label("order.status_detail", "status_detail")),
+            ExportCell("Status", _status),
+            ExportCell("Status detail", _term_label("order.status_detail", "status_detail")),
         ),
         sort="last_status",
     ),
-    Column("turn", "Turn", (Cell("Turn", _turn),)),
+    Column("turn", "Turn", (ExportCell("Turn", _turn),)),
     Column(
         "test",
         "Test",
         (
-            Cell("Test", lambda row: row.lab_test_name),
-            Cell("Method", _term_label("order.method", "method")),
-            Cell("Priority", lambda row: row.priority),
+            ExportCell("Test", lambda row: row.lab_test_name),
+            ExportCell("Method", _term_label("order.method", "method")),
+            ExportCell("Priority", lambda row: row.priority),
         ),
     ),
     Column(
         "ordered",
         "Ordered",
-        (Cell("Ordered", lambda row: row.created_at, timed=True),),
+        (ExportCell("Ordered", lambda row: row.created_at, is_timestamp=True),),
         sort="created_at",
     ),
     Column(
         "changed",
         "Changed",
-        (Cell("Changed", lambda row: row.updated_at, timed=True),),
+        (ExportCell("Changed", lambda row: row.updated_at, is_timestamp=True),),
         sort="updated_at",
     ),
-    Column("held", "Assigned to", (Cell("Assigned to", _assignee_name),)),
+    Column("held", "Assigned to", (ExportCell("Assigned to", _assignee_name),)),
     Column("order", "Order", (), css="roomy"),
     Column(
         "result",
         "Result",
-        (Cell("Result", _term_label("order.interpretation", "interpretation")),),
+        (ExportCell("Result", _term_label("order.interpretation", "interpretation")),),
         needs="results.view",
         shown=False,
     ),
-    Column("lab", "Lab", (Cell("Lab", lambda row: row.lab_name),), shown=False),
+    Column("lab", "Lab", (ExportCell("Lab", lambda row: row.lab_name),), shown=False),
     Column(
         "quiet",
         "Over usual",
-        (Cell("Over its usual time since", lambda row: row.over_since, timed=True),),
+        (ExportCell("Over its usual time since", lambda row: row.over_since, is_timestamp=True),),
         sort="quiet_at",
         shown=False,
     ),
-    Column("sample", "Sample", (Cell("Sample", lambda row: row.sample_id),), shown=False),
+    Column("sample", "Sample", (ExportCell("Sample", lambda row: row.sample_id),), shown=False),
     Column(
-        "goes_out", "Goes out on", (Cell("Goes out on", lambda row: row.activate_by),), shown=False
+        "goes_out",
+        "Goes out on",
+        (ExportCell("Goes out on", lambda row: row.activate_by),),
+        shown=False,
     ),
     Column(
         "transaction",
         "Transaction",
-        (Cell("Transaction", lambda row: row.order_transaction_id),),
+        (ExportCell("Transaction", lambda row: row.order_transaction_id),),
         shown=False,
     ),
 )

@@ -17,8 +17,8 @@ from backoffice import team
 from backoffice.core import prepared_queries, vocabulary
 from backoffice.core.access import may
 from backoffice.models import Assignment
-from backoffice.pages.lists.context import Screen
-from backoffice.pages.lists.definition import BulkPage, Listing, Preset
+from backoffice.pages.lists.context import ListContext
+from backoffice.pages.lists.definition import BulkPage, ListPage, Preset
 from backoffice.pages.paging.keys import opaque_condition
 from orders.forms import ME, NOBODY, OrderFilters
 from orders.models import Order
@@ -33,7 +33,7 @@ ROW_COLUMNS: Final = (*LIST_COLUMNS, "lab_slug", "order_transaction_id")
 """Database columns read for each row, whichever columns the reader has chosen."""
 
 
-class OrderList(Listing):
+class OrderList(ListPage):
     name = "orders"
     subject = SUBJECT
     nouns = ("order", "orders")
@@ -44,7 +44,7 @@ class OrderList(Listing):
         Preset("mine", "Mine", {"assigned": [ME]}, needs="notes.write"),
         Preset("quiet", "Over usual time", {"quiet": ["true"], "order_key": ["quiet_at"]}),
     )
-    verbs = BULK_ACTIONS
+    bulk_actions = BULK_ACTIONS
     bulk_pages: ClassVar = (
         BulkPage("Print documents…", "documents:choose", ("orders.view", "patients.view")),
     )
@@ -57,7 +57,7 @@ class OrderList(Listing):
             user=user,
         )
 
-    def everything(self, user: Any) -> QuerySet[Order]:
+    def visible_rows(self, user: Any) -> QuerySet[Order]:
         return Order.objects.only(*ROW_COLUMNS)
 
     def rows(self, form: Any, user: Any) -> QuerySet[Order]:
@@ -100,7 +100,7 @@ class OrderList(Listing):
             rows = rows.filter(~(can & Q(quiet_at__lte=now)) | Q(quiet_at=None))
         return rows
 
-    def dressed(self, rows: list[Order], user: Any) -> list[Order]:
+    def with_related(self, rows: list[Order], user: Any) -> list[Order]:
         """Add the assignments, whether our part is done, and the lab names: three queries."""
         assignments = team.assignments_by_subject(SUBJECT, [row.pk for row in rows])
         done = _done_texts(rows)
@@ -116,13 +116,13 @@ class OrderList(Listing):
             row.over_since = row.quiet_since(now)  # type: ignore[attr-defined]
         return rows
 
-    def drawn(self, rows: list[Order], screen: Screen) -> SafeString:
+    def render_rows(self, rows: list[Order], screen: ListContext) -> SafeString:
         return render_rows(rows, screen)
 
-    def patient_of(self, row: Order) -> UUID | None:
+    def patient_id_of(self, row: Order) -> UUID | None:
         return row.user_id
 
-    def told(self, keys: Iterable[UUID], user: Any) -> dict[UUID, tuple[str, str]]:
+    def labels_and_urls(self, keys: Iterable[UUID], user: Any) -> dict[UUID, tuple[str, str]]:
         by_name = may(user, "patients.view")
         return {
             order.pk: (

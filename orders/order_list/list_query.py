@@ -40,7 +40,7 @@ MAX_ORDERS_OF_FEW_NAMES: Final = 20_000
 
 def known_counts(form: Any) -> OrderCounts | None:
     """Return the counts kept by triggers if only filters on the state are active, else None."""
-    given = {name for name in form.filtering() if form.cleaned_data.get(name)}
+    given = {name for name in form.filter_names() if form.cleaned_data.get(name)}
     return order_counts() if given <= COUNTED_FILTERS else None
 
 
@@ -57,7 +57,7 @@ def count_and_page(
     number = known.count(
         bucket=filters["bucket"], statuses=filters["status"], methods=filters["order_type"]
     )
-    everything, sort = ORDER_LIST.everything(form.user), form.keyset()
+    everything, sort = ORDER_LIST.visible_rows(form.user), form.keyset()
     if not (filters["bucket"] or filters["status"] or filters["order_type"]):
         read = partial(_all_orders, sort.columns)
         return Count(number), fetch_page(everything, sort, size=size, read=read, **place)
@@ -82,7 +82,7 @@ def _all_orders(
 
 def _search_page(form: Any, size: int, place: PagePosition) -> tuple[Count, Page[Order]]:
     rows, typed = _filtered_rows(form)
-    everything = ORDER_LIST.everything(form.user)
+    everything = ORDER_LIST.visible_rows(form.user)
     if typed:
         few = _matching_names(typed)
         if few is None:
@@ -113,7 +113,7 @@ def _page_of_many_names(
     the size of a page.
     """
     everything, sort, called = (
-        ORDER_LIST.everything(form.user),
+        ORDER_LIST.visible_rows(form.user),
         form.keyset(),
         rows.with_names(typed),
     )
@@ -173,7 +173,7 @@ def long_list_page(
     rest. Overdue orders are checked inside the index.
     """
     rows, first = _first_rows_query(rows, typed, form)
-    whole = ORDER_LIST.everything(form.user)
+    whole = ORDER_LIST.visible_rows(form.user)
     return fetch_page(rows, form.keyset(), size=size, all_rows=whole, build_query=first, **place)
 
 

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from backoffice.core import vocabulary
 from backoffice.core.access import may
 from backoffice.core.urls import record_url
-from backoffice.pages.lists.context import Screen
+from backoffice.pages.lists.context import ListContext
 from backoffice.templatetags.shapes import icon_svg
 from backoffice.templatetags.ui import (
     DASH,
@@ -54,20 +54,20 @@ class OrderRowContext:
     today: date
 
 
-def render_rows(rows: list[Any], screen: Screen) -> SafeString:
+def render_rows(rows: list[Any], screen: ListContext) -> SafeString:
     """Render the rows of one page in the columns that the reader has chosen."""
     by_name, sees_results = screen.form.by_name, may(screen.user, "results.view")
     now = timezone.now()
     shared = OrderRowContext(
         by_name,
         sees_results,
-        sees_results and "result" not in screen.keys,
+        sees_results and "result" not in screen.column_keys,
         timezone.get_current_timezone(),
         now,
         timezone.localdate(now),
     )
     cells = [CELLS[column.key] for column in screen.columns]
-    tick = _checkbox if screen.verbs else _no_checkbox
+    tick = _checkbox if screen.bulk_actions else _no_checkbox
     rows_html = []
     for row in rows:
         row.name_html = f"{escape(row.patient_first_name)} {escape(row.patient_last_name)}"

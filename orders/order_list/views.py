@@ -12,8 +12,8 @@ from backoffice import audit
 from backoffice.core import vocabulary
 from backoffice.core.access import requires
 from backoffice.core.encryption.url_tokens import encrypt_address, redirect_to_list
-from backoffice.pages.lists.context import Screen
-from backoffice.pages.lists.fields import status_of
+from backoffice.pages.lists.context import ListContext
+from backoffice.pages.lists.fields import response_status
 from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.pages import Page, page_position
 from orders.models import Order
@@ -28,28 +28,28 @@ def order_list(request: HttpRequest) -> HttpResponse:
     """Show orders, newest first. Filters, sort and position are part of the URL."""
     words = ORDER_LIST.words_of(request.user)
     if request.method == "POST":
-        return redirect_to_list(request, ORDER_LIST.address(), words)
+        return redirect_to_list(request, ORDER_LIST.url(), words)
     encrypt_address(request, words)
     filters = ORDER_LIST.form(request.GET, request.user)
     valid = filters.is_valid()
-    screen = Screen.of(request, ORDER_LIST, filters)
-    if screen.elsewhere:
-        return redirect(screen.elsewhere)
+    screen = ListContext.of(request, ORDER_LIST, filters)
+    if screen.redirect_url:
+        return redirect(screen.redirect_url)
     total: Count | None = None
     page: Page[Order] = Page()
     known: OrderCounts | None = None
     if valid:
         known = known_counts(filters)
         total, page = count_and_page(filters, screen.size, page_position(request), known)
-    ORDER_LIST.dressed(page.rows, request.user)
+    ORDER_LIST.with_related(page.rows, request.user)
     audit.record_list(
         request,
         "order",
         [order.pk for order in page.rows],
         [order.user_id for order in page.rows],
-        searched=filters.searched(),
+        searched=filters.is_searched(),
     )
-    narrowed = filters.narrowed()
+    narrowed = filters.is_filtered()
     pager = screen.pager(page, total)
     context = {
         "list": screen,
@@ -58,12 +58,12 @@ def order_list(request: HttpRequest) -> HttpResponse:
         "pager": pager,
         "total": pager["total"],
         "tabs": _tabs(filters.cleaned_data.get("bucket") or "", None if narrowed else known),
-        "chips": filters.in_force(request.GET),
+        "chips": filters.active_filters(request.GET),
         "narrowed": narrowed,
         "any_orders": bool(page.rows) or narrowed or Order.objects.exists(),
         "by_name": filters.by_name,
     }
-    return render(request, "orders/list.html", context, status=status_of(filters))
+    return render(request, "orders/list.html", context, status=response_status(filters))
 
 
 def _tabs(current: str, known: OrderCounts | None) -> list[dict[str, Any]]:

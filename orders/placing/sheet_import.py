@@ -16,7 +16,7 @@ from backoffice.core.identifiers import UnusableCharacter, clean, comparison_key
 from backoffice.core.spreadsheets import damage_message, lost_zero_warnings, warning_message
 from backoffice.core.urls import parse_uuid
 from backoffice.core.vocabulary.data import VOCABULARIES
-from backoffice.pages.lists.formulas import harmless
+from backoffice.pages.lists.formulas import escape_formula
 from labs.models import LabTest, Physician
 from orders.models import Order
 from orders.placing import drafts
@@ -224,7 +224,7 @@ def write_table(rows: Iterable[ImportRow], *, reasons: bool) -> str:
             records.append(LINE_END * (row.number - line))
             line = max(line, row.number)
         cells = {**row.cells, REASON: " ".join(row.faults)}
-        records.append(_record([harmless(cells[name]) for name in names]))
+        records.append(_record([escape_formula(cells[name]) for name in names]))
         line += len(io.StringIO(records[-1], newline="").readlines())
     return "".join(records)
 

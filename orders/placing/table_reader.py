@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from backoffice.core.identifiers import visible
-from backoffice.pages.lists.formulas import as_typed
+from backoffice.pages.lists.formulas import unescape_formula
 from orders.placing.order_request import OrderRequest
 
 MAX_ROWS: Final = 200
@@ -219,7 +219,7 @@ def _cells(names: Sequence[str], number: int, line: Sequence[str]) -> dict[str, 
             "or put text with a separator in quotation marks."
         )
     given = dict(zip(names, line, strict=False))
-    return {name: as_typed(given.get(name, "").strip()) for name in COLUMNS}
+    return {name: unescape_formula(given.get(name, "").strip()) for name in COLUMNS}
 
 
 def _short(text: str) -> str:

@@ -108,7 +108,7 @@ def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Show who viewed this record: a fragment, or a page of its own."""
     context = _viewers_context(request, patient_id)
     looks = patient_viewers.views_of_patient(patient_id)
-    whole = AUDIT_LIST.everything(request.user)
+    whole = AUDIT_LIST.visible_rows(request.user)
     page = fetch_page(
         looks, NEWEST_FIRST, size=VIEWS_PER_PAGE, all_rows=whole, **page_position(request)
     )

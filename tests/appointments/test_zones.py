@@ -21,7 +21,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backoffice.pages.lists.fields import MomentField
+from backoffice.pages.lists.fields import TimestampField
 from backoffice.templatetags.ages import spoken, zone_of
 from orders.appointments.display_times import visit_clocks
 from orders.models import Appointment
@@ -210,7 +210,7 @@ def test_misleading_signs_and_abbreviations_are_read_by_name() -> None:
 
 
 def test_filter_by_day_uses_the_local_day() -> None:
-    first, last, wrong = MomentField(), MomentField(end_of_day=True), []
+    first, last, wrong = TimestampField(), TimestampField(end_of_day=True), []
     for name, cases in expected_times().items():
         with timezone.override(ZoneInfo(name)):
             for moment, wall in cases:

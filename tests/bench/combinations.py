@@ -42,7 +42,7 @@ def form_of(user: User) -> OrderFilters:
 def values(form: OrderFilters, written: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Of each parameter that narrows the list: its choices, or what was written for it."""
     found = {"bucket": list(vocabulary.BUCKETS)}
-    for name in (*form.TABBED, *form.filtering()):
+    for name in (*form.TAB_FIELDS, *form.filter_names()):
         field = form.fields[name]
         if isinstance(field, forms.ChoiceField):
             choices: Iterable[Any] = field.choices  # type: ignore[assignment]
@@ -59,7 +59,7 @@ def singles(user: User, written: Mapping[str, list[str]]) -> Iterator[Combinatio
     for name, some in values(form, written).items():
         for value in some:
             yield Combination(f"{name} {value}", {name: value})
-    for preset in ORDER_LIST.presets_of(user):
+    for preset in ORDER_LIST.presets_for(user):
         query = {name: value for name, (value, *_) in preset.query.items()}
         yield Combination(f"preset {preset.key}", query)
     for size in SIZES:

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from backoffice.pages.lists.formulas import BEGINNINGS, SKIPPED, as_typed, harmless
+from backoffice.pages.lists.formulas import BEGINNINGS, SKIPPED, escape_formula, unescape_formula
 from orders.placing import sheet_import
 from orders.placing.table_reader import COLUMNS, read
 
@@ -28,20 +28,20 @@ def calculates(cell: str) -> bool:
 
 @pytest.mark.parametrize("text", PAYLOADS)
 def test_no_payload_calculates_and_none_is_lost(text: str) -> None:
-    assert not calculates(harmless(text))
-    assert as_typed(harmless(text)) == text
+    assert not calculates(escape_formula(text))
+    assert unescape_formula(escape_formula(text)) == text
 
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_what_is_no_formula_stays(text: str) -> None:
-    assert harmless(text) == as_typed(text) == text
+    assert escape_formula(text) == unescape_formula(text) == text
 
 
 def test_every_beginning_behind_everything_that_is_skipped() -> None:
     for skipped in ("", *SKIPPED, SKIPPED):
         for beginning in BEGINNINGS:
             risky = beginning.strip() or not skipped
-            assert harmless(f"{skipped}{beginning}x").startswith("'") or not risky
+            assert escape_formula(f"{skipped}{beginning}x").startswith("'") or not risky
 
 
 def test_a_sheet_that_comes_back_is_harmless_too() -> None:

@@ -15,7 +15,7 @@ from backoffice import team
 from backoffice.models import Assignment, AuditEntry, CommandRecord, Note, User
 from backoffice.operations import restore
 from backoffice.pages.lists import bulk
-from backoffice.pages.lists.definition import Listing
+from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.models import BulkRow, BulkRun
 from orders.models import Order
 from orders.order_list.definition import ORDER_LIST
@@ -60,7 +60,7 @@ def shown_on(page: str) -> dict[str, str]:
 
 
 def work() -> None:
-    while bulk.work([ORDER_LIST], seconds=5):
+    while bulk.process_runs([ORDER_LIST], seconds=5):
         pass
 
 
@@ -164,18 +164,18 @@ def test_a_worker_that_dies_leaves_the_rest_to_the_next(
     run = BulkRun.objects.get()
     done: list[UUID] = []
 
-    class Dying(type(ORDER_LIST.verbs[2])):  # type: ignore[misc]
-        def do(self, request: Any, row: BulkRow, given: Any) -> None:
-            super().do(request, row, given)
+    class Dying(type(ORDER_LIST.bulk_actions[2])):  # type: ignore[misc]
+        def apply(self, request: Any, row: BulkRow, given: Any) -> None:
+            super().apply(request, row, given)
             done.append(row.key)
             if len(done) == 3:
                 raise KeyboardInterrupt
 
     class Listed(type(ORDER_LIST)):  # type: ignore[misc]
-        verbs = (Dying(),)
+        bulk_actions = (Dying(),)
 
     with pytest.raises(KeyboardInterrupt):
-        bulk.work([Listed()])
+        bulk.process_runs([Listed()])
     run.refresh_from_db()
     assert (run.done, run.state, Note.objects.count()) == (2, "open", 2)
     work()
@@ -189,7 +189,7 @@ def test_a_run_that_is_held_is_left_to_its_holder(
 ) -> None:
     confirm(client, "take")
     BulkRun.objects.update(lease_token=uuid.uuid4(), lease_until="2999-01-01T00:00Z")
-    assert bulk.work([ORDER_LIST]) == 0
+    assert bulk.process_runs([ORDER_LIST]) == 0
     BulkRun.objects.update(lease_until="2020-01-01T00:00Z")
     work()
     assert len(held()) == 5
@@ -272,7 +272,7 @@ VERBS = {
 def test_every_verb_asks_again_when_the_number_changed(
     client: Client, clinician: User, five: None, verb: str
 ) -> None:
-    assert set(VERBS) == {one.name for one in ORDER_LIST.verbs}
+    assert set(VERBS) == {one.name for one in ORDER_LIST.bulk_actions}
     form = {**VERBS[verb], **({"to": clinician.pk} if verb == "assign" else {})}
     shown = shown_on(ask(client, "take", query="status=lost").content.decode())
     assert shown["total"] == "3"
@@ -356,7 +356,7 @@ def test_verbs_are_those_of_the_role(
 ) -> None:
     client.force_login(staff(role))
     page = client.get(ADDRESS)
-    assert {verb.name for verb in page.context["list"].verbs} == verbs
+    assert {verb.name for verb in page.context["list"].bulk_actions} == verbs
     assert (b"data-bulk" in page.content) is bool(verbs)
     for verb in {"take", "cancel", "note"} - verbs:
         assert ask(client, verb, 1, go="1").status_code == 403
@@ -413,6 +413,6 @@ def test_what_was_stopped_after_the_backup_does_not_go_on(
 
 def test_only_the_list_of_orders_has_verbs() -> None:
     """`VERBS` names all that a list of ours can do to everything that matches."""
-    lists = [*Listing.__subclasses__()]
+    lists = [*ListPage.__subclasses__()]
     assert lists
-    assert {verb.name for one in lists for verb in one.verbs} == set(VERBS)
+    assert {verb.name for one in lists for verb in one.bulk_actions} == set(VERBS)

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from backoffice import audit
 from backoffice.core import vocabulary
 from backoffice.core.access import may, requires, roles_with
-from backoffice.pages.lists.fields import status_of
+from backoffice.pages.lists.fields import response_status
 from backoffice.pages.paging.counts import Count, capped_count
 from backoffice.pages.paging.pages import Page, Sort, fetch_page
 from orders.models import Order
@@ -68,7 +68,7 @@ def event_list(request: HttpRequest) -> HttpResponse:
         "by_name": by_name,
         "may_replay": may(request.user, "events.replay"),
     }
-    return render(request, "webhooks/list.html", context, status=status_of(form))
+    return render(request, "webhooks/list.html", context, status=response_status(form))
 
 
 def _page_and_total(

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice import audit
 from backoffice.core.access import PERMISSIONS, may, requires
-from backoffice.pages.lists.fields import status_of
+from backoffice.pages.lists.fields import response_status
 from orders.models import Order, OrderEvent, OrderMove, Result
 from webhooks.event_rows import event_rows
 from webhooks.provenance import (
@@ -83,4 +83,4 @@ def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "move": move,
         "body_days": settings.EVENT_BODY_DAYS,
     }
-    return render(request, "orders/why.html", context, status=status_of(form))
+    return render(request, "orders/why.html", context, status=response_status(form))

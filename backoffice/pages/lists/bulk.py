@@ -3,7 +3,7 @@
 The rows of a run are written in one statement, by the filter itself, when somebody says go. A
 worker takes a run for a while (`lease_until`), does row by row and notes what came of each; one
 that dies leaves the rest waiting, and the next goes on. Where a row's doing and its note cannot be
-one transaction (`Verb.asks`), doing it twice is harmless: the second finds the first.
+one transaction (`BulkAction.asks`), doing it twice is harmless: the second finds the first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from backoffice import audit
 from backoffice.core.access import may
 from backoffice.models import User
 from backoffice.outbox import CommandForm
-from backoffice.pages.lists.definition import Listing
+from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.models import BulkRow, BulkRun
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ NOT_ALLOWED: Final = "Who asked for this may not do it any more."
 State = BulkRun.State
 
 
-class NotDone(Exception):
+class RowNotDone(Exception):
     """A row was left as it is: words for staff."""
 
     def __init__(self, words: str) -> None:
@@ -55,29 +55,29 @@ class NotDone(Exception):
         self.words = words
 
 
-class TooMany(Exception):
+class TooManyRows(Exception):
     """More rows than one run may have."""
 
 
-class Changed(Exception):
+class MatchesChanged(Exception):
     """Other rows match than those that were confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
+class MatchDigest:
     """Which rows match a filter: how many, and a digest of their keys in whatever order."""
 
     total: int
     digest: str
 
     @classmethod
-    def of(cls, rows: QuerySet[Any]) -> Matches:
+    def of(cls, rows: QuerySet[Any]) -> MatchDigest:
         """Those that match now; one query."""
         sql, parameters = rows.order_by().values_list("pk").query.sql_with_params()
         return cls._read(f"SELECT {_DIGEST} FROM ({sql}) AS found (key)", parameters)  # noqa: S608
 
     @classmethod
-    def of_run(cls, run: BulkRun) -> Matches:
+    def of_run(cls, run: BulkRun) -> MatchDigest:
         """Those that a run is to work on."""
         return cls._read(
             f"SELECT {_DIGEST} FROM backoffice_bulkrow WHERE run_id = %s",  # noqa: S608
@@ -85,7 +85,7 @@ class Matches:
         )
 
     @classmethod
-    def _read(cls, sql: str, parameters: Sequence[Any]) -> Matches:
+    def _read(cls, sql: str, parameters: Sequence[Any]) -> MatchDigest:
         with connection.cursor() as cursor:
             cursor.execute(sql, parameters)
             total, digest = cursor.fetchone()
@@ -95,7 +95,7 @@ class Matches:
 _DIGEST: Final = "count(*), bit_xor(hashtextextended(key::text, 0))"
 
 
-class Verb:
+class BulkAction:
     """Something that can be done to many rows."""
 
     name: ClassVar[str]
@@ -103,14 +103,14 @@ class Verb:
     """On its button, as a verb."""
     needs: ClassVar[tuple[str, ...]]
     form: ClassVar[type[CommandForm]] = CommandForm
-    asked_first: ClassVar[bool] = True
+    needs_confirmation: ClassVar[bool] = True
     """A page with its form, or with what follows, comes before it."""
-    asks: ClassVar[bool] = False
+    sends_command: ClassVar[bool] = False
     """Each row is a command to the service, in a transaction of its own."""
-    most: ClassVar[int] = MOST
+    max_rows: ClassVar[int] = MOST
 
     @property
-    def verb(self) -> str:
+    def button_label(self) -> str:
         """On the button that does it."""
         return self.label.removesuffix("…")
 
@@ -119,9 +119,9 @@ class Verb:
         return self.title({})
 
     def title(self, given: Mapping[str, Any]) -> str:
-        return self.verb
+        return self.button_label
 
-    def given(self, form: CommandForm) -> dict[str, Any]:
+    def parameters(self, form: CommandForm) -> dict[str, Any]:
         """What a worker must know of the form, as JSON."""
         return {}
 
@@ -130,21 +130,21 @@ class Verb:
         that are told one by one."""
         return {}
 
-    def do(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
+    def apply(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
         """Do it to one row, in the name of `request.user`; the id of a command asked for. Raises
         NotDone."""
         raise NotImplementedError
 
 
-def start(
+def start_run(
     request: HttpRequest,
-    listing: Listing,
-    verb: Verb,
+    list_page: ListPage,
+    action: BulkAction,
     rows: QuerySet[Any],
     form: CommandForm,
     query: Mapping[str, list[str]],
     again: BulkRun | None = None,
-    confirmed: Matches | None = None,
+    confirmed: MatchDigest | None = None,
 ) -> BulkRun | None:
     """Write a run and its rows; the same form sent twice is one run. None where no row is left.
 
@@ -156,11 +156,11 @@ def start(
     known = BulkRun.objects.filter(form_id=form_id, asked_by=request.user).first()
     if known is not None:
         return known
-    given = verb.given(form) if again is None else again.given
+    given = action.parameters(form) if again is None else again.given
     run = BulkRun(
-        listing=listing.name,
-        verb=verb.name,
-        title=verb.title(given)[:200],
+        listing=list_page.name,
+        verb=action.name,
+        title=action.title(given)[:200],
         given=given,
         query=dict(query),
         asked_by=request.user,
@@ -172,15 +172,15 @@ def start(
         with transaction.atomic(durable=True):
             # Of two clicks at the same moment the second waits here, and breaks the constraint.
             run.save(force_insert=True)
-            run.total = _gather(run, rows, verb.most)
+            run.total = _gather(run, rows, action.max_rows)
             if not run.total:
                 transaction.set_rollback(True)
                 return None
             # Compared after the rows are written: the filter may match others at every moment.
-            if confirmed is not None and Matches.of_run(run) != confirmed:
-                raise Changed
+            if confirmed is not None and MatchDigest.of_run(run) != confirmed:
+                raise MatchesChanged
             run.save(update_fields=["total"])
-            audit.record_action(request, f"bulk {verb.name}", [run.pk], [])
+            audit.record_action(request, f"bulk {action.name}", [run.pk], [])
     except IntegrityError:
         return BulkRun.objects.get(form_id=form_id, asked_by=request.user)
     return run
@@ -198,23 +198,23 @@ def _gather(run: BulkRun, rows: QuerySet[Any], most: int) -> int:
         )
         written = cursor.rowcount
     if written > most:
-        raise TooMany
+        raise TooManyRows
     return int(written)
 
 
-def stop(run: BulkRun) -> bool:
+def stop_run(run: BulkRun) -> bool:
     """No further row is begun; False where it had ended."""
-    return bool(stop_open(BulkRun.objects.filter(pk=run.pk)))
+    return bool(stop_open_runs(BulkRun.objects.filter(pk=run.pk)))
 
 
-def stop_open(runs: QuerySet[BulkRun]) -> int:
+def stop_open_runs(runs: QuerySet[BulkRun]) -> int:
     """Those of them that had not ended; returns how many."""
     return runs.filter(state=State.OPEN).update(
         state=State.STOPPED, finished_at=Now(), lease_token=None, lease_until=None
     )
 
 
-def work(lists: Sequence[Listing], seconds: float = SECONDS) -> int:
+def process_runs(lists: Sequence[ListPage], seconds: float = SECONDS) -> int:
     """Do what was asked, for about so long; returns how many rows were worked on."""
     ends = time.monotonic() + seconds
     done = 0
@@ -233,13 +233,13 @@ def work(lists: Sequence[Listing], seconds: float = SECONDS) -> int:
     return done
 
 
-def forget() -> int:
+def delete_old_runs() -> int:
     """Runs that ended long ago; what each row became is in the log."""
     old = BulkRun.objects.exclude(state=State.OPEN).filter(finished_at__lt=timezone.now() - KEPT)
     return old.delete()[0]
 
 
-def _claimed(lists: Sequence[Listing], token: UUID) -> BulkRun | None:
+def _claimed(lists: Sequence[ListPage], token: UUID) -> BulkRun | None:
     with transaction.atomic(durable=True):
         free = Q(lease_until=None) | Q(lease_until__lt=Now())
         found = BulkRun.objects.filter(
@@ -257,12 +257,12 @@ def _claimed(lists: Sequence[Listing], token: UUID) -> BulkRun | None:
     return run
 
 
-def _work(run: BulkRun, token: UUID, lists: Sequence[Listing], ends: float) -> int:
-    listing = next(one for one in lists if one.name == run.listing)
-    verb = next((one for one in listing.verbs if one.name == run.verb), None)
+def _work(run: BulkRun, token: UUID, lists: Sequence[ListPage], ends: float) -> int:
+    list_page = next(one for one in lists if one.name == run.listing)
+    action = next((one for one in list_page.bulk_actions if one.name == run.verb), None)
     user = User.objects.get(pk=run.asked_by_id)
     waiting = BulkRow.objects.filter(run=run.pk, state=BulkRow.State.WAITING).order_by("key")
-    if verb is None or not (user.is_active and may(user, *listing.needs, *verb.needs)):
+    if action is None or not (user.is_active and may(user, *list_page.needs, *action.needs)):
         _give_up(run, token)
         return 0
     request = _in_the_name_of(user, run)
@@ -275,7 +275,7 @@ def _work(run: BulkRun, token: UUID, lists: Sequence[Listing], ends: float) -> i
             )
             break
         for row in batch:
-            if not _one(verb, run, row, request, token):
+            if not _one(action, run, row, request, token):
                 return done
             done += 1
             if time.monotonic() > ends:
@@ -283,30 +283,32 @@ def _work(run: BulkRun, token: UUID, lists: Sequence[Listing], ends: float) -> i
     return done
 
 
-def _one(verb: Verb, run: BulkRun, row: BulkRow, request: HttpRequest, token: UUID) -> bool:
+def _one(action: BulkAction, run: BulkRun, row: BulkRow, request: HttpRequest, token: UUID) -> bool:
     """Do one row and note it; False where the run is in other hands, or was stopped."""
-    if verb.asks:
+    if action.sends_command:
         if not _held(run, token):
             return False
-        outcome = _tried(verb, run, row, request)
+        outcome = _tried(action, run, row, request)
         with transaction.atomic(durable=True):
             return _noted(run, row, token, *outcome)
     with transaction.atomic(durable=True):
         # Locks the run's row: whoever stops it waits for this one.
         if not _held(run, token):
             return False
-        outcome = _tried(verb, run, row, request)
+        outcome = _tried(action, run, row, request)
         return _noted(run, row, token, *outcome)
 
 
-def _tried(verb: Verb, run: BulkRun, row: BulkRow, request: HttpRequest) -> tuple[str, UUID | None]:
+def _tried(
+    action: BulkAction, run: BulkRun, row: BulkRow, request: HttpRequest
+) -> tuple[str, UUID | None]:
     """Why it was not done (empty where it was), and the command asked for."""
     try:
-        if verb.asks:
-            return "", verb.do(request, row, run.given)
+        if action.sends_command:
+            return "", action.apply(request, row, run.given)
         with transaction.atomic():
-            return "", verb.do(request, row, run.given)
-    except NotDone as error:
+            return "", action.apply(request, row, run.given)
+    except RowNotDone as error:
         return error.words, None
     except SoftTimeLimitExceeded:
         raise

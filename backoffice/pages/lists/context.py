@@ -13,7 +13,7 @@ from backoffice.core.encryption.url_tokens import encrypted_query
 from backoffice.core.prepared_queries import columns, read
 from backoffice.core.urls import build_query
 from backoffice.pages.lists import saved_views as saving
-from backoffice.pages.lists.definition import BulkPage, Column, Listing, staff_of
+from backoffice.pages.lists.definition import BulkPage, Column, ListPage, staff_user
 from backoffice.pages.lists.forms import PLACE, SIZE, SIZES, FilterForm, filters_in
 from backoffice.pages.lists.models import BulkRun, ListChoice, SavedView
 from backoffice.pages.paging.counts import Count
@@ -35,17 +35,17 @@ _CHOICE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Tab:
+class ViewTab:
     """A view, or a preset, as a tab."""
 
     label: str
     url: str
     current: bool
     shared: bool = False
-    count: saving.Counted | None = None
+    count: saving.TabCount | None = None
 
 
-class Pager(TypedDict):
+class PagerContext(TypedDict):
     """What a page says of its place in the list: numbers of rows, from one."""
 
     page: Page[Any]
@@ -57,78 +57,78 @@ class Pager(TypedDict):
 
 
 @dataclass(slots=True)
-class Screen:
+class ListContext:
     """What a list's templates are given as `list`."""
 
-    listing: Listing
+    listing: ListPage
     form: FilterForm
     user: Any
     columns: list[Column]
-    offered: list[Column]
+    available_columns: list[Column]
     """Columns this person may see, the chosen ones first."""
     density: str
     size: int
     view: SavedView | None
-    changed: bool
+    is_changed: bool
     """The page no longer shows what its view says."""
     may_change_view: bool
     views: list[SavedView]
-    tabs: list[Tab]
+    tabs: list[ViewTab]
     stale: bool
     """Counts on the tabs are missing or old: the page asks for new ones."""
-    clear: str
+    clear_url: str
     """Address of the list without filters."""
     query: str
     """The filters, tab and sort in force, as they stand in the address."""
-    here: str
+    current_query: str
     """The whole query of this page, to come back to."""
     at: int
     """Number of the first row of the page, as far as one can know."""
     run: BulkRun | None
-    elsewhere: str
+    redirect_url: str
     """Where to go instead: the view with which the list opens, when nothing was asked of it."""
     notices: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, request: HttpRequest, listing: Listing, form: FilterForm) -> Self:
+    def of(cls, request: HttpRequest, listing: ListPage, form: FilterForm) -> Self:
         """For a form that was validated: two queries, and one more where a run is looked at."""
-        user = staff_of(request)
+        user = staff_user(request)
         given = request.GET
-        saved = saving.views_of(listing, form, user)
+        saved = saving.visible_views(listing, form, user)
         choice = next(iter(read(ListChoice, _CHOICE, [user.pk, listing.name])), None)
         view = next((one for one in saved if str(one.pk) == given.get("view")), None)
         query = filters_in(given, form)
         own = view is None or given.get("columns") == OWN
         chosen = (choice.columns if choice else []) if own or view is None else view.columns
-        allowed = listing.columns_of(user)
+        allowed = listing.columns_for(user)
         columns = _chosen(allowed, chosen)
         density = (choice.density if choice else "") if own or view is None else view.density
         size = form.cleaned_data.get("size") if form.is_valid() else None
-        opened = saving.opening(saved, user)
+        opened = saving.default_view(saved, user)
         screen = cls(
             listing=listing,
             form=form,
             user=user,
             columns=columns,
-            offered=[*columns, *(one for one in allowed if one not in columns)],
+            available_columns=[*columns, *(one for one in allowed if one not in columns)],
             density=density if density in DENSITIES else user.density,
             size=size or (choice.size if choice else None) or SIZE,
             view=view,
-            changed=view is not None
-            and (given.get("columns") == OWN or not saving.same(query, view)),
+            is_changed=view is not None
+            and (given.get("columns") == OWN or not saving.is_same_query(query, view)),
             may_change_view=view is not None and saving.may_change(view, user),
             views=saved,
             tabs=[],
             stale=False,
-            clear=f"{listing.address()}?view={NO_VIEW}" if opened else listing.address(),
+            clear_url=f"{listing.url()}?view={NO_VIEW}" if opened else listing.url(),
             query=_encoded(query),
-            here=given.urlencode(),
+            current_query=given.urlencode(),
             at=_number(given.get("at")),
             run=_run(given.get("run"), user),
-            elsewhere=address_of(listing, opened) if opened and not given else "",
+            redirect_url=url_of_view(listing, opened) if opened and not given else "",
         )
         screen._tabs(query)
-        if view is not None and (unknown := saving.unknown_in(view, form)):
+        if view is not None and (unknown := saving.unknown_filters(view, form)):
             screen.notices.append(
                 f"The view “{view.name}” asks for something this list no longer knows"
                 f" ({', '.join(unknown)}). It is left out, so more is shown than was meant."
@@ -146,21 +146,21 @@ class Screen:
         return screen
 
     def _tabs(self, query: dict[str, list[str]]) -> None:
-        presets = self.listing.presets_of(self.user)
+        presets = self.listing.presets_for(self.user)
         keys = [*(one.key for one in presets), *(str(one.pk) for one in self.views)]
-        counts = saving.counts_of([f"{self.listing.name}:{key}" for key in keys], self.user)
+        counts = saving.cached_counts([f"{self.listing.name}:{key}" for key in keys], self.user)
         named = {key: counts.get(f"{self.listing.name}:{key}") for key in keys}
         self.stale = any(one is None or one.stale for one in named.values())
         filters = {name: values for name, values in query.items() if name != "order_direction"}
         for preset in presets:
             current = self.view is None and filters == dict(preset.query)
             url = f"?{urlencode(dict(preset.query), doseq=True)}"
-            self.tabs.append(Tab(preset.label, url, current, count=named[preset.key]))
+            self.tabs.append(ViewTab(preset.label, url, current, count=named[preset.key]))
         for view in self.views:
             self.tabs.append(
-                Tab(
+                ViewTab(
                     view.name,
-                    self.listing.address("view", view.pk),
+                    self.listing.url("view", view.pk),
                     view == self.view,
                     view.shared,
                     named[str(view.pk)],
@@ -193,35 +193,35 @@ class Screen:
 
     @property
     def falling(self) -> frozenset[str]:
-        return self.form.FALLING
+        return self.form.DESCENDING_FIRST
 
     @property
-    def keys(self) -> set[str]:
+    def column_keys(self) -> set[str]:
         return {column.key for column in self.columns}
 
     @property
     def bulk_pages(self) -> tuple[BulkPage, ...]:
-        return self.listing.bulk_pages_of(self.user)
+        return self.listing.bulk_pages_for(self.user)
 
     @property
-    def verbs(self) -> tuple[Any, ...]:
-        return self.listing.verbs_of(self.user)
+    def bulk_actions(self) -> tuple[Any, ...]:
+        return self.listing.bulk_actions_for(self.user)
 
-    def frame(self) -> list[tuple[str, str]]:
+    def state_fields(self) -> list[tuple[str, str]]:
         """What a form of filters must carry along, besides what it shows itself."""
-        kept = [(name, self._given(name)) for name in (*self.form.TABBED, "order_key",
+        kept = [(name, self._given(name)) for name in (*self.form.TAB_FIELDS, "order_key",
                 "order_direction", "size")]  # fmt: skip
         if self.view is not None:
             kept.append(("view", str(self.view.pk)))
-            kept.append(("columns", OWN if "columns=own" in self.here else ""))
-        elif self.clear.endswith(NO_VIEW):
+            kept.append(("columns", OWN if "columns=own" in self.current_query else ""))
+        elif self.clear_url.endswith(NO_VIEW):
             kept.append(("view", NO_VIEW))
         return [(name, value) for name, value in kept if value]
 
     def _given(self, name: str) -> str:
         return str(self.form.data.get(name) or "")
 
-    def pager(self, page: Page[Any], total: Count | None) -> Pager:
+    def pager(self, page: Page[Any], total: Count | None) -> PagerContext:
         """`1–50 of 1,240` and where the neighbours begin."""
         first = 1 if page.previous is None else max(self.at, 2)
         last = first + len(page.rows) - 1
@@ -242,10 +242,10 @@ class Screen:
         }
 
 
-def address_of(listing: Listing, view: SavedView) -> str:
+def url_of_view(listing: ListPage, view: SavedView) -> str:
     """The list as a view says: its filters stand in the address like any others, words sealed."""
     query = build_query({"view": [str(view.pk)], **view.query})
-    return f"{listing.address()}?{encrypted_query(query, listing.words).urlencode()}"
+    return f"{listing.url()}?{encrypted_query(query, listing.words).urlencode()}"
 
 
 def _encoded(query: dict[str, list[str]]) -> str:

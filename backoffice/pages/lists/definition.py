@@ -20,21 +20,21 @@ from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.paging.pages import Page, PagePosition, Sort, fetch_page
 
 if TYPE_CHECKING:
-    from backoffice.pages.lists.bulk import Verb
-    from backoffice.pages.lists.context import Screen
+    from backoffice.pages.lists.bulk import BulkAction
+    from backoffice.pages.lists.context import ListContext
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ExportCell:
     """One column of a download: its head, and what it reads of a row.
 
     A value may be text, a number, a truth, a date, an instant (written in the staff member's zone,
     which the head names) or nothing.
     """
 
-    head: str
+    header: str
     read: Callable[[Any], object]
-    timed: bool = False
+    is_timestamp: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Column:
 
     key: str
     label: str
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[ExportCell, ...] = ()
     sort: str = ""
     needs: str = ""
     """Permission without which it is neither shown nor offered."""
@@ -73,7 +73,7 @@ class BulkPage:
     needs: tuple[str, ...]
 
 
-class Listing:
+class ListPage:
     """A list of records. One object of each subclass, made where it is declared."""
 
     name: ClassVar[str]
@@ -83,21 +83,21 @@ class Listing:
     nouns: ClassVar[tuple[str, str]]
     needs: ClassVar[tuple[str, ...]]
     """Permissions to see it at all."""
-    exports: ClassVar[str] = "lists.export"
+    export_permission: ClassVar[str] = "lists.export"
     """Permission to download it."""
     columns: ClassVar[Sequence[Column]]
     """The first leads to the record, and is always shown first."""
     words: ClassVar = PersonalParameters("")
     """Filters that take words about a person: sealed in addresses."""
     presets: ClassVar[Sequence[Preset]] = ()
-    verbs: ClassVar[Sequence[Verb]] = ()
+    bulk_actions: ClassVar[Sequence[BulkAction]] = ()
     bulk_pages: ClassVar[Sequence[BulkPage]] = ()
 
     def form(self, data: QueryDict, user: Any) -> FilterForm:
         """The form, bound: it refuses what `user` may not ask."""
         raise NotImplementedError
 
-    def everything(self, user: Any) -> QuerySet[Any]:
+    def visible_rows(self, user: Any) -> QuerySet[Any]:
         """All rows `user` may see, with the columns that a row shows."""
         raise NotImplementedError
 
@@ -113,31 +113,31 @@ class Listing:
         place: PagePosition,
         all_rows: QuerySet[Any] | None = None,
     ) -> Page[Any]:
-        return fetch_page(rows, self.sort_of(form), size=size, all_rows=all_rows, **place)
+        return fetch_page(rows, self.sort_for(form), size=size, all_rows=all_rows, **place)
 
-    def sort_of(self, form: FilterForm) -> Sort:
+    def sort_for(self, form: FilterForm) -> Sort:
         return form.keyset()
 
-    def dressed(self, rows: list[Any], user: Any) -> list[Any]:
+    def with_related(self, rows: list[Any], user: Any) -> list[Any]:
         """Rows of one page with what stands beside them, by a fixed number of queries."""
         return rows
 
-    def drawn(self, rows: list[Any], screen: Screen) -> SafeString:
+    def render_rows(self, rows: list[Any], screen: ListContext) -> SafeString:
         """Dressed rows as HTML, in the columns of the screen."""
         raise NotImplementedError
 
-    def patient_of(self, row: Any) -> UUID | None:
+    def patient_id_of(self, row: Any) -> UUID | None:
         raise NotImplementedError
 
-    def told(self, keys: Iterable[UUID], user: Any) -> dict[UUID, tuple[str, str]]:
+    def labels_and_urls(self, keys: Iterable[UUID], user: Any) -> dict[UUID, tuple[str, str]]:
         """What a few records are called, for this person, and where their pages are."""
         raise NotImplementedError
 
-    def address(self, route: str = "list", *args: Any) -> str:
+    def url(self, route: str = "list", *args: Any) -> str:
         name = f"{self.name}:{route}"
         return reverse(name, args=args) if args else page_url(name)
 
-    def columns_of(self, user: Any) -> list[Column]:
+    def columns_for(self, user: Any) -> list[Column]:
         """The columns this person may see."""
         return [column for column in self.columns if not column.needs or may(user, column.needs)]
 
@@ -145,16 +145,16 @@ class Listing:
         """The words that this person may open."""
         return replace(self.words, by_name=may(user, "patients.view"))
 
-    def presets_of(self, user: Any) -> list[Preset]:
+    def presets_for(self, user: Any) -> list[Preset]:
         return [preset for preset in self.presets if not preset.needs or may(user, preset.needs)]
 
-    def verbs_of(self, user: Any) -> tuple[Verb, ...]:
-        return tuple(verb for verb in self.verbs if may(user, *verb.needs))
+    def bulk_actions_for(self, user: Any) -> tuple[BulkAction, ...]:
+        return tuple(verb for verb in self.bulk_actions if may(user, *verb.needs))
 
-    def bulk_pages_of(self, user: Any) -> tuple[BulkPage, ...]:
+    def bulk_pages_for(self, user: Any) -> tuple[BulkPage, ...]:
         return tuple(page for page in self.bulk_pages if may(user, *page.needs))
 
 
-def staff_of(request: HttpRequest) -> User:
+def staff_user(request: HttpRequest) -> User:
     assert isinstance(request.user, User)
     return request.user

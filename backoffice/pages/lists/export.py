@@ -18,9 +18,9 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.utils import timezone
 
 from backoffice import audit
-from backoffice.pages.lists.definition import Cell, Column, Listing
+from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 from backoffice.pages.lists.forms import FilterForm
-from backoffice.pages.lists.formulas import harmless
+from backoffice.pages.lists.formulas import escape_formula
 from backoffice.pages.paging.pages import PagePosition
 
 PAGE: Final = 2_000
@@ -30,7 +30,7 @@ CONTENT_TYPE: Final = "text/csv; charset=utf-8"
 
 def download(
     request: HttpRequest,
-    listing: Listing,
+    list_page: ListPage,
     form: FilterForm,
     rows: QuerySet[Any],
     columns: Sequence[Column],
@@ -41,8 +41,8 @@ def download(
     zone = timezone.get_current_timezone()
     assert isinstance(zone, ZoneInfo)
     cells = [cell for column in columns for cell in column.cells]
-    named = f"{listing.name}-{timezone.localtime():%Y-%m-%d-%H%M}.csv"
-    lines = _lines(request, listing, form, rows, cells, zone)
+    named = f"{list_page.name}-{timezone.localtime():%Y-%m-%d-%H%M}.csv"
+    lines = _lines(request, list_page, form, rows, cells, zone)
     # The first page is read, and noted, before the answer begins: what fails then is an error page.
     beginning = next(lines)
     body = _whole(beginning, lines, bom)
@@ -101,27 +101,29 @@ class _Line:
 
 def _lines(
     request: HttpRequest,
-    listing: Listing,
+    list_page: ListPage,
     form: FilterForm,
     rows: QuerySet[Any],
-    cells: Sequence[Cell],
+    cells: Sequence[ExportCell],
     zone: ZoneInfo,
 ) -> Iterator[str]:
     out = _Line()
     writer = csv.writer(out)
-    writer.writerow([f"{cell.head} ({zone.key})" if cell.timed else cell.head for cell in cells])
+    writer.writerow(
+        [f"{cell.header} ({zone.key})" if cell.is_timestamp else cell.header for cell in cells]
+    )
     place: PagePosition = {"after": None, "before": None}
     while True:
         # The view's own zone ends with the view; this runs while the answer is sent.
         with timezone.override(zone):
-            page = listing.page(rows, form, PAGE, place)
-            found = listing.dressed(page.rows, request.user)
+            page = list_page.page(rows, form, PAGE, place)
+            found = list_page.with_related(page.rows, request.user)
             audit.record_entry(
                 request,
                 "export",
-                listing.subject,
+                list_page.subject,
                 ids=[row.pk for row in page.rows],
-                patients=[listing.patient_of(row) for row in page.rows],
+                patients=[list_page.patient_id_of(row) for row in page.rows],
                 row_count=len(page.rows),
             )
             writer.writerows([_cell(cell.read(row), zone) for cell in cells] for row in found)
@@ -142,4 +144,4 @@ def _cell(value: object, zone: ZoneInfo) -> str:
         return value.isoformat()
     if isinstance(value, int):
         return str(value)
-    return harmless(str(value))
+    return escape_formula(str(value))

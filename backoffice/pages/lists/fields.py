@@ -25,30 +25,30 @@ DAYS: Final = {
 """Days counted from now, so that a saved view of "this week" stays one."""
 
 
-BACKWARDS: Final = "backwards"
+REVERSED_RANGE: Final = "backwards"
 
 
-def in_order(form: forms.Form, first: str, last: str) -> None:
+def check_day_order(form: forms.Form, first: str, last: str) -> None:
     """Say beside the last day where it is before the first one."""
     begins, ends = form.cleaned_data.get(first), form.cleaned_data.get(last)
     if begins and ends and begins > ends:
-        form.add_error(last, ValidationError("This is before the first day.", code=BACKWARDS))
+        form.add_error(last, ValidationError("This is before the first day.", code=REVERSED_RANGE))
 
 
-def status_of(form: forms.Form) -> int:
+def response_status(form: forms.Form) -> int:
     """400 where something cannot be read. Days in the wrong order can, and are those of no row."""
     wrong = [error.code for found in form.errors.as_data().values() for error in found]
-    return 400 if any(code != BACKWARDS for code in wrong) else 200
+    return 400 if any(code != REVERSED_RANGE for code in wrong) else 200
 
 
-class AnyChoice(forms.MultipleChoiceField):
+class AnyChoiceField(forms.MultipleChoiceField):
     """Any value is accepted, whatever is offered: one that is not there finds nothing."""
 
     def valid_value(self, value: Any) -> bool:
         return len(str(value)) <= 100 and "\x00" not in str(value)
 
 
-class OpenChoices(AnyChoice):
+class OpenVocabularyField(AnyChoiceField):
     """Values of an open enumeration: the known ones are offered, any other one is accepted."""
 
     def __init__(self, name: str, **kwargs: Any) -> None:
@@ -62,7 +62,7 @@ class OpenChoices(AnyChoice):
         )
 
 
-class MomentField(forms.CharField):
+class TimestampField(forms.CharField):
     """A date, or a date with time, in the staff member's zone unless it names its own.
 
     A date alone means the start of that day, or its end with `end_of_day`.
@@ -101,7 +101,7 @@ class UuidField(forms.UUIDField):
         super().__init__(required=False, **kwargs)
 
 
-class LateChoices(AnyChoice):
+class DeferredChoiceField(AnyChoiceField):
     """Choices out of a table, read only where they are shown."""
 
     def offer(self, read: Callable[[], list[tuple[str, str]]]) -> None:

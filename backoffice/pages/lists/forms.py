@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from backoffice.core.encryption.url_tokens import PersonalParameters, decrypted_query
 from backoffice.pages.form_controls import choices_of
-from backoffice.pages.lists.fields import LateChoices
+from backoffice.pages.lists.fields import DeferredChoiceField
 from backoffice.pages.paging.pages import Sort
 
 SIZE: Final = 50
@@ -29,24 +29,24 @@ SORTING: Final = ("order_key", "order_direction")
 class Filter:
     """A chip of the filter row: one field with tick boxes, or a few ordinary fields.
 
-    `first` stands in the row always; others wait behind `+ Filter` until they are in force.
+    `always_shown` stands in the row always; others wait behind `+ Filter` until they are in force.
     """
 
     label: str
     fields: tuple[str, ...]
-    first: bool = False
-    zoned: bool = False
+    always_shown: bool = False
+    shows_zone: bool = False
     """Its fields are days: the panel names their zone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chip:
+class FilterChip:
     """A filter as it stands on the page."""
 
     label: str
     form: FilterForm
     names: list[str]
-    first: bool
+    always_shown: bool
     options: bool
     active: bool
     wrong: bool
@@ -68,7 +68,7 @@ class _Shared(dict[str, forms.Field]):
 
     def __deepcopy__(self, known: dict[int, Any]) -> dict[str, forms.Field]:
         return {
-            name: deepcopy(field, known) if isinstance(field, LateChoices) else field
+            name: deepcopy(field, known) if isinstance(field, DeferredChoiceField) else field
             for name, field in self.items()
         }
 
@@ -82,14 +82,14 @@ class FilterForm(forms.Form):
 
     SORTS: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Sort key to its columns; the first is the sort without one."""
-    FALLING: ClassVar[frozenset[str]] = frozenset()
+    DESCENDING_FIRST: ClassVar[frozenset[str]] = frozenset()
     """Sort keys whose first click shows the greatest first."""
-    PRIVATE: ClassVar[frozenset[str]] = frozenset()
+    PRIVATE_SORTS: ClassVar[frozenset[str]] = frozenset()
     """Sort keys whose values name people."""
     WORDS: ClassVar = PersonalParameters("")
     """Fields that take words about a person."""
     FILTERS: ClassVar[Sequence[Filter]] = ()
-    TABBED: ClassVar[frozenset[str]] = frozenset()
+    TAB_FIELDS: ClassVar[frozenset[str]] = frozenset()
     """Fields that are tabs, not filters."""
 
     def __init__(self, data: Any = None, *, by_name: bool = True) -> None:
@@ -115,57 +115,59 @@ class FilterForm(forms.Form):
         for name, what in self.hidden.items():
             if self.cleaned_data.get(name):
                 self.add_error(name, f"Your role does not show {what}.")
-        if self.cleaned_data.get("order_key") in self.PRIVATE and not self.by_name:
+        if self.cleaned_data.get("order_key") in self.PRIVATE_SORTS and not self.by_name:
             self.add_error("order_key", "Your role does not show who a patient is.")
 
     def may_open(self, query: Mapping[str, Sequence[str]]) -> bool:
         """Whether a view that somebody else saved tells this person nothing it should not: words
         about a person are told by the view itself."""
-        hidden = {*self.hidden, *(() if self.by_name else (*self.words.names, *self.PRIVATE))}
+        hidden = {*self.hidden, *(() if self.by_name else (*self.words.names, *self.PRIVATE_SORTS))}
         return hidden.isdisjoint(query) and hidden.isdisjoint(query.get("order_key", ()))
 
     @property
     def sort(self) -> tuple[str, str]:
         """(order_key, order_direction) in force."""
         key = self.cleaned_data.get("order_key") or next(iter(self.SORTS))
-        default = "desc" if key in self.FALLING else "asc"
+        default = "desc" if key in self.DESCENDING_FIRST else "asc"
         return key, self.cleaned_data.get("order_direction") or default
 
-    def sorts_by(self, key: str) -> bool:
+    def can_sort_by(self, key: str) -> bool:
         """Whether this person may sort by it, with these filters."""
-        return key in self.SORTS and (self.by_name or key not in self.PRIVATE)
+        return key in self.SORTS and (self.by_name or key not in self.PRIVATE_SORTS)
 
     def keyset(self) -> Sort:
         key, direction = self.sort
-        return Sort(self.SORTS[key], descending=direction == "desc", private=key in self.PRIVATE)
+        return Sort(
+            self.SORTS[key], descending=direction == "desc", private=key in self.PRIVATE_SORTS
+        )
 
-    def filtering(self) -> list[str]:
+    def filter_names(self) -> list[str]:
         """Names of the fields that narrow the list and are no tabs."""
-        frame = {*SORTING, "size", *self.TABBED}
+        frame = {*SORTING, "size", *self.TAB_FIELDS}
         return [name for name in self.fields if name not in frame]
 
-    def narrowed(self) -> bool:
+    def is_filtered(self) -> bool:
         """True when something besides a tab narrows the list."""
-        return any(self.cleaned_data.get(name) for name in self.filtering())
+        return any(self.cleaned_data.get(name) for name in self.filter_names())
 
-    def searched(self) -> bool:
+    def is_searched(self) -> bool:
         """True when words about a person were typed."""
         return any(self.cleaned_data.get(name) for name in self.words.names)
 
     @cached_property
-    def chips(self) -> list[Chip]:
+    def chips(self) -> list[FilterChip]:
         """The filters as they stand on the page: those this person may use."""
         return [chip for one in self.FILTERS if (chip := self._chip(one)) is not None]
 
     @property
     def more(self) -> bool:
         """Some filters wait behind `+ Filter`."""
-        return not all(chip.first for chip in self.chips)
+        return not all(chip.always_shown for chip in self.chips)
 
-    def in_force(self, given: QueryDict) -> list[dict[str, Any]]:
+    def active_filters(self, given: QueryDict) -> list[dict[str, Any]]:
         """Each value that narrows the list, in words, with the parameter it came by; `many` where
         its filter has others."""
-        if given.keys().isdisjoint(self.filtering()):
+        if given.keys().isdisjoint(self.filter_names()):
             return []
         typed_in = decrypted_query(given, self.words)
         several = {
@@ -178,22 +180,22 @@ class FilterForm(forms.Form):
                 "label": f"{self.fields[name].label}: {_words(self.fields[name], typed)}",
                 "many": name in several,
             }
-            for name in self.filtering()
+            for name in self.filter_names()
             for value, typed in zip(given.getlist(name), typed_in.getlist(name), strict=True)
             if value
         ]
 
-    def _chip(self, one: Filter) -> Chip | None:
+    def _chip(self, one: Filter) -> FilterChip | None:
         names = [name for name in one.fields if name not in self.hidden]
         if not names:
             return None
-        zone = timezone.get_current_timezone_name() if one.zoned else ""
+        zone = timezone.get_current_timezone_name() if one.shows_zone else ""
         given, wrong = self._given(one), not self.errors.keys().isdisjoint(names)
-        return Chip(
+        return FilterChip(
             label=one.label,
             form=self,
             names=names,
-            first=one.first or bool(given) or wrong,
+            always_shown=one.always_shown or bool(given) or wrong,
             options=all(isinstance(self.fields[n], forms.MultipleChoiceField) for n in names),
             active=bool(given),
             wrong=wrong,

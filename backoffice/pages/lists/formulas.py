@@ -10,7 +10,7 @@ SKIPPED: Final = " \u00a0\u1680\u2000\u200a\u200b\u2028\u202f\u205f\u3000\ufeff\
 """What some programs skip before it."""
 
 
-def harmless(text: str) -> str:
+def escape_formula(text: str) -> str:
     """The text, marked as text by an apostrophe where a program might take it for a formula, or for
     one that was marked already."""
     bare = text.lstrip("'")
@@ -18,6 +18,6 @@ def harmless(text: str) -> str:
     return f"'{text}" if at_risk else text
 
 
-def as_typed(cell: str) -> str:
-    """What `harmless` was given."""
-    return cell[1:] if cell.startswith("'") and harmless(cell[1:]) == cell else cell
+def unescape_formula(cell: str) -> str:
+    """What `escape_formula` was given."""
+    return cell[1:] if cell.startswith("'") and escape_formula(cell[1:]) == cell else cell

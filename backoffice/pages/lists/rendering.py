@@ -12,9 +12,9 @@ from typing import Any, Final
 from django.http import QueryDict
 from django.utils.safestring import SafeString
 
-from backoffice.pages.lists.context import Pager, Screen
+from backoffice.pages.lists.context import ListContext, PagerContext
 from backoffice.pages.lists.definition import Column
-from backoffice.pages.lists.forms import SIZES, Chip, FilterForm
+from backoffice.pages.lists.forms import SIZES, FilterChip, FilterForm
 from backoffice.templatetags.shapes import glyph_svg, icon_svg
 from backoffice.templatetags.ui import address_with, address_without, errors_of, field, tick_boxes
 
@@ -24,10 +24,12 @@ NARROWED: Final = 8
 
 def filters(form: FilterForm, given: QueryDict) -> SafeString:
     """The filter row: a popover for each of the first filters, one for all the others."""
-    first = (_untouched(chip, _popover) + _drop(chip, given) for chip in form.chips if chip.first)
+    first = (
+        _untouched(chip, _popover) + _drop(chip, given) for chip in form.chips if chip.always_shown
+    )
     drawn = "".join(first)
     if form.more:
-        more = (_untouched(chip, _folded) for chip in form.chips if not chip.first)
+        more = (_untouched(chip, _folded) for chip in form.chips if not chip.always_shown)
         drawn += (
             f'<details class="pop" data-pop>\n  <summary>{icon_svg("plus")}Filter</summary>\n'
             f'  <div class="panel more">\n    {"".join(more)}\n    {_APPLY}\n  </div>\n</details>'
@@ -43,7 +45,7 @@ MOST: Final = 1_000
 """So many looks of filters are kept; then they are drawn anew."""
 
 
-def _untouched(chip: Chip, draw: Callable[[Chip], str]) -> str:
+def _untouched(chip: FilterChip, draw: Callable[[FilterChip], str]) -> str:
     """A filter that nobody uses is drawn once: it looks the same on the next page."""
     if chip.looks is None:
         return draw(chip)
@@ -56,7 +58,7 @@ def _untouched(chip: Chip, draw: Callable[[Chip], str]) -> str:
     return drawn
 
 
-def _popover(chip: Chip) -> str:
+def _popover(chip: FilterChip) -> str:
     said = f": {escape(chip.summary)}" if chip.summary else ""
     state = (" data-active" if chip.active else "") + (" open" if chip.wrong else "")
     return (
@@ -67,7 +69,7 @@ def _popover(chip: Chip) -> str:
     )
 
 
-def _drop(chip: Chip, given: QueryDict) -> str:
+def _drop(chip: FilterChip, given: QueryDict) -> str:
     if chip.drop is None:
         return ""
     rest = address_without(given, *chip.drop)
@@ -78,14 +80,14 @@ def _drop(chip: Chip, given: QueryDict) -> str:
     )
 
 
-def _folded(chip: Chip) -> str:
+def _folded(chip: FilterChip) -> str:
     return (
         f"<details data-more><summary>{escape(chip.label)}</summary>"
         f'<div class="stack">{_fields(chip)}</div></details>'
     )
 
 
-def _fields(chip: Chip) -> str:
+def _fields(chip: FilterChip) -> str:
     """The inside of one filter."""
     drawn = []
     label = escape(chip.label)
@@ -113,19 +115,19 @@ def _options(legend: str, boxes: list[str]) -> str:
     return f'<fieldset class="options">{legend}\n  {"".join(boxes)}\n</fieldset>'
 
 
-def heads(screen: Screen, given: QueryDict) -> SafeString:
+def heads(screen: ListContext, given: QueryDict) -> SafeString:
     """Heads of the columns; those by which the list sorts are links."""
     return SafeString("".join(_head(screen, column, given) for column in screen.columns))
 
 
-def _head(screen: Screen, column: Column, given: QueryDict) -> str:
+def _head(screen: ListContext, column: Column, given: QueryDict) -> str:
     css = f' class="{column.css}"' if column.css else ""
     key, label = column.sort, escape(column.label)
-    if not screen.form.sorts_by(key):
+    if not screen.form.can_sort_by(key):
         return f'<th scope="col"{css}>{label}</th>'
     if screen.sort != key:
         sorted_, icon = "none", "chevron-up-down"
-        clicked = "desc" if key in screen.form.FALLING else "asc"
+        clicked = "desc" if key in screen.form.DESCENDING_FIRST else "asc"
     elif screen.direction == "asc":
         sorted_, icon, clicked = "ascending", "chevron-up", "desc"
     else:
@@ -149,7 +151,7 @@ def buckets(tabs: Iterable[Mapping[str, Any]], given: QueryDict) -> SafeString:
     return SafeString("".join(drawn))
 
 
-def pager(screen: Screen, shown: Pager, given: QueryDict) -> SafeString:
+def pager(screen: ListContext, shown: PagerContext, given: QueryDict) -> SafeString:
     """What is shown of how many, how many rows stand on a page, and the ways to its neighbours."""
     told, page = "", shown["page"]
     if page.rows:
@@ -180,9 +182,9 @@ def pager(screen: Screen, shown: Pager, given: QueryDict) -> SafeString:
     )
 
 
-def held(screen: Screen) -> SafeString:
+def held(screen: ListContext) -> SafeString:
     """What a form must carry along to know what the list shows."""
-    said = [("query", screen.query), ("here", screen.here), ("density", screen.density)]
+    said = [("query", screen.query), ("here", screen.current_query), ("density", screen.density)]
     said += [("column", column.key) for column in screen.columns]
     return SafeString(
         "".join(
@@ -191,12 +193,14 @@ def held(screen: Screen) -> SafeString:
     )
 
 
-def column_choices(screen: Screen) -> SafeString:
+def column_choices(screen: ListContext) -> SafeString:
     """A tick box for each column but the first, and for those that are shown their moves."""
-    return SafeString("\n        ".join(_choice(one, screen) for one in screen.offered[1:]))
+    return SafeString(
+        "\n        ".join(_choice(one, screen) for one in screen.available_columns[1:])
+    )
 
 
-def _choice(column: Column, screen: Screen) -> str:
+def _choice(column: Column, screen: ListContext) -> str:
     key, label = column.key, escape(column.label)
     shown, moves = column in screen.columns, ""
     if shown:

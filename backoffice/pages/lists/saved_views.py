@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from backoffice.core.access import ROLES, SERVICE_ACCOUNT, may, roles_of
 from backoffice.core.prepared_queries import columns, read
 from backoffice.core.urls import build_query
-from backoffice.pages.lists.definition import Listing
+from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.forms import SORTING, FilterForm
 from backoffice.pages.lists.models import SavedView
 from backoffice.pages.paging.counts import capped_count
@@ -29,7 +29,7 @@ KEPT: Final = 3_600
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class TabCount:
     words: str
     stale: bool
 
@@ -80,7 +80,7 @@ class ViewForm(forms.Form):
             self.add_error("shared", "A view that opens for a role must be shared.")
 
 
-def form_of(
+def view_form(
     user: Any, data: Any = None, *, view: SavedView | None = None, initial: Any = None
 ) -> ViewForm:
     """The form of a new view, or of `view`, for this person."""
@@ -93,7 +93,7 @@ def form_of(
     )
 
 
-def views_of(listing: Listing, form: FilterForm, user: Any) -> list[SavedView]:
+def visible_views(listing: ListPage, form: FilterForm, user: Any) -> list[SavedView]:
     """The person's own views and those shared with them, in order: one query.
 
     A view that asks for what their role does not show is not there for them, be it their own from
@@ -109,13 +109,13 @@ _VIEWS: Final = (
 )
 
 
-def view_of(listing: Listing, key: int, user: Any) -> SavedView | None:
+def get_view(listing: ListPage, key: int, user: Any) -> SavedView | None:
     form = listing.form(build_query({}), user)
     view = _theirs(listing, user).filter(pk=key).first()
     return view if view is not None and form.may_open(view.query) else None
 
 
-def _theirs(listing: Listing, user: Any) -> QuerySet[SavedView]:
+def _theirs(listing: ListPage, user: Any) -> QuerySet[SavedView]:
     return SavedView.objects.filter(Q(owner=user.pk) | Q(shared=True), listing=listing.name)
 
 
@@ -125,7 +125,7 @@ def may_change(view: SavedView, user: Any) -> bool:
     return view.shared and may(user, "views.share")
 
 
-def opening(views: Sequence[SavedView], user: Any) -> SavedView | None:
+def default_view(views: Sequence[SavedView], user: Any) -> SavedView | None:
     """The view a list opens with: the person's own choice, else that of a role of theirs."""
     for view in views:
         if view.opens_for == SavedView.ME and view.owner_id == user.pk:
@@ -134,12 +134,12 @@ def opening(views: Sequence[SavedView], user: Any) -> SavedView | None:
     return next((view for view in views if view.opens_for in roles), None)
 
 
-def unknown_in(view: SavedView, form: FilterForm) -> list[str]:
+def unknown_filters(view: SavedView, form: FilterForm) -> list[str]:
     """Filters of a view that the list no longer has."""
     return sorted(name for name in view.query if name not in form.fields)
 
 
-def same(query: dict[str, list[str]], view: SavedView) -> bool:
+def is_same_query(query: dict[str, list[str]], view: SavedView) -> bool:
     """Whether an address asks for what the view does, whatever the order of values."""
 
     def told(one: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -173,7 +173,7 @@ def save(view: SavedView) -> str:
     return ""
 
 
-def move(listing: Listing, view: SavedView, user: Any, up: bool) -> None:
+def move(listing: ListPage, view: SavedView, user: Any, up: bool) -> None:
     """Change places with the neighbour, among the views this person may change."""
     with transaction.atomic():
         # One after the other: two clicks at once would give two views one place.
@@ -192,7 +192,7 @@ def move(listing: Listing, view: SavedView, user: Any, up: bool) -> None:
         SavedView.objects.bulk_update(mine, ["position"])
 
 
-def counts_of(keys: Sequence[str], user: Any) -> dict[str, Counted]:
+def cached_counts(keys: Sequence[str], user: Any) -> dict[str, TabCount]:
     """Counts as they were last taken for this person; none where nothing is known of them."""
     if not keys:
         return {}
@@ -202,19 +202,19 @@ def counts_of(keys: Sequence[str], user: Any) -> dict[str, Counted]:
         return {}
     now = timezone.now().timestamp()
     return {
-        key: Counted(told[0], now - told[1] > FRESH)
+        key: TabCount(told[0], now - told[1] > FRESH)
         for key in keys
         if (told := found.get(_key(key, user))) is not None
     }
 
 
-def count(listing: Listing, queries: dict[str, Any], user: Any) -> dict[str, Counted]:
+def refresh_counts(listing: ListPage, queries: dict[str, Any], user: Any) -> dict[str, TabCount]:
     """Count what each query finds, as far as a list counts, and keep it for a while."""
-    found: dict[str, Counted] = {}
+    found: dict[str, TabCount] = {}
     for key, query in queries.items():
         form = listing.form(build_query(query), user)
         if form.is_valid():
-            found[key] = Counted(str(capped_count(listing.rows(form, user))), False)
+            found[key] = TabCount(str(capped_count(listing.rows(form, user))), False)
     now = timezone.now().timestamp()
     try:
         cache.set_many({_key(key, user): (one.words, now) for key, one in found.items()}, KEPT)

@@ -7,44 +7,50 @@ from functools import partial
 from django.urls import URLPattern, path
 
 from backoffice.core.access import requires
-from backoffice.pages.lists.definition import Listing
+from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.views import bulk, saved_views
 
 
-def paths(listing: Listing) -> list[URLPattern]:
-    seen = requires(*listing.needs)
-    saved = requires(*listing.needs, listing.exports)
+def list_urls(list_page: ListPage) -> list[URLPattern]:
+    seen = requires(*list_page.needs)
+    saved = requires(*list_page.needs, list_page.export_permission)
     found = [
-        path("views/", seen(partial(saved_views.views, listing=listing)), name="views"),
+        path("views/", seen(partial(saved_views.view_list, list_page=list_page)), name="views"),
         path(
-            "views/counts/", seen(partial(saved_views.counts, listing=listing)), name="view-counts"
+            "views/counts/",
+            seen(partial(saved_views.view_counts, list_page=list_page)),
+            name="view-counts",
         ),
-        path("views/<int:key>/", seen(partial(saved_views.view, listing=listing)), name="view"),
+        path(
+            "views/<int:key>/",
+            seen(partial(saved_views.open_view, list_page=list_page)),
+            name="view",
+        ),
         path(
             "views/<int:key>/change/",
-            seen(partial(saved_views.change_view, listing=listing)),
+            seen(partial(saved_views.change_view, list_page=list_page)),
             name="view-change",
         ),
-        path("columns/", seen(partial(saved_views.columns, listing=listing)), name="columns"),
-        path("export/", saved(partial(saved_views.export, listing=listing)), name="export"),
+        path("columns/", seen(partial(saved_views.columns, list_page=list_page)), name="columns"),
+        path("export/", saved(partial(saved_views.export, list_page=list_page)), name="export"),
     ]
-    if listing.verbs:
+    if list_page.bulk_actions:
         found += [
-            path("bulk/", seen(partial(bulk.bulk, listing=listing)), name="bulk"),
-            path("bulk/<uuid:key>/", seen(partial(bulk.run, listing=listing)), name="run"),
+            path("bulk/", seen(partial(bulk.begin, list_page=list_page)), name="bulk"),
+            path("bulk/<uuid:key>/", seen(partial(bulk.run_page, list_page=list_page)), name="run"),
             path(
                 "bulk/<uuid:key>/strip/",
-                seen(partial(bulk.strip, listing=listing)),
+                seen(partial(bulk.run_progress, list_page=list_page)),
                 name="run-strip",
             ),
             path(
                 "bulk/<uuid:key>/stop/",
-                seen(partial(bulk.stop_run, listing=listing)),
+                seen(partial(bulk.stop, list_page=list_page)),
                 name="run-stop",
             ),
             path(
                 "bulk/<uuid:key>/again/",
-                seen(partial(bulk.again, listing=listing)),
+                seen(partial(bulk.repeat, list_page=list_page)),
                 name="run-again",
             ),
         ]

@@ -18,8 +18,8 @@ from backoffice.core.access import may, requires
 from backoffice.core.encryption.encrypted_fields import is_unreadable
 from backoffice.core.urls import build_query
 from backoffice.outbox import enqueueing
-from backoffice.pages.lists.definition import staff_of
-from backoffice.pages.lists.views.saved_views import keys_of, selected
+from backoffice.pages.lists.definition import staff_user
+from backoffice.pages.lists.views.saved_views import selected_keys, selected_rows
 from orders.documents import printing
 from orders.documents.forms import PrintForm
 from orders.documents.kinds import (
@@ -52,16 +52,16 @@ NOT_AGAIN: Final = "Nothing that was left out is available now. You can select t
 @require_POST
 def choose(request: HttpRequest) -> HttpResponse:
     """Choose the documents of the selected orders, and start to fetch them."""
-    user = staff_of(request)
+    user = staff_user(request)
     back = request.POST.get("here", "").replace("\x00", "")[:4_000]
     is_submitted = "go" in request.POST
     if is_submitted:
-        keys = keys_of(request)
+        keys = selected_keys(request)
     else:
-        filters, rows = selected(request, ORDER_LIST)
+        filters, rows = selected_rows(request, ORDER_LIST)
         if filters is None:
             messages.error(request, CANNOT_READ)
-            return redirect(f"{ORDER_LIST.address()}?{back}")
+            return redirect(f"{ORDER_LIST.url()}?{back}")
         # In the order of the list; one more than the limit, to notice that there are too many.
         page = ORDER_LIST.page(
             rows, filters, printing.MAX_ORDERS + 1, {"after": None, "before": None}
@@ -71,7 +71,7 @@ def choose(request: HttpRequest) -> HttpResponse:
     orders = [known[key] for key in keys if key in known]
     if not orders:
         messages.error(request, NOTHING_SELECTED)
-        return redirect(f"{ORDER_LIST.address()}?{back}")
+        return redirect(f"{ORDER_LIST.url()}?{back}")
     offered = document_kinds_for(user)
     too_many = len(orders) > printing.MAX_ORDERS
     facts = [] if too_many else load_document_facts(orders)
@@ -101,7 +101,7 @@ def choose(request: HttpRequest) -> HttpResponse:
         "most": printing.MAX_ORDERS,
         "choices": [] if too_many else _choices(offered, facts, form),
         "here": back,
-        "address": f"{ORDER_LIST.address()}?{back}",
+        "address": f"{ORDER_LIST.url()}?{back}",
     }
     return render(
         request, "orders/documents/choose.html", context, status=422 if is_submitted else 200
@@ -112,7 +112,7 @@ def choose(request: HttpRequest) -> HttpResponse:
 @require_safe
 def jobs(request: HttpRequest) -> HttpResponse:
     """The latest print jobs of the current user."""
-    found = PrintJob.objects.filter(asked_by=staff_of(request)).order_by("-asked_at")[:LATEST]
+    found = PrintJob.objects.filter(asked_by=staff_user(request)).order_by("-asked_at")[:LATEST]
     context = {"jobs": [(one, _labels(one)) for one in found]}
     return render(request, "orders/documents/jobs.html", context)
 
@@ -127,7 +127,7 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     is_canceled = found.state == PrintJob.State.CANCELED
     left_out = [] if is_canceled else list(parts.defer("content")[:SHOWN])
     has_ended = found.state in (PrintJob.State.DONE, PrintJob.State.FAILED)
-    names = ORDER_LIST.told({part.order_id for part in left_out}, request.user)
+    names = ORDER_LIST.labels_and_urls({part.order_id for part in left_out}, request.user)
     audit.record_list(
         request,
         "order",
@@ -142,7 +142,7 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
             (part, KINDS[part.kind].label, *names.get(part.order_id, ("Order", "")))
             for part in left_out
         ],
-        "back": f"{ORDER_LIST.address()}?{build_query(found.query).urlencode()}",
+        "back": f"{ORDER_LIST.url()}?{build_query(found.query).urlencode()}",
         "expired": DELETED if found.state == PrintJob.State.EXPIRED else "",
     }
     return render(request, "orders/documents/job.html", context)
@@ -207,7 +207,7 @@ def retry_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
 
 def _job(request: HttpRequest, job_id: UUID) -> PrintJob:
     """Return the job; only the person who requested it may see it."""
-    found = PrintJob.objects.filter(pk=job_id, asked_by=staff_of(request)).first()
+    found = PrintJob.objects.filter(pk=job_id, asked_by=staff_user(request)).first()
     if found is None:
         raise Http404
     return found
