@@ -58,7 +58,7 @@ def test_a_view_keeps_filters_sort_columns_and_density(
     )
     screen = page.context["list"]
     assert [column.key for column in screen.columns] == ["patient", "status", "sample"]
-    assert screen.density == "compact" and not screen.changed
+    assert screen.density == "compact" and not screen.is_changed
     assert [row.pk for row in page.context["page"].rows] == [uid("order", 1)]
     assert "Lost ones" in page.content.decode()
 
@@ -69,7 +69,7 @@ def test_a_new_filter_is_no_longer_the_view_and_can_be_made_it(
     save(client)
     view = SavedView.objects.get()
     page = client.get(ADDRESS, {"view": str(view.pk), "order_type": "testkit"})
-    assert page.context["list"].changed
+    assert page.context["list"].is_changed
     assert [row.pk for row in page.context["page"].rows] == [uid("order", 2)]
     client.post(
         f"{ADDRESS}views/{view.pk}/change/",
@@ -136,7 +136,7 @@ def test_in_a_view_ones_own_columns_win_only_when_chosen(
     assert answer["Location"] == f"{ADDRESS}?view={view.pk}&status=lost&columns=own"
     screen = client.get(answer["Location"]).context["list"]
     assert [column.key for column in screen.columns] == ["patient", "lab"]
-    assert screen.changed
+    assert screen.is_changed
     plain = client.get(f"{ADDRESS}?view={view.pk}&status=lost").context["list"]
     assert [column.key for column in plain.columns] == ["patient", "status", "sample"]
 
@@ -308,10 +308,10 @@ def test_a_value_the_list_no_longer_knows_is_refused_in_words(
 def test_counts_are_taken_apart_and_told_old(client: Client, lead: User, few: None) -> None:
     save(client)
     tab = client.get(ADDRESS).context["list"].tabs[-1]
-    assert tab.count is None and client.get(ADDRESS).context["list"].stale
+    assert tab.count is None and client.get(ADDRESS).context["list"].has_stale_counts
     client.get(f"{ADDRESS}views/counts/")
     screen = client.get(ADDRESS).context["list"]
-    assert screen.tabs[-1].count.words == "1" and not screen.stale
+    assert screen.tabs[-1].count.words == "1" and not screen.has_stale_counts
     Order.objects.filter(low_level_status="lost").update(low_level_status="ordered")
     assert client.get(ADDRESS).context["list"].tabs[-1].count.words == "1"
     assert ">0</span>" in client.get(f"{ADDRESS}views/counts/").content.decode()
