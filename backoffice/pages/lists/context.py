@@ -60,7 +60,7 @@ class PagerContext(TypedDict):
 class ListContext:
     """What a list's templates are given as `list`."""
 
-    listing: ListPage
+    list_page: ListPage
     form: FilterForm
     user: Any
     columns: list[Column]
@@ -74,7 +74,7 @@ class ListContext:
     may_change_view: bool
     views: list[SavedView]
     tabs: list[ViewTab]
-    stale: bool
+    has_stale_counts: bool
     """Counts on the tabs are missing or old: the page asks for new ones."""
     clear_url: str
     """Address of the list without filters."""
@@ -90,23 +90,23 @@ class ListContext:
     notices: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, request: HttpRequest, listing: ListPage, form: FilterForm) -> Self:
+    def of(cls, request: HttpRequest, list_page: ListPage, form: FilterForm) -> Self:
         """For a form that was validated: two queries, and one more where a run is looked at."""
         user = staff_user(request)
         given = request.GET
-        saved = saving.visible_views(listing, form, user)
-        choice = next(iter(read(ListChoice, _CHOICE, [user.pk, listing.name])), None)
+        saved = saving.visible_views(list_page, form, user)
+        choice = next(iter(read(ListChoice, _CHOICE, [user.pk, list_page.name])), None)
         view = next((one for one in saved if str(one.pk) == given.get("view")), None)
         query = filters_in(given, form)
         own = view is None or given.get("columns") == OWN
         chosen = (choice.columns if choice else []) if own or view is None else view.columns
-        allowed = listing.columns_for(user)
+        allowed = list_page.columns_for(user)
         columns = _chosen(allowed, chosen)
         density = (choice.density if choice else "") if own or view is None else view.density
         size = form.cleaned_data.get("size") if form.is_valid() else None
         opened = saving.default_view(saved, user)
         screen = cls(
-            listing=listing,
+            list_page=list_page,
             form=form,
             user=user,
             columns=columns,
@@ -119,13 +119,13 @@ class ListContext:
             may_change_view=view is not None and saving.may_change(view, user),
             views=saved,
             tabs=[],
-            stale=False,
-            clear_url=f"{listing.url()}?view={NO_VIEW}" if opened else listing.url(),
+            has_stale_counts=False,
+            clear_url=f"{list_page.url()}?view={NO_VIEW}" if opened else list_page.url(),
             query=_encoded(query),
             current_query=given.urlencode(),
             at=_number(given.get("at")),
             run=_run(given.get("run"), user),
-            redirect_url=url_of_view(listing, opened) if opened and not given else "",
+            redirect_url=url_of_view(list_page, opened) if opened and not given else "",
         )
         screen._tabs(query)
         if view is not None and (unknown := saving.unknown_filters(view, form)):
@@ -146,11 +146,11 @@ class ListContext:
         return screen
 
     def _tabs(self, query: dict[str, list[str]]) -> None:
-        presets = self.listing.presets_for(self.user)
+        presets = self.list_page.presets_for(self.user)
         keys = [*(one.key for one in presets), *(str(one.pk) for one in self.views)]
-        counts = saving.cached_counts([f"{self.listing.name}:{key}" for key in keys], self.user)
-        named = {key: counts.get(f"{self.listing.name}:{key}") for key in keys}
-        self.stale = any(one is None or one.stale for one in named.values())
+        counts = saving.cached_counts([f"{self.list_page.name}:{key}" for key in keys], self.user)
+        named = {key: counts.get(f"{self.list_page.name}:{key}") for key in keys}
+        self.has_stale_counts = any(one is None or one.stale for one in named.values())
         filters = {name: values for name, values in query.items() if name != "order_direction"}
         for preset in presets:
             current = self.view is None and filters == dict(preset.query)
@@ -160,7 +160,7 @@ class ListContext:
             self.tabs.append(
                 ViewTab(
                     view.name,
-                    self.listing.url("view", view.pk),
+                    self.list_page.url("view", view.pk),
                     view == self.view,
                     view.shared,
                     named[str(view.pk)],
@@ -177,7 +177,7 @@ class ListContext:
 
     @property
     def noun(self) -> str:
-        return self.listing.nouns[1]
+        return self.list_page.nouns[1]
 
     @property
     def zone(self) -> str:
@@ -201,11 +201,11 @@ class ListContext:
 
     @property
     def bulk_pages(self) -> tuple[BulkPage, ...]:
-        return self.listing.bulk_pages_for(self.user)
+        return self.list_page.bulk_pages_for(self.user)
 
     @property
     def bulk_actions(self) -> tuple[Any, ...]:
-        return self.listing.bulk_actions_for(self.user)
+        return self.list_page.bulk_actions_for(self.user)
 
     def state_fields(self) -> list[tuple[str, str]]:
         """What a form of filters must carry along, besides what it shows itself."""
@@ -242,10 +242,10 @@ class ListContext:
         }
 
 
-def url_of_view(listing: ListPage, view: SavedView) -> str:
+def url_of_view(list_page: ListPage, view: SavedView) -> str:
     """The list as a view says: its filters stand in the address like any others, words sealed."""
     query = build_query({"view": [str(view.pk)], **view.query})
-    return f"{listing.url()}?{encrypted_query(query, listing.words).urlencode()}"
+    return f"{list_page.url()}?{encrypted_query(query, list_page.words).urlencode()}"
 
 
 def _encoded(query: dict[str, list[str]]) -> str:

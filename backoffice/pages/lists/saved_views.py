@@ -93,13 +93,13 @@ def view_form(
     )
 
 
-def visible_views(listing: ListPage, form: FilterForm, user: Any) -> list[SavedView]:
+def visible_views(list_page: ListPage, form: FilterForm, user: Any) -> list[SavedView]:
     """The person's own views and those shared with them, in order: one query.
 
     A view that asks for what their role does not show is not there for them, be it their own from
     the days of another role.
     """
-    found = read(SavedView, _VIEWS, [listing.name, user.pk])
+    found = read(SavedView, _VIEWS, [list_page.name, user.pk])
     return [view for view in found if form.may_open(view.query)]
 
 
@@ -109,14 +109,14 @@ _VIEWS: Final = (
 )
 
 
-def get_view(listing: ListPage, key: int, user: Any) -> SavedView | None:
-    form = listing.form(build_query({}), user)
-    view = _theirs(listing, user).filter(pk=key).first()
+def get_view(list_page: ListPage, key: int, user: Any) -> SavedView | None:
+    form = list_page.form(build_query({}), user)
+    view = _theirs(list_page, user).filter(pk=key).first()
     return view if view is not None and form.may_open(view.query) else None
 
 
-def _theirs(listing: ListPage, user: Any) -> QuerySet[SavedView]:
-    return SavedView.objects.filter(Q(owner=user.pk) | Q(shared=True), listing=listing.name)
+def _theirs(list_page: ListPage, user: Any) -> QuerySet[SavedView]:
+    return SavedView.objects.filter(Q(owner=user.pk) | Q(shared=True), listing=list_page.name)
 
 
 def may_change(view: SavedView, user: Any) -> bool:
@@ -173,11 +173,11 @@ def save(view: SavedView) -> str:
     return ""
 
 
-def move(listing: ListPage, view: SavedView, user: Any, up: bool) -> None:
+def move(list_page: ListPage, view: SavedView, user: Any, up: bool) -> None:
     """Change places with the neighbour, among the views this person may change."""
     with transaction.atomic():
         # One after the other: two clicks at once would give two views one place.
-        rows = _theirs(listing, user).select_for_update().order_by("position", "pk")
+        rows = _theirs(list_page, user).select_for_update().order_by("position", "pk")
         mine = [one for one in rows if may_change(one, user)]
         keys = [one.pk for one in mine]
         if view.pk not in keys:
@@ -208,13 +208,13 @@ def cached_counts(keys: Sequence[str], user: Any) -> dict[str, TabCount]:
     }
 
 
-def refresh_counts(listing: ListPage, queries: dict[str, Any], user: Any) -> dict[str, TabCount]:
+def refresh_counts(list_page: ListPage, queries: dict[str, Any], user: Any) -> dict[str, TabCount]:
     """Count what each query finds, as far as a list counts, and keep it for a while."""
     found: dict[str, TabCount] = {}
     for key, query in queries.items():
-        form = listing.form(build_query(query), user)
+        form = list_page.form(build_query(query), user)
         if form.is_valid():
-            found[key] = TabCount(str(capped_count(listing.rows(form, user))), False)
+            found[key] = TabCount(str(capped_count(list_page.rows(form, user))), False)
     now = timezone.now().timestamp()
     try:
         cache.set_many({_key(key, user): (one.words, now) for key, one in found.items()}, KEPT)

@@ -25,58 +25,58 @@ LONG = 4_000
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def views(request: HttpRequest, *, listing: ListPage) -> HttpResponse:
+def view_list(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     """All saved views of a list; a new one is posted here."""
     if request.method != "POST":
-        return _views_page(request, listing)
+        return _views_page(request, list_page)
     user = staff_user(request)
     form = saved.view_form(user, request.POST)
-    query, columns, density = _posted(request, listing)
+    query, columns, density = _posted(request, list_page)
     if form.is_valid():
-        view = SavedView(listing=listing.name, owner=user, query=query, columns=columns,
+        view = SavedView(listing=list_page.name, owner=user, query=query, columns=columns,
                          density=density)  # fmt: skip
         _named(view, form)
         trouble = saved.save(view)
         if not trouble:
             messages.success(request, f"Saved as “{view.name}”.")
-            return redirect(url_of_view(listing, view))
+            return redirect(url_of_view(list_page, view))
         form.add_error("name", trouble)
     held = [("query", urlencode(query, doseq=True)), ("density", density)]
     more = {"new": form, "held": [*held, *(("column", key) for key in columns)]}
-    return _views_page(request, listing, 422, **more)
+    return _views_page(request, list_page, 422, **more)
 
 
 @require_GET
-def view(request: HttpRequest, key: int, *, listing: ListPage) -> HttpResponse:
+def open_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpResponse:
     """Open a view: the list, with what it says standing in the address."""
-    found = saved.get_view(listing, key, request.user)
+    found = saved.get_view(list_page, key, request.user)
     if found is None:
         messages.warning(request, "That view is gone, or your role may not use its filters.")
-        return redirect(listing.url())
-    return redirect(url_of_view(listing, found))
+        return redirect(list_page.url())
+    return redirect(url_of_view(list_page, found))
 
 
 @require_POST
-def change_view(request: HttpRequest, key: int, *, listing: ListPage) -> HttpResponse:
+def change_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpResponse:
     """Rename, share, move, delete a view, or make it what the list shows now."""
     user = staff_user(request)
-    found = saved.get_view(listing, key, user)
+    found = saved.get_view(list_page, key, user)
     if found is None:
         raise Http404
     if not saved.may_change(found, user):
         messages.error(request, "Only its owner, or who may share views, can change it.")
-        return redirect(listing.url("views"))
+        return redirect(list_page.url("views"))
     asked = request.POST.get("do", "")
     if asked == "delete":
         found.delete()
         messages.success(request, f"“{found.name}” is deleted.")
     elif asked in ("up", "down"):
-        saved.move(listing, found, user, asked == "up")
+        saved.move(list_page, found, user, asked == "up")
     elif asked == "update":
-        found.query, found.columns, found.density = _posted(request, listing)
+        found.query, found.columns, found.density = _posted(request, list_page)
         saved.save(found)
         messages.success(request, f"“{found.name}” now shows this.")
-        return redirect(url_of_view(listing, found))
+        return redirect(url_of_view(list_page, found))
     elif asked == "change":
         form = saved.view_form(user, request.POST, view=found)
         trouble = ""
@@ -85,36 +85,36 @@ def change_view(request: HttpRequest, key: int, *, listing: ListPage) -> HttpRes
             trouble = saved.save(found)
             if not trouble:
                 messages.success(request, f"“{found.name}” is changed.")
-                return redirect(listing.url("views"))
+                return redirect(list_page.url("views"))
             form.add_error("name", trouble)
-        return _views_page(request, listing, 422, changed=(key, form))
+        return _views_page(request, list_page, 422, changed=(key, form))
     else:
         raise BadRequest("There is nothing of this kind to do with a view.")
-    return redirect(listing.url("views"))
+    return redirect(list_page.url("views"))
 
 
 @require_GET
-def counts(request: HttpRequest, *, listing: ListPage) -> HttpResponse:
+def view_counts(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     """The tabs of the saved views with what they count now."""
     user = staff_user(request)
-    form = listing.form(request.GET, user)
+    form = list_page.form(request.GET, user)
     form.is_valid()
-    found = saved.visible_views(listing, form, user)
+    found = saved.visible_views(list_page, form, user)
     queries: dict[str, Any] = {
-        f"{listing.name}:{one.key}": dict(one.query) for one in listing.presets_for(user)
+        f"{list_page.name}:{one.key}": dict(one.query) for one in list_page.presets_for(user)
     }
-    queries |= {f"{listing.name}:{one.pk}": one.query for one in found}
-    saved.refresh_counts(listing, queries, user)
-    screen = ListContext.of(request, listing, form)
+    queries |= {f"{list_page.name}:{one.pk}": one.query for one in found}
+    saved.refresh_counts(list_page, queries, user)
+    screen = ListContext.of(request, list_page, form)
     screen.has_stale_counts = False
     return render(request, "lists/_view_tabs.html", {"list": screen})
 
 
 @require_POST
-def columns(request: HttpRequest, *, listing: ListPage) -> HttpResponse:
+def columns(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     """Remember which columns this person wants, in which order, how high and how many rows."""
     user = staff_user(request)
-    chosen = _columns(request, listing)
+    chosen = _columns(request, list_page)
     way, _, key = request.POST.get("move", "").partition(":")
     if key in chosen:
         here = chosen.index(key)
@@ -124,11 +124,11 @@ def columns(request: HttpRequest, *, listing: ListPage) -> HttpResponse:
     density = request.POST.get("density", "")
     size = request.POST.get("size", "")
     if "reset" in request.POST:
-        ListChoice.objects.filter(user=user, listing=listing.name).delete()
+        ListChoice.objects.filter(user=user, listing=list_page.name).delete()
     else:
         ListChoice.objects.update_or_create(
             user=user,
-            listing=listing.name,
+            listing=list_page.name,
             defaults={
                 "columns": chosen,
                 "density": density if density in DENSITIES else "",
@@ -143,36 +143,36 @@ def columns(request: HttpRequest, *, listing: ListPage) -> HttpResponse:
         back["columns"] = OWN
     if key:
         back["panel"] = "columns"
-    return redirect(f"{listing.url()}?{back.urlencode()}" if back else listing.url())
+    return redirect(f"{list_page.url()}?{back.urlencode()}" if back else list_page.url())
 
 
 @require_POST
-def export(request: HttpRequest, *, listing: ListPage) -> HttpResponseBase:
+def export(request: HttpRequest, *, list_page: ListPage) -> HttpResponseBase:
     """What the list shows, or the chosen rows of it, as a CSV file."""
     user = staff_user(request)
-    form, rows = selected_rows(request, listing)
+    form, rows = selected_rows(request, list_page)
     if form is None:
         messages.error(request, "These filters cannot be read any more: correct them first.")
-        return redirect(f"{listing.url()}?{_here(request).urlencode()}")
-    wanted = _columns(request, listing)
-    known = {column.key: column for column in listing.columns_for(user)}
-    lead, rest = listing.columns[0], [known[key] for key in wanted if key in known]
+        return redirect(f"{list_page.url()}?{_here(request).urlencode()}")
+    wanted = _columns(request, list_page)
+    known = {column.key: column for column in list_page.columns_for(user)}
+    lead, rest = list_page.columns[0], [known[key] for key in wanted if key in known]
     if not wanted:
         rest = [column for column in known.values() if column.shown]
     chosen = [lead, *(column for column in rest if column.key != lead.key)]
-    return download(request, listing, form, rows, chosen, bom="bom" in request.POST)
+    return download(request, list_page, form, rows, chosen, bom="bom" in request.POST)
 
 
-def selected_rows(request: HttpRequest, listing: ListPage) -> tuple[FilterForm | None, Any]:
+def selected_rows(request: HttpRequest, list_page: ListPage) -> tuple[FilterForm | None, Any]:
     """The form and the rows that a posted choice means: ticked rows by their keys, everything by
     its filter. No form where the filter cannot be read."""
     user = staff_user(request)
-    form = listing.form(QueryDict(_text(request, "query")), user)
+    form = list_page.form(QueryDict(_text(request, "query")), user)
     if not form.is_valid():
-        return None, listing.visible_rows(user).none()
+        return None, list_page.visible_rows(user).none()
     if request.POST.get("everything"):
-        return form, listing.rows(form, user)
-    return form, listing.visible_rows(user).filter(pk__in=selected_keys(request))
+        return form, list_page.rows(form, user)
+    return form, list_page.visible_rows(user).filter(pk__in=selected_keys(request))
 
 
 def selected_keys(request: HttpRequest) -> list[UUID]:
@@ -183,18 +183,18 @@ def selected_keys(request: HttpRequest) -> list[UUID]:
 
 
 def _views_page(
-    request: HttpRequest, listing: ListPage, status: int = 200, **more: Any
+    request: HttpRequest, list_page: ListPage, status: int = 200, **more: Any
 ) -> HttpResponse:
     user = staff_user(request)
-    form = listing.form(QueryDict(), user)
+    form = list_page.form(QueryDict(), user)
     changed = more.pop("changed", (0, None))
-    found = saved.visible_views(listing, form, user)
+    found = saved.visible_views(list_page, form, user)
     rows = [
         {
             "view": one,
             "mine": one.owner_id == user.pk,
             "may_change": saved.may_change(one, user),
-            "words": _in_words(listing, one, user),
+            "words": _in_words(list_page, one, user),
             "unknown": saved.unknown_filters(one, form),
             "form": changed[1]
             if changed[0] == one.pk
@@ -207,13 +207,13 @@ def _views_page(
         }
         for one in found
     ]
-    context = {"listing": listing, "rows": rows, "address": listing.url(), **more}
+    context = {"list_page": list_page, "rows": rows, "address": list_page.url(), **more}
     return render(request, "lists/views.html", context, status=status)
 
 
-def _in_words(listing: ListPage, view: SavedView, user: Any) -> list[str]:
+def _in_words(list_page: ListPage, view: SavedView, user: Any) -> list[str]:
     data = build_query(view.query)
-    form = listing.form(data, user)
+    form = list_page.form(data, user)
     words = [chip["label"] for chip in form.active_filters(data)]
     words += [str(data[name]).replace("-", " ") for name in form.TAB_FIELDS if data.get(name)]
     return words
@@ -225,16 +225,18 @@ def _named(view: SavedView, form: saved.ViewForm) -> None:
     view.opens_for = form.cleaned_data["opens_for"]
 
 
-def _posted(request: HttpRequest, listing: ListPage) -> tuple[dict[str, list[str]], list[str], str]:
+def _posted(
+    request: HttpRequest, list_page: ListPage
+) -> tuple[dict[str, list[str]], list[str], str]:
     """Filters, columns and density as the page that was left had them."""
     data = QueryDict(_text(request, "query"))
-    query = filters_in(data, listing.form(data, staff_user(request)))
+    query = filters_in(data, list_page.form(data, staff_user(request)))
     density = request.POST.get("density", "")
-    return query, _columns(request, listing), density if density in DENSITIES else ""
+    return query, _columns(request, list_page), density if density in DENSITIES else ""
 
 
-def _columns(request: HttpRequest, listing: ListPage) -> list[str]:
-    known = {column.key for column in listing.columns_for(request.user)}
+def _columns(request: HttpRequest, list_page: ListPage) -> list[str]:
+    known = {column.key for column in list_page.columns_for(request.user)}
     return [key for key in dict.fromkeys(request.POST.getlist("column")) if key in known]
 
 
