@@ -220,6 +220,6 @@ def _count_and_page(
         return many, PATIENTS.page(name_match.filter(everybody), form, size, place)
     rows = name_match.filter(everybody) if name_match else PATIENTS.rows(form, user)
     found = match_rows(
-        rows, visible_rows, form.keyset(), quick_plan=QUICK_PLAN if form.text else None
+        rows, everything, form.keyset(), quick_plan=QUICK_PLAN if form.text else None
     )
     return found.count, PATIENTS.page(found.rows, form, size, place, found.all_rows)
