@@ -311,12 +311,12 @@ import uuid, django
 django.setup()
 from backoffice.pages.lists import bulk
 from backoffice.pages.lists.models import BulkRun
-from orders.order_list.definition import ORDERS
+from orders.order_list.definition import ORDER_LIST
 token = uuid.uuid4()
 run = BulkRun.objects.get(state="stopped")
 BulkRun.objects.filter(pk=run.pk).update(
     state="open", lease_token=token, lease_until="2999-01-01T00:00Z", finished_at=None)
-bulk._work(run, token, [ORDERS], float("inf"))
+bulk._work(run, token, [ORDER_LIST], float("inf"))
 """
 
 

@@ -28,16 +28,16 @@ for address in ("/today/", "/orders/", "/patients/", "/results/", "/exceptions/"
 """
 SEALS = """
 import django; django.setup()
-from backoffice.audit import checking, retention, seals
+from backoffice.audit import retention, seals, verification
 from backoffice.models import AuditCheck, AuditSeal
 from django.utils import timezone
 from datetime import timedelta
 seals.seal(now=timezone.now() + timedelta(hours=1))
-assert seals.tidy() > 0, "what the indexes put off is done"
-assert seals.tidy() == 0
+assert seals.flush_index_pending_lists() > 0, "what the indexes put off is done"
+assert seals.flush_index_pending_lists() == 0
 AuditCheck.objects.create()
-assert checking.work() is not None
-retention.retire()
+assert verification.run_due_check() is not None
+retention.remove_expired()
 assert AuditSeal.objects.exists()
 """
 MONTHS = """

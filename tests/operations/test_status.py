@@ -178,7 +178,7 @@ def test_a_transaction_that_stays_open_is_seen(
 
     for queue in QUEUES:
         heartbeats.record_heartbeat(queue, "worker@here")
-    monkeypatch.setattr(status, "TRANSACTION_LASTS", 0.05)
+    monkeypatch.setattr(status, "LONG_TRANSACTION_SECONDS", 0.05)
     with psycopg.connect(environment()["DATABASE_URL"]) as other:
         other.execute("SELECT 1")
         wait_until(lambda: status.read().reasons, 60, "the open transaction to be seen")
