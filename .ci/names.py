@@ -1,7 +1,7 @@
 """`python .ci/names.py`: names and words of the product follow docs/glossary.md.
 
-Fails on a word of the list in the glossary, in a name, a comment or a docstring, and on a class
-name that is defined twice.
+Fails on a word of the lists in the glossary, in a name, a comment or a docstring. With `--classes`
+it lists class names that are defined twice instead.
 """
 
 from __future__ import annotations
@@ -24,13 +24,18 @@ REPEATED: Final = {"Meta", "Command", "Migration", "Media"}
 
 
 def main() -> int:
+    if "--classes" in sys.argv:
+        return _report(_classes_defined_twice())
     names, prose = _listed("In names"), _listed("In comments and docstrings")
     problems = [
         f"{path.relative_to(ROOT)}:{line}: {where} {word!r}"
         for path in _files()
         for line, where, word in _words(path, names, prose)
     ]
-    problems += _classes_defined_twice()
+    return _report(problems)
+
+
+def _report(problems: list[str]) -> int:
     sys.stdout.writelines(f"{problem}\n" for problem in problems)
     return 1 if problems else 0
 
@@ -87,7 +92,7 @@ def _comments(text: str) -> Iterator[tuple[int, str]]:
     """Comments, and strings that stand alone as statements, which are docstrings."""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
+            yield token.start[0], re.sub(r"`[^`]*`", "", token.string)
     for node in ast.walk(ast.parse(text)):
         if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             continue

@@ -52,6 +52,7 @@ def _check(database_url: str) -> int:
         ("types", (*module, "mypy", "--strict", *sources), local),
         ("types of the sandbox", (*module, "mypy", *theirs), sandbox),
         ("import contracts", (PYTHON, "-c", contracts), local),
+        ("words of the glossary", (PYTHON, ".ci/names.py"), local),
         ("migrations", (PYTHON, "manage.py", *drafts), local),
         ("rules of migrations", (PYTHON, ".ci/migrations.py"), migrating),
         ("migrations of the sandbox", (*module, "django", *drafts), sandbox),
