@@ -32,7 +32,7 @@ def whose_turn(order: Order, now: datetime | None = None) -> SafeString:
         return _NOBODY_HTML
     now = now or timezone.now()
     return SafeString(
-        f'<span class="turn nowrap" title="{usual_time_text(order)}">{turn or "Nobody knows"}'
+        f'<span class="whose nowrap" title="{usual_time_text(order)}">{turn or "Nobody knows"}'
         f"{time_in_step_text(order, now)}</span>{overdue_badge(order.quiet_since(now), now)}"
     )
 
