@@ -1,4 +1,4 @@
-"""Typed client of the remote health data and lab testing service. No Django in here."""
+"""Typed client of the remote health data and lab testing service. It does not use Django."""
 
 from backoffice.service import errors
 from backoffice.service.call import Clock, Watch

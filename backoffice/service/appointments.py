@@ -1,4 +1,7 @@
-"""Appointments at home and at patient service centers, areas and sites. Interface: appointments."""
+"""Appointments at home and at patient service centers, areas, and sites.
+
+Interface: appointments.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +28,22 @@ _PHLEBOTOMY = "/v3/order/{order_id}/phlebotomy/appointment"
 _PSC = "/v3/order/{order_id}/psc/appointment"
 
 BOOKABLE_PREFIX = "appointment_scheduling_via_"
-"""Capability of a site that can be booked through the service; the rest of it is a brand."""
+"""Prefix of the capability of a site that can be booked through the service; a brand follows."""
 
 
 class LngLat(Payload):
-    """Degrees."""
+    """A position in degrees."""
 
     lng: float | None = None
     lat: float | None = None
 
 
 class AppointmentAddress(Payload):
-    """Either spelling of the postal code, and of the second line (``unit`` is older)."""
+    """The address of an appointment.
+
+    The service sends the postal code as ``zip_code`` or ``zip``, and the second line as
+    ``second_line`` or, in the older spelling, as ``unit``.
+    """
 
     first_line: str = ""
     second_line_sent: str | None = field(default=None, name="second_line")
@@ -62,7 +69,10 @@ class AppointmentAddress(Payload):
 
 
 class AppointmentEvent(Payload):
-    """History; no id: identified by (``created_at``, ``status``). ``data`` is free form."""
+    """One step in the history of an appointment.
+
+    It has no id: ``created_at`` and ``status`` together identify it. ``data`` is free form.
+    """
 
     created_at: Instant
     status: str
@@ -70,8 +80,11 @@ class AppointmentEvent(Payload):
 
 
 class Appointment(Payload):
-    """The active appointment of an order. Times are UTC, to be shown in ``iana_timezone``;
-    ``event_status`` drives the page, ``status`` is the provider's own state."""
+    """The active appointment of an order.
+
+    Times are UTC; show them in ``iana_timezone``. Pages depend on ``event_status``; ``status`` is
+    the provider's own state.
+    """
 
     id: UUID
     user_id: UUID
@@ -114,8 +127,11 @@ class AreaPhlebotomy(Payload):
 
 
 class CentralLab(Payload):
-    """A lab's walk-in offer near a zip code. Samples disagree on where things are, so the centres
-    are kept as sent and read through the properties. Radius in miles."""
+    """The walk-in collection that a lab offers near a zip code.
+
+    Samples place the same fields differently, so ``patient_service_centers`` is stored as received
+    and the properties read it. ``radius`` is in miles.
+    """
 
     patient_service_centers: Any = None
     supported_bill_types_sent: list[str] | None = field(default=None, name="supported_bill_types")
@@ -136,7 +152,7 @@ class CentralLab(Payload):
 
     @property
     def within_radius(self) -> int | None:
-        """How many centres are within the radius."""
+        """The number of centers within the radius."""
         sent = self._centers.get("within_radius", self.within_radius_sent)
         return int(str(sent)) if str(sent).isdigit() else None
 
@@ -152,7 +168,10 @@ class CentralLab(Payload):
 
     @property
     def bookable(self) -> bool:
-        """Whether the service books here: a flag whose name ends in a brand (differences.md 69)."""
+        """Return whether these centers can be booked through the service.
+
+        The flag has a name that ends in a brand (differences.md 69).
+        """
         return any(
             name.startswith("appointment_with_") and value is True
             for name, value in self._centers.items()
@@ -166,7 +185,7 @@ class AreaInfo(Payload):
 
 
 class SiteMetadata(Payload):
-    """Address and contact of a centre; ``hours`` None: ask the lab."""
+    """Address and contact of a center; when ``hours`` is None, the patient must ask the lab."""
 
     name: str = ""
     state: str = ""
@@ -181,7 +200,7 @@ class SiteMetadata(Payload):
 
 
 class Site(Payload):
-    """A patient service center. ``distance`` in miles, as number or text."""
+    """A patient service center; ``distance`` is sent in miles, as a number or as text."""
 
     site_code: str
     metadata: SiteMetadata = field(default_factory=SiteMetadata)
@@ -203,7 +222,7 @@ class Site(Payload):
 
 
 class PscInfo(Payload):
-    """At most 30 centres of one lab."""
+    """At most 30 centers of one lab."""
 
     lab_id: int
     slug: str = ""
@@ -222,9 +241,12 @@ class SlotLocation(Payload):
 
 
 class Slot(Payload):
-    """A time that may be booked. ``booking_key`` is opaque, None when it cannot be booked here, and
-    useless after ``expires_at``. The unit of ``price`` is not documented: samples look like cents,
-    and are 0 at service centres."""
+    """A time that can be booked.
+
+    ``booking_key`` is opaque. It is None when the slot cannot be booked through the service, and it
+    is not valid after ``expires_at``. The unit of ``price`` is not documented: samples look like
+    cents, and are 0 at service centers.
+    """
 
     start: Instant
     end: Instant
@@ -246,14 +268,17 @@ class DaySlots(Payload):
 
 
 class Availability(Payload):
-    """Slots by day. The zone is said for the whole (at home) or by each day's location (centres):
-    :meth:`zone_of` knows both."""
+    """Slots by day.
+
+    At-home slots have one time zone for all days. Slots at centers have a time zone in the location
+    of each day. :meth:`zone_of` reads both.
+    """
 
     slots: list[DaySlots]
     timezone: str | None = None
 
     def zone_of(self, one: DaySlots) -> str | None:
-        """IANA name of the zone in which a day's slots are shown; None when it is not said."""
+        """Return the IANA name of the zone for a day's slots; None when it was not sent."""
         return (one.location.iana_timezone if one.location else None) or self.timezone
 
 
@@ -264,8 +289,10 @@ class CancellationReason(Payload):
 
 
 class VisitAddress(Body):
-    """Where the phlebotomist comes to: a street with its number. ``zip_code`` has five digits, or
-    five and four; ``access_notes`` at most 1000 characters."""
+    """The address that the phlebotomist visits: a street with its number.
+
+    ``zip_code`` has five digits, or five and four. ``access_notes`` has at most 1000 characters.
+    """
 
     first_line: str
     city: str
@@ -283,24 +310,28 @@ _SITES = Reader(PscInfo)
 
 
 class Appointments(Chapter):
-    """Calls of appointments.md 1. A radius is a text of miles: 10, 20, 25, 50, 100.
+    """Calls of appointments.md 1.
 
-    ``notes`` are for the appointment, at most 1000 characters. Only a booking at a patient service
-    center knows an idempotency key: after any other Uncertain write, read the appointment.
+    A radius is a text with a number of miles: 10, 20, 25, 50, or 100. ``notes`` are about the
+    appointment, at most 1000 characters. Only a booking at a patient service center accepts an
+    idempotency key. After any other write that ends as Uncertain, read the appointment.
     """
 
     def phlebotomy(self, order_id: UUID | str) -> Record[Appointment]:
-        """The active at-home appointment; Missing when there is none."""
+        """Return the active at-home appointment; raises Missing when there is none."""
         return self._call.record(_PHLEBOTOMY, APPOINTMENT, order_id=order_id)
 
     def psc(self, order_id: UUID | str) -> Record[Appointment]:
-        """The active appointment at a patient service center; Missing when there is none."""
+        """Return the active appointment at a patient service center.
+
+        Raises Missing when there is none.
+        """
         return self._call.record(_PSC, APPOINTMENT, order_id=order_id)
 
     def phlebotomy_availability(
         self, address: VisitAddress, start_date: date | None = None
     ) -> Record[Availability]:
-        """Slots of 14 days at a patient's home, from today or ``start_date``."""
+        """Return the slots at a patient's home for 14 days, from today or ``start_date``."""
         path = "/v3/order/phlebotomy/appointment/availability"
         query = {"start_date": start_date}
         return self._call.look_up(path, _AVAILABILITY, query=query, body=as_json(address))
@@ -315,8 +346,12 @@ class Appointments(Chapter):
         start_date: date | None = None,
         allow_stale: bool = False,
     ) -> Record[Availability]:
-        """Slots at centres of a lab (slug): at most three by ``site_codes``, or those around a
-        five-digit zip code. Missing when there are none; NotEnabled without the feature."""
+        """Return the slots at centers of a lab (slug).
+
+        Name at most three centers in ``site_codes``, or give a five-digit zip code to search
+        around. Raises Missing when there are no slots, and NotEnabled when the team lacks the
+        feature.
+        """
         query: dict[str, Any] = {
             "lab": lab,
             "start_date": start_date,
@@ -331,7 +366,10 @@ class Appointments(Chapter):
     def request_phlebotomy(
         self, order_id: UUID | str, address: VisitAddress, provider: str, notes: str | None = None
     ) -> Record[Appointment]:
-        """Ask a provider of the request kind for a visit; it has no time until they agree."""
+        """Request a visit from a provider that takes requests.
+
+        The appointment has no time until the provider agrees.
+        """
         body = {"address": address, "provider": provider, **_noted(notes)}
         return self._send("POST", _PHLEBOTOMY, "request", order_id, body)
 
@@ -353,10 +391,14 @@ class Appointments(Chapter):
         sync_timeout_ms: int | None = None,
         async_timeout_ms: int | None = None,
     ) -> Record[Appointment]:
-        """With ``async_confirmation`` the record may be pending: not yet confirmed. Without it, a
-        lab that is slow makes the outcome Uncertain. Timeouts: 1000 to 10,000 for the answer,
-        60,000 to 172,800,000 for the confirmation after it. The key is a beta of the service and
-        lasts 14 days; the answer kept for it does not change when the booking does."""
+        """Book a slot at a patient service center.
+
+        With ``async_confirmation`` the appointment may be pending, which means not yet confirmed.
+        Without it, the outcome is Uncertain when the lab is slow. ``sync_timeout_ms`` is 1000 to
+        10,000 and limits the answer; ``async_timeout_ms`` is 60,000 to 172,800,000 and limits the
+        confirmation after it. The idempotency key is a beta feature of the service and lasts 14
+        days. The answer that the service stores for a key does not change when the booking changes.
+        """
         waits = {
             "sync_confirmation_timeout_millisecond": sync_timeout_ms,
             "async_confirmation_timeout_millisecond": async_timeout_ms,
@@ -389,7 +431,7 @@ class Appointments(Chapter):
     def cancel_psc(
         self, order_id: UUID | str, reason_id: UUID | str, note: str | None = None
     ) -> Record[Appointment]:
-        """The one body of appointments in camelCase (differences.md 60)."""
+        """Cancel the appointment; this body alone is in camelCase (differences.md 60)."""
         body = {"cancellationReasonId": reason_id} | ({} if note is None else {"note": note})
         return self._send("PATCH", _PSC, "cancel", order_id, body)
 
@@ -422,7 +464,7 @@ class Appointments(Chapter):
         labs: Sequence[str] = (),
         lab_account_id: UUID | str | None = None,
     ) -> Record[AreaInfo]:
-        """What is offered near a five-digit zip code."""
+        """Return what labs and providers offer near a five-digit zip code."""
         query: dict[str, Any] = {
             "zip_code": zip_code,
             "radius": radius,
@@ -439,7 +481,7 @@ class Appointments(Chapter):
         capabilities: Sequence[str] = (),
         lab_account_id: UUID | str | None = None,
     ) -> Record[PscInfo]:
-        """Centres of a lab near a zip code."""
+        """Return the centers of a lab near a zip code."""
         query: dict[str, Any] = {
             "zip_code": zip_code,
             "lab_id": lab_id,
@@ -452,7 +494,7 @@ class Appointments(Chapter):
     def order_psc_info(
         self, order_id: UUID | str, radius: str = "25", capabilities: Sequence[str] = ()
     ) -> Record[PscInfo]:
-        """Centres that can take this order's draw."""
+        """Return the centers that can draw the sample of this order."""
         query: dict[str, Any] = {"radius": radius, "capabilities": capabilities}
         return self._call.record(
             "/v3/order/{order_id}/psc/info", _SITES, query=query, order_id=order_id

@@ -1,7 +1,8 @@
-"""One call of the service: what its attempts share, its time budget, and its errors.
+"""One call of the service: the state its attempts share, its time budget, and its errors.
 
-A call either *reads* (also a POST that changes nothing) or writes. A failed read changed nothing. A
-write that may have been sent and has no certain answer is Uncertain.
+A call is a read or a write. A read changes nothing at the service, even when its method is POST.
+After a failed read, nothing has changed. A write that may have been sent and has no certain answer
+is Uncertain.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Callbacks around each attempt; none may raise.
+    """Callbacks around each attempt; none of them may raise.
 
-    `request_id` returns the id that is sent as `X-Request-ID`. `began` gets the operation
-    (`GET /v3/orders/{order_id}`), `failed` the error of the attempt, and `ended` the operation,
-    the status or error class, and the seconds.
+    `request_id` returns the id to send as `X-Request-ID`. `began` receives the operation (`GET
+    /v3/orders/{order_id}`). `failed` receives the error of the attempt. `ended` receives the
+    operation, the status or error class, and the duration in seconds.
     """
 
     request_id: Callable[[], str] = str
@@ -64,7 +65,7 @@ class Budget:
 
 @dataclass(slots=True, repr=False)
 class Call:
-    """One call; ``reads`` means it changes nothing at the service, whatever its method."""
+    """One call; ``reads`` means that it changes nothing at the service, whatever its method."""
 
     method: str
     route: str
@@ -104,14 +105,20 @@ class Call:
         return self.error(errors.Malformed, response, reason=reason, unreadable=unreadable)
 
     def redirect_error(self, response: httpx.Response) -> errors.ServiceError:
-        """Return the error of a redirect. A write may have happened before it, as with 303."""
+        """Return the error of a redirect.
+
+        The service may have done a write before it answered with the redirect, as 303 means.
+        """
         kind = errors.Redirected if self.reads else errors.Uncertain
         return self.error(kind, response, reason="redirect refused")
 
     def transport_error(
         self, error: httpx.TransportError, status: int | None
     ) -> errors.ServiceError:
-        """Return the error of an incomplete answer; a write may have been sent (Uncertain)."""
+        """Return the error of an incomplete answer.
+
+        A write that may have been sent is Uncertain.
+        """
         unsent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
         certain = self.reads or isinstance(error, unsent)
         kind = errors.Unreachable if certain else errors.Uncertain
@@ -153,7 +160,7 @@ class Call:
         return self.error(errors.Refused, response, **words)
 
     def _read_error_body(self, response: httpx.Response, budget: Budget) -> bytes:
-        """Return what arrives of an error body in time and within the limit."""
+        """Return the part of an error body that arrives in time and within the limit."""
         body = bytearray()
         try:
             for piece in self.read_body(response, budget, ERROR_LIMIT):
@@ -163,7 +170,10 @@ class Call:
         return bytes(body)
 
     def read_body(self, response: httpx.Response, budget: Budget, limit: int) -> Iterator[bytes]:
-        """Yield the decompressed body in bounded pieces: at most ``limit`` bytes, in time."""
+        """Yield the decompressed body in bounded pieces.
+
+        Raises an error when the body is longer than ``limit`` bytes, or when the budget ends first.
+        """
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("identity", "gzip", ""):
             raise self.unusable_error(response, "unknown content encoding")

@@ -1,7 +1,7 @@
 """The service as one object: ``Service(base_url, api_key).orders.list(...)``.
 
-Thread-safe: create one per process. Calls raise the errors of ``backoffice.service.errors``, and
-ValueError for invalid arguments; nothing else.
+It is thread-safe: create one per process. Calls raise only the errors of
+``backoffice.service.errors``, and ValueError for invalid arguments.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from backoffice.service.wearables import Wearables
 class Service:
     """The remote service with a team key, and its management interface with a management key.
 
-    ``deadline``: seconds a whole read may take, retries and body included; ``write_deadline``: the
-    same of a write, which is sent once. ``attempts``: how often a read is tried. ``watch``: who is
-    told of each request. ``transport`` and ``clock`` are the seams for tests.
+    ``deadline`` is the number of seconds that a read may take, with its retries and its body.
+    ``write_deadline`` is the same for a write, which is sent once. ``attempts`` is the number of
+    times a read is tried. ``watch`` holds callbacks for each attempt. Tests pass their own
+    ``transport`` and ``clock``.
     """
 
     def __init__(
@@ -58,8 +59,8 @@ class Service:
     ) -> None:
         clock = clock or Clock()
         self.order_create_path = order_create_path
-        # The service may close an idle connection just as a write is sent on it. Nobody could tell
-        # that the write did not happen, so each write opens a new connection.
+        # The service may close an idle connection at the moment when a write is sent on it. Then it
+        # is unknown whether the write happened, so each write opens a new connection.
         self._reader = _http(transport or DeadlineTransport())
         self._writer = _http(transport or DeadlineTransport(kept_alive=0))
         self._team = Exchange(
@@ -105,22 +106,22 @@ class Service:
 
     @property
     def management(self) -> Management:
-        """Return the management interface. Raises Denied when none is configured."""
+        """Return the management interface; raises Denied when none is configured."""
         if self._managed is None:
             raise errors.Denied(reason="no management interface configured")
         return Management(self._managed)
 
     def within(self, seconds: float) -> Service:
-        """Return the same service with a shorter deadline, for calls a person waits for.
+        """Return the same service with a shorter deadline, for calls that a person waits for.
 
-        It shares the connections: close the original only.
+        The copy shares the connections: close the original only.
         """
         return self._with(lambda exchange: exchange.within(seconds))
 
     def until(self, moment: float) -> Service:
-        """Return the same service with calls that end, or are never sent, at a monotonic time.
+        """Return the same service with calls that must end before a monotonic time.
 
-        It shares the connections: close the original only.
+        After that time no call is sent. The copy shares the connections: close the original only.
         """
         return self._with(lambda exchange: exchange.until(moment))
 
@@ -164,7 +165,7 @@ def _http(transport: httpx.BaseTransport) -> httpx.Client:
 
 
 def _address(url: str) -> str:
-    """A base address, refused at once when it cannot be one."""
+    """Return a base address; raises ValueError when it is not a valid one."""
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL:

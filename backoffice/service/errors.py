@@ -1,4 +1,4 @@
-"""What can go wrong when the service is called.
+"""Errors of calls to the service.
 
 ::
 
@@ -6,23 +6,27 @@
     ├── Refused                  400, 409, 413, 422 and other 4xx: message and fields for staff
     │   ├── Denied               401, 403: the key or the team may not do this
     │   ├── Duplicate            it exists already: existing_id
-    │   └── NotEnabled           503 that says so: the service must switch the feature on
+    │   └── NotEnabled           503 that says so: the service must enable the feature
     ├── Missing                  404: unknown, or another team's, or nothing found
-    ├── Limited                  429: not executed; come back after retry_after s (at most 300)
+    ├── Limited                  429: not executed; retry after retry_after s (at most 300)
     ├── Unreachable              no usable answer, and nothing changed at the service
-    │   ├── Malformed            of reads: an answer came, but not one the interface describes
-    │   └── Redirected           of reads: pointed elsewhere; the key did not follow
-    └── Uncertain                a write whose outcome is unknown: look before sending again
+    │   ├── Malformed            reads only: the answer is not what the interface describes
+    │   └── Redirected           reads only: a redirect; the key was not sent to its target
+    └── Uncertain                a write whose outcome is unknown: read before sending it again
 
-A write ends as its record, or as one of: Refused, Missing, Limited (none of them happened),
-Unreachable (no connection: it never left; the class itself, not a subclass) or Uncertain (time,
-a dropped connection, 5xx, an answer that cannot be read, a redirect; under an idempotency key
-also 409: an earlier request with the key is still at work). It is never sent twice in here. A
-refusal or a 5xx under a key may be the kept answer of an earlier request: it does not say.
+A write returns its record or raises one of these errors:
 
-``str(error)`` and ``repr(error)`` hold the class, status, route template and trace id only. The
-service's own words are on ``.message``: for the eyes of staff, never for a log. Interface:
-errors and limits, chapter 1.
+- Refused, Missing, or Limited: the write did not happen.
+- Unreachable (the class itself, not a subclass): no connection, so the write was never sent.
+- Uncertain: a timeout, a dropped connection, 5xx, an answer that cannot be read, or a redirect.
+  With an idempotency key also 409: an earlier request with the key is still in progress.
+
+This package never sends a write twice. With an idempotency key, a refusal or a 5xx may be the
+stored answer of an earlier request. The service does not mark such an answer.
+
+``str(error)`` and ``repr(error)`` contain only the class, status, reason, route template, and
+trace id. ``.message`` contains the text of the service. Staff may see it, but it must never be
+logged. Interface: errors and limits, chapter 1.
 """
 
 from __future__ import annotations
@@ -36,16 +40,16 @@ if TYPE_CHECKING:
     from backoffice.service.payload import Unreadable
 
 RETRY_AFTER_CAP = 300.0
-"""Longest wait in seconds we let the service ask for."""
+"""The longest wait, in seconds, that the client accepts from the service."""
 
 _NOBODY = UUID(int=0)
 _PLACES = ("body", "query", "path", "header")
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """One entry of a 422 body: where (``loc``), and the service's words (``msg``).
+    """One entry of a 422 body: the place (``loc``) and the text of the service (``msg``).
 
-    The echoed ``input`` of the body is dropped: it may hold personal data.
+    The ``input`` that the body echoes is dropped, because it may hold personal data.
     """
 
     loc: tuple[str, ...]
@@ -53,7 +57,7 @@ class FieldError(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """Where in the body or query: ``patient_address.zip``; empty for the whole of it."""
+        """The place in the body or query, such as ``patient_address.zip``; empty for all of it."""
         start = 1 if self.loc[:1] and self.loc[0] in _PLACES else 0
         return ".".join(self.loc[start:])
 
@@ -65,7 +69,7 @@ class FieldError(msgspec.Struct, frozen=True):
 
 
 class ServiceError(Exception):
-    """Any failed call. ``status`` is None when no answer arrived."""
+    """A failed call; ``status`` is None when no answer arrived."""
 
     def __init__(
         self,
@@ -77,7 +81,8 @@ class ServiceError(Exception):
         message: str = "",
         reason: str = "",
     ) -> None:
-        # Keyword-only with defaults and no args: the error survives pickling between processes.
+        # All arguments are keyword-only with defaults, and `args` is empty, so that the error can
+        # be pickled and passed between processes.
         super().__init__()
         self.status = status
         self.route = route
@@ -100,7 +105,7 @@ class ServiceError(Exception):
 
 
 class Refused(ServiceError):
-    """The service understood and said no. ``fields`` is empty for a form-level refusal."""
+    """The service refused the request; ``fields`` is empty when no single field is wrong."""
 
     def __init__(self, *, fields: tuple[FieldError, ...] = (), **rest: Any) -> None:
         super().__init__(**rest)
@@ -108,11 +113,11 @@ class Refused(ServiceError):
 
 
 class Denied(Refused):
-    """The key is wrong or lacks the operation, or the record is another team's (401, 403)."""
+    """The key is wrong or lacks the permission, or another team owns the record (401, 403)."""
 
 
 class Duplicate(Refused):
-    """What was to be made exists already, as ``existing_id``: adopt it."""
+    """The object to create exists already, with the id ``existing_id``: use that one."""
 
     def __init__(self, *, existing_id: UUID = _NOBODY, **rest: Any) -> None:
         super().__init__(**rest)
@@ -120,16 +125,18 @@ class Duplicate(Refused):
 
 
 class NotEnabled(Refused):
-    """The team's plan lacks the feature (503 of scheduling at patient service centers): sending
-    again does not help, the service must be asked."""
+    """The team's plan lacks the feature (503 of scheduling at patient service centers).
+
+    A retry does not help. The team must ask the service to enable the feature.
+    """
 
 
 class Missing(ServiceError):
-    """Unknown or foreign record, or nothing found (404)."""
+    """The record is unknown or another team's, or nothing was found (404)."""
 
 
 class Limited(ServiceError):
-    """Too many calls (429). ``retry_after``: seconds to wait, between 0 and 300."""
+    """Too many calls (429); ``retry_after`` is the wait in seconds, between 0 and 300."""
 
     def __init__(self, *, retry_after: float = 0.0, **rest: Any) -> None:
         super().__init__(**rest)
@@ -137,9 +144,9 @@ class Limited(ServiceError):
 
 
 class Unreachable(ServiceError):
-    """No usable answer and nothing changed at the service: safe to ask again later.
+    """No usable answer arrived, and nothing changed at the service: a later retry is safe.
 
-    ``retry_after``: seconds the service asked to wait (at most 300), or None.
+    ``retry_after`` is the wait in seconds that the service asked for (at most 300), or None.
     """
 
     def __init__(self, *, retry_after: float | None = None, **rest: Any) -> None:
@@ -148,9 +155,9 @@ class Unreachable(ServiceError):
 
 
 class Malformed(Unreachable):
-    """An answer that is not what the interface describes: HTML, cut short, too large, wrong shape.
+    """The answer is not what the interface describes: HTML, cut short, too large, wrong shape.
 
-    ``unreadable`` holds the record when one was asked for and its typed reading failed.
+    ``unreadable`` holds the record when the call was for one record that does not fit its type.
     """
 
     def __init__(self, *, unreadable: Unreadable | None = None, **rest: Any) -> None:
@@ -163,13 +170,15 @@ class Redirected(Unreachable):
 
 
 class Uncertain(ServiceError):
-    """A write went out and no certain answer came back: it may have happened.
+    """A write was sent and no certain answer arrived: it may have happened.
 
-    ``status`` is None when no head of an answer arrived.
+    ``status`` is None when no response headers arrived.
     """
 
     @property
     def failed(self) -> bool:
-        """The service itself answered that it failed (5xx), perhaps after doing the work. Under an
-        idempotency key it may answer the same for ever."""
+        """Whether the service answered that it failed (5xx); it may have done the work first.
+
+        With an idempotency key the service may give the same answer to every retry.
+        """
         return self.status is not None and self.status >= 500

@@ -1,9 +1,9 @@
-"""Webhook events: the envelope, the payloads, and one event as whoever applies it gets it.
+"""Webhook events: the envelope, the payloads, and the event that handlers receive.
 
-A body is read in two steps. :func:`read` takes the envelope apart when the event is received and
-refuses, with :class:`Misread`, whatever could harm a later reader: what is no JSON, numbers that
-fit nowhere, NUL characters, names given twice, nesting without end. The ``data`` inside is left
-byte for byte; the readers below give it a type when the event is applied.
+A body is read in two steps. :func:`read` parses the envelope when the event is received. It raises
+:class:`Misread` for content that later readers cannot process safely: invalid JSON, numbers out of
+range, NUL characters, repeated names in an object, and nesting that is too deep. The ``data``
+inside stays byte for byte as received. The readers below parse it when the event is applied.
 
 Interface: webhooks, chapters 2 to 4.
 """
@@ -38,7 +38,7 @@ from backoffice.service.wearables.summaries import Sport, sport
 T = TypeVar("T")
 
 DEEPEST = 64
-"""Levels of nesting that are read; the interface's own records have less than ten."""
+"""Levels of nesting that are read; the records of the interface have fewer than ten."""
 
 _WHOLE = 2**63
 _HARMLESS = frozenset({str, float, bool, type(None)})
@@ -48,11 +48,11 @@ _SHOWN_TYPE = re.compile(r"[A-Za-z0-9_.-]{1,120}")
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One event of the inbox, its envelope read and its `data` left as received.
+    """One event of the inbox, with the envelope parsed and `data` as received.
 
-    `number` grows with receipt and never changes, replays included. `received_at` is the moment
-    of the first delivery, by our clock, aware UTC. `data` is the JSON of the envelope's `data`,
-    byte for byte.
+    `number` grows with each receipt and never changes, even when the event is replayed.
+    `received_at` is the time of the first delivery by our clock, in aware UTC. `data` is the JSON
+    of the envelope's `data`, byte for byte.
     """
 
     number: int
@@ -66,8 +66,11 @@ class Heard:
 
 
 class Misread(ValueError):
-    """A body that is no event. ``path`` as in ``$.user_id`` and ``reason`` in words about types,
-    never a value; ``event_type`` where it could be read all the same, else empty."""
+    """A body that is not a valid event.
+
+    ``path`` is such as ``$.user_id``. ``reason`` describes types and never contains a value.
+    ``event_type`` is empty when it could not be read.
+    """
 
     def __init__(self, path: str, reason: str, event_type: str = "") -> None:
         super().__init__(path, reason, event_type)
@@ -80,8 +83,11 @@ class Misread(ValueError):
 
 
 class Envelope(Payload):
-    """What is around every event. The user is left out of some; ``client_user_id`` is the team's
-    own text. ``data`` is what was received, byte for byte: most often an object."""
+    """The envelope of an event.
+
+    Some events have no user. ``client_user_id`` is the team's own text. ``data`` is the JSON as
+    received, byte for byte; it is usually an object.
+    """
 
     event_type: Annotated[str, msgspec.Meta(min_length=1, max_length=120)]
     data: msgspec.Raw
@@ -91,8 +97,10 @@ class Envelope(Payload):
 
 
 class CriticalResult(Payload):
-    """A result that wants eyes at once; the values are on the result. ``status``: final, partial;
-    ``interpretation``: normal, abnormal, critical."""
+    """A result that must be reviewed at once; the values are on the result itself.
+
+    ``status``: final, partial. ``interpretation``: normal, abnormal, critical.
+    """
 
     order_id: UUID
     sample_id: str | None = None
@@ -105,7 +113,10 @@ class CriticalResult(Payload):
 
 
 class MatchReview(Payload):
-    """A result that could not be matched to an order without people. ``id`` is the raw result's."""
+    """A result that the service could not match to an order automatically.
+
+    ``id`` is the id of the raw result.
+    """
 
     id: UUID
     status: str = ""
@@ -117,8 +128,11 @@ class MatchReview(Payload):
 
 
 class ConnectionCreated(Payload):
-    """A user connected a provider, sent as ``provider`` and as the older ``source``;
-    ``external_user_id`` is personal data."""
+    """A user connected a provider.
+
+    The provider is sent as ``provider`` and as the older ``source``. ``external_user_id`` is
+    personal data.
+    """
 
     user_id: UUID | None = None
     provider_sent: Provider | None = field(default=None, name="provider")
@@ -132,8 +146,10 @@ class ConnectionCreated(Payload):
 
 
 class ConnectionFailed(Payload):
-    """A connection stopped working. ``provider`` is a slug; ``error_type`` ``unknown`` is the only
-    one that connecting again does not mend."""
+    """A connection stopped working. ``provider`` is a slug.
+
+    Connecting again fixes every ``error_type`` except ``unknown``.
+    """
 
     provider: str
     user_id: UUID | None = None
@@ -143,8 +159,10 @@ class ConnectionFailed(Payload):
 
 
 class BackfillDone(Payload):
-    """All history of one resource of one connection was fetched: read the range. ``provider`` is a
-    slug."""
+    """The service fetched all history of one resource of one connection: read the range.
+
+    ``provider`` is a slug.
+    """
 
     provider: str
     user_id: UUID | None = None
@@ -153,7 +171,7 @@ class BackfillDone(Payload):
 
 
 class StreamReady(Payload):
-    """The stream of a workout can be read. ``provider_id`` is the provider's id of the workout."""
+    """The stream of a workout can be read; ``provider_id`` is the provider's id of the workout."""
 
     workout_id: UUID
     provider_id: str | None = None
@@ -179,7 +197,7 @@ _anything = msgspec.json.Decoder().decode
 
 
 def read(raw_body: bytes) -> Envelope:
-    """The envelope of an event, its ``data`` sound; raises Misread."""
+    """Return the envelope of an event, with its ``data`` validated; raises Misread."""
     found = _ENVELOPE.read(raw_body, NEVER)
     event_type = ""
     if not isinstance(found, Unreadable):
@@ -194,7 +212,7 @@ def read(raw_body: bytes) -> Envelope:
 
 
 def typed(reader: Reader[T], event: Heard) -> T:
-    """What an event brings, in its type; raises Misread where it does not fit."""
+    """Return the data of an event in its type; raises Misread when it does not fit."""
     found = reader.read(event.data, event.received_at)
     if isinstance(found, Unreadable):
         raise misfit(found)
@@ -202,12 +220,12 @@ def typed(reader: Reader[T], event: Heard) -> T:
 
 
 def misfit(data: Unreadable) -> Misread:
-    """What an event brings does not fit its type."""
+    """Return the error for event data that does not fit its type."""
     return Misread(data.path.replace("$", "$.data", 1), data.reason)
 
 
 def _unsound(body: bytes) -> tuple[str, str] | None:
-    """Path and reason of the first thing in a body that could harm a reader, or None."""
+    """Return path and reason of the first unsafe content in a body, or None."""
     try:
         value = _anything(body)
     except (ValueError, RecursionError) as error:
@@ -230,7 +248,8 @@ def _unsound(body: bytes) -> tuple[str, str] | None:
             break
     else:
         return "$", f"More than {DEEPEST} levels of nesting"
-    # Reading in full is slow: only where a glance at the bytes leaves a doubt.
+    # A full parse to find repeated names is slow. It runs only when a count of the names in the
+    # bytes does not match.
     doubtful = body.count(b'":') != names or _NAME_APART.search(body)
     if doubtful and _given_twice(body):
         return "$", "Object with one name given twice"
@@ -251,7 +270,7 @@ def _given_twice(body: bytes) -> bool:
 
 
 def _words(value: Any) -> str:
-    """All the text in a value, names included."""
+    """Return all the text in a value, names included."""
     if isinstance(value, dict):
         return "".join(map(_words, chain(value, value.values())))
     if isinstance(value, list):

@@ -1,8 +1,9 @@
 """One call to the service, from credentials to typed answer. Interface: errors and limits 1-5.
 
-A read is tried again on 429, 5xx and connection errors while its deadline lasts. A write is sent
-once, with or without an idempotency key: whether to send it again is for who recorded it. Nothing
-here logs, or puts into an error's text, a path value, a query, a body, a header or a key.
+A read is retried on 429, 5xx, and connection errors until its deadline. A write is sent once, with
+or without an idempotency key: the caller that recorded the write decides about a retry. This module
+never writes a path value, a query, a body, a header, or a key to the log or to the text of an
+error.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from backoffice.service.payload import Body, Page, Reader, Record
 from backoffice.service.transport import READ_SECONDS, timeouts
 
 log = logging.getLogger("backoffice.service")
-# These log addresses with their query, and headers: a patient's name may be in either.
+# These loggers write URLs with their query, and headers. Both may contain a patient's name.
 for _name in ("httpx", "httpcore.connection", "httpcore.http11"):
     logging.getLogger(_name).addFilter(lambda record: False)
 
@@ -37,13 +38,13 @@ R = TypeVar("R")
 JSON_LIMIT = 8 * 1024 * 1024
 PDF_LIMIT = 30 * 1024 * 1024
 WRITE_SECONDS = 30.0
-"""How long a write may take in all, body and answer included."""
+"""Seconds that a write may take in total, with its body and its answer."""
 LOOKUP_SECONDS = 5.0
-"""How long somebody waits in front of a page for what is looked up for it."""
+"""Seconds that a lookup may take while a person waits for a page."""
 
 
 class Key(httpx.Auth):
-    """A credential and the header it travels in."""
+    """A credential and the header that carries it."""
 
     def __init__(self, header: str, value: str) -> None:
         if not (value.isascii() and value.isprintable()):
@@ -61,7 +62,7 @@ class Key(httpx.Auth):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """A JSON body and the moments around it."""
+    """A JSON body with its response, and the time when the request was sent."""
 
     body: bytes
     response: httpx.Response
@@ -69,7 +70,7 @@ class Answer:
 
 
 class Document:
-    """A PDF on its way: iterate for its bytes, inside the ``with`` that opened it."""
+    """A PDF that is being received: iterate over its bytes inside the ``with`` that opened it."""
 
     def __init__(
         self, chunks: Iterator[bytes], content_type: str, length: int | None, asked_at: datetime
@@ -84,7 +85,7 @@ class Document:
 
 
 class Envelope(msgspec.Struct, kw_only=True, gc=False):
-    """The parts of a list answer around its records; all of them may be missing or null."""
+    """The parts of a list answer other than its records; each may be missing or null."""
 
     items: list[msgspec.Raw] = []
     total: msgspec.Raw = NULL
@@ -97,7 +98,7 @@ class Envelope(msgspec.Struct, kw_only=True, gc=False):
 
 @functools.cache
 def _envelope(key: str | None) -> Callable[[bytes], Envelope]:
-    """A decoder for a list under ``key``, or for a bare array."""
+    """Return a decoder for a list under ``key``, or for a bare array."""
     if key is None:
         array = msgspec.json.Decoder(list[msgspec.Raw]).decode
         return lambda body: Envelope(items=array(body))
@@ -108,8 +109,11 @@ def _envelope(key: str | None) -> Callable[[bytes], Envelope]:
 
 
 def _list_in(body: bytes, key: str | None) -> Envelope | None:
-    """The list in a body, with what no reader takes replaced where it is not decodable as it is:
-    one such character or number must not cost the whole page. None where there is no list."""
+    """Return the list in a body, or None when there is none.
+
+    When the body cannot be decoded as it is, invalid characters and numbers are replaced first: one
+    of them must not make the whole page unreadable.
+    """
     decode = _envelope(key)
     with suppress(ValueError, RecursionError):
         return decode(body)
@@ -119,13 +123,15 @@ def _list_in(body: bytes, key: str | None) -> Envelope | None:
 
 
 def as_json(body: Body | Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON body as httpx takes it; what was not given is not sent."""
+    """Return a JSON body as arguments of httpx; fields that were not set are not sent."""
     return {"json": msgspec.to_builtins(body)}
 
 
 def keyed(idempotency_key: str | None, no_cache: bool = False) -> dict[str, str]:
-    """The headers that make a second request with the same key answer as the first did. With
-    ``no_cache`` only a success is kept for that."""
+    """Return the headers that give a second request with the same key the first answer.
+
+    With ``no_cache`` the service stores only a success for the key.
+    """
     if idempotency_key is None:
         return {}
     plain = idempotency_key.isascii() and idempotency_key.isprintable()
@@ -141,7 +147,7 @@ _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 class Exchange:
     """Calls to one interface (one base URL, one key) over shared connections.
 
-    ``reader`` keeps connections open, ``writer`` opens one for each call (see
+    ``reader`` reuses its connections. ``writer`` opens a new one for each call (see
     :class:`~backoffice.service.Service`).
     """
 
@@ -177,7 +183,10 @@ class Exchange:
         return changed
 
     def until(self, moment: float) -> Exchange:
-        """Return a copy with calls that end, or are never sent, at this monotonic time."""
+        """Return a copy with calls that must end before this monotonic time.
+
+        After that time no call is sent.
+        """
         changed = copy.copy(self)
         changed._ends = min(moment, self._ends)
         return changed
@@ -190,7 +199,7 @@ class Exchange:
         query: wire.Query | None = None,
         **path: Any,
     ) -> Record[T]:
-        """Read one record. Raises Malformed when it does not fit its type."""
+        """Read one record; raises Malformed when it does not fit its type."""
         call = self._call("GET", route, path, query)
         return self._record(call, self._json(call, self._deadline), reader)
 
@@ -203,7 +212,7 @@ class Exchange:
         body: Mapping[str, Any] | None = None,
         **path: Any,
     ) -> Record[T]:
-        """Read the answer of a POST that changes nothing and is retried like any read."""
+        """Read the answer of a POST that changes nothing; it is retried like any read."""
         call = self._call("POST", route, path, query, body, reads=True)
         return self._record(call, self._json(call, self._lookup_seconds()), reader)
 
@@ -221,8 +230,9 @@ class Exchange:
     ) -> Record[T]:
         """Send a write once and return the record of its answer, under ``inside`` or as a whole.
 
-        Raises Uncertain when no readable answer came: the write may have happened. ``body`` holds
-        the body arguments of httpx, ``seconds`` a longer deadline than that of other writes.
+        Raises Uncertain when no readable answer arrived: the write may have happened. ``body``
+        holds the body arguments of httpx. ``seconds`` sets a longer deadline than that of other
+        writes.
         """
         call = self._call(method, route, path, None, body, headers)
         answer = self._json(call, seconds or self._write_deadline)
@@ -243,7 +253,7 @@ class Exchange:
         inside: str,
         **path: Any,
     ) -> Record[T] | None:
-        """Send a write like :meth:`send` that may answer null instead of the record."""
+        """Send a write like :meth:`send` whose answer may be null instead of the record."""
         call = self._call(method, route, path, None, body)
         answer = self._json(call, self._write_deadline)
         raw = self._part(call, answer, inside)
@@ -260,7 +270,7 @@ class Exchange:
         query: wire.Query | None = None,
         **path: Any,
     ) -> None:
-        """Send a write that answers without a record: an empty body, or any JSON.
+        """Send a write whose answer has no record: an empty body, or any JSON.
 
         ``{"success": false}`` is a refusal.
         """
@@ -283,7 +293,7 @@ class Exchange:
         return min(self._deadline, LOOKUP_SECONDS)
 
     def _part(self, call: Call, answer: Answer, name: str) -> bytes | None:
-        """Return the bytes of one member of an answer; None when it is null."""
+        """Return the bytes of one member of an answer, or None when it is null."""
         part: msgspec.Raw | None = None
         try:
             part = _decode_object(answer.body).get(name)
@@ -314,7 +324,7 @@ class Exchange:
     ) -> Page[T]:
         """Read a list, bare or under ``key``; unreadable records are returned separately.
 
-        With a ``body`` the method is POST. ``quick``: a person waits for it.
+        With a ``body`` the method is POST. ``quick`` means that a person waits for the answer.
         """
         method = "GET" if body is None else "POST"
         call = self._call(method, route, path, query, body, reads=True)
@@ -384,7 +394,7 @@ class Exchange:
             response.close()
             if wire.is_utf8(answer.body):
                 return answer
-        # The first time it may have been damaged in transit; wrong twice means it was sent so.
+        # One invalid answer may have been damaged in transit. Two mean that the service sent it so.
         return replace(answer, body=json_text.make_decodable(answer.body))
 
     def _call(
@@ -413,7 +423,7 @@ class Exchange:
     def _send_with_retries(
         self, call: Call, budget: Budget, consume: Callable[[httpx.Response, datetime], R]
     ) -> tuple[httpx.Response, R]:
-        """Retry until there is a usable answer, or raise the last error."""
+        """Send until there is a usable answer, or raise the last error."""
         attempts = self._attempts if call.reads else 1
         attempt = 1
         while True:
@@ -423,7 +433,7 @@ class Exchange:
             wait = asked if asked is not None else wire.backoff(attempt)
             again = type(outcome) in (errors.Limited, errors.Unreachable)
             if not again or attempt >= attempts or wait >= budget.left():
-                # Raised outside of the except block: the text of the cause may hold the address.
+                # Raised outside the except block: the text of the cause may contain the URL.
                 raise outcome
             self._clock.sleep(wait)
             attempt += 1
@@ -431,7 +441,7 @@ class Exchange:
     def _attempt(
         self, call: Call, budget: Budget, consume: Callable[[httpx.Response, datetime], R]
     ) -> tuple[tuple[httpx.Response, R] | errors.ServiceError, float | None]:
-        """Make one attempt; return the answer or error, and the seconds to wait before the next."""
+        """Make one attempt; return the answer or error, and the wait in seconds before the next."""
         operation = f"{call.method} {call.route}"
         started = self._clock.monotonic()
         self._watch.began(operation)
@@ -451,7 +461,7 @@ class Exchange:
             outcome = error
         except httpx.TransportError as error:
             outcome = call.transport_error(error, status)
-        except BaseException:  # A task's time limit or Ctrl-C: release the connection first.
+        except BaseException:  # A task's time limit or Ctrl-C: close the connection first.
             if response is not None:
                 response.close()
             raise
@@ -490,7 +500,8 @@ class Exchange:
                     **call.headers,
                 },
             )
-            # Ending a slow write early would only make its outcome unknown.
+            # A write has no shorter read timeout: to end a slow write early only makes its outcome
+            # unknown.
             read_seconds = READ_SECONDS if call.reads else budget.left()
             request.extensions["timeout"] = timeouts(budget.left(), read_seconds)
             asked_at = self._clock.now()

@@ -1,9 +1,9 @@
 """Read a record field by field and drop the optional fields that do not fit their type.
 
 This is the slow path: a correct record is decoded in one pass. Small differences are repaired first
-(a time without zone is UTC, a number sent as text, null where a value was promised). A value that
-still does not fit is dropped, at every depth: a field of a record, an item of a list, a member of a
-map. A required field that does not fit drops the object that contains it, and no more.
+(a time without a zone is UTC, a number sent as text, null in place of a value). A value that still
+does not fit is dropped, at every depth: a field of a record, an item of a list, a member of a map.
+A required field that does not fit drops only the object that contains it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 from msgspec import inspect as typed
 
 AS_TEXT: Final = "as_text"
-"""Marks a text field that accepts any other value as text, see `payload.Word`."""
+"""Mark of a text field that accepts any other value as text, see `payload.Word`."""
 LONGEST_WORD: Final = 200
 NULL: Final = msgspec.Raw(b"null")
 
@@ -52,8 +52,8 @@ _LEAVES: Final[dict[type[typed.Type], Callable[[bytes], Any]]] = {
 class DroppedField:
     """A part of a record that did not fit and was dropped.
 
-    `path` is such as ``$.results[3].value`` (positions as received). `reason` is about types and
-    never holds a value.
+    `path` is such as ``$.results[3].value`` (positions as received). `reason` describes types and
+    never contains a value.
     """
 
     path: str
@@ -70,10 +70,10 @@ class Misfit(ValueError):
 
 
 def fit(raw: bytes, kind: Any) -> tuple[bytes, tuple[DroppedField, ...]]:
-    """Return the record as `kind` expects it, and what was dropped.
+    """Return the record as `kind` expects it, and the parts that were dropped.
 
-    Values that fit keep their bytes. Raises Misfit when something required does not fit, or nothing
-    does.
+    Values that fit keep their bytes. Raises Misfit when a required value does not fit, or when
+    nothing fits.
     """
     dropped: list[DroppedField] = []
     fitted = _fit(msgspec.Raw(raw), _shape(kind), "$", dropped)
@@ -161,7 +161,7 @@ def _fit_dict(
     kept: dict[str, msgspec.Raw] = {}
     for name, value in _decoded(_object, sent, path).items():
         try:
-            # Keys may be personal data: they stay out of the path.
+            # Keys may be personal data, so the path does not contain them.
             fitted = _fit(value, shape.value_type, f"{path}[...]", dropped)
         except Misfit as misfit:
             dropped.append(DroppedField(misfit.path, misfit.reason))
@@ -191,7 +191,7 @@ def _fit_union(
             return _fit(raw, one, path, dropped)
         except Misfit as misfit:
             del dropped[before:]
-            # The error inside an object that nearly fits says more than "Expected text".
+            # The error inside an object that nearly fits explains more than "Expected text".
             first = first or misfit
     assert first is not None
     raise first
@@ -202,7 +202,11 @@ def _without_metadata(shape: typed.Type) -> typed.Type:
 
 
 def _as_text(raw: msgspec.Raw) -> msgspec.Raw:
-    """Return a list of words as `H, A`, and other values but text and null as they are written."""
+    """Return a value as text.
+
+    A list of words becomes `H, A`. Text and null do not change. Any other value becomes its JSON
+    source.
+    """
     sent = bytes(raw).strip()
     if sent == b"null" or sent[:1] == b'"':
         return raw

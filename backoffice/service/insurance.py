@@ -14,7 +14,7 @@ from backoffice.service.users import Address, Guarantor, NewAddress, NewGuaranto
 
 
 class InsuredPerson(Payload):
-    """The covered person. ``gender``: compare without case (differences.md 25)."""
+    """The covered person; compare ``gender`` without case (differences.md 25)."""
 
     first_name: str = ""
     last_name: str = ""
@@ -35,7 +35,10 @@ class Company(Payload):
 
 
 class Insurance(Payload):
-    """``relationship`` of the patient to the policy holder: Self, Spouse, Other."""
+    """An insurance record of a patient.
+
+    ``relationship`` of the patient to the policy holder: Self, Spouse, Other.
+    """
 
     payor_code: str
     member_id: str
@@ -48,7 +51,11 @@ class Insurance(Payload):
 
 
 class Payor(Payload):
-    """``source``: platform, or team for a payor this team made; ``code`` is an older spelling."""
+    """An insurance payor.
+
+    ``source`` is platform, or team for a payor that this team created. ``code`` is the older name
+    of ``payor_code``.
+    """
 
     name: str
     payor_code_sent: str | None = field(default=None, name="payor_code")
@@ -77,7 +84,7 @@ class CodeConflict(Payload):
 
 
 class CodeOverlap(Payload):
-    """Two diagnosis codes that say partly the same."""
+    """Two diagnosis codes that overlap in meaning."""
 
     code: str = ""
     overlaps_with: str = ""
@@ -85,7 +92,7 @@ class CodeOverlap(Payload):
 
 
 class CodeCheck(Payload):
-    """``errors`` are in the service's words."""
+    """The outcome of a check of diagnosis codes; ``errors`` has the text of the service."""
 
     valid: bool
     errors: list[str] = field(default_factory=list)
@@ -94,7 +101,7 @@ class CodeCheck(Payload):
 
 
 class NewInsured(Body):
-    """The covered person, whole. ``gender``: female, male, other, unknown."""
+    """The covered person with all fields. ``gender``: female, male, other, unknown."""
 
     first_name: str
     last_name: str
@@ -106,8 +113,11 @@ class NewInsured(Body):
 
 
 class NewInsurance(Body):
-    """``relationship`` of the patient to the policy holder: Self, Spouse, Other; a ``guarantor`` is
-    needed unless it is Self."""
+    """An insurance record to create.
+
+    ``relationship`` of the patient to the policy holder: Self, Spouse, Other. A ``guarantor`` is
+    required unless it is Self.
+    """
 
     payor_code: str
     member_id: str
@@ -119,8 +129,10 @@ class NewInsurance(Body):
 
 
 class NewPayor(Body):
-    """A payor of the team's own. ``provider`` (slug of a connectivity provider) is whose
-    ``provider_payor_id`` it is."""
+    """A payor to create for this team.
+
+    ``provider`` is the slug of the connectivity provider that issued ``provider_payor_id``.
+    """
 
     name: str
     address: NewAddress
@@ -138,8 +150,11 @@ class Insurances(Chapter):
     """Calls of users.md 4-6."""
 
     def create(self, user_id: UUID | str, insurance: NewInsurance) -> Record[Insurance]:
-        """Each call adds a record, none is ever changed; the newest primary one counts. Medicare
-        and Medicaid codes come back as the code of a state's plan."""
+        """Add an insurance record.
+
+        No call changes a record; the newest primary record is the valid one. The service returns
+        Medicare and Medicaid codes as the code of a state's plan.
+        """
         path = "/v2/user/{user_id}/insurance"
         return self._call.send("POST", path, _INSURANCE, as_json(insurance), user_id=user_id)
 
@@ -147,12 +162,15 @@ class Insurances(Chapter):
         return self._call.send("POST", "/v3/payor", _PAYOR, as_json(payor))
 
     def validate_icd_codes(self, codes: Sequence[str]) -> Record[CodeCheck]:
-        """Whether diagnosis codes exist and go together."""
+        """Check whether diagnosis codes exist and can be combined."""
         path = "/v3/insurance/validate_icd_codes"
         return self._call.look_up(path, _CODES, body=as_json({"codes": codes}))
 
     def latest(self, user_id: UUID | str, is_primary: bool = True) -> Record[Insurance]:
-        """The newest primary (or secondary) record; Missing when there is none."""
+        """Return the newest primary (or secondary) record.
+
+        Raises Missing when there is none.
+        """
         path = "/v2/user/{user_id}/insurance/latest"
         return self._call.record(
             path, _INSURANCE, query={"is_primary": is_primary}, user_id=user_id

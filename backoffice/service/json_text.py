@@ -1,7 +1,7 @@
-"""Repair of JSON text that a strict reader or PostgreSQL refuses, without reading it into values.
+"""Repair of JSON text that a strict parser or PostgreSQL rejects, without decoding its values.
 
-Of this only `needs_replacing` runs for ordinary answers. The rest is for a body or record that
-could not be decoded, and for one that holds characters to replace.
+For an ordinary answer only `needs_replacing` runs. The other functions run for a body or record
+that could not be decoded, or that contains characters to replace.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 DEEPEST: Final = 64
-"""Levels of nesting that are read; the interface's own records have less than ten."""
+"""Levels of nesting that are read; the records of the interface have fewer than ten."""
 
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 OVERRIDES: Final = ("\u202d".encode(), "\u202e".encode())
@@ -19,7 +19,11 @@ _REPLACED: Final = (
     (b"\\", (rb"\u0000", rb"\u202d", rb"\u202e", rb"\u202D", rb"\u202E")),
     (OVERRIDES[0][:1], OVERRIDES),
 )
-"""By first byte, which is found much faster and is rare: what JSON allows and no text may hold."""
+"""Sequences to replace, by their first byte.
+
+JSON allows them, but stored text must not contain them. The first bytes are rare, and a search for
+one byte is much faster.
+"""
 
 _ESCAPE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([0-9a-fA-F]{4})|\\.",
@@ -30,20 +34,24 @@ _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|-?(?:Infinity|NaN)|[\[{]|[\]}]',
 
 
 def needs_replacing(raw: bytes) -> bool:
-    """Whether the JSON may hold a NUL character or one that turns the order of others around."""
+    """Return whether the JSON may contain a NUL character or a direction override."""
     return any(first in raw and any(odd in raw for odd in odds) for first, odds in _REPLACED)
 
 
 def replace_unstorable(raw: bytes) -> bytes:
-    """The same JSON with U+FFFD for a NUL character, half a surrogate pair, or a character that
-    turns the order of others around."""
+    """Return the JSON with U+FFFD for characters that cannot be stored.
+
+    These are NUL characters, half surrogate pairs, and direction overrides.
+    """
     return _ESCAPE.sub(_storable_escape, _without_overrides(raw))
 
 
 def make_decodable(body: bytes) -> bytes:
-    """The same JSON in a form that strict readers take: bytes that are no UTF-8, bare control
-    characters, NUL and half surrogate pairs become U+FFFD, `NaN` and `Infinity` become text (which
-    fits no number), and what is nested deeper than `DEEPEST` becomes the text "nested too deep".
+    """Return the JSON in a form that strict parsers accept.
+
+    Invalid UTF-8, unescaped control characters, NUL, and half surrogate pairs become U+FFFD. `NaN`
+    and `Infinity` become text, which fits no number. Values nested deeper than `DEEPEST` become the
+    text "nested too deep".
     """
     text = _without_overrides(body.decode("utf-8", "replace").encode())
     parts: list[bytes] = []
@@ -70,7 +78,7 @@ def make_decodable(body: bytes) -> bytes:
 
 
 def replace_in_text(text: str) -> str:
-    """A text as PostgreSQL and UTF-8 can hold it."""
+    """Return the text with U+FFFD for characters that PostgreSQL or UTF-8 cannot store."""
     if text.isascii():
         return text.replace("\x00", REPLACEMENT)
     return (

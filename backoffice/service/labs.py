@@ -1,4 +1,4 @@
-"""Labs, lab tests, markers, lab accounts, physicians. Interface: catalogue, chapters 1-7."""
+"""Labs, lab tests, markers, lab accounts, and physicians. Interface: catalogue, chapters 1-7."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from backoffice.service.payload import Body, Page, Payload, Reader, Record, as_t
 
 
 class Lab(Payload):
-    """``logo_url`` and addresses may be missing on the shallow form inside an order."""
+    """A lab; the short form inside an order may lack ``logo_url`` and the address."""
 
     slug: str = ""
     id: int | None = None
@@ -35,7 +35,10 @@ class Loinc(Payload):
 
 
 class ExpectedResult(Payload):
-    """One result a marker should bring; compare with results to see what is missing."""
+    """One result that a marker should have.
+
+    Compare with the results received to see which are missing.
+    """
 
     id: int
     name: str = ""
@@ -53,8 +56,11 @@ class AoeAnswer(Payload):
 
 
 class AoeQuestion(Payload):
-    """A question asked at order entry. ``type``: choice, text, numeric, multi_choice (also spelt
-    multiple_choice); ``id`` is a 64-bit integer."""
+    """A question asked at order entry.
+
+    ``type``: choice, text, numeric, multi_choice (also spelled multiple_choice). ``id`` is a 64-bit
+    integer.
+    """
 
     id: int
     required: bool = False
@@ -72,7 +78,10 @@ class Aoe(Payload):
 
 
 class Marker(Payload):
-    """``type``: biomarker, panel; ``price`` is text, maybe a placeholder; turnaround in days."""
+    """A marker.
+
+    ``type``: biomarker, panel. ``price`` is text and may be a placeholder. Turnaround is in days.
+    """
 
     id: int
     name: str = ""
@@ -96,9 +105,9 @@ class Marker(Payload):
 
 
 class LabTest(Payload):
-    """A panel that can be ordered while ``status`` is active. Turnaround in days."""
+    """A panel that can be ordered while ``status`` is active; turnaround in days."""
 
-    wrapped_in: ClassVar[str] = "lab_test"  # some answers send {"lab_test": {...}}
+    wrapped_in: ClassVar[str] = "lab_test"  # Some answers send {"lab_test": {...}}.
 
     id: UUID
     slug: str = ""
@@ -120,7 +129,11 @@ class LabTest(Payload):
 
 
 class LabAccount(Payload):
-    """``allowed_billing`` maps a billing type to two-letter states; absent means not allowed."""
+    """A lab account.
+
+    ``allowed_billing`` maps a billing type to two-letter states. A billing type that is absent is
+    not allowed.
+    """
 
     id: UUID
     lab: str
@@ -136,7 +149,7 @@ class LabAccount(Payload):
 
 
 class Physician(Payload):
-    """A physician of the team; on an order the same three fields."""
+    """A physician of the team; an order has the same three fields."""
 
     first_name: str = ""
     last_name: str = ""
@@ -144,15 +157,20 @@ class Physician(Payload):
 
 
 class AddOn(Body):
-    """Markers beside the tests: by the service's ids, or by the lab's own codes, not both."""
+    """Markers in addition to the tests.
+
+    Name them by the ids of the service or by the codes of the lab, not both.
+    """
 
     marker_ids: list[int] | None = None
     provider_ids: list[str] | None = None
 
 
 class OrderSet(Body):
-    """What is ordered: tests of one lab, add-on markers, or both. ``lab_account_id`` only scopes
-    the listing of its markers."""
+    """The items of an order: tests of one lab, add-on markers, or both.
+
+    ``lab_account_id`` only limits the list of its markers.
+    """
 
     lab_test_ids: list[UUID] | None = None
     add_on: AddOn | None = None
@@ -160,7 +178,10 @@ class OrderSet(Body):
 
 
 class NewLabTest(Body):
-    """Markers by the service's ids or, better, by the lab's own codes."""
+    """A lab test to create.
+
+    Name its markers by the ids of the service or, better, by the codes of the lab.
+    """
 
     name: str
     method: str
@@ -173,7 +194,10 @@ class NewLabTest(Body):
 
 
 class LabTestChange(Body):
-    """``active`` False archives the test; orders under way go on."""
+    """A change of a lab test.
+
+    ``active`` False archives the test; orders in progress continue.
+    """
 
     name: str | None = None
     active: bool | None = None
@@ -208,7 +232,7 @@ class Labs(Chapter):
         order_key: str | None = None,
         order_direction: str | None = None,
     ) -> Page[LabTest]:
-        """A page of lab tests. ``generation_method``: auto, manual, all."""
+        """Return a page of lab tests. ``generation_method``: auto, manual, all."""
         query: dict[str, Any] = {
             "lab_test_limit": limit,
             "next_cursor": next_cursor,
@@ -246,7 +270,10 @@ class Labs(Chapter):
         lab_account_id: UUID | str | None = None,
         a_la_carte_enabled: bool | None = None,
     ) -> Page[Marker]:
-        """Active, orderable markers, without reflex markers. ``lab_slug`` wins over ``lab_id``."""
+        """Return a page of active, orderable markers, without reflex markers.
+
+        ``lab_slug`` takes precedence over ``lab_id``.
+        """
         query: dict[str, Any] = {
             "lab_id": lab_id,
             "lab_slug": lab_slug,
@@ -265,13 +292,16 @@ class Labs(Chapter):
         size: int = 100,
         lab_account_id: UUID | str | None = None,
     ) -> Page[Marker]:
-        """All markers of one lab test, reflex markers included."""
+        """Return a page of all markers of one lab test, with reflex markers."""
         query = {"page": page, "size": size, "lab_account_id": lab_account_id}
         path = "/v3/lab_tests/{lab_test_id}/markers"
         return self._call.page(path, _MARKER, "markers", query=query, lab_test_id=lab_test_id)
 
     def create_test(self, test: NewLabTest) -> Record[LabTest]:
-        """A test that can be ordered once the service's people approve it."""
+        """Create a lab test.
+
+        It can be ordered after the staff of the service approve it.
+        """
         return self._call.send("POST", "/v3/lab_tests", _LAB_TEST, as_json(test))
 
     def update_test(self, lab_test_id: UUID | str, change: LabTestChange) -> Record[LabTest]:

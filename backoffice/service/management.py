@@ -1,4 +1,4 @@
-"""The management interface: its own address and its own key.
+"""The management interface, which has its own address and its own key.
 
 Interface: catalogue, chapter 7; webhooks, chapter 1.2.
 """
@@ -16,12 +16,14 @@ from backoffice.service.payload import Instant, Page, Payload, Reader, Record
 
 _WEBHOOKS = "/v1/org/{org_id}/team/{team_id}/{env}/webhook"
 MOST_PAGES: Final = 20
-"""Of a list of endpoints."""
+"""The most pages read of a list of endpoints."""
 
 
 class Webhook(Payload):
-    """An address the service delivers events to, and which types of them; all where
-    ``filter_types`` is None."""
+    """An address to which the service delivers events.
+
+    ``filter_types`` lists the event types to deliver; None means all of them.
+    """
 
     id: str
     url: str = ""
@@ -34,13 +36,13 @@ class Webhook(Payload):
 
 
 class WebhookSecret(Payload):
-    """``key``: the secret that signs deliveries, as ``backoffice.service.signing`` reads it."""
+    """A secret; ``key`` signs deliveries, as ``backoffice.service.signing`` reads it."""
 
     key: str
 
     @property
     def name(self) -> str:
-        """By which the event log tells secrets apart; empty for a key of an unknown form."""
+        """Return the name of the secret in the event log; empty for a key in an unknown form."""
         try:
             return signing.Secret.read(self.key).name
         except ValueError:
@@ -52,7 +54,10 @@ _SECRET = Reader(WebhookSecret)
 
 
 class Management(Chapter):
-    """Calls with the management key only; organisation, environment and region from settings."""
+    """Calls with the management key.
+
+    Organization, environment, and region come from settings.
+    """
 
     def lab_accounts(
         self,
@@ -67,8 +72,11 @@ class Management(Chapter):
     def set_allowlist(
         self, account_id: UUID | str, team_ids: Sequence[UUID]
     ) -> Record[LabAccount] | None:
-        """Replace the teams that may use an account, all of them. The service may answer without
-        the account (None), and knows no condition: read it again to see what holds."""
+        """Replace the list of teams that may use an account.
+
+        The service may answer without the account (None). It has no conditional update, so read the
+        account again to see the list in force.
+        """
         return self._call.send_and_maybe(
             "PATCH",
             "/v1/org/{org_id}/lab_account/{env}/{region}/{account_id}",
@@ -81,14 +89,16 @@ class Management(Chapter):
     def webhooks(
         self, team_id: UUID | str, limit: int = 50, next_cursor: str | None = None
     ) -> Page[Webhook]:
-        """A page of the addresses a team's events go to."""
+        """Return a page of the addresses that receive a team's events."""
         query = {"limit": limit, "next_cursor": next_cursor}
         path = self._within(team_id=team_id)
         return self._call.page(_WEBHOOKS, _WEBHOOK, "data", query=query, **path)
 
     def every_webhook(self, team_id: UUID | str) -> Iterator[Record[Webhook]]:
-        """All addresses a team's events go to, page by page. Malformed where the list does not
-        end."""
+        """Yield all addresses that receive a team's events, page by page.
+
+        Raises Malformed when the list does not end within `MOST_PAGES` pages.
+        """
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             page = self.webhooks(team_id, next_cursor=cursor)
@@ -107,9 +117,11 @@ class Management(Chapter):
         return self._call.record(f"{_WEBHOOKS}/{{webhook_id}}/secret", _SECRET, **path)
 
     def create_webhook(self, team_id: UUID | str, url: str, description: str) -> Record[Webhook]:
-        """Have all events of a team delivered to one more address, signed with a secret that the
-        service makes. There is no idempotency key: the description tells our endpoint from
-        others."""
+        """Add an address that receives all events of a team.
+
+        The service creates the secret that signs them. There is no idempotency key: the description
+        identifies our endpoint among others.
+        """
         body = as_json({"url": url, "description": description})
         path = self._within(team_id=team_id)
         made = self._call.send("POST", _WEBHOOKS, _WEBHOOK, body, **path)
@@ -120,8 +132,10 @@ class Management(Chapter):
     def switch_webhook(
         self, team_id: UUID | str, webhook_id: str, *, disabled: bool
     ) -> Record[Webhook]:
-        """Stop deliveries to an endpoint, or begin them again. Uncertain where the answer does not
-        confirm it."""
+        """Stop deliveries to an endpoint, or start them again.
+
+        Raises Uncertain when the answer does not confirm the change.
+        """
         path = self._within(team_id=team_id, webhook_id=webhook_id)
         body = as_json({"disabled": disabled})
         route = f"{_WEBHOOKS}/{{webhook_id}}"
@@ -131,12 +145,12 @@ class Management(Chapter):
         return changed
 
     def delete_webhook(self, team_id: UUID | str, webhook_id: str) -> None:
-        """Delete an endpoint, with what has not been delivered to it."""
+        """Delete an endpoint, with its undelivered events."""
         path = self._within(team_id=team_id, webhook_id=webhook_id)
         self._call.act("DELETE", f"{_WEBHOOKS}/{{webhook_id}}", **path)
 
     def rotate_webhook_secret(self, team_id: UUID | str, webhook_id: str) -> None:
-        """Replace the secret of an endpoint with one that the service makes."""
+        """Replace the secret of an endpoint with one that the service creates."""
         path = self._within(team_id=team_id, webhook_id=webhook_id)
         route = f"{_WEBHOOKS}/{{webhook_id}}/secret/rotate"
         self._call.act("POST", route, as_json({"key": None}), **path)

@@ -1,4 +1,4 @@
-"""Orders and order transactions: records, what is sent, and the calls. Interface: orders."""
+"""Orders and order transactions: records, request bodies, and calls. Interface: orders."""
 
 from backoffice.service.orders.bodies import (
     INCORRECT_LAB,

@@ -1,4 +1,4 @@
-"""What is sent to place and import orders. Interface: orders, chapters 2, 6 and 10."""
+"""Request bodies to place and import orders. Interface: orders, chapters 2, 6 and 10."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from backoffice.service.payload import Body
 from backoffice.service.users import NewGuarantor
 
 INCORRECT_LAB: Final = "INCORRECT_LAB"
-"""The one update reason that the specification names: the new order gets another lab account."""
+"""The only update reason that the specification names: the new order gets another lab account."""
 
 
 class NewPatient(Body):
-    """The patient as the order shall know them. ``gender``: female, male, other, unknown; income in
-    USD. ``medical_proxy`` is for a minor."""
+    """The patient details to store on the order.
+
+    ``gender``: female, male, other, unknown. Income in USD. ``medical_proxy`` is for a minor.
+    """
 
     first_name: str
     last_name: str
@@ -36,8 +38,11 @@ class NewPatient(Body):
 
 
 class NewPatientAddress(Body):
-    """``zip`` has five digits, or five and four; ``access_notes`` at most 1000 characters. An
-    import needs ``receiver_name`` and takes no ``phone_number``."""
+    """The address of the patient.
+
+    ``zip`` has five digits, or five and four. ``access_notes`` has at most 1000 characters. An
+    import requires ``receiver_name`` and does not accept ``phone_number``.
+    """
 
     first_line: str
     city: str
@@ -59,7 +64,7 @@ class NewPhysician(Body):
 
 
 class Consent(Body, rename="camel"):
-    """The one body in camelCase."""
+    """A consent of the patient; its fields are in camelCase."""
 
     consent_type: str
     version: str | None = None
@@ -67,7 +72,10 @@ class Consent(Body, rename="camel"):
 
 
 class AoeAnswered(Body):
-    """The answer to a question asked at order entry; always text, the ``code`` of a choice."""
+    """The answer to a question asked at order entry.
+
+    ``answer`` is always text; for a choice it is the ``code`` of the choice.
+    """
 
     marker_id: int
     question_id: int
@@ -75,8 +83,11 @@ class AoeAnswered(Body):
 
 
 class NewOrder(Body):
-    """``collection_method`` is needed with add-ons, or where the tests do not share one.
-    ``activate_by`` makes a scheduled order; ``passthrough`` comes back on the order."""
+    """An order to place.
+
+    ``collection_method`` is required with add-ons, or when the tests have different methods.
+    ``activate_by`` makes a scheduled order. The service returns ``passthrough`` on the order.
+    """
 
     user_id: UUID
     patient_details: NewPatient
@@ -96,7 +107,7 @@ class NewOrder(Body):
 
 
 class ImportedOrder(Body):
-    """``sample_id`` is the lab's requisition, control or reference number."""
+    """An order to import; ``sample_id`` is the lab's requisition, control, or reference number."""
 
     user_id: UUID
     billing_type: str
@@ -110,7 +121,10 @@ class ImportedOrder(Body):
 
 
 class SimulationFlags(Body):
-    """``result_types``: numeric, range, comment, coded_value; all in turn when not given."""
+    """Options of a simulation.
+
+    ``result_types``: numeric, range, comment, coded_value. Without it, all of them take turns.
+    """
 
     interpretation: str | None = None
     result_types: list[str] | None = None

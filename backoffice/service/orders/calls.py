@@ -1,4 +1,4 @@
-"""What can be asked and done about orders, and their PDFs. Interface: orders, chapter 1."""
+"""Calls about orders and their PDFs. Interface: orders, chapter 1."""
 
 from __future__ import annotations
 
@@ -54,8 +54,11 @@ class Orders(Chapter):
         order_ids: Sequence[UUID | str] | None = None,
         order_transaction_id: UUID | str | None = None,
     ) -> Page[Order]:
-        """A page of at most 100 orders of the team. ``status`` takes low-level statuses; a moment
-        without zone is UTC. A bare ``end_date`` includes its day."""
+        """Return a page of at most 100 orders of the team.
+
+        ``status`` takes low-level statuses. A time without a zone is UTC. An ``end_date`` without a
+        time includes its day.
+        """
         query: dict[str, Any] = {
             "search_input": search_input,
             "start_date": start_date,
@@ -87,7 +90,7 @@ class Orders(Chapter):
         return self._call.record(path, TRANSACTION, transaction_id=transaction_id)
 
     def result(self, order_id: UUID | str) -> Record[Result]:
-        """The result, partial or final; Missing while there is none."""
+        """Return the result, partial or final; raises Missing while there is none."""
         return self._call.record("/v3/order/{order_id}/result", RESULT, order_id=order_id)
 
     def create(
@@ -98,11 +101,14 @@ class Orders(Chapter):
         no_cache: bool = False,
         extra: Mapping[str, str] | None = None,
     ) -> Record[Order]:
-        """Place an order. The service keeps the outcome of a key, good or bad, for at least 24
-        hours, and answers it again; with ``no_cache`` it keeps only a success. Nothing is kept
-        when parameters were refused (422) or while another request with the key is at work.
-        ``extra`` is added to the body, for fields whose names are settings: the update reason
-        (specification, notes on states and transitions)."""
+        """Place an order.
+
+        The service stores the outcome of a key, success or error, for at least 24 hours and returns
+        it again. With ``no_cache`` it stores only a success. It stores nothing when it refused the
+        parameters (422), or while another request with the key is in progress. ``extra`` is added
+        to the body, for fields whose names are settings: the update reason (specification, notes on
+        states and transitions).
+        """
         return self._call.send(
             "POST",
             self._create_path,
@@ -113,14 +119,20 @@ class Orders(Chapter):
         )
 
     def import_(self, order: ImportedOrder) -> Record[Order]:
-        """Register an order placed elsewhere. No key: its ``sample_id`` is unique, and one that is
-        taken is refused."""
+        """Register an order that was placed elsewhere.
+
+        There is no idempotency key: ``sample_id`` is unique, and the service refuses one that is in
+        use.
+        """
         return self._call.send("POST", "/v3/order/import", ORDER, as_json(order), inside="order")
 
     def cancel(self, order_id: UUID | str, extra: Mapping[str, str] | None = None) -> Record[Order]:
-        """Refused from where an order cannot be cancelled. A phlebotomy appointment goes with it,
-        one at a patient service center stays. ``extra`` is the body, for services that take one
-        here: none is documented."""
+        """Cancel an order.
+
+        The service refuses when the status of the order does not allow it. A phlebotomy appointment
+        is canceled with the order; one at a patient service center is not. ``extra`` is the body,
+        for services that accept one here: none is documented.
+        """
         path = "/v3/order/{order_id}/cancel"
         body = as_json(extra) if extra else None
         return self._call.send("POST", path, ORDER, body, inside="order", order_id=order_id)
@@ -134,12 +146,12 @@ class Orders(Chapter):
         )
 
     def draw_completed(self, order_id: UUID | str) -> Record[Order]:
-        """The sample of an on-site collection was drawn."""
+        """Record that the sample of an on-site collection was drawn."""
         path = "/v3/order/{order_id}/draw_completed"
         return self._call.send("PATCH", path, ORDER, inside="order", order_id=order_id)
 
     def communication_settings(self, order_id: UUID | str) -> Record[CommunicationSettings]:
-        """Whether the patient gets text messages about this order (orders.md 1)."""
+        """Return whether the patient gets text messages about this order (orders.md 1)."""
         path = "/v3/order/{order_id}/communication_settings"
         return self._call.record(path, COMMUNICATION, order_id=order_id)
 
@@ -158,8 +170,11 @@ class Orders(Chapter):
         delay: int | None = None,
         flags: SimulationFlags | None = None,
     ) -> None:
-        """In a sandbox only: drive an order along, to ``final_status`` (dotted) or to the end of
-        its successful path. The unit of ``delay`` is not documented."""
+        """Advance an order, in a sandbox only.
+
+        It moves to ``final_status`` (dotted) or to the end of its successful path. The unit of
+        ``delay`` is not documented.
+        """
         self._call.act(
             "POST",
             "/v3/order/{order_id}/test",
@@ -174,8 +189,11 @@ class Orders(Chapter):
         start_at: datetime | None = None,
         end_at: datetime | None = None,
     ) -> Record[Resent]:
-        """Have the latest event of some orders delivered again: these orders, or those of a window
-        of at most 60 days. It changes nothing, so it may be asked again when Uncertain."""
+        """Request a new delivery of the latest event of some orders.
+
+        Name the orders, or a window of at most 60 days. The call changes nothing, so it is safe to
+        repeat when it is Uncertain.
+        """
         if not order_ids and start_at is None:
             raise ValueError("which orders: by id, or since when")
         given = {"order_ids": order_ids or None, "start_at": start_at, "end_at": end_at}
@@ -199,11 +217,11 @@ class Orders(Chapter):
         return self._call.document(path, query=query, order_id=order_id)
 
     def requisition_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
-        """The requisition; Missing for imported orders."""
+        """Return the requisition; raises Missing for imported orders."""
         return self._call.document("/v3/order/{order_id}/requisition/pdf", order_id=order_id)
 
     def abn_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:
-        """The advance beneficiary notice, only when the order says ``has_abn``."""
+        """Return the advance beneficiary notice; it exists only when the order has ``has_abn``."""
         return self._call.document("/v3/order/{order_id}/abn_pdf", order_id=order_id)
 
     def collection_instruction_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:

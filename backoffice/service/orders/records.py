@@ -1,6 +1,6 @@
 """Orders and order transactions as received. Interface: orders, chapters 3, 4, 8.5, 11.
 
-A dotted status is ``<bucket>.<method>.<low level>``: keep it as sent, and read it with
+A dotted status is ``<bucket>.<method>.<low level>``. Store it as received, and read it with
 :func:`bucket`, :func:`method` and :func:`low_level`.
 """
 
@@ -23,26 +23,29 @@ _SAME_STATUS = {"testkit_registered": "registered"}
 
 
 def bucket(status: str) -> str:
-    """First part of a dotted status, such as ``sample_with_lab`` (differences.md 57)."""
+    """Return the first part of a dotted status, such as ``sample_with_lab`` (differences.md 57)."""
     return status.partition(".")[0]
 
 
 def method(status: str) -> str | None:
-    """Second part of a dotted status, such as ``testkit``; None for a status without dots."""
+    """Return the second part of a dotted status, such as ``testkit``; None without dots."""
     parts = status.split(".", 2)
     return parts[1] if len(parts) > 1 else None
 
 
 @lru_cache(maxsize=1024)
 def low_level(status: str) -> str:
-    """Last part of a dotted status in one spelling: ``testkit_registered`` reads ``registered``
-    (differences.md 58). A status without dots is its own low level."""
+    """Return the last part of a dotted status in one spelling.
+
+    ``testkit_registered`` becomes ``registered`` (differences.md 58). A status without dots is its
+    own low level.
+    """
     last = status.split(".", 2)[-1]
     return _SAME_STATUS.get(last, last)
 
 
 class OrderEvent(Payload):
-    """One step of an order's history, ``status`` dotted as sent."""
+    """One step of an order's history; ``status`` is dotted, as received."""
 
     id: int
     created_at: Instant
@@ -51,7 +54,7 @@ class OrderEvent(Payload):
 
 
 class OrderAddress(Payload):
-    """Patient or shipping address; ``zip`` and ``zip_code`` read either spelling."""
+    """Patient or shipping address; ``zip`` and ``zip_code`` read both spellings."""
 
     receiver_name: str | None = None
     first_line: str | None = None
@@ -74,7 +77,7 @@ class OrderAddress(Payload):
 
 
 class PatientDetails(Payload):
-    """The patient as the order knows them; income in USD."""
+    """The patient details of the order; income in USD."""
 
     first_name: str | None = None
     last_name: str | None = None
@@ -92,12 +95,12 @@ class PatientDetails(Payload):
 
     @property
     def dob(self) -> date | None:
-        """Sent as date or date-time; the date part (differences.md 16)."""
+        """Return the date part of a value sent as date or date-time (differences.md 16)."""
         return day(self.dob_sent)
 
 
 class OrderLabTest(Payload):
-    """The lab test of an order: all of a LabTest, or as little as name and method."""
+    """The lab test of an order: all fields of a LabTest, or only name and method."""
 
     id: UUID | None = None
     slug: str | None = None
@@ -119,7 +122,10 @@ class OrderLabTest(Payload):
 
     @property
     def markers(self) -> list[Marker]:
-        """Read on demand: a page of orders need not pay for them. ValueError when misshapen."""
+        """Return the markers; raises ValueError when they are malformed.
+
+        They are decoded on demand, so that a page of orders does not spend time on them.
+        """
         return _MARKERS.value(bytes(self.markers_sent)) or []
 
 
@@ -147,15 +153,21 @@ class OrderDetailsData(Payload):
 
 
 class OrderDetails(Payload):
-    """``type``: testkit, walk_in_test, at_home_phlebotomy, on_site_collection."""
+    """Details of an order by collection method.
+
+    ``type``: testkit, walk_in_test, at_home_phlebotomy, on_site_collection.
+    """
 
     type: str = ""
     data: OrderDetailsData | None = None
 
 
 class TransactionOrder(Payload):
-    """An order as its transaction lists it. The status is sent as ``low_level_status`` or as
-    ``last_status`` (differences.md 24): both names read either."""
+    """An order in the list of its transaction.
+
+    The status is sent as ``low_level_status`` or as ``last_status`` (differences.md 24). Both
+    properties read both spellings.
+    """
 
     id: UUID
     low_level_status_sent: str | None = field(default=None, name="low_level_status")
@@ -187,8 +199,10 @@ class TransactionOrder(Payload):
 
 
 class Transaction(Payload):
-    """Orders that belong together (initial, redraw, recreation). ``team_id`` is absent on the
-    short form inside an order."""
+    """Orders that belong together (initial, redraw, recreation).
+
+    The short form inside an order has no ``team_id``.
+    """
 
     id: UUID
     status: str = ""
@@ -197,7 +211,7 @@ class Transaction(Payload):
 
 
 class Order(Payload):
-    """An order as listed, read or delivered: always the whole record."""
+    """An order from a list, a read, or an event: always the whole record."""
 
     id: UUID
     user_id: UUID
