@@ -1,4 +1,4 @@
-"""`./run check`: the list of all checks of the code."""
+"""The checks of `./run check`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ AUDIT: Final = (
 
 
 def check(_: list[str]) -> int:
-    """Run all checks, also after one failed."""
-    with embedded.servers() as servers:  # The rules of migrations need their SQL.
+    """Run all checks, even after one has failed."""
+    with embedded.servers() as servers:  # "rules of migrations" needs SQL.
         return _check(servers.database_url)
 
 
@@ -85,7 +85,8 @@ def _check(database_url: str) -> int:
 def report_vulnerabilities(answer: str, said: str) -> bool:
     """Print known vulnerabilities and return whether there are none.
 
-    Packages that could not be checked are printed and do not fail: there may be no network.
+    Packages that could not be checked are printed but do not fail the check, because there may be
+    no network.
     """
     try:
         packages = json.loads(answer)["dependencies"]

@@ -1,8 +1,8 @@
-"""The commands of `./run`, once the packages are there.
+"""The commands of `./run`, which run after the packages are installed.
 
     servers ─▶ sandbox (demo), web, migrations ─▶ beat, workers, demo log-ins
 
-and backwards at the end. `./run` is the entry: it makes the environment this module runs in.
+They stop in the reverse order. The script `./run` creates the environment of this module.
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ DEMO: Final = (
     *("--users", "200", "--orders", "2000", "--seed", "7", "--speed", "240"),
     *("--strays", "7"),
 )
-"""The demo's world: a day of the service passes in six minutes, and something moves every second.
-Faster, visits would be over before their hour and no list could be read."""
+"""Options of the sandbox in the demo: its number of people and its speed.
+
+A day of the service takes six minutes, and something changes every second. At a higher speed,
+visits would end before their hour and lists would change too fast to read.
+"""
 
 SERVICE_VARIABLES: Final = (
     "SERVICE_BASE_URL",
@@ -61,7 +64,7 @@ WITHOUT_WORDS: Final = ("up", "check")
 ANEW: Final = "--anew"
 STOP: Final = "--stop"
 DEMO_ENVIRONMENT: Final = "sandbox us"
-"""Environments in the installation row of a demo database; none is production."""
+"""Value of `environment` in the installation row of a demo database; it is not production."""
 READ_SETTINGS: Final = """
 import sys
 from django.core.exceptions import ImproperlyConfigured
@@ -206,7 +209,7 @@ def _start_all(
             variables={
                 "SANDBOX_DATABASE_URL": database,
                 "SANDBOX_WEBHOOK_URL": f"http://127.0.0.1:{port}/webhooks/",
-                "SANDBOX_RETRY_SPEED": "60",  # an hour's wait for a retry passes in a minute
+                "SANDBOX_RETRY_SPEED": "60",  # An hour's wait for a retry takes a minute.
             },
         )
     _make_static_folder()
@@ -217,7 +220,7 @@ def _start_all(
     if sandbox_port is None:
         check_team(supervisor.environment)
     first_sync = FirstSync(servers.database_url)
-    # Start after the migrations: queries of missing tables would be errors in the logs.
+    # Start after the migrations: queries of missing tables would log errors.
     supervisor.start("web", PYTHON, *programs.web("127.0.0.1", str(port), kill_timeout="5s"))
     if sandbox_port is not None:
         status = f"http://127.0.0.1:{sandbox_port}/_control/status"
@@ -241,9 +244,10 @@ def _start_all(
 
 
 def _start_workers(supervisor: Supervisor) -> None:
-    # After SIGTERM they would wait forever for Redis, which dies at the same time.
+    # SIGKILL, because after SIGTERM they would wait forever for Redis, which stops at the same
+    # time.
     orphaned = signal.SIGKILL
-    checked = {"CELERY_SKIP_CHECKS": "1"}  # `migrate` has just done them
+    checked = {"CELERY_SKIP_CHECKS": "1"}  # `migrate` has just run them.
     commands = {"beat": programs.beat(str(ROOT / "var" / "beat-schedule"))}
     commands |= {f"worker-{queue}": programs.worker(queue) for queue in programs.WORKERS}
     for name, command in commands.items():
@@ -251,7 +255,10 @@ def _start_workers(supervisor: Supervisor) -> None:
 
 
 def resolve_service_settings(given: Mapping[str, str], sandbox_port: int | None) -> dict[str, str]:
-    """Return `given` with the sandbox in place of a configured service, when there is a sandbox."""
+    """Return the settings in `given`.
+
+    With a sandbox, its settings replace those of a configured service.
+    """
     environment = dict(given)
     if sandbox_port is not None:
         for name in SERVICE_VARIABLES:
@@ -265,7 +272,10 @@ def resolve_service_settings(given: Mapping[str, str], sandbox_port: int | None)
 
 
 def check_settings(environment: Mapping[str, str]) -> None:
-    """Report invalid settings before anything starts, from a process of its own to save memory."""
+    """Report invalid settings before anything starts.
+
+    A separate process reads them, to save memory in this one.
+    """
     child = local_by_default(environment, embedded_database=not environment.get("DATABASE_URL"))
     run_or_raise(2, child, PYTHON, "-c", READ_SETTINGS)
 
@@ -273,7 +283,7 @@ def check_settings(environment: Mapping[str, str]) -> None:
 def check_team(environment: Mapping[str, str]) -> None:
     """Raise LauncherError when the service key belongs to another team than the stored records.
 
-    It runs before any worker. The demo also starts when the service does not answer.
+    It runs before any worker. The start continues when the service does not answer.
     """
     doubt = run_or_raise(1, environment, *MANAGE, "checkservice", "--team", "--skip-checks")
     if doubt:
@@ -281,7 +291,7 @@ def check_team(environment: Mapping[str, str]) -> None:
 
 
 def run_or_raise(code: int, environment: Mapping[str, str], *command: str) -> str:
-    """Run a command and return its stderr. Raises LauncherError with both when it fails."""
+    """Run a command and return its stderr; raises LauncherError with it when the command fails."""
     done = subprocess.run(  # noqa: S603 - our own command
         command, cwd=ROOT, env=dict(environment), capture_output=True, text=True, check=False
     )
@@ -292,7 +302,7 @@ def run_or_raise(code: int, environment: Mapping[str, str], *command: str) -> st
 
 
 def is_empty(database_url: str) -> bool:
-    """Return whether a database has no tables; False also when it cannot be reached."""
+    """Return whether a database has no tables; also False when it cannot be reached."""
     try:
         with psycopg.connect(database_url, connect_timeout=3) as connection:
             found = connection.execute("SELECT FROM pg_tables WHERE schemaname = 'public' LIMIT 1")
@@ -302,7 +312,7 @@ def is_empty(database_url: str) -> bool:
 
 
 def is_demo_database(database_url: str) -> bool:
-    """Return whether a database has demo data only, with its sandbox beside it."""
+    """Return whether a database has only demo data, with its sandbox database next to it."""
     beside = f"{embedded.database_name(database_url)}_sandbox"
     with psycopg.connect(database_url, connect_timeout=3) as connection:
         found = connection.execute("SELECT FROM pg_database WHERE datname = %s", [beside])
@@ -346,14 +356,14 @@ def answers(url: str) -> bool:
         return False
 
 
-# What a running demo tells other commands
+# Environment of a running demo, for other commands
 
 
 def write_running_environment(base: Path, environment: Mapping[str, str]) -> None:
-    """Write the environment for `./run manage`, into a file that only its owner can read."""
+    """Write the environment for `./run manage` to a file that only its owner can read."""
     ours = ("DATABASE_URL", "REDIS_URL", "LOCAL", "PORT", "SANDBOX_PORT", "SERVICE_BASE_URL")
     kept = {name: environment[name] for name in ours if name in environment}
-    base.mkdir(mode=0o711, parents=True, exist_ok=True)  # Not there with servers of others.
+    base.mkdir(mode=0o711, parents=True, exist_ok=True)  # Missing with configured servers.
     path = base / "running.json"
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
@@ -361,7 +371,7 @@ def write_running_environment(base: Path, environment: Mapping[str, str]) -> Non
 
 
 def remove_running_environment(base: Path) -> None:
-    """Remove the file of this process, but not that of another one."""
+    """Remove the environment file if this process wrote it."""
     path = base / "running.json"
     with contextlib.suppress(OSError, ValueError, KeyError):
         if json.loads(path.read_text())["pid"] == os.getpid():
@@ -369,14 +379,14 @@ def remove_running_environment(base: Path) -> None:
 
 
 def running_environment() -> dict[str, str]:
-    """Return the environment of a running demo of this folder; empty without one."""
+    """Return the environment of a running demo of this folder; empty when none runs."""
     try:
         told = json.loads((embedded.home() / "running.json").read_text())
         os.kill(told["pid"], 0)
     except (OSError, ValueError, KeyError):
         return {}
     if told["pid"] == os.getpid() or not _is_launcher(told["pid"]):
-        return {}  # It was killed, and its number is another's now: in a container often ours.
+        return {}  # It was killed, and its id was reused; in a container often by this process.
     return dict(told["environment"])
 
 
@@ -400,18 +410,18 @@ def environment_for(servers: Servers, given: Mapping[str, str]) -> dict[str, str
 
 def local_by_default(given: Mapping[str, str], *, embedded_database: bool) -> dict[str, str]:
     environment = dict(given)
-    environment.pop("DJANGO_SETTINGS_MODULE", None)  # back office and sandbox name their own
+    environment.pop("DJANGO_SETTINGS_MODULE", None)  # Back office and sandbox set their own.
     if embedded_database and given.get("MANAGEMENT_ENV") != "production":
         environment.setdefault("LOCAL", "1")
     return environment
 
 
 MOST_TEST_PROCESSES: Final = 4
-"""Each has its own sandboxes and some fifty connections."""
+"""The most test processes: each has its own sandboxes and about fifty connections."""
 
 
 def _make_static_folder() -> None:
-    """Create the static folder: Django warns in every process when it is missing."""
+    """Create the static folder, because every Django process warns when it is missing."""
     (ROOT / "var" / "static").mkdir(parents=True, exist_ok=True)
 
 
@@ -432,7 +442,8 @@ def test(arguments: list[str]) -> int:
         return stop_test_servers(arguments)
     _make_static_folder()
     if not any(not word.startswith("-") for word in arguments):
-        # One more than processors: tests wait a third of their time for servers and browsers.
+        # One more than processors: tests spend a third of their time waiting for servers and
+        # browsers.
         processes = min((os.cpu_count() or 1) + 1, MOST_TEST_PROCESSES)
         apart = ("-p", "tests.apart", "-n", str(processes))
         arguments = [*apart, "--dist", "loadfile", "--no-loadscope-reorder", *arguments]
@@ -445,8 +456,11 @@ def test(arguments: list[str]) -> int:
 
 @contextlib.contextmanager
 def test_servers() -> Iterator[tuple[Servers, bool]]:
-    """Servers for tests, and whether they stay for the next call: not in CI, not where some are
-    configured, and not while another call uses those that stay."""
+    """Yield servers for tests, and whether they keep running for the next call.
+
+    They do not keep running in CI, when servers are configured, or while another call uses the ones
+    that keep running.
+    """
     configured = any(os.environ.get(name) for name in ("DATABASE_URL", "REDIS_URL", "CI"))
     with contextlib.ExitStack() as stack:
         reused = None
@@ -472,7 +486,7 @@ def test_home() -> Path:
 
 
 def proofs(kind: str, names: list[str]) -> int:
-    """Run `tests/<kind>/<name>.py` one after the other and return the worst exit code."""
+    """Run each `tests/<kind>/<name>.py` in order and return the worst exit code."""
     known = PROOFS[kind]
     for name in names:
         if name not in known:
@@ -482,7 +496,7 @@ def proofs(kind: str, names: list[str]) -> int:
     for name in names or known:
         if kind == "bench":
             (ROOT / "var" / "bench" / f"{name}.json").unlink(missing_ok=True)
-        # Worlds take minutes to make: the servers of that measurement keep theirs.
+        # Test data takes minutes to create, so the servers of this benchmark keep theirs.
         kept = embedded.servers(embedded.home() / "bench") if name in KEPT else None
         with kept or embedded.throwaway_servers(durable=True) as servers:
             module = f"tests.{kind}.{name}"
@@ -516,7 +530,7 @@ def throwaway_environment(servers: Servers) -> dict[str, str]:
 
 
 def run_in_foreground(command: list[str], environment: Mapping[str, str]) -> int:
-    """Run a command on this terminal and wait for its end; Ctrl-C reaches it directly."""
+    """Run a command on this terminal and wait until it ends; Ctrl-C reaches it directly."""
     process = subprocess.Popen(  # noqa: S603 - our own commands
         command,
         cwd=ROOT,
@@ -538,7 +552,7 @@ def run_in_foreground(command: list[str], environment: Mapping[str, str]) -> int
 
 @contextlib.contextmanager
 def stop_on_signals() -> Iterator[None]:
-    """Raise StopRequested on the signals that ask the launcher to end."""
+    """Raise StopRequested on the signals that end the launcher."""
 
     def ask(signum: int, frame: Any) -> None:
         raise StopRequested(signum)

@@ -1,4 +1,4 @@
-"""Progress of the first sync, on the terminal of `./run demo`, read from the rows of the work."""
+"""Progress of the first sync, for the terminal of `./run demo`, read from the database."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ LISTS: Final = (
     *("physicians", "orders", "pulls", "unmatched"),
 )
 LINE_SECONDS: Final = 5
-"""Between lines where the terminal cannot overwrite one."""
+"""Seconds between lines on a terminal where a line cannot be overwritten."""
 
 FEW: Final = 100
-"""Lookups that may be left when staff can begin to work: new orders keep adding some."""
+"""The most lookups that may be left when staff can start to work.
+
+New orders keep adding some.
+"""
 
 RUNS: Final = """
     SELECT resource, state, fetched, total,
@@ -43,7 +46,7 @@ LOOKUPS: Final = """
 
 @dataclass(frozen=True)
 class Run:
-    """The latest sync run of a whole list; `complete` when any such run was finished."""
+    """The latest sync run of a whole list; `complete` if any such run has finished."""
 
     resource: str
     state: str
@@ -54,14 +57,14 @@ class Run:
     def __str__(self) -> str:
         if self.state == "due":
             return f"{self.resource} waits"
-        # A list that grows while it is read may hold more rows than its first page said.
+        # A list that grows during the sync may have more rows than its first page announced.
         known = self.total if self.total and self.total >= self.fetched else None
         return f"{self.resource} {self.fetched:,}" + (f" of {known:,}" if known else "")
 
 
 @dataclass(frozen=True)
 class SyncProgress:
-    """Progress of the first sync: runs, and lookups done, open and failing."""
+    """Progress of the first sync: runs, and lookups that are done, open, and failing."""
 
     runs: list[Run]
     looked_up: int
@@ -70,7 +73,7 @@ class SyncProgress:
 
     @classmethod
     def read(cls, database_url: str) -> SyncProgress:
-        """Raises psycopg.Error, also while there is no table yet."""
+        """Read the progress; raises psycopg.Error, also before the tables exist."""
         with psycopg.connect(database_url, connect_timeout=2) as connection:
             return cls.on(connection)
 
@@ -90,13 +93,13 @@ class SyncProgress:
 
     @property
     def nearly_over(self) -> bool:
-        """Return whether all orders are stored, and all but a few of their results."""
+        """Return whether all orders are stored, and nearly all of their results."""
         orders = any(run.complete for run in self.runs if run.resource == "orders")
         return orders and self.left < FEW
 
     @property
     def parts(self) -> list[str]:
-        """Return what is in progress, for the terminal."""
+        """Return the parts in progress, as text for the terminal."""
         at_work = [str(run) for run in self.runs if run.state in ("due", "running")]
         failed = [run.resource for run in self.runs if run.state == "failed"]
         return [
@@ -108,7 +111,10 @@ class SyncProgress:
 
 @dataclass
 class FirstSync:
-    """Shows progress; call `show` about once a second. It prints nothing after the first sync."""
+    """Display of the progress; call `show` about once a second.
+
+    It prints nothing after the first sync.
+    """
 
     database_url: str = field(repr=False)
     over: bool = False
@@ -122,7 +128,10 @@ class FirstSync:
     width: int = 0
 
     def __post_init__(self) -> None:
-        """Read the progress before any worker runs: an earlier start may have filled the mirror."""
+        """Read the progress before any worker runs.
+
+        An earlier start may have filled the mirror.
+        """
         with suppress(psycopg.Error):
             standing = SyncProgress.read(self.database_url)
             self.over, self.rows_before = standing.over, standing.rows
@@ -141,7 +150,7 @@ class FirstSync:
             return
         self.nearly_over = standing.nearly_over
         now = time.monotonic()
-        # Counting a million lookups is slow: spend at most a twentieth of the time on it.
+        # A count of a million lookups is slow: spend at most a twentieth of the time on it.
         self.look_at = now + 20 * (now - before)
         seconds = now - self.started
         rows = standing.rows - self.rows_before

@@ -1,8 +1,8 @@
 """Child processes of `./run demo` and `./run up`: started in order, restarted, stopped together.
 
-Each child leads its own process group, so Ctrl-C reaches only the supervisor, and the processes
-that a dead child left can be killed. On Linux the kernel ends the children when the supervisor is
-gone.
+Each child leads its own process group. Ctrl-C therefore reaches only the supervisor, and it can
+kill the remaining processes of a dead child. On Linux the kernel ends the children when the
+supervisor ends.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from backoffice.devtools.embedded import ROOT, dies_with_parent
 
 STOP_SECONDS: Final = 8
 STEADY_SECONDS: Final = 60
-"""A child that lived this long is restarted quickly again."""
+"""After this many seconds of running, a child is restarted with the shortest pause again."""
 BACKOFF: Final = (1, 2, 5, 10, 30)
 
 
 class ChildError(Exception):
-    """A child process failed. The message is for the person at the terminal."""
+    """A child process failed; the message is for the person at the terminal."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Child:
 
 @dataclass
 class Supervisor:
-    """Runs commands in `environment` with their output in `logs`/<name>.log."""
+    """Runner of commands in `environment`, with their output in `logs`/<name>.log."""
 
     environment: Mapping[str, str] = field(repr=False)
     logs: Path
@@ -52,7 +52,7 @@ class Supervisor:
     children: list[Child] = field(default_factory=list)
 
     def complete(self, name: str, *command: str) -> str:
-        """Run a command to its end and return what it printed. Raises ChildError."""
+        """Run a command to its end and return its output; raises ChildError."""
         self.logs.mkdir(parents=True, exist_ok=True)
         with (self.logs / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 - our own commands
@@ -99,7 +99,7 @@ class Supervisor:
             self.await_ready(name, ready, seconds)
 
     def await_ready(self, name: str, ready: Callable[[], bool], seconds: float = 60) -> None:
-        """Wait until `ready()`. Raises ChildError when the child ends or the time is over."""
+        """Wait until `ready()`; raises ChildError when the child ends or the time is over."""
         child = next(child for child in self.children if child.name == name)
         give_up = time.monotonic() + seconds
         while not ready():
@@ -108,7 +108,7 @@ class Supervisor:
             time.sleep(0.1)
 
     def tend(self) -> None:
-        """Restart dead children with growing pauses. Call about once a second."""
+        """Restart dead children with growing pauses; call about once a second."""
         now = time.monotonic()
         for child in list(self.children):
             if child.restart_at is not None:
@@ -133,7 +133,7 @@ class Supervisor:
                 )
 
     def stop(self) -> None:
-        """Stop all children, the last started first, and leave no process behind."""
+        """Stop all children, the last started first, and all their processes."""
         for child in reversed(self.children):
             _signal(child.process, signal.SIGTERM, leader_only=True)
         give_up = time.monotonic() + STOP_SECONDS

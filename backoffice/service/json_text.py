@@ -14,7 +14,10 @@ DEEPEST: Final = 64
 
 REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 OVERRIDES: Final = ("\u202d".encode(), "\u202e".encode())
-"""Characters that turn the order of those behind them around: a value of 410 would read 014."""
+"""Direction overrides: they reverse the order in which the text after them is shown.
+
+A value of 410 would look like 014.
+"""
 _REPLACED: Final = (
     (b"\\", (rb"\u0000", rb"\u202d", rb"\u202e", rb"\u202D", rb"\u202E")),
     (OVERRIDES[0][:1], OVERRIDES),

@@ -1,11 +1,11 @@
-"""Records as received: typed for reading, byte for byte for keeping.
+"""Records as received: typed for reading, byte for byte for storage.
 
-Every record of the service is a :class:`Payload`. Reading is lenient as differences.md asks:
-unknown fields are ignored, enumerations are plain text, and the ordinary case is one pass of a
-compiled decoder. Only a record that this pass refuses is read again, slowly, with small repairs
-(a time without zone is UTC, a number sent as text, null where a value
-was promised), leaving out what then still does not fit by itself (`field_by_field.py`). Only a
-record that lacks something required becomes :class:`Unreadable`; nothing is ever an exception.
+Every record of the service is a :class:`Payload`. Reading is lenient, as differences.md requires:
+unknown fields are ignored, and enumerations are plain text. A correct record is decoded in one pass
+of a compiled decoder. A record that this pass rejects is read again, slowly, with small repairs (a
+time without a zone is UTC, a number sent as text, null in place of a value). Values that still do
+not fit are dropped (`field_by_field.py`). A record that lacks a required value becomes
+:class:`Unreadable`. Reading a record never raises an exception.
 """
 
 from __future__ import annotations
@@ -24,27 +24,33 @@ from backoffice.service.field_by_field import AS_TEXT, DroppedField, Misfit, fit
 T = TypeVar("T")
 
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
-"""A moment, always with a zone; one received without is UTC."""
+"""A time, always with a zone; a time received without one is UTC."""
 
 Word = Annotated[str, msgspec.Meta(extra_json_schema={AS_TEXT: True})]
-"""A word of an open enumeration. What is sent in its place (a list, an object, a flag) is read as
-the text it is written in, so that it can be shown as received."""
+"""A value of an open enumeration.
+
+A list, an object, or a flag in its place is read as its JSON text, so that it can be shown as
+received.
+"""
 
 NEVER = datetime(1, 1, 1, tzinfo=UTC)
-"""``asked_at`` of a value read on its own, outside any call."""
+"""``asked_at`` of a value that is read outside any call."""
 
 
 class Payload(msgspec.Struct, gc=False):
-    """Base of every record. A field the interface requires but did not come reads as empty
-    (``""``, ``[]``), an optional one as None; the record as received tells the difference."""
+    """Base class of every record.
+
+    A required field that was not sent is empty (``""``, ``[]``), and an optional one is None. Only
+    the record as received shows the difference.
+    """
 
     @property
     def volatile(self) -> Sequence[bytes]:
-        """Slices of the record as received that differ on every read, such as signed links."""
+        """Return slices of the raw record that differ on every read, such as signed links."""
         return ()
 
     def __repr__(self) -> str:
-        # Records are personal data: a repr ends up in logs and tracebacks.
+        # Records are personal data, and a repr ends up in logs and tracebacks.
         return f"<{type(self).__name__}>"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
@@ -52,8 +58,11 @@ class Payload(msgspec.Struct, gc=False):
 
 
 class Body(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """Base of what is sent, in the interface's own spelling. What is left at its default is not
-    sent. Whether it makes sense is for the service to say."""
+    """Base class of request bodies, with the field names of the interface.
+
+    A field that has its default value is not sent. The service, not this class, validates the
+    values.
+    """
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -64,9 +73,12 @@ class Body(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Record(Generic[T]):
-    """One record: ``data`` typed, ``raw`` exactly the bytes received, ``asked_at`` the moment (UTC)
-    our request was sent, ``digest`` that of the bytes that matter (see :func:`digest_of`),
-    ``dropped`` what did not fit and was left out of ``data``."""
+    """One record.
+
+    ``data`` is the typed record and ``raw`` the exact bytes received. ``asked_at`` is the time
+    (UTC) when our request was sent. ``digest`` is the digest of the bytes that matter (see
+    :func:`digest_of`). ``dropped`` lists the parts that did not fit and are not in ``data``.
+    """
 
     data: T
     raw: bytes
@@ -80,8 +92,10 @@ class Record(Generic[T]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Unreadable:
-    """A record that does not fit its type: ``path`` as in ``$.lab_test.name``, ``reason`` in words
-    about types, never a value."""
+    """A record that does not fit its type.
+
+    ``path`` is such as ``$.lab_test.name``. ``reason`` describes types and never contains a value.
+    """
 
     raw: bytes
     path: str
@@ -94,8 +108,11 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Page(Generic[T]):
-    """One page of a list. ``total``, ``page``, ``size`` and ``next_cursor`` are None when the
-    service does not say; ``server_date`` is its clock (the Date header)."""
+    """One page of a list.
+
+    ``total``, ``page``, ``size`` and ``next_cursor`` are None when the service did not send them.
+    ``server_date`` is the time of the service (the Date header).
+    """
 
     records: list[Record[T]]
     unreadable: list[Unreadable]
@@ -113,7 +130,7 @@ class Page(Generic[T]):
 
 
 class Reader(Generic[T]):
-    """Decodes one type of record from bytes. Create one per type, at import."""
+    """Decoder of one type of record from bytes; create one per type, at import."""
 
     __slots__ = ("_decode", "_type")
 
@@ -125,7 +142,7 @@ class Reader(Generic[T]):
         if not json_text.needs_replacing(raw):
             try:
                 return _record(self._decode(raw), raw, asked_at)
-            except (ValueError, RecursionError):  # msgspec errors and bad UTF-8 are ValueErrors
+            except (ValueError, RecursionError):  # msgspec errors, invalid UTF-8.
                 pass
         try:
             return self._read_slowly(raw, asked_at)
@@ -146,7 +163,7 @@ class Reader(Generic[T]):
         return _record(self._decode(fitted), raw, asked_at, dropped)
 
     def value(self, raw: bytes) -> T:
-        """Return the typed value; raises ValueError whose message has no values."""
+        """Return the typed value; raises a ValueError whose message contains no values."""
         record = self.read(raw, NEVER)
         if isinstance(record, Record):
             return record.data
@@ -180,7 +197,7 @@ def digest_of(raw: bytes, volatile: Iterable[bytes] = ()) -> bytes:
 
 
 def explain(error: Exception) -> tuple[str, str]:
-    """Return path and reason of a decoding error, without any value."""
+    """Return the path and reason of a decoding error, without any value."""
     if not isinstance(error, msgspec.DecodeError):
         return "$", "Invalid text encoding or nesting"
     text, _, path = str(error).partition(" - at `")
@@ -203,5 +220,5 @@ def either(sent: T | None, other: T | None) -> T | None:
 
 
 def as_text(value: str | float | None) -> str | None:
-    """Return a value that arrives as text or number as text."""
+    """Return a value that is sent as text or as a number, as text."""
     return value if value is None or isinstance(value, str) else str(value)

@@ -27,10 +27,12 @@ class LoincMatch(Payload):
 
 
 class ParsedResult(Payload):
-    """One line of a report. ``value`` is always text, as printed, in ``units``; ``type``: numeric,
-    range, comment, boolean, duration, percentage, ratio. ``loinc_match_status`` (auto_match,
-    needs_review, no_match) says whether people must look; of at most five matches the best is
-    first."""
+    """One line of a report.
+
+    ``value`` is always text, as printed, in ``units``. ``type``: numeric, range, comment, boolean,
+    duration, percentage, ratio. ``loinc_match_status`` (auto_match, needs_review, no_match) tells
+    whether a person must review the match. There are at most five matches, best first.
+    """
 
     test_name: str
     value_sent: str | int | float | bool | None = field(default=None, name="value")
@@ -57,8 +59,10 @@ class ParsedResult(Payload):
 
 
 class ReportMetadata(Payload):
-    """The head of a report as printed: dates are text in no fixed format, ``gender`` may be a
-    guess."""
+    """The header of a report as printed.
+
+    Dates are text in no fixed format, and ``gender`` may be a guess.
+    """
 
     patient_first_name: str | None = None
     patient_last_name: str | None = None
@@ -76,10 +80,10 @@ class ParsedReport(Payload):
 
 
 class ReportJob(Payload):
-    """One upload on its way to results. The id is also spelled ``job_id``.
+    """The parsing of one upload. The id is also sent as ``job_id``.
 
-    ``status``: upload_pending, started, completed, failed; ``failure_reason`` may be None even
-    then. ``data`` stays None until completed.
+    ``status``: upload_pending, started, completed, failed. ``failure_reason`` may be None even for
+    a failed job. ``data`` is None until the job is completed.
     """
 
     id_sent: UUID | None = field(default=None, name="id")
@@ -102,7 +106,7 @@ class ReportJob(Payload):
 
     @property
     def in_review(self) -> bool:
-        """People at the service still look at it (differences.md 45)."""
+        """Return whether staff of the service still review it (differences.md 45)."""
         waits = self.needs_human_review and not self.is_reviewed
         return self.status == "pending_review" or (
             waits and self.status in ("started", "completed")
@@ -111,8 +115,10 @@ class ReportJob(Payload):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """One file of a report. ``content_type`` is that of the bytes, whatever the file was called;
-    its name is not sent."""
+    """One file of a report.
+
+    ``content_type`` is detected from the bytes, not from the file name. The file name is not sent.
+    """
 
     content: BinaryIO
     content_type: str
@@ -127,10 +133,10 @@ class Reports(Chapter):
     def upload(
         self, user_id: UUID | str, files: Sequence[Upload], needs_human_review: bool = False
     ) -> Record[ReportJob]:
-        """A new job for one PDF, or for the images of one report in their order.
+        """Create a job for one PDF, or for the images of one report in their order.
 
-        Sent once: the service knows no key that would make a second one safe, so an answer that
-        got lost is Uncertain.
+        The request is sent once. The service has no idempotency key here, so a lost answer is
+        Uncertain.
         """
         unknown = {one.content_type for one in files} - _NAMES.keys()
         if unknown or not files:
@@ -150,5 +156,8 @@ class Reports(Chapter):
         )
 
     def job(self, job_id: UUID | str) -> Record[ReportJob]:
-        """A job and, once it is completed, its results; Missing when it is another team's."""
+        """Return a job and, when it is completed, its results.
+
+        Raises Missing when the job is another team's.
+        """
         return self._call.record("/lab_report/v1/parser/job/{job_id}", JOB, job_id=job_id)

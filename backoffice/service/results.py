@@ -13,8 +13,11 @@ from backoffice.service.written_times import read_written_time
 
 
 class ResultMetadata(Payload):
-    """The head of a result. ``status``: partial, final; ``dob`` and dates are text in the lab's own
-    spelling (DD/MM/YYYY in samples)."""
+    """The header of a result.
+
+    ``status``: partial, final. ``dob`` and dates are text in the lab's own spelling (DD/MM/YYYY in
+    samples).
+    """
 
     patient: str = ""
     age_sent: str | int | float | None = field(default=None, name="age")
@@ -34,7 +37,7 @@ class ResultMetadata(Payload):
 
     @property
     def age(self) -> str | None:
-        """Years, sent as text or number (differences.md 42)."""
+        """Return the age in years, which is sent as text or as a number (differences.md 42)."""
         return as_text(self.age_sent)
 
     @property
@@ -43,7 +46,7 @@ class ResultMetadata(Payload):
 
 
 class SourceMarker(Payload):
-    """An ordered marker a result comes from."""
+    """The ordered marker of a result."""
 
     marker_id: int | None = None
     name: str = ""
@@ -52,12 +55,15 @@ class SourceMarker(Payload):
 
 
 class BiomarkerResult(Payload):
-    """One value. ``result`` is always text, in ``unit``; ``type``: numeric, range, comment,
-    coded_value; ``source_markers`` of None means nobody ordered it. ``value`` is deprecated.
-    ``timestamp`` is an instant only where it has an offset (`written_times`).
+    """One value of a result.
 
-    The interface has `normal` as the default of ``interpretation``; a line that came without one
-    is None here, which is never normal (`vocabulary.interpretations`)."""
+    ``result`` is always text, in ``unit``. ``type``: numeric, range, comment, coded_value.
+    ``source_markers`` is None when nobody ordered the value. ``value`` is deprecated. ``timestamp``
+    is an instant only when it has an offset (`written_times`).
+
+    In the interface, ``interpretation`` defaults to `normal`. Here a line that was sent without an
+    interpretation has None, which is never read as normal (`vocabulary.interpretations`).
+    """
 
     name: str
     slug: str = ""
@@ -83,7 +89,7 @@ class BiomarkerResult(Payload):
 
 
 class MissingResult(Payload):
-    """A value the lab could not give, and why as far as known."""
+    """A value that the lab could not determine, and the reason when it is known."""
 
     name: str
     slug: str = ""
@@ -96,7 +102,7 @@ class MissingResult(Payload):
 
 
 class ZonedTime(Payload):
-    """``timestamp`` is UTC, ``timezone_offset`` in seconds."""
+    """A time with its zone: ``timestamp`` in UTC, ``timezone_offset`` in seconds."""
 
     timestamp: Instant | None = None
     timezone_offset: int | None = None
@@ -117,7 +123,10 @@ class ClinicalInformation(Payload):
 
 
 class Sample(Payload):
-    """One specimen. Each date came as text or with its offset: :func:`moment` reads either."""
+    """One specimen.
+
+    Each date is sent as text or with its offset: :func:`moment` reads both.
+    """
 
     sample_id: str | None = None
     control_number: str | None = None
@@ -129,21 +138,21 @@ class Sample(Payload):
 
 
 def moment(sent: ZonedTime | str | None) -> datetime | None:
-    """A sample's date as an instant; None where it is text without an offset, or absent."""
+    """Return a sample's date as an instant; None for text without an offset, or no date."""
     if isinstance(sent, ZonedTime):
         return sent.timestamp
     return read_written_time(sent).instant
 
 
 class ResultTransaction(Payload):
-    """The transaction a result belongs to; its orders are on the order."""
+    """The transaction of a result; its orders are on the order."""
 
     id: UUID
     status: str = ""
 
 
 class Result(Payload):
-    """A result, partial or final, of one order or of a whole transaction."""
+    """The result, partial or final, of one order or of a whole transaction."""
 
     metadata: ResultMetadata
     results_sent: list[BiomarkerResult] | dict[str, Any] = field(name="results")
@@ -153,7 +162,10 @@ class Result(Payload):
 
     @property
     def results(self) -> list[BiomarkerResult]:
-        """The values; empty for the legacy map form, which stays in the record as received."""
+        """Return the values.
+
+        The list is empty for the legacy form, a map, which is only in the record as received.
+        """
         return self.results_sent if isinstance(self.results_sent, list) else []
 
 

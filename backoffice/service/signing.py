@@ -1,14 +1,14 @@
-"""Verify that a webhook delivery is from the service, by its signature over the raw bytes.
+"""Verification of webhook deliveries by the service's signature over the raw bytes.
 
 ::
 
     Unverified
     ├── Unsigned     a header is missing
-    ├── Misshapen    a header is not in its shape
-    ├── Forged       no signature by a secret we know
-    └── Stale        genuine, but its time is too far from ours
+    ├── Misshapen    a header is malformed
+    ├── Forged       no signature matches a configured secret
+    └── Stale        genuine, but its time differs too much from our clock
 
-No text of these errors holds anything that was received. Interface: webhooks, chapter 1.1.
+The text of these errors never contains received data. Interface: webhooks, chapter 1.1.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from datetime import UTC, datetime, timedelta
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the label in front of every secret
 TOLERANCE = timedelta(minutes=5)
-"""How far the time of a delivery may be from ours, in both directions."""
+"""The accepted difference between the time of a delivery and our clock, in either direction."""
 
 MOST_SIGNATURES = 8
-"""Signatures checked of one delivery: a sender that rotates its secret sends two."""
+"""The most signatures checked per delivery; a sender that rotates its secret sends two."""
 
 _SHORTEST_KEY = 16
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -35,7 +35,7 @@ _SIGNATURES = re.compile(r"[\x20-\x7e]{1,4096}")
 
 
 class Unverified(Exception):
-    """A delivery that was not verified. ``reason`` is the key it is counted by."""
+    """A delivery that was not verified; ``reason`` is the key of its counter."""
 
     reason = "unverified"
 
@@ -50,7 +50,7 @@ class Unsigned(Unverified):
 
 
 class Misshapen(Unverified):
-    """A header is not in its shape; ``part`` says which: id, timestamp or signature."""
+    """A header is malformed; ``part`` names it: id, timestamp, or signature."""
 
     reason = "misshapen"
 
@@ -63,14 +63,17 @@ class Misshapen(Unverified):
 
 
 class Forged(Unverified):
-    """No signature matches, or only in a scheme we do not know."""
+    """No signature matches, or all are in an unknown scheme."""
 
     reason = "bad signature"
 
 
 class Stale(Unverified):
-    """The signature is right but ``seconds_off`` (theirs minus ours) is beyond the tolerance: a
-    replayed delivery or, when it happens to all of them, a wrong clock here."""
+    """The signature is valid but the time of the delivery is outside the tolerance.
+
+    ``seconds_off`` is the time of the sender minus ours. The delivery was replayed or, when all
+    deliveries are stale, our clock is wrong.
+    """
 
     reason = "stale timestamp"
 
@@ -81,14 +84,17 @@ class Stale(Unverified):
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A signing secret. ``name`` tells secrets apart on a page and reveals nothing of them."""
+    """A signing secret.
+
+    ``name`` identifies the secret on a page and reveals nothing about it.
+    """
 
     name: str
     key: bytes = field(repr=False)
 
     @classmethod
     def read(cls, text: str) -> Secret:
-        """Parse ``whsec_…``. Raises ValueError."""
+        """Parse ``whsec_…``; raises ValueError."""
         try:
             key = b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
         except ValueError:
@@ -100,8 +106,11 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A genuine delivery. ``message_id`` is the same on every attempt, ``sent_at`` is not;
-    ``key`` is the name of the secret that signed it."""
+    """A genuine delivery.
+
+    ``message_id`` is the same on every attempt; ``sent_at`` is not. ``key`` is the name of the
+    secret that signed it.
+    """
 
     message_id: str
     sent_at: datetime
@@ -120,16 +129,16 @@ def verify(
     prefixes: Sequence[str],
     now: datetime,
 ) -> Signed:
-    """Return the identity of a delivery. Raises Unverified.
+    """Return the identity of a delivery; raises Unverified.
 
-    ``headers`` are found by lower-case name, or in any case if the mapping allows it.
-    ``prefixes`` are the spellings of the three headers that are accepted, best first.
+    ``headers`` must support look-up by lower-case name. ``prefixes`` are the accepted spellings of
+    the three headers, the preferred one first.
     """
     message_id, timestamp, signatures = claimed(headers, prefixes)
     key = _signer(f"{message_id}.{timestamp}.".encode() + raw_body, signatures, secrets)
     if key is None:
         raise Forged
-    # Checked after the signature: only a genuine delivery says something about the clocks.
+    # Check the time after the signature: only a genuine delivery tells anything about the clocks.
     seconds_off = int(timestamp) - now.timestamp()
     if abs(seconds_off) > TOLERANCE.total_seconds():
         raise Stale(seconds_off)
@@ -137,7 +146,7 @@ def verify(
 
 
 def claimed(headers: Mapping[str, str], prefixes: Sequence[str]) -> tuple[str, str, str]:
-    """Return id, timestamp and signatures from the headers, without verifying them.
+    """Return id, timestamp, and signatures from the headers, without verifying them.
 
     Raises Unsigned or Misshapen. The body is not needed.
     """
@@ -152,7 +161,7 @@ def claimed(headers: Mapping[str, str], prefixes: Sequence[str]) -> tuple[str, s
 
 
 def _headers(headers: Mapping[str, str], prefixes: Sequence[str]) -> tuple[str, str, str]:
-    """Return the headers of the first prefix that has all three, so that prefixes never mix."""
+    """Return the headers of the first prefix that has all three; prefixes are never mixed."""
     for prefix in prefixes:
         found = [headers.get(f"{prefix}-{part}") for part in ("id", "timestamp", "signature")]
         message_id, timestamp, signatures = found

@@ -1,7 +1,7 @@
 """Sockets with a deadline: a call ends in time even when the other side sends very slowly.
 
-A plain read timeout restarts with every byte. Here each timeout knows the end of the whole call,
-and every connect, handshake, read and write gets only the remaining time.
+An ordinary read timeout starts again with every byte. Here each timeout contains the end of the
+whole call. Each connect, handshake, read, and write gets only the remaining time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CONNECTIONS = 32
 
 
 class DeadlineSeconds(float):
-    """Seconds one socket operation may take, and the monotonic end of the whole call."""
+    """The seconds for one socket operation, and the monotonic end of the whole call."""
 
     expires: float
 
@@ -38,7 +38,7 @@ class DeadlineSeconds(float):
 def timeouts(left: float, read_seconds: float = READ_SECONDS) -> dict[str, float]:
     """Return the httpx timeouts of a request that must end in ``left`` seconds.
 
-    Its answer may be silent for ``read_seconds``.
+    The server may send nothing for up to ``read_seconds``.
     """
     expires = time.monotonic() + left
     return {
@@ -103,13 +103,13 @@ def _trust() -> ssl.SSLContext:
 
 
 class DeadlineTransport(httpx.HTTPTransport):
-    """The httpx transport over a pool of sockets that know the deadline.
+    """The httpx transport over a connection pool that enforces the deadline.
 
-    It ignores the environment, has no HTTP/2, and always verifies certificates.
+    It ignores proxy settings in the environment, has no HTTP/2, and always verifies certificates.
     """
 
     def __init__(self, kept_alive: int = CONNECTIONS) -> None:
-        """``kept_alive``: how many idle connections are kept for later calls."""
+        """``kept_alive`` is the number of idle connections that stay open for later calls."""
         context = _trust()
         super().__init__(verify=context, trust_env=False)
         self._pool = httpcore.ConnectionPool(

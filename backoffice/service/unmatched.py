@@ -1,4 +1,4 @@
-"""Results that wait for somebody to say whose they are. Interface: orders, chapter 9."""
+"""Results that a person must match to an order. Interface: orders, chapter 9."""
 
 from __future__ import annotations
 
@@ -40,8 +40,11 @@ class ReviewedMarker(Payload):
 
 
 class Candidate(Payload):
-    """An order the result may belong to. ``candidate_type``: provenance_order, order_option;
-    ``confidence_level``: high, medium, low; the last two fields are free form."""
+    """An order that the result may belong to.
+
+    ``candidate_type``: provenance_order, order_option. ``confidence_level``: high, medium, low. The
+    last two fields are free form.
+    """
 
     candidate_type: str = ""
     order_id: UUID | None = None
@@ -55,15 +58,18 @@ class Candidate(Payload):
 
 
 class CandidateGroup(Payload):
-    """The candidates of one patient, or of nobody known."""
+    """The candidates of one patient, or of no known patient."""
 
     user_id: UUID | None = None
     candidates: list[Candidate] = field(default_factory=list)
 
 
 class UnmatchedResult(Payload):
-    """``status``: matched, pending_customer_review, pending_ops_review, resolved. Offer no other
-    action than ``allowed_actions`` (accept, reject, unsure)."""
+    """A result that the service could not match.
+
+    ``status``: matched, pending_customer_review, pending_ops_review, resolved. Offer only the
+    actions in ``allowed_actions`` (accept, reject, unsure).
+    """
 
     id: UUID
     status: str = ""
@@ -91,7 +97,7 @@ _PATH = "/v3/unmatched_result/{raw_result_id}"
 
 
 class UnmatchedResults(Chapter):
-    """Calls of orders.md 9; refused (400) where the team has no such queue."""
+    """Calls of orders.md 9; the service refuses them (400) when the team has no such queue."""
 
     def list(
         self,
@@ -105,7 +111,10 @@ class UnmatchedResults(Chapter):
         created_at_end: date | None = None,
         search_input: str | None = None,
     ) -> Page[UnmatchedResult]:
-        """A page; without a ``status``, all but the resolved. Days are UTC and inclusive."""
+        """Return a page of unmatched results.
+
+        Without a ``status``, it has all but the resolved ones. Days are UTC and inclusive.
+        """
         query: dict[str, Any] = {
             "limit": limit,
             "next_cursor": next_cursor,
@@ -128,8 +137,11 @@ class UnmatchedResults(Chapter):
         user_id: UUID | None = None,
         note: str | None = None,
     ) -> Record[Order]:
-        """Attach the result; the order in the answer may be a new one. Without ids only where the
-        service sees one possibility. Missing when somebody else has decided it."""
+        """Attach the result; the order in the answer may be a new one.
+
+        Without ids, the service accepts only when there is one possibility. Raises Missing when
+        another person has already resolved the result.
+        """
         given = {"order_id": order_id, "user_id": user_id, "note": note}
         body = as_json({name: one for name, one in given.items() if one is not None})
         return self._call.send("POST", f"{_PATH}/accept", ORDER, body, raw_result_id=raw_result_id)
@@ -137,7 +149,7 @@ class UnmatchedResults(Chapter):
     def resolve(
         self, raw_result_id: UUID | str, action: str, note: str | None = None
     ) -> Record[UnmatchedResult]:
-        """``reject`` it, or say ``unsure``: then the service's people look."""
+        """Reject the result (``reject``), or pass it to the staff of the service (``unsure``)."""
         body = as_json({"action": action} | ({"note": note} if note is not None else {}))
         return self._call.send(
             "POST", f"{_PATH}/resolve", UNMATCHED, body, raw_result_id=raw_result_id

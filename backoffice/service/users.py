@@ -1,4 +1,7 @@
-"""Users, their demographics, connections, historical pulls. Interface: users, chapters 1-3, 7."""
+"""Users, their demographics, connections, and historical pulls.
+
+Interface: users, chapters 1-3, 7.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from backoffice.service.payload import (
 
 
 class Provider(Payload):
-    """A wearable provider as named on a connected source."""
+    """A wearable provider on a connected source."""
 
     name: str = ""
     slug: str = ""
@@ -47,7 +50,7 @@ class ConnectedSource(Payload):
 
 
 class FallbackTimeZone(Payload):
-    """``id`` is an IANA zone name."""
+    """A fallback time zone; ``id`` is an IANA zone name."""
 
     id: str = ""
     source_slug: str = ""
@@ -77,7 +80,7 @@ class User(Payload):
 
 
 class Address(Payload):
-    """A postal address; ``zip`` and ``zip_code`` read either spelling (differences.md 11)."""
+    """A postal address; ``zip`` and ``zip_code`` read both spellings (differences.md 11)."""
 
     first_line: str = ""
     second_line: str | None = None
@@ -110,7 +113,7 @@ class Guarantor(Payload):
 
 
 class UserInfo(Payload):
-    """Demographics. ``gender`` is free text: compare without case."""
+    """Demographics of a user; ``gender`` is free text: compare without case."""
 
     first_name: str
     last_name: str
@@ -141,14 +144,14 @@ class ScopeRequirements(Payload):
 
 
 class ResourceAvailability(Payload):
-    """``status``: available, unavailable."""
+    """Availability of one resource. ``status``: available, unavailable."""
 
     status: str = ""
     scope_requirements: ScopeRequirements | None = None
 
 
 class ConnectionFault(Payload):
-    """Why a connection is in status error."""
+    """The reason why a connection is in status error."""
 
     error_type: str = ""
     error_message: str = ""
@@ -175,7 +178,7 @@ class PullTimeline(Payload):
 
 
 class Pull(Payload):
-    """How one historical pull of one resource went."""
+    """The outcome of one historical pull of one resource."""
 
     status: str
     days_with_data: int = 0
@@ -194,7 +197,10 @@ class ProviderPulls(Payload):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PullEntry:
-    """One pulled resource; ``pull`` is None, ``unreadable`` says why, when reading it failed."""
+    """One pulled resource.
+
+    When it could not be read, ``pull`` is None and ``unreadable`` has the reason.
+    """
 
     provider: str
     resource: str
@@ -224,14 +230,16 @@ class HistoricalPullReport(Payload):
 
 
 class ConnectLink(Payload):
-    """An address at which one patient can connect a device, once, for about ten minutes. Whoever
-    has it can: it is a secret."""
+    """A link with which one patient can connect a device, once, for about ten minutes.
+
+    It is a secret: anyone who has the link can use it.
+    """
 
     link_web_url: str
 
 
 class NewAddress(Body):
-    """A postal address as written: ``zip`` and ``country`` (differences.md 11)."""
+    """A postal address to send, with ``zip`` and ``country`` (differences.md 11)."""
 
     first_line: str
     city: str
@@ -255,8 +263,12 @@ class NewGuarantor(Body):
 
 
 class NewUser(Body):
-    """``client_user_id``: the team's own reference, nothing personal. ``fallback_time_zone`` is an
-    IANA name; ingestion is bounded by days, and its end pauses all connections a week later."""
+    """A user to create.
+
+    ``client_user_id`` is the team's own reference and must contain nothing personal.
+    ``fallback_time_zone`` is an IANA name. Ingestion has a first and a last day; all connections
+    are paused one week after the last day.
+    """
 
     client_user_id: str
     fallback_time_zone: str | None = None
@@ -266,7 +278,7 @@ class NewUser(Body):
 
 
 class UserChange(Body):
-    """The fields to change: None clears one, what is left out stays."""
+    """The fields to change: None clears a field, and a field that is left out does not change."""
 
     client_user_id: str | UnsetType = UNSET
     fallback_time_zone: str | UnsetType | None = UNSET
@@ -276,7 +288,7 @@ class UserChange(Body):
 
 
 class NewUserInfo(Body):
-    """Demographics, always whole. ``gender`` as in orders: female, male, other, unknown."""
+    """Demographics, always complete. ``gender`` as in orders: female, male, other, unknown."""
 
     first_name: str
     last_name: str
@@ -304,36 +316,47 @@ class Users(Chapter):
     """Calls of users.md 1-3, 7 and 8."""
 
     def create(self, user: NewUser) -> Record[User]:
-        """Duplicate, with the ``existing_id`` to adopt, where the reference is taken: so an
-        Uncertain creation may be asked again."""
+        """Create a user.
+
+        Raises Duplicate, with the ``existing_id`` to use, when the reference is in use. It is
+        therefore safe to repeat a creation that was Uncertain.
+        """
         return self._call.send("POST", "/v2/user", _USER, as_json(user))
 
     def update(self, user_id: UUID | str, change: UserChange) -> None:
-        """The service answers with nothing: read the user to see what it made of it."""
+        """Change a user.
+
+        The service answers without a body: read the user to see the effect.
+        """
         self._call.act("PATCH", "/v2/user/{user_id}", as_json(change), user_id=user_id)
 
     def update_info(
         self, user_id: UUID | str, info: NewUserInfo | Mapping[str, Any]
     ) -> Record[UserInfo]:
-        """Demographics as a whole: what is left out is gone."""
+        """Replace the demographics; the service deletes fields that are left out."""
         path = "/v2/user/{user_id}/info"
         return self._call.send("PATCH", path, _INFO, as_json(info), user_id=user_id)
 
     def deregister(self, user_id: UUID | str, provider: str) -> None:
-        """End the connection to a provider (slug). The service may say yes and change nothing, for
-        a source on the patient's device: read the connections again."""
+        """End the connection to a provider (slug).
+
+        For a source on the patient's device, the service may answer with success and change
+        nothing: read the connections again.
+        """
         path = "/v2/user/{user_id}/{provider}"
         self._call.act("DELETE", path, user_id=user_id, provider=provider)
 
     def create_link(self, user_id: UUID | str, provider: str | None = None) -> Record[ConnectLink]:
-        """Make a link by which the patient connects a device in a browser (users.md 8), of any
-        provider or of this one (slug). Each call makes another one, and no call shows one that was
-        made."""
+        """Create a link with which the patient connects a device in a browser (users.md 8).
+
+        The link is for any provider, or for this one (slug). Each call creates another link. No
+        call returns a link that was created before.
+        """
         body = {"user_id": user_id} | ({"provider": provider} if provider else {})
         return self._call.send("POST", "/v2/link/token", _LINK, as_json(body))
 
     def list(self, offset: int = 0, limit: int = 500) -> Page[User]:
-        """A page of users; ``limit`` at most 500."""
+        """Return a page of users; ``limit`` is at most 500."""
         query = {"offset": offset, "limit": limit}
         return self._call.page("/v2/user/", _USER, "users", query=query)
 
@@ -341,12 +364,12 @@ class Users(Chapter):
         return self._call.record("/v2/user/{user_id}", _USER, user_id=user_id)
 
     def resolve(self, client_user_id: str) -> Record[User]:
-        """The user with the team's own reference; Missing when there is none."""
+        """Return the user with the team's own reference; raises Missing when there is none."""
         path = "/v2/user/resolve/{client_user_id}"
         return self._call.record(path, _USER, client_user_id=client_user_id)
 
     def info(self, user_id: UUID | str) -> Record[UserInfo]:
-        """The latest demographics; Missing when none were given."""
+        """Return the latest demographics; raises Missing when none were given."""
         return self._call.record("/v2/user/{user_id}/info/latest", _INFO, user_id=user_id)
 
     def connections(self, user_id: UUID | str) -> Page[Connection]:
@@ -360,8 +383,11 @@ class Users(Chapter):
         user_limit: int = 50,
         next_cursor: str | None = None,
     ) -> Page[HistoricalPullReport]:
-        """A page of reports; fewer users than ``user_limit`` say nothing about the end, only a
-        ``next_cursor`` of None does."""
+        """Return a page of reports.
+
+        A page may have fewer users than ``user_limit`` before the end. Only a ``next_cursor`` of
+        None marks the last page.
+        """
         query = {
             "user_id": user_id,
             "provider": provider,

@@ -1,4 +1,4 @@
-"""Encode request values, and parse headers and error texts of answers."""
+"""Encoding of request values, and parsing of headers and error texts of answers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ Query = Mapping[str, Any]
 Pairs = list[tuple[str, str | int | float | bool | None]]
 
 MESSAGE_CHARS = 500
-"""Longest error message of the service that is kept, in characters."""
+"""The most characters stored of an error message of the service."""
 
 _ECHOES = frozenset(("input", "ctx", "loc", "type", "url", "traceback", "user_id"))
-"""Parts of an error body that staff must not see; an echo may hold personal data."""
+"""Parts of an error body that staff must not see, because they may echo personal data."""
 
 
 class Words(NamedTuple):
-    """The text of an error body. ``existing`` is the record that conflicts with a new one."""
+    """The text of an error body.
+
+    ``existing`` is the id of the record that conflicts with a new one.
+    """
 
     message: str = ""
     fields: tuple[errors.FieldError, ...] = ()
@@ -35,7 +38,7 @@ class Words(NamedTuple):
 
 
 def words(body: bytes) -> Words:
-    """Parse an error body: any documented shape, else all text in it."""
+    """Parse an error body in any documented shape; otherwise return all text in it."""
     try:
         sent = msgspec.json.decode(body)
     except (ValueError, RecursionError):
@@ -64,7 +67,7 @@ def _field(entry: Any) -> errors.FieldError | None:
 
 
 def _existing(detail: dict[str, Any]) -> UUID | None:
-    """Return the user who already has the reference (users, chapter 2)."""
+    """Return the id of the user who already has the reference (users, chapter 2)."""
     try:
         return UUID(detail["user_id"]) if "error_type" in detail else None
     except (KeyError, ValueError, TypeError, AttributeError):
@@ -72,7 +75,7 @@ def _existing(detail: dict[str, Any]) -> UUID | None:
 
 
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:
-    """Yield all texts of a value in order, without echoes and without deep nesting."""
+    """Yield all texts of a value in order, without echoes and without deeply nested values."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, dict)) and depth < 20:
@@ -93,12 +96,15 @@ def _clean(text: str) -> str:
 
 
 def backoff(attempt: int) -> float:
-    """Return 0.25 s doubling to 4 s, with half of it random so that clients spread out."""
+    """Return the wait in seconds before the next attempt.
+
+    It starts at 0.25 s and doubles up to 4 s. Half of it is random, so that clients spread out.
+    """
     return min(0.25 * 2.0 ** (attempt - 1), 4.0) * random.uniform(0.5, 1.0)  # noqa: S311
 
 
 def retry_after(response: httpx.Response, now: datetime) -> float | None:
-    """Return the seconds the service asks us to wait; None without a valid header."""
+    """Return the wait in seconds that the service asked for; None without a valid header."""
     try:
         wait = float(response.headers["retry-after-ms"]) / 1000
     except (KeyError, ValueError):
@@ -109,7 +115,7 @@ def retry_after(response: httpx.Response, now: datetime) -> float | None:
             moment = http_date(asked)
             if moment is None:
                 return None
-            # Against the service's own clock where it tells it: ours may be off.
+            # Compare with the clock of the service when it is sent, because ours may be wrong.
             wait = max(
                 0.0, (moment - (http_date(response.headers.get("date")) or now)).total_seconds()
             )
@@ -117,7 +123,7 @@ def retry_after(response: httpx.Response, now: datetime) -> float | None:
 
 
 def http_date(text: str | None) -> datetime | None:
-    """An HTTP date as aware UTC."""
+    """Return an HTTP date in aware UTC."""
     if not text:
         return None
     try:
@@ -148,7 +154,7 @@ def is_utf8(body: bytes) -> bool:
 
 
 def slash_only(asked: httpx.URL, location: str) -> str | None:
-    """The same address with or without its final slash, if that is all the redirect changes."""
+    """Return the URL with or without its final slash, if the redirect changes nothing else."""
     try:
         target = asked.join(location)
     except (httpx.InvalidURL, ValueError):
@@ -164,7 +170,10 @@ def slash_only(asked: httpx.URL, location: str) -> str | None:
 
 
 def filled(route: str, values: Mapping[str, Any]) -> str:
-    """The path of a route with its values escaped, so that none can leave its place."""
+    """Return the path of a route with its values escaped.
+
+    The escapes keep a value from changing other parts of the path.
+    """
 
     def put(match: re.Match[str]) -> str:
         value = str(values[match[1]])
@@ -196,7 +205,7 @@ def _written(value: str | float | UUID | date | datetime) -> str:
 
 
 def number(raw: msgspec.Raw) -> int | None:
-    """A count sent as number or text; None when absent or neither."""
+    """Return a count sent as a number or as text; None when it is absent or neither."""
     try:
         return int(bytes(raw).strip(b'" '))
     except ValueError:

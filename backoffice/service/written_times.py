@@ -1,8 +1,8 @@
 """Times as a laboratory wrote them. Interface: orders, chapter 8.
 
-Only a time with an offset is an instant. A time without one is the laboratory's own time of day,
-and a date alone is a day of its calendar: neither is ever converted to another zone. Text that is
-no time is shown as it is.
+Only a time with an offset is an instant. A time without one is the laboratory's local time, and a
+date alone is a day of its calendar. Neither is ever converted to another zone. Text that is not a
+time is shown unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Final
 
 EARLIEST, LATEST = 1900, 2200
-"""Years outside are placeholders, such as year 1: shown as written, but never sorted by."""
+"""Years outside this range are placeholders, such as year 1: shown, but never used for sorting."""
 
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _SLASHED: Final = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})", re.ASCII)
@@ -25,7 +25,7 @@ _CLOCK: Final = re.compile(
 
 
 class Precision(StrEnum):
-    """How much of a moment the text gives."""
+    """The precision of the text."""
 
     INSTANT = "instant"
     LOCAL_TIME = "local time"
@@ -35,9 +35,11 @@ class Precision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WrittenTime:
-    """A time with its text as received. `instant` is given where the text has an offset, `local`
-    where it has a time of day without one, `day` wherever it has a date: always the date that is
-    written, whatever the offset."""
+    """A time with its text as received.
+
+    `instant` is set when the text has an offset, `local` when it has a time of day without one, and
+    `day` whenever it has a date. `day` is always the date as written, whatever the offset.
+    """
 
     text: str
     precision: Precision
@@ -47,12 +49,15 @@ class WrittenTime:
 
     @classmethod
     def of_instant(cls, moment: datetime) -> WrittenTime:
-        """A moment that came with an offset, or is ours."""
+        """Return a time that has an offset, or that comes from our clock."""
         return cls(moment.isoformat(), Precision.INSTANT, moment, None, moment.date())
 
     def sort_key(self, zone: tzinfo) -> datetime | None:
-        """What a clock on the wall shows: of an instant the one in `zone`, so that rows are in the
-        order of the days that are shown there; else the laboratory's. None without any date."""
+        """Return the local time to sort by; None without any date.
+
+        For an instant it is the local time in `zone`, so that rows are in the order of the days
+        shown there. Otherwise it is the laboratory's local time.
+        """
         if self.instant is not None:
             return self.instant.astimezone(zone).replace(tzinfo=None)
         if self.local is not None:
@@ -63,8 +68,8 @@ class WrittenTime:
 def read_written_time(text: str | None) -> WrittenTime:
     """Read a time in any spelling that has one meaning; never raises.
 
-    ISO 8601, and month/day/year where the day cannot be a month or is the same number. Where
-    day and month may be exchanged the date is not known.
+    Accepted are ISO 8601, and month/day/year when the day cannot be a month or is the same number.
+    When day and month could be exchanged, the date is unknown.
     """
     text = text or ""
     written = text.strip()
@@ -78,13 +83,14 @@ def _unread(text: str) -> WrittenTime:
 def _read_iso(text: str, written: str) -> WrittenTime | None:
     if not _ISO.match(written):
         return None
-    # Other characters between date and time are an offset of the date, or something else.
+    # After other characters, the rest is an offset of the date, or something else.
     if written[10:11] in ("T", "t", " "):
         try:
             moment = datetime.fromisoformat(written)
         except ValueError:
             moment = None
-        # 24:00 is read as the day after by some releases of Python: never another day.
+        # Some releases of Python read 24:00 as the next day. Such a time is rejected, because the
+        # date must not change.
         if moment and moment.date().isoformat() == written[:10] and _is_plausible(moment):
             if moment.tzinfo is None:
                 return WrittenTime(text, Precision.LOCAL_TIME, None, moment, moment.date())
@@ -100,8 +106,11 @@ def _read_slashed(text: str, written: str) -> WrittenTime | None:
 def _read_day_first(
     text: str, written: str, length: int, read: Callable[[str], date | None]
 ) -> WrittenTime | None:
-    """A date at the beginning, and a time of day behind it. What else is there, such as the letters
-    of a zone, leaves the day alone: the time is shown as written."""
+    """Read a date at the start and a time of day after it.
+
+    When other text follows, such as the letters of a zone, only the day is set and the time is
+    shown as written.
+    """
     rest = written[length:]
     try:
         day = read(written[:length])
@@ -118,7 +127,7 @@ def _read_day_first(
 
 
 def _one_meaning(written: str) -> date | None:
-    """A day of which month and day cannot be exchanged, else None. Raises ValueError."""
+    """Return a date whose month and day cannot be exchanged, else None; raises ValueError."""
     first, second, year = map(int, re.split(r"[/.-]", written))
     month, day = (second, first) if first > 12 else (first, second)
     return date(year, month, day) if day > 12 or day == month else None

@@ -1,12 +1,13 @@
-"""Every open enumeration of the interface: label, color family and glyph of each value.
+"""Every open enumeration of the interface: label, color family, and glyph of each value.
 
-All enumerations of the service are open (specification, "Conventions"): a value that is not
-listed here renders, sorts, filters and is counted like any other, with the raw value as its label
-and the family ``unknown``, until an administrator gives it a label and a bucket (`decisions`).
-Nothing in the back office matches exhaustively.
+All enumerations of the service are open (specification, "Conventions"). A value that is not listed
+here is rendered, sorted, filtered, and counted like any other. Its label is the raw value and its
+family is ``unknown``, until an administrator gives it a label and a bucket (`decisions`). No code
+in the back office may require a known value.
 
-`VOCABULARIES` is the data. `term` reads it and never fails. `is_known` says what a sync must count.
-`order_bucket` and `order_term` have the one rule that depends on more than the status.
+`VOCABULARIES` is the data. `term` reads it and never fails. `is_known` tells which values a sync
+must count as unknown. `order_bucket` and `order_term` contain the one rule that depends on more
+than the status.
 """
 
 from collections.abc import Iterable
@@ -55,7 +56,10 @@ _BUCKET_TURN: Final[dict[str, str]] = {WITH_PATIENT: PATIENT, ON_THE_WAY: COURIE
 
 
 def canonical(vocabulary: str, value: str) -> str:
-    """The usual spelling of a value; the value itself when it has only one or is unknown."""
+    """Return the main spelling of a value.
+
+    A value with one spelling, or an unknown value, is returned unchanged.
+    """
     if vocabulary in interpretations.VOCABULARIES:
         return interpretations.canonical(value)
     if vocabulary == "result.status":
@@ -64,9 +68,10 @@ def canonical(vocabulary: str, value: str) -> str:
 
 
 def term(vocabulary: str, value: str | None) -> Term:
-    """Return the term of a value, decided by an administrator or unknown where no release knows it.
+    """Return the term of a value.
 
-    A missing value (None or empty) is not an unknown one: it is an empty plain term.
+    A value that no release knows has the term that an administrator gave it, or an unknown term. A
+    missing value (None or empty) is not unknown: it has an empty plain term.
     """
     if not value:
         return Term("", "", PLAIN)
@@ -80,31 +85,32 @@ def term(vocabulary: str, value: str | None) -> Term:
 
 
 def is_known(vocabulary: str, value: str | None) -> bool:
-    """False for a value that the unknown-values page should count."""
+    """Return False for a value that the unknown-values page should count."""
     if value and vocabulary in interpretations.VOCABULARIES:
         return interpretations.is_blank(value) or interpretations.is_known(value)
     return not value or canonical(vocabulary, value) in VOCABULARIES[vocabulary]
 
 
 def low_level(dotted: str) -> str:
-    """Third part of ``<high_level>.<method>.<low_level>``, in its usual spelling.
+    """Return the third part of ``<high_level>.<method>.<low_level>``, in its main spelling.
 
-    A string that is not dotted is taken as the low-level status itself (orders.md 4).
+    A string without dots is the low-level status itself (orders.md 4).
     """
     return canonical("order.low_level_status", dotted.split(".", 2)[-1])
 
 
 def bucket_of(dotted: str) -> str:
-    """High-level status, the first part of a dotted status; empty when there is none."""
+    """Return the high-level status, the first part of a dotted status; empty without dots."""
     head, dot, _ = dotted.partition(".")
     return head if dot else ""
 
 
 def order_bucket(low_level_status: str, method: str, history: Iterable[str]) -> str:
-    """Working bucket (a key of `BUCKETS`) of an order.
+    """Return the working bucket (a key of `BUCKETS`) of an order.
 
-    `history` holds the statuses of its events, dotted or not, in any order. Paperwork means
-    something else per method: a kit not sent yet, a patient who may walk in, a draw to book.
+    `history` holds the statuses of its events, dotted or not, in any order. The meaning of the
+    requisition statuses depends on the method: a kit that was not sent yet, a patient who may walk
+    in, or a draw that must be booked.
     """
     status = canonical("order.low_level_status", low_level_status)
     if status not in _REQUISITION:
@@ -123,8 +129,10 @@ def order_bucket(low_level_status: str, method: str, history: Iterable[str]) -> 
 def order_term(
     low_level_status: str, method: str, history: Iterable[str], bucket: str = ""
 ) -> Term:
-    """Words, family and turn of an order's status, with the bucket rule applied. `bucket`: as it is
-    stored, for callers without the history."""
+    """Return the term of an order's status, with the bucket rule applied to it.
+
+    `bucket` is the stored bucket, for callers that do not have the history.
+    """
     known = term("order.low_level_status", low_level_status or "unknown")
     if known.value not in _REQUISITION:
         return known
@@ -141,7 +149,7 @@ def order_term(
 
 
 def choices(vocabulary: str) -> list[tuple[str, str]]:
-    """(value, label) pairs for a filter; forms must still accept any other value."""
+    """Return (value, label) pairs for a filter; forms must still accept any other value."""
     known = VOCABULARIES[vocabulary]
     later = [item for item in decisions.terms_of(vocabulary) if item.value not in known]
     return [(item.value, item.label) for item in (*known.values(), *later)]

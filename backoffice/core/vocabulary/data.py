@@ -1,4 +1,4 @@
-"""The data: every enumeration of the interface, value by value."""
+"""Every enumeration of the interface, value by value."""
 
 from typing import Final
 
@@ -476,11 +476,11 @@ LISTS: Final[dict[str, str]] = {
     "today_ordercount": "Counts of orders",
     "events-resent": "Events asked for again",
 }
-"""What a sync reads, by the name its runs and look-ups carry; another name is shown as it is."""
+"""Labels of sync runs and lookups, by resource name; an unknown name is shown unchanged."""
 
 ALIASES: Final[dict[str, dict[str, str]]] = {
     "order.low_level_status": {"testkit_registered": "registered"},
     "marker.question_type": {"multiple_choice": "multi_choice"},
     "person.gender": {"Female": "female", "Male": "male", "Other": "other", "Unknown": "unknown"},
 }
-"""Second spellings of one value (differences.md rows 25, 41, 58)."""
+"""Other spellings of one value (differences.md rows 25, 41, 58)."""

@@ -1,9 +1,9 @@
 """Decisions of administrators on unknown values, cached in memory.
 
 They are stored in `UnknownValue`. The query that loads the user of a page also returns the number
-of the last decision (`accounts.backend.Staff`), so a page reads them again only after a new one.
-Workers read them again after two seconds. Both do so before they begin, because terms are needed
-while rows are sent to PostgreSQL, when no query is possible.
+of the last decision (`accounts.backend.Staff`), so a page reloads them only after a new one.
+Workers reload them after two seconds. Both reload them before they start their work, because terms
+are needed while rows are sent to PostgreSQL, when no query is possible.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _read_at = -math.inf
 
 
 def refresh_to(decision: int) -> None:
-    """Reload when `decision`, the last one in the database, is not the last one that was read."""
+    """Reload unless `decision`, the last one in the database, is the last one that was read."""
     if decision != _decision:
         reload()
 
 
 def refresh_if_stale() -> None:
-    """Reload when the last read is older than `REMEMBERED_SECONDS`: at most one query."""
+    """Reload when the last read is older than `REMEMBERED_SECONDS`; at most one query."""
     if time.monotonic() - _read_at > REMEMBERED_SECONDS:
         reload()
 
@@ -48,7 +48,7 @@ def term(vocabulary: str, value: str) -> Term | None:
 
 
 def decided_terms() -> dict[tuple[str, str], Term]:
-    """Return the terms by vocabulary and value; each reload makes a new dictionary."""
+    """Return the terms by vocabulary and value; each reload creates a new dictionary."""
     return _terms
 
 
@@ -72,7 +72,10 @@ def reload() -> None:
 
 
 def build_term(value: str, bucket: str, label: str) -> Term:
-    """Return a term; one that needs action is quiet at once, others have no known limit."""
+    """Return the term of a decision.
+
+    A term that needs action has a `quiet_after` of zero; the other terms have none.
+    """
     return Term(
         value,
         label or value,

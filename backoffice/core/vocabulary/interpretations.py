@@ -1,9 +1,9 @@
-"""Interpretations of results, read once for the whole product (orders.md 8.2, 8.3).
+"""Interpretations of results, in one place for the whole product (orders.md 8.2, 8.3).
 
-A reading is one of `critical`, `abnormal`, `unknown` (not interpreted), `normal`, or empty where
-there is nothing to interpret. All enumerations of the service are open, and laboratories have
-spellings of their own: a word is folded (case, spaces, dashes, marks) and looked up. What is still
-unknown is never normal. An administrator may rank such a word (System > Unknown values).
+A reading is `critical`, `abnormal`, `unknown` (not interpreted), `normal`, or empty when there is
+nothing to interpret. All enumerations of the service are open, and laboratories use their own
+spellings. A word is folded (case, spaces, dashes, punctuation) and looked up. A word that is still
+unknown is never read as normal. An administrator may rank such a word (System > Unknown values).
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ HIGH: Final = "high"
 LOW: Final = "low"
 
 RANK: Final = {CRITICAL: 0, ABNORMAL: 1, UNKNOWN: 1, NOTHING: 2, NORMAL: 3}
-"""Places of lines in a list: what is not interpreted stands with what is abnormal."""
+"""The sort order of lines: lines that are not interpreted come with the abnormal ones."""
 VOCABULARY: Final = "result.interpretation"
-"""Where words are counted that nobody knows, whatever they were met in."""
+"""The vocabulary under which unknown words are counted, whatever their origin."""
 VOCABULARIES: Final = frozenset({VOCABULARY, "order.interpretation"})
 RANKS_TO_GIVE: Final = {NORMAL: "Normal", ABNORMAL: "Abnormal", CRITICAL: "Critical"}
-"""What an administrator may say of a word."""
+"""The ranks that an administrator may give to a word."""
 
 _WORST: Final = (CRITICAL, ABNORMAL, UNKNOWN, NORMAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a word or a line means: `side` is high or low where it says so, else empty."""
+    """The meaning of a word or a line; `side` is high, low, or empty when it is not stated."""
 
     interpretation: str
     side: str = ""
 
 
-# Words: HL7 table 0078 with its version 3 codes, and what laboratories write out.
+# HL7 table 0078 with its version 3 codes, and the words that laboratories print.
 _KNOWN: Final[dict[str, Reading]] = {
     folded: Reading(interpretation, side)
     for interpretation, side, words in (
@@ -102,25 +102,31 @@ _LOW_WORDS: Final = _words("low decreased reduced below ll")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SEPARATORS: Final = re.compile(r"[,;|/&+]")
 _SIGNS: Final = frozenset("<>*!?↑↓\N{REPLACEMENT CHARACTER}")
-"""Of a replaced character nobody knows what it was: such a word is never that for normal. Nor is
-one with a question mark."""
+"""Signs that are part of a folded word.
+
+The original of a replacement character is unknown, so a word that contains one is never read as
+normal. The same is true of a question mark.
+"""
 
 
 @lru_cache(maxsize=4096)
 def fold(word: str) -> str:
-    """Letters, digits and `_SIGNS` of a word in lower case: what makes spellings of it equal."""
+    """Return the letters, digits, and `_SIGNS` of a word in lower case.
+
+    Spellings of one word have the same result.
+    """
     plain = unicodedata.normalize("NFKC", word).casefold()
     return "".join(mark for mark in plain if mark.isalnum() or mark in _SIGNS)
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two words are spellings of one."""
+    """Return whether two words are spellings of the same word."""
     return _key(one) == _key(other)
 
 
 @lru_cache(maxsize=4096)
 def _known(word: str) -> Reading | None:
-    """What a release knows of a word; None: nothing."""
+    """Return the reading that this release has for a word, or None."""
     folded = fold(word)
     if not folded:
         return None
@@ -135,7 +141,7 @@ def _known(word: str) -> Reading | None:
 
 
 def _phrase(word: str) -> Reading | None:
-    """A few words in a row: `Critical value, please call`."""
+    """Return the reading of a phrase such as `Critical value, please call`, or None."""
     spaced = _CAMEL.sub(" ", unicodedata.normalize("NFKC", word)).casefold()
     words = re.findall(r"[^\W\d_]+", spaced)
     found = set(words)
@@ -150,17 +156,17 @@ def _phrase(word: str) -> Reading | None:
 
 
 def is_blank(word: str | None) -> bool:
-    """Nothing was said: empty, or spaces alone."""
+    """Return whether a word is empty or only spaces."""
     return not word or not word.strip()
 
 
 def is_known(word: str) -> bool:
-    """Whether the release knows the word. Punctuation alone is not known."""
+    """Return whether this release knows the word; it does not know punctuation alone."""
     return _known(word) is not None
 
 
 def read_word(word: str | None) -> Reading | None:
-    """What an interpretation or a flag means; None where nothing was said."""
+    """Return the reading of an interpretation or a flag; None for a blank word."""
     if word is None or is_blank(word):
         return None
     return _known(word) or _ranked(word) or Reading(UNKNOWN)
@@ -170,7 +176,7 @@ _ranks: tuple[object, dict[str, str]] = (None, {})
 
 
 def _ranked(word: str) -> Reading | None:
-    """What an administrator said of a word, in whatever spelling it came first."""
+    """Return the rank that an administrator gave to a word, in any of its spellings."""
     global _ranks
     decided = decisions.decided_terms()
     if _ranks[0] is not decided:
@@ -189,13 +195,13 @@ def _key(word: str) -> str:
 
 
 def canonical(word: str) -> str:
-    """`critical` for `Critical_High`; the word itself where nobody knows it."""
+    """Return the reading of a word, such as `critical` for `Critical_High`, or the unknown word."""
     found = _known(word) or _ranked(word)
     return found.interpretation if found else word
 
 
 def worst(readings: Iterable[Reading]) -> Reading:
-    """The reading that matters most; empty where there is none."""
+    """Return the most severe reading; empty when there is none."""
     found = [one for one in readings if one.interpretation]
     if not found:
         return Reading(NOTHING)
@@ -219,11 +225,11 @@ def read_line(
     below: bool | None = None,
     reference_range: str | None = "",
 ) -> Reading:
-    """What a line of a result means: `word` is its interpretation, `flag` the lab's own.
+    """Return the reading of a result line: `word` is its interpretation, `flag` the lab's own.
 
-    The worst of both counts, and a value outside its range is abnormal whatever they say. A line
-    that has to be a number and has none, or of which nobody said anything, is not interpreted; a
-    comment of which nobody said anything has nothing to interpret.
+    The most severe of both is used. A value outside its range is abnormal, whatever they are. A
+    line is not interpreted when it must be a number and has none, or when it has neither word nor
+    flag. A comment with neither word nor flag has nothing to interpret.
     """
     kind = fold(type or "")
     text = (text or "").strip()
@@ -259,23 +265,29 @@ _LONGEST_NAMED: Final = 40
 
 
 def _named_by(text: str) -> Reading | None:
-    """What a result in words says of itself: `Abnormal` is the whole result of some lines."""
+    """Return the reading that a textual result names, or None.
+
+    `Abnormal` is the whole result of some lines.
+    """
     if len(text) > _LONGEST_NAMED or not any(name in fold(text) for name in _NAMING):
         return None
     return _known(text)
 
 
 def _has_value(kind: str, text: str, values: list[Interval]) -> bool:
-    """Whether there is something that can be normal. The text counts, where there is one."""
+    """Return whether the line has a value that can be normal.
+
+    The text decides; `value` is used only when there is no text.
+    """
     if kind == "numeric":
         return bool(values) and (not text or interval_of(text)[0] is not None)
     return bool(values) if not text else is_a_value(text)
 
 
 def _values(kind: str, text: str, value: float | None, unit: str) -> tuple[list[Interval], str]:
-    """What was measured, as printed and as sent beside it, and a flag printed behind the number.
+    """Return the measured values, printed and sent, and a flag printed after the number.
 
-    `value` is deprecated, and -1 where a line is no number.
+    The field `value` is deprecated, and is -1 for a line that is not a number.
     """
     printed, rest = interval_of(text)
     suffix = ""
@@ -289,7 +301,7 @@ def _values(kind: str, text: str, value: float | None, unit: str) -> tuple[list[
 
 
 def _flag_behind(rest: str, unit: str) -> str:
-    """The flag that is printed behind a number, or behind its unit: `410 mg/dL H`."""
+    """Return the flag printed after a number or after its unit: `410 mg/dL H`."""
     if is_known(rest):
         return rest
     before, _, last = rest.rpartition(" ")
@@ -304,10 +316,11 @@ def read_head(
     all_read: bool = True,
     is_partial: bool = False,
 ) -> Reading:
-    """What a result means: its own word, raised by its lines and never lowered.
+    """Return the reading of a result: its own word, which its lines can only make more severe.
 
-    `all_read`: every line of it could be read. `is_partial`: lines are still to come; any other
-    result without a line has nothing that could be normal. Empty: there is neither word nor line.
+    `all_read` means that every line could be read. `is_partial` means that more lines are expected.
+    Any other result without lines has nothing that could be normal. The reading is empty when there
+    is neither a word nor a line.
     """
     read = list(lines)
     own = read_word(word)
@@ -320,11 +333,11 @@ def read_head(
 
 
 def as_received(word: str | None, reading: str) -> str | None:
-    """The word, where it is not the reading itself; what is stored beside the reading."""
+    """Return the word to store next to the reading; None when both are equal or it is blank."""
     return None if word is None or is_blank(word) or word == reading else word
 
 
-# Statuses of a result (HL7 table 0123 beside the words of the interface)
+# Statuses of a result (HL7 table 0123, and the words of the interface)
 
 PARTIAL: Final = "partial"
 FINAL: Final = "final"
@@ -342,5 +355,5 @@ _STATUSES: Final[dict[str, str]] = {
 
 
 def read_status(word: str) -> str:
-    """`partial`, `final` or `corrected`; the word itself where nobody knows it."""
+    """Return `partial`, `final`, or `corrected`, or an unknown word unchanged."""
     return _STATUSES.get(fold(word), word)

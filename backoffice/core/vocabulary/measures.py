@@ -1,4 +1,4 @@
-"""Numbers, reference ranges and units as laboratories print them (orders.md 8.3)."""
+"""Numbers, reference ranges, and units as laboratories print them (orders.md 8.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import Final
 _NUMBER: Final = r"[-+]?(?:[0-9]+(?:,[0-9]{3})+|[0-9]+)?(?:[.,][0-9]+)?(?:[eE][-+]?[0-9]{1,3})?"
 _DIGIT: Final = re.compile(r"[0-9]")
 _GOES_ON: Final = re.compile(r"[0-9.,:/–—-]|[eE][-+]?[0-9]")
-"""What follows makes it another thing than a number: `1:40`, `7-3`, `1.2.3`, `1.8 E+3`."""
+"""Text after a number that makes it something other than a number.
+
+Examples: `1:40`, `7-3`, `1.2.3`, `1.8 E+3`.
+"""
 _COMPARED: Final = re.compile(
     rf"(?P<sign><=|>=|<|>|≤|≥)?(?:\s*or\s*=)?\s*(?P<number>{_NUMBER})(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
@@ -25,8 +28,11 @@ _LABEL: Final = re.compile(
     r"(?:\s+(?:range|interval|value))?\s*[:=]\s*",
     re.IGNORECASE,
 )
-"""What may stand before a range that is the only one. Others, such as `Positive:`, are left: the
-range behind them may be that of what is not normal."""
+"""Labels that may precede the only range of a line.
+
+Other labels, such as `Positive:`, are not removed: the range after them may be that of an abnormal
+result.
+"""
 _IN_WORDS: Final = tuple(
     (re.compile(words, re.IGNORECASE), sign)
     for words, sign in (
@@ -49,7 +55,7 @@ _TITER: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A value as far as it is known, or a reference range; None is an open end."""
+    """A value, which may be known only as a range, or a reference range; None is an open end."""
 
     low: float | None = None
     high: float | None = None
@@ -57,14 +63,14 @@ class Interval:
     includes_high: bool = True
 
     def is_exceeded_by(self, value: Interval) -> bool:
-        """Whether the value lies above this range for certain."""
+        """Return whether the value is certainly above this range."""
         if self.high is None or value.low is None:
             return False
         touches = self.includes_high and value.includes_low
         return value.low > self.high or (value.low == self.high and not touches)
 
     def is_undercut_by(self, value: Interval) -> bool:
-        """Whether the value lies below this range for certain."""
+        """Return whether the value is certainly below this range."""
         if self.low is None or value.high is None:
             return False
         touches = self.includes_low and value.includes_high
@@ -72,14 +78,19 @@ class Interval:
 
 
 def number_of(text: str | None) -> float | None:
-    """`410`, `1,234.5`, `7,9`, also before a unit or a flag; None: not one exact number."""
+    """Return the number in a text; None when it is not one exact number.
+
+    Examples: `410`, `1,234.5`, `7,9`, also before a unit or a flag.
+    """
     found, _ = interval_of(text or "")
     return found.low if found is not None and found.low == found.high else None
 
 
 def line_number(type: str, text: str, value: float | None) -> float | None:
-    """The number of a line, None where it is none. The text counts; `value` is deprecated, and -1
-    where there is none."""
+    """Return the number of a line, or None when it is not a number.
+
+    The text comes first. `value` is deprecated, and is -1 when there is no number.
+    """
     if type.strip().casefold() not in ("numeric", ""):
         return None
     number = number_of(text)
@@ -87,7 +98,7 @@ def line_number(type: str, text: str, value: float | None) -> float | None:
 
 
 def interval_of(text: str) -> tuple[Interval | None, str]:
-    """A value as printed (`410`, `<1.2`, `3-7`), and what is printed behind it."""
+    """Return a value as printed (`410`, `<1.2`, `3-7`), and the text after it."""
     text = _plain(text)
     two = _TWO.fullmatch(text)
     if two:
@@ -103,9 +114,9 @@ def interval_of(text: str) -> tuple[Interval | None, str]:
 
 
 def range_of(text: str, unit: str = "") -> Interval:
-    """A reference range as printed; open at both ends where it is not one that we can read.
+    """Return a reference range as printed; open at both ends when it cannot be read.
 
-    Also in words: `up to 40`, `40 or less`, `Adult: 70-99 mg/dL (fasting)`.
+    Ranges in words are read too: `up to 40`, `40 or less`, `Adult: 70-99 mg/dL (fasting)`.
     """
     plain = _LABEL.sub("", _without_remark(_plain(text)))
     for pattern, sign in _IN_WORDS:
@@ -117,8 +128,10 @@ def range_of(text: str, unit: str = "") -> Interval:
 
 
 def _is_unit(rest: str, unit: str) -> bool:
-    """Whether what is printed behind a range is the unit of the line, or the only unit there is.
-    Words without digits may follow it."""
+    """Return whether the text after a range is the unit of the line, or the only unit.
+
+    Words without digits may follow the unit.
+    """
     if not rest or same_unit(rest, unit):
         return True
     first, _, more = rest.partition(" ")
@@ -128,14 +141,14 @@ def _is_unit(rest: str, unit: str) -> bool:
 
 
 def titer_of(text: str | None) -> Interval | None:
-    """The dilution of a titer (`1:640`, `<1:40`) as far as it is known; None: not a titer."""
+    """Return the dilution of a titer (`1:640`, `<1:40`); None when it is not a titer."""
     plain = _plain(text or "")
     found = _TITER.fullmatch(plain)
     return _compared(_sign(found, plain), float(found["number"])) if found else None
 
 
 def _without_remark(text: str) -> str:
-    """Without words in parentheses at its end: `70-99 (fasting)` is `70-99`."""
+    """Return the text without a remark in parentheses at its end: `70-99 (fasting)` is `70-99`."""
     before, opened, remark = text.rstrip().rpartition("(")
     words = remark.removesuffix(")")
     if opened and words != remark and not _DIGIT.search(words) and ")" not in words:
@@ -163,7 +176,10 @@ def _compared(sign: str, number: float) -> Interval:
 
 
 def _float(text: str) -> float | None:
-    """A comma before three digits parts thousands, before others the decimals."""
+    """Return the number of a text, or None.
+
+    A comma before three digits separates thousands. Any other comma is a decimal point.
+    """
     if not _DIGIT.search(text):
         return None
     if re.fullmatch(r"[-+]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?([eE].*)?", text):
@@ -202,20 +218,23 @@ _SAME: Final = {
     "percent": "%",
     "pct": "%",
 }
-"""Other spellings of one part of a unit. Parts of different size are never made one."""
+"""Other spellings of one part of a unit; parts of different size are never merged."""
 _POWERS: Final = {
     "k": "10^3", "thou": "10^3", "thousand": "10^3", "thous": "10^3", "x1000": "10^3",
     "m": "10^6", "mil": "10^6", "mill": "10^6", "million": "10^6",
 }  # fmt: skip
-"""Counts per volume: `K/uL`, `M/uL`. Elsewhere the same letters are prefixes or metres."""
+"""Counts per volume: `K/uL`, `M/uL`. Elsewhere the same letters are prefixes or meters."""
 _POWER: Final = re.compile(r"(?:x|×|\*|·)?10(?:e|\^|\*\*|\*|(?=[⁰¹²³⁴⁵⁶⁷⁸⁹]))\+?([0-9]{1,2})")
 _SUPERSCRIPTS: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 
 
 @lru_cache(maxsize=2048)
 def fold_unit(unit: str) -> str:
-    """What is equal for spellings of one unit: `mg/dL`, `MG/DL`; `µg` and `ug`; `10^3/uL`,
-    `x10E3/uL` and `K/uL`. Different units never become one."""
+    """Return a key that is equal for spellings of one unit.
+
+    `mg/dL` and `MG/DL`; `µg` and `ug`; `10^3/uL`, `x10E3/uL` and `K/uL`. Different units never have
+    the same key.
+    """
     text = re.sub(r"10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda m: "10^" + m[1].translate(_SUPERSCRIPTS), unit)
     text = unicodedata.normalize("NFKC", text).casefold()
     text = text.replace("μ", "u").replace("µ", "u")

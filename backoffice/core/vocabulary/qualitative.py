@@ -1,4 +1,4 @@
-"""Results in words as laboratories print them: what says nothing, and what is not as expected."""
+"""Results in words as laboratories print them: without a value, or not as expected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NO_VALUE = (
     " quantitynotsufficient insufficientquantity hemolyzed haemolyzed clotted invalid error"
     " seenote seecomment seebelow seereport notavailable unavailable noresult"
 )
-"""What a laboratory prints where it has no value; folded."""
+"""Words that a laboratory prints in place of a value; folded."""
 _NEGATIVE = (
     "negative neg notdetected nondetected nonedetected undetected nonreactive notreactive absent"
     " nonedetectable notpresent noneseen notseen nogrowth"
@@ -36,7 +36,7 @@ _NO_VALUE_BEGINS: Final = re.compile(
     r"|(?:specimen|sample) (?:\w+ )?(?:ha?emolyzed|clotted|rejected|lost|insufficient|leaked"
     r"|not received))\b"
 )
-"""Beginnings of the sentences that a laboratory prints where it has no value."""
+"""Beginnings of the sentences that a laboratory prints in place of a value."""
 _GRADE: Final = re.compile(r"[1-4]\s*\+|\++")
 _ASIDE: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 
@@ -47,7 +47,7 @@ def _fold(text: str) -> str:
 
 
 def is_a_value(text: str) -> bool:
-    """Whether a text says anything of what was measured: `QNS`, `---` and `see note` do not."""
+    """Return whether a text contains a value: `QNS`, `---`, and `see note` do not."""
     folded = _fold(text) or _fold(text.translate(_BRACKETS))
     if not folded or folded in NO_VALUE:
         return False
@@ -62,9 +62,11 @@ _BRACKETS: Final = str.maketrans("()[]", "    ")
 
 
 def contradicts(text: str | None, expected: str | None) -> bool:
-    """Whether a result in words is the opposite of the one its reference range names: `Reactive`
-    where `Non-Reactive` is expected, or `2+` where `Negative` is. Words that nobody knows
-    contradict nothing."""
+    """Return whether a textual result is the opposite of its reference range.
+
+    Examples: `Reactive` when `Non-Reactive` is expected, or `2+` when `Negative` is. Unknown words
+    never contradict.
+    """
     wanted = _fold(expected or "")
     if wanted in NEGATIVE:
         return _begins_with(text or "", POSITIVE | GRADES) or bool(
@@ -74,6 +76,9 @@ def contradicts(text: str | None, expected: str | None) -> bool:
 
 
 def _begins_with(text: str, known: frozenset[str]) -> bool:
-    """Whether the text is one of these, or a sentence that begins with one: `Positive for ...`."""
+    """Return whether the text is one of these words, or begins with one.
+
+    Example: `Positive for ...`.
+    """
     begins = "".join(_words(text)[:1])
     return _fold(text) in known or begins in known

@@ -1,4 +1,4 @@
-"""The `Term` class, color families with their glyphs, and who acts next."""
+"""The `Term` class, color families with their glyphs, and the party that acts next."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -26,7 +26,7 @@ BUCKETS: Final[dict[str, str]] = {
     CLOSED: "Closed",
     UNKNOWN: "Not understood",
 }
-"""Working buckets of an order, in the order a screen lists them."""
+"""Working buckets of an order, in the order in which pages list them."""
 
 GLYPHS: Final[dict[str, str]] = {
     PREPARING: "ring",
@@ -48,8 +48,8 @@ GLYPHS: Final[dict[str, str]] = {
 class Term:
     """One value of an enumeration as staff see it.
 
-    `turn` says who acts next, `note` explains in a sentence, and `quiet_after` is how long an
-    order may rest in this state before it has "gone quiet" (None: never by itself).
+    `turn` is the party that acts next. `note` is a one-sentence explanation. An order that stays in
+    this state longer than `quiet_after` has "gone quiet" (None: never).
     """
 
     value: str
@@ -65,7 +65,7 @@ class Term:
 def build_terms(*rows: tuple[str, str] | tuple[str, str, str] | Term) -> dict[str, Term]:
     """Return the terms of an enumeration by value.
 
-    A row is a term, or a tuple of value, label and perhaps family.
+    A row is a term, or a tuple of value, label, and optional family.
     """
     found: dict[str, Term] = {}
     for row in rows:
@@ -77,7 +77,7 @@ def build_terms(*rows: tuple[str, str] | tuple[str, str, str] | Term) -> dict[st
 def step(
     value: str, label: str, family: str, turn: str = "", hours: float | None = None, note: str = ""
 ) -> Term:
-    """Return the term of an order state: who acts next, and after how many hours it is quiet."""
+    """Return the term of an order state: who acts next, and the hours until it is quiet."""
     quiet_after = None if hours is None else timedelta(hours=hours)
     return Term(value, label, family, turn=turn, quiet_after=quiet_after, note=note)
 
@@ -96,4 +96,4 @@ TURNS: Final[dict[str, str]] = {
     AT_LAB: LAB,
     RESULT_IN: US,
 }
-"""Who acts next on an order when only its bucket is known."""
+"""The party that acts next on an order when only its bucket is known."""

@@ -1,4 +1,4 @@
-"""Enumerations of results that nobody could match (orders.md 9)."""
+"""Enumerations of unmatched results (orders.md 9)."""
 
 from typing import Final
 

@@ -1,26 +1,27 @@
-"""PostgreSQL and Redis from Python packages, for machines that have neither.
+"""PostgreSQL and Redis from Python packages, for machines without them.
 
     with servers(home()) as running:
         running.database_url, running.redis_url
 
-A configured `DATABASE_URL` or `REDIS_URL` wins: that server is not started. Where a command such
-as `./run demo` runs already, its servers are used; otherwise they are started and stopped again.
+A server is not started when `DATABASE_URL` or `REDIS_URL` names another one. When a command such
+as `./run demo` is running, its servers are used. Otherwise the servers are started, and stopped at
+the end.
 
-    var/                        the home of an ordinary user's servers
+    var/                        the base folder for an ordinary user
         postgres/ valkey/       data
         sockets/                PostgreSQL's and Valkey's sockets, 0700
-        servers.json            who runs them and where they listen, 0600
-        log/                    what they said
+        servers.json            the owner process and the addresses, 0600
+        log/                    output of the servers
 
-`places.py` has folders and accounts, `processes.py` starting and stopping, `postgres.py` and
-`valkey.py` one server each, `ownership.py` the lock and `servers.json`.
+`places.py` has folders and accounts, `processes.py` starts and stops processes, `postgres.py` and
+`valkey.py` have one server each, and `ownership.py` has the lock and `servers.json`.
 
-PostgreSQL refuses to run as root. Under root both servers run as `nobody`, and when that user
-cannot reach the checkout their home is `/var/tmp/backoffice-<hash of the checkout's path>`, with a
-copy of the programs. Remove that folder to start afresh.
+PostgreSQL refuses to run as root. For root, both servers run as `nobody`. When that user cannot
+reach the checkout, the base folder is `/var/tmp/backoffice-<hash of the checkout's path>`, with a
+copy of the programs. Remove that folder to start with empty servers.
 
-Every server is told by the kernel (Linux) to stop when the process that started it is gone, however
-it went. Development, demo and tests only: nothing here is meant for production.
+On Linux, the kernel stops every server when the process that started it ends for any reason. This
+package is for development, demo, and tests only, not for production.
 """
 
 from __future__ import annotations
@@ -74,26 +75,31 @@ class Servers:
     redis_url: str = field(repr=False)
     embedded: bool
     processes: tuple[RunningServer, ...] = ()
-    """Those that this process started."""
+    """The servers that this process started."""
 
     def tend(self, say: Callable[[str], None]) -> None:
-        """Start again what was killed, on the same address, and report it. Call about once a
-        second."""
+        """Restart servers that were killed, on the same address, and report it.
+
+        Call it about once a second.
+        """
         for process in self.processes:
             process.tend(say)
 
     def database(self, name: str) -> str:
-        """Address of another database on the same server, made when it does not exist."""
+        """Return the address of another database on the same server; create it if necessary."""
         return make_database(self.database_url, name)
 
     def empty_database(self, name: str) -> str:
-        """The same, with nothing of what was in it."""
+        """Return the address of another database on the same server, emptied first."""
         drop_database(self.database_url, name)
         return make_database(self.database_url, name)
 
 
 def default_database_url() -> str:
-    """Address of the embedded PostgreSQL: the running one, else where one would listen."""
+    """Return the address of the embedded PostgreSQL.
+
+    It is the running one, or the address at which one would listen.
+    """
     base = home()
     told = ownership.read(base).get("database_url")
     return told or postgres.socket_url(sockets_of(base), DATABASE)
@@ -108,11 +114,11 @@ def default_redis_url() -> str:
 def servers(
     where: Path | None = None, *, durable: bool = True, borrow: bool = True
 ) -> Iterator[Servers]:
-    """PostgreSQL and Redis for the length of a `with`.
+    """Provide PostgreSQL and Redis inside a `with` block; raises ServersError.
 
-    `where` is their home, this checkout's by default. `durable=False` gives up safety against
-    power cuts for speed: throw-away servers only. With `borrow=False` it is refused to use the
-    servers of another command, which end with it. Raises ServersError.
+    `where` is their base folder, by default that of this checkout. `durable=False` is faster and
+    not safe against power failures: use it for throw-away servers only. `borrow=False` raises an
+    error instead of using the servers of another command, because those stop with that command.
     """
     database_url = os.environ.get("DATABASE_URL", "")
     redis_url = os.environ.get("REDIS_URL", "")
@@ -149,7 +155,7 @@ def servers(
 
 @contextlib.contextmanager
 def throwaway_servers(*, durable: bool = False) -> Iterator[Servers]:
-    """Servers in a temporary folder, gone with everything in them at the end."""
+    """Provide servers in a temporary folder, which is deleted at the end."""
     base = Path(tempfile.mkdtemp(prefix="bo-"))
     try:
         with servers(base, durable=durable) as running:

@@ -1,9 +1,9 @@
-"""Throw-away servers that outlive the command that started them: the warm loop of `./run test`.
+"""Throw-away servers that keep running between calls of `./run test`.
 
-A process of its own owns the servers, since they stop with whoever started them. It ends after
-`IDLE_SECONDS` in which no command used them, or when it gets SIGTERM (`./run test --stop`), and
-removes the folder with everything in it. One command uses the servers at a time: tests empty
-databases and Redis.
+A separate process owns the servers, because servers stop with the process that started them. The
+owner ends after `IDLE_SECONDS` without use by a command, or on SIGTERM (`./run test --stop`). Then
+it removes the folder with all data. Only one command at a time uses the servers, because tests
+empty databases and Redis.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from backoffice.devtools.embedded.places import ROOT, ServersError, account, mak
 IDLE_SECONDS: Final = 3600
 MODULE: Final = "backoffice.devtools.embedded.background"
 CHECK_SECONDS: Final = 5
-"""How often the owner looks whether it is still needed."""
+"""Seconds between the checks of the owner for use by a command."""
 
 
 class _Stop(BaseException):
-    """SIGTERM."""
+    """SIGTERM was received."""
 
 
 @contextlib.contextmanager
 def background_servers(base: Path) -> Iterator[embedded.Servers | None]:
-    """Servers in `base`, started when none run there; None while another command uses them.
+    """Provide servers in `base`, started if necessary; None while another command uses them.
 
     Raises ServersError when they do not start.
     """
@@ -59,7 +59,7 @@ def background_servers(base: Path) -> Iterator[embedded.Servers | None]:
 
 
 def stop(base: Path) -> bool:
-    """Stop the servers in `base` and remove it. False when none run there."""
+    """Stop the servers in `base` and remove it; return False when none run there."""
     pid = _owner(base)
     if not pid:
         return False
@@ -74,7 +74,7 @@ def stop(base: Path) -> bool:
 
 
 def own(base: Path, idle_seconds: float = IDLE_SECONDS) -> None:
-    """Run the servers of `base` until they are idle for too long, or SIGTERM comes."""
+    """Run the servers of `base` until they are idle for too long, or SIGTERM is received."""
 
     def on_sigterm(signum: int, frame: FrameType | None) -> None:
         raise _Stop
@@ -84,7 +84,8 @@ def own(base: Path, idle_seconds: float = IDLE_SECONDS) -> None:
         try:
             _run_until_idle(base, lock, idle_seconds)
         finally:
-            # Held through this when idle: a command that comes in this moment starts cold.
+            # After an idle period the lock is held during the removal. A command that starts now
+            # uses new throw-away servers.
             shutil.rmtree(base, ignore_errors=True)
 
 
@@ -103,8 +104,11 @@ def _run_until_idle(base: Path, lock: IO[str], idle_seconds: float) -> None:
 
 
 def _lock_file(base: Path) -> Path:
-    """Locked by the command that uses the servers; its time is that of the latest use. It lies
-    beside `base`, which comes and goes."""
+    """Return the lock file of `base`, locked by the command that uses the servers.
+
+    Its modification time is that of the latest use. It is next to `base`, not inside, because
+    `base` is deleted and created again.
+    """
     return base.with_name(f"{base.name}.in-use")
 
 
@@ -117,7 +121,7 @@ def _try_lock(file: IO[str]) -> bool:
 
 
 def _start_owner(base: Path) -> None:
-    # Neither variable may name servers of somebody else.
+    # Neither variable may name configured servers.
     theirs = ("DATABASE_URL", "REDIS_URL")
     environment = {name: value for name, value in os.environ.items() if name not in theirs}
     make_home(base, account())
@@ -136,7 +140,7 @@ def _start_owner(base: Path) -> None:
 
 
 def _owner(base: Path) -> int:
-    """Process id of the owner, 0 when there is none."""
+    """Return the process id of the owner, or 0 when there is none."""
     try:
         pid = int((base / "owner").read_text())
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -146,12 +150,12 @@ def _owner(base: Path) -> int:
 
 
 def _running_version(base: Path) -> str | None:
-    """Version of the servers that run in `base`; None when none run."""
+    """Return the version of the servers that run in `base`; None when none run."""
     return (base / "version").read_text() if _owner(base) else None
 
 
 def _version() -> str:
-    """Changes with the server packages and with the code that starts them."""
+    """Return a hash of the server packages and of the code that starts them."""
     folder = ROOT / "backoffice" / "devtools" / "embedded"
     sources = (*sorted(folder.glob("*.py")), folder / "requirements.lock")
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

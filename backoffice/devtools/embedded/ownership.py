@@ -1,4 +1,4 @@
-"""One process runs the servers of a home; it leaves word where they listen."""
+"""Ownership of the servers in a base folder by one process, and the file with their addresses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from backoffice.devtools.embedded.processes import READY_SECONDS
 
 @contextlib.contextmanager
 def held(base: Path) -> Iterator[bool]:
-    """True for the one process that may run servers in `base`; the kernel frees it at its death."""
+    """Yield True in the one process that may run servers in `base`.
+
+    The kernel releases the lock when the process ends.
+    """
     with (base / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -29,7 +32,7 @@ def held(base: Path) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def told(base: Path, addresses: Mapping[str, str]) -> Iterator[None]:
-    """Leave word of `database_url` and `redis_url` for other commands, until the end."""
+    """Write `database_url` and `redis_url` to a file for other commands; remove it at the end."""
     path = base / "servers.json"
     making = base / "servers.json.new"
     making.touch(mode=0o600)
@@ -42,7 +45,7 @@ def told(base: Path, addresses: Mapping[str, str]) -> Iterator[None]:
 
 
 def read(base: Path) -> dict[str, str]:
-    """Addresses that were told; empty when the process that told them is gone."""
+    """Return the addresses in the file; empty when the process that wrote them has ended."""
     try:
         state = json.loads((base / "servers.json").read_text())
         os.kill(state.pop("pid"), 0)
@@ -52,7 +55,10 @@ def read(base: Path) -> dict[str, str]:
 
 
 def awaited(base: Path) -> dict[str, str]:
-    """Addresses told by the process that owns `base`, which may be about to start or to stop."""
+    """Wait for the addresses of the process that owns `base`, and return them.
+
+    That process may be starting or stopping.
+    """
     give_up = time.monotonic() + READY_SECONDS
     while time.monotonic() < give_up:
         addresses = read(base)

@@ -1,4 +1,4 @@
-"""Folders and accounts: where the servers of this checkout live, and whom they run as."""
+"""Folders and accounts of the servers of this checkout."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 SOCKET_PATH_MAX: Final = 100
-"""Bytes. The kernel takes 108 on Linux and 104 elsewhere, its closing zero included."""
+"""The longest socket path in bytes.
+
+The kernel accepts 108 on Linux and 104 elsewhere, with the final zero byte.
+"""
 
 
 class ServersError(Exception):
-    """A server could not be started. The text is a sentence for the person at the terminal."""
+    """A server could not be started; the message is for the person at the terminal."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Whom servers run as, when that is not who we are."""
+    """The account that runs the servers, when it is not the current user."""
 
     uid: int
     gid: int
 
 
 def account() -> Account | None:
-    """`nobody` under root, None for an ordinary user."""
+    """Return the account `nobody` for root, and None for an ordinary user."""
     if os.geteuid() != 0:
         return None
     for name in ("nobody", "postgres"):
@@ -39,7 +42,7 @@ def account() -> Account | None:
 
 
 def home() -> Path:
-    """Folder of this checkout's servers. Not made by asking."""
+    """Return the base folder of this checkout; it may not exist yet."""
     var = ROOT / "var"
     if os.geteuid() != 0 or _open_to_all(ROOT):
         return var
@@ -48,7 +51,7 @@ def home() -> Path:
 
 
 def make_home(base: Path, who: Account | None) -> None:
-    """Make the folders of a home, each owned by who writes it."""
+    """Create the folders in a base folder, each owned by the account that writes it."""
     if base.is_symlink() or (base.exists() and base.stat().st_uid != os.geteuid()):
         raise ServersError(f"{base} belongs to somebody else: move it away, or set DATABASE_URL.")
     try:
@@ -71,7 +74,10 @@ def folder(path: Path, mode: int, who: Account | None) -> None:
 
 
 def sockets_of(base: Path) -> Path:
-    """Folder of the sockets: in `base`, or in the system's temporary one when that is too long."""
+    """Return the folder of the sockets.
+
+    It is in `base`, or in the system's temporary folder when that path would be too long.
+    """
     inside = base / "sockets"
     if len(os.fsencode(inside / ".s.PGSQL.65535.lock")) < SOCKET_PATH_MAX:
         return inside
@@ -80,7 +86,7 @@ def sockets_of(base: Path) -> Path:
 
 
 def _open_to_all(path: Path) -> bool:
-    """Whether any user may enter `path`, through all its parents."""
+    """Return whether any user can enter `path`, through all its parents."""
     return all(part.stat().st_mode & 0o001 for part in (path, *path.parents))
 
 

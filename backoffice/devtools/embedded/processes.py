@@ -1,4 +1,4 @@
-"""Server processes: started as who they must be, awaited, stopped, never left behind."""
+"""Server processes: start them under an account, wait until they are ready, and stop them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from backoffice.devtools.embedded.places import Account, ServersError
 READY_SECONDS: Final = 60
 STOP_SECONDS: Final = 20
 RESTART_PAUSES: Final = (1, 2, 5, 10, 30)
-"""Seconds before a server that died is started again: the first time, the second, and so on."""
+"""Seconds before the first, second, and later restarts of a server that died."""
 
 
 def dies_with_parent(signum: int) -> Callable[[], None]:
-    """For `preexec_fn`: the kernel sends `signum` when the starting process is gone (Linux)."""
+    """Return a `preexec_fn` after which the kernel sends `signum` when the parent ends (Linux)."""
     if not sys.platform.startswith("linux"):
         return lambda: None
     libc = ctypes.CDLL(None, use_errno=True)
@@ -33,7 +33,7 @@ def dies_with_parent(signum: int) -> Callable[[], None]:
 
     def arrange() -> None:
         libc.prctl(1, signum, 0, 0, 0)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:  # gone between fork and the line above
+        if os.getppid() != parent:  # The parent ended after the fork.
             os._exit(1)
 
     return arrange
@@ -59,8 +59,10 @@ def start(
 
 @dataclass
 class RunningServer:
-    """A server that was started and answers at `url`. `launch` starts its process once more, on the
-    same data and address."""
+    """A server that was started and answers at `url`.
+
+    `launch` starts its process again, on the same data and address.
+    """
 
     name: str
     url: str = field(repr=False)
@@ -73,13 +75,15 @@ class RunningServer:
     recovering: bool = False
 
     def start(self) -> None:
-        """Raises ServersError when it does not answer in time."""
+        """Start the server; raises ServersError when it does not answer in time."""
         self.process = self.launch()
         await_ready(self.process, self.answers, self.name, self.log)
 
     def tend(self, say: Callable[[str], None]) -> None:
-        """Start it again where it has died, each time a little later, and report that. To be called
-        about once a second; what waits for its recovery is not this call."""
+        """Restart the server when it has died, with growing pauses, and report it.
+
+        Call it about once a second. It does not wait for the recovery of the server.
+        """
         now = time.monotonic()
         if self.restart_at is not None:
             if now >= self.restart_at:
@@ -137,8 +141,11 @@ def runs(program: Path, who: Account) -> bool:
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on at this moment. The system gives out those from 32768 on to
-    whoever opens a connection: none of them, or it may be gone before it is used."""
+    """Return a TCP port that is free at this moment.
+
+    The system assigns ports from 32768 on to outgoing connections. The result is below them,
+    because one of those could be taken before it is used.
+    """
     for _ in range(100):
         port = random.SystemRandom().randrange(10_000, 32_000)
         with socket.socket() as door, contextlib.suppress(OSError):

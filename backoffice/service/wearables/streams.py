@@ -1,4 +1,4 @@
-"""What was measured during one workout. Interface: wearables, chapter 5."""
+"""Measurements during one workout. Interface: wearables, chapter 5."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ Measured = list[float | None] | None
 
 
 class WorkoutStream(Payload):
-    """Parallel arrays, any of them empty or None. ``time`` in unix seconds; beats, turns or steps
-    a minute; ``velocity_smooth`` in m/s, ``lat`` and ``lng`` in degrees, ``distance`` cumulative,
-    ``power`` in watts, ``temperature`` in Celsius."""
+    """Parallel arrays; each may be empty or None.
+
+    ``time`` is in Unix seconds. ``heartrate`` and ``cadence`` are in beats, turns, or steps a
+    minute. ``velocity_smooth`` is in m/s, ``lat`` and ``lng`` are in degrees, ``distance`` is
+    cumulative, ``power`` is in watts, and ``temperature`` is in Celsius.
+    """
 
     time: Measured = None
     heartrate: Measured = None

@@ -1,8 +1,8 @@
 """The nine kinds of summary. Interface: wearables, chapter 2.
 
-A summary is identified by its ``id``, and the version received last replaces the earlier ones.
-None means that the provider does not supply the value. A deprecated ``date`` stands in for
-``calendar_date`` where only that was sent.
+A summary is identified by its ``id``. The version received last replaces the earlier ones. None
+means that the provider does not supply the value. When only the deprecated ``date`` was sent, it is
+used as the ``calendar_date``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from backoffice.service.wearables.source import Source
 
 
 class Summary(Payload):
-    """What all nine have in common."""
+    """The fields that all nine kinds have."""
 
     id: UUID
     user_id: UUID | None = None
@@ -29,12 +29,12 @@ class Summary(Payload):
 
     @property
     def provider(self) -> str:
-        """Slug of the provider."""
+        """Return the slug of the provider."""
         return self.source.provider
 
 
 class SourcedSummary(Summary):
-    """A summary that also names its source in fields of its own."""
+    """A summary that also has its source in separate fields."""
 
     source_provider: str | None = None
     source_type: str | None = None
@@ -58,7 +58,7 @@ class DailySummary(Summary):
 
 
 class HeartRate(Payload):
-    """Beats a minute."""
+    """Heart rates in beats a minute."""
 
     avg_bpm: float | None = None
     min_bpm: float | None = None
@@ -68,8 +68,11 @@ class HeartRate(Payload):
 
 
 class Activity(DailySummary):
-    """A day. Calories in kcal (the total includes the basal ones), distance in m, ``low``,
-    ``medium`` and ``high`` in minutes, ``timezone_offset`` in seconds."""
+    """The activity of a day.
+
+    Calories are in kcal (the total includes the basal ones), distance in m, ``low``, ``medium`` and
+    ``high`` in minutes, ``timezone_offset`` in seconds.
+    """
 
     calories_total: float | None = None
     calories_active: float | None = None
@@ -88,7 +91,10 @@ class Activity(DailySummary):
 
 
 class Body(DailySummary):
-    """Weight and lean mass in kg, fat, water, muscle and bone in percent, waist in cm."""
+    """Body measurements of a day.
+
+    Weight and lean mass are in kg; fat, water, muscle, and bone in percent; waist in cm.
+    """
 
     weight: float | None = None
     fat: float | None = None
@@ -102,9 +108,12 @@ class Body(DailySummary):
 
 
 class Sleep(DailySummary):
-    """A night or a nap, usually of the day of waking up. Lengths in seconds, temperatures in
-    Celsius. ``type``: long_sleep, short_sleep, acknowledged_nap, unknown (still recording);
-    ``state`` tentative may still change."""
+    """A night or a nap, usually on the day of waking up.
+
+    Durations are in seconds, temperatures in Celsius. ``type``: long_sleep, short_sleep,
+    acknowledged_nap, unknown (still recording). A summary whose ``state`` is tentative may still
+    change.
+    """
 
     bedtime_start: Instant | None = None
     bedtime_stop: Instant | None = None
@@ -132,8 +141,11 @@ class Sleep(DailySummary):
 
 
 class SleepCycle(SourcedSummary):
-    """The stages of one sleep as parallel arrays: offsets in seconds from ``session_start``, and
-    -1 unknown, 1 deep, 2 light, 3 REM, 4 awake, 5 entered by hand."""
+    """The stages of one sleep as parallel arrays.
+
+    Offsets are in seconds from ``session_start``. Stages: -1 unknown, 1 deep, 2 light, 3 REM, 4
+    awake, 5 entered manually.
+    """
 
     sleep_id: UUID | None = None
     session_start: Instant | None = None
@@ -145,7 +157,7 @@ class SleepCycle(SourcedSummary):
 
 
 class Sport(Payload):
-    """``id`` is deprecated and not stable; ``slug`` is."""
+    """A sport; ``id`` is deprecated and not stable, ``slug`` is stable."""
 
     id: int | None = None
     name: str = ""
@@ -153,15 +165,19 @@ class Sport(Payload):
 
 
 class WorkoutMap(Payload):
-    """The route as encoded lines: where somebody lives can be read from it."""
+    """The route as encoded polylines; it can reveal where a person lives."""
 
     polyline: str | None = None
     summary_polyline: str | None = None
 
 
 class Workout(DailySummary):
-    """Heart rates in beats a minute, lengths in m, speeds in m/s, watts, ``moving_time`` in
-    seconds. ``hr_zones``: seconds in each of six zones. ``provider_id`` is the provider's id."""
+    """A workout.
+
+    Heart rates are in beats a minute, distances in m, speeds in m/s, power in watts,
+    ``moving_time`` in seconds. ``hr_zones`` has the seconds in each of six zones. ``provider_id``
+    is the provider's id.
+    """
 
     title: str | None = None
     timezone_offset: int | None = None
@@ -189,19 +205,19 @@ class Workout(DailySummary):
 
     @property
     def sport(self) -> Sport | None:
-        """None where the service sent its empty text instead, or nothing."""
+        """Return the sport; None when the service sent an empty text or nothing."""
         return sport(self.sport_sent)
 
 
 class Energy(Payload):
-    """``unit``: kcal."""
+    """Energy; ``unit`` is kcal."""
 
     unit: str = "kcal"
     value: float | None = None
 
 
 class Fats(Payload):
-    """Grams."""
+    """Fats in grams."""
 
     saturated: float | None = None
     monounsaturated: float | None = None
@@ -212,7 +228,7 @@ class Fats(Payload):
 
 
 class Macros(Payload):
-    """Grams."""
+    """Macronutrients in grams."""
 
     carbs: float | None = None
     protein: float | None = None
@@ -225,7 +241,7 @@ class Macros(Payload):
 
 
 class Micros(Payload):
-    """Minerals and vitamins by name, most of them in mg."""
+    """Minerals, trace elements, and vitamins by name, most of them in mg."""
 
     minerals: dict[str, float | None] | None = None
     trace_elements: dict[str, float | None] | None = None
@@ -239,7 +255,7 @@ class Food(Payload):
 
 
 class Meal(SourcedSummary):
-    """``data`` holds the foods of the meal by name."""
+    """A meal; ``data`` has its foods by name."""
 
     calendar_date: date | None = None
     timestamp: Instant | None = None
@@ -251,7 +267,7 @@ class Meal(SourcedSummary):
 
 
 class Profile(Summary):
-    """What the provider knows of the person; height in cm."""
+    """Data of the provider about the person; height in cm."""
 
     height: int | None = None
     birth_date_sent: str | None = field(default=None, name="birth_date")
@@ -265,7 +281,7 @@ class Profile(Summary):
 
 
 class CycleEntry(Payload):
-    """One dated observation of a cycle; which field comes depends on the list it is in."""
+    """One dated observation of a cycle; the list it is in determines which fields are sent."""
 
     date_sent: str | None = field(default=None, name="date")
     flow: str | None = None
@@ -282,7 +298,7 @@ class CycleEntry(Payload):
 
 
 class MenstrualCycle(SourcedSummary):
-    """Basal body temperatures in Celsius."""
+    """A menstrual cycle; basal body temperatures in Celsius."""
 
     period_start: date | None = None
     period_end: date | None = None
@@ -301,8 +317,11 @@ class MenstrualCycle(SourcedSummary):
 
 
 class Electrocardiogram(SourcedSummary):
-    """The head of a recording; its voltages are samples. ``classification``: sinus_rhythm,
-    atrial_fibrillation, inconclusive; ``heart_rate_mean`` in beats a minute."""
+    """The header of a recording; its voltages are samples.
+
+    ``classification``: sinus_rhythm, atrial_fibrillation, inconclusive. ``heart_rate_mean`` is in
+    beats a minute.
+    """
 
     session_start: Instant | None = None
     session_end: Instant | None = None
@@ -331,4 +350,4 @@ SUMMARIES: Mapping[str, Reader[Any]] = {
     "sleep_cycle": Reader(SleepCycle),
     "workouts": Reader(Workout),
 }
-"""How the summary of a resource is read, by the resource's name in events."""
+"""The reader of each kind of summary, by the name of the resource in events."""

@@ -1,6 +1,6 @@
-"""Samples, as events and as grouped reads bring them. Interface: wearables, chapter 4.
+"""Samples from events and from grouped reads. Interface: wearables, chapter 4.
 
-Resources have one name each here, the one of the events; only two read paths spell it otherwise.
+Each resource has one name here, the one used in events. Two read paths spell it differently.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from backoffice.service.payload import Page, Payload, Reader, Record, Unreadable
 from backoffice.service.wearables.source import Source
 
 READ_NAMES: Mapping[str, str] = {"weight": "body_weight", "fat": "body_fat"}
-"""Resources whose read path has another name than their events."""
+"""Resources whose name in the read path differs from the name in their events."""
 
 Offset = Annotated[int, msgspec.Meta(ge=-86400, le=86400)]
 """Seconds east of UTC."""
 
 
 class Sample(Payload):
-    """One sample. Which of the fields below ``value`` come depends on the resource.
+    """One sample. The resource determines which of the fields below ``value`` are sent.
 
-    ``value`` is a number; text for notes; absent for blood pressure. An interval runs from
-    ``start`` up to, but not including, ``end``.
+    ``value`` is a number, text for notes, and absent for blood pressure. An interval includes its
+    ``start`` and excludes its ``end``.
     """
 
-    # Without a zone these are UTC: put right on reading, so that it costs no second decoding.
+    # Times without a zone are UTC. The properties correct them, which saves a second decoding.
     timestamp: datetime | None = None
     start_sent: datetime | None = field(default=None, name="start")
     end_sent: datetime | None = field(default=None, name="end")
@@ -50,7 +50,7 @@ class Sample(Payload):
 
     @property
     def at(self) -> datetime | None:
-        """The moment that identifies the sample; the start of an interval."""
+        """The time that identifies the sample; for an interval, its start."""
         return _utc(self.start_sent or self.timestamp)
 
     @property
@@ -63,14 +63,16 @@ class Sample(Payload):
 
     @property
     def number(self) -> float | None:
-        """``value`` where it is a number."""
+        """Return ``value`` when it is a number, else None."""
         value = self.value
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 class Samples(Payload):
     """Samples of one source: the ``data`` of a timeseries event, or one group of a read.
-    ``user_id`` comes with some events only."""
+
+    Only some events have ``user_id``.
+    """
 
     source: Source = field(default_factory=Source)
     data: list[Sample] = field(default_factory=list)
@@ -96,7 +98,10 @@ _SAMPLE = Reader(Sample)
 
 
 def grouped_page(answer: Record[Grouped]) -> Page[Samples]:
-    """The groups of an answer; a sample that cannot be read spoils neither group nor page."""
+    """Return the groups of an answer.
+
+    A sample that cannot be read does not make its group or the page unreadable.
+    """
     page: Page[Samples] = Page([], [], answer.asked_at, next_cursor=answer.data.next_cursor or None)
     for slug, groups in answer.data.groups.items():
         for group in groups:
@@ -112,7 +117,7 @@ def grouped_page(answer: Record[Grouped]) -> Page[Samples]:
 
 
 def _group(raw: bytes, asked_at: datetime) -> tuple[Record[Samples] | None, list[Unreadable]]:
-    """One group; sample by sample where reading it whole fails."""
+    """Read one group; read sample by sample when it cannot be read as a whole."""
     whole = SAMPLES.read(raw, asked_at)
     if isinstance(whole, Record) and not whole.dropped:
         return whole, []
@@ -121,7 +126,7 @@ def _group(raw: bytes, asked_at: datetime) -> tuple[Record[Samples] | None, list
         return None, [split]
     samples, unreadable = _SAMPLE.page(split.data.data, asked_at)
     for sample in samples:
-        if sample.dropped and sample.data.at is None:  # Without its moment it is no sample.
+        if sample.dropped and sample.data.at is None:  # Invalid without a time.
             lost = sample.dropped[0]
             unreadable.append(Unreadable(sample.raw, lost.path, lost.reason, asked_at))
     usable = [one.data for one in samples if not one.dropped or one.data.at is not None]
