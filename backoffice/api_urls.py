@@ -1,4 +1,4 @@
-"""Every address of the JSON API."""
+"""URL configuration of the JSON API."""
 
 from __future__ import annotations
 

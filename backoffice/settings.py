@@ -1,8 +1,9 @@
-"""Settings: one file, read from the environment; all errors are reported at once at start.
+"""Django settings, read from the environment; all errors are reported together at startup.
 
-The names are the table "Configuration" of the README. `LOCAL` (a development machine: made-up
-people, loopback, plain HTTP) is on while no `DATABASE_URL` is configured, and the launcher sets it
-for demo and tests; only then do development values stand in for missing keys and secrets.
+The table "Configuration" of the README lists the names. `LOCAL` means a development machine:
+made-up people, loopback, plain HTTP. It is on when no `DATABASE_URL` is configured, and the
+launcher sets it for the demo and for tests. Development values replace missing keys and secrets
+only when `LOCAL` is on.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ clear_errors()
 
 
 def configured(name: str, development: str, hint: str = "") -> str:
-    """Return a required value; the published default applies only while everything is local."""
+    """Return a required value; its published default applies only when `LOCAL` is on."""
     said = text(name, development if LOCAL else "")
     if not said:
         add_error(
@@ -76,7 +77,7 @@ if any(len(key) < 32 for key in AUDIT_KEYS):
     add_error("AUDIT_KEY is too short: each key must have 32 characters or more.")
 AUDIT_KEEP_YEARS = number("AUDIT_KEEP_YEARS", 6, 0, 100)
 AUDIT_HOLD = flag("AUDIT_HOLD", False)
-# Appended to after each sealing, best on append-only storage (`audit/chain_head.py`).
+# Gets a line after each seal, preferably on append-only storage (`audit/chain_head.py`).
 AUDIT_HEAD_FILE = writable_file("AUDIT_HEAD_FILE")
 ALLOWED_HOSTS = word_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL else "")
 if not ALLOWED_HOSTS:
@@ -89,7 +90,7 @@ if "*" in ALLOWED_HOSTS:
 # Operations
 
 VERSION = text("VERSION", "unreleased")
-# Who may read `/health/status` without an account, and `/metrics` at all.
+# Tokens to read `/health/status` without an account, and `/metrics`.
 HEALTH_TOKEN = text("HEALTH_TOKEN")
 METRICS_TOKEN = text("METRICS_TOKEN")
 for _name, _token in (("HEALTH_TOKEN", HEALTH_TOKEN), ("METRICS_TOKEN", METRICS_TOKEN)):
@@ -108,14 +109,14 @@ if not SERVICE_ORDER_CREATE_PATH.startswith("/"):
     add_error("SERVICE_ORDER_CREATE_PATH must start with /.")
 # Labs whose bookings at service centers only the patient can change (appointments.md 7).
 SELF_SERVICE_LABS = frozenset(word_list("SELF_SERVICE_LABS", "lab-coast" if LOCAL else ""))
-# Methods of orders whose draws staff book; patients of others are expected to walk in.
+# Methods of orders whose draws staff book; with other methods the patient walks in.
 BOOKED_METHODS = word_list("BOOKED_METHODS", "at_home_phlebotomy")
-# Whether bookings at service centers accept an idempotency key: a closed beta of the service.
+# Whether bookings at service centers accept an idempotency key (a closed beta of the service).
 PSC_IDEMPOTENCY = flag("PSC_IDEMPOTENCY", LOCAL)
-# Field of the cancelling call in which a wrong lab is named as INCORRECT_LAB; none is documented.
+# Field of the cancel call for the reason INCORRECT_LAB (wrong lab); none is documented.
 SERVICE_CANCEL_REASON_FIELD = text("SERVICE_CANCEL_REASON_FIELD")
-# Field of a new order for the update reason INCORRECT_LAB. The specification names the reason only;
-# set to nothing where the service takes no such field.
+# Field of a new order for the update reason INCORRECT_LAB. The specification names only the reason.
+# Set it to an empty value when the service accepts no such field.
 SERVICE_ORDER_REASON_FIELD = ""
 if os.environ.get("SERVICE_ORDER_REASON_FIELD") != "":
     SERVICE_ORDER_REASON_FIELD = text("SERVICE_ORDER_REASON_FIELD", "update_reason")
@@ -123,7 +124,7 @@ if os.environ.get("SERVICE_ORDER_REASON_FIELD") != "":
         add_error("SERVICE_ORDER_REASON_FIELD must be the name of a field, such as update_reason.")
 MANAGEMENT_BASE_URL = url("MANAGEMENT_BASE_URL", SERVICE_BASE_URL, ("https", "http"))
 MANAGEMENT_KEY = ""
-if os.environ.get("MANAGEMENT_KEY") != "":  # set to nothing: we have no management interface
+if os.environ.get("MANAGEMENT_KEY") != "":  # Empty: no management interface.
     MANAGEMENT_KEY = configured(
         "MANAGEMENT_KEY", "mg_local_sandbox", ", to nothing if you have none"
     )
@@ -162,7 +163,7 @@ for _secret in WEBHOOK_SECRETS or ([""] if _secrets else []):
             "WEBHOOK_SECRETS must be secrets starting with whsec_, then 16 bytes or more in base64."
         )
 WEBHOOK_HEADER_PREFIXES = word_list("WEBHOOK_HEADER_PREFIXES", "webhook,svix")
-# Days to keep the body of a finished event; its row is kept forever. 0 keeps bodies forever.
+# Days to store the body of a finished event; its row is never deleted. 0 stores bodies forever.
 EVENT_BODY_DAYS = number("EVENT_BODY_DAYS", 90, 0, 36_500)
 WEBHOOK_MAX_BYTES = number("WEBHOOK_MAX_BYTES", 5 * 1024 * 1024, 1, 64 * 1024 * 1024)
 REPORT_MAX_BYTES = number("REPORT_MAX_BYTES", 10 * 1024 * 1024, 1, 1024 * 1024 * 1024)
@@ -183,7 +184,7 @@ def _database(url: str) -> dict[str, Any]:
     if not database.get("NAME"):
         add_error("DATABASE_URL must name a database.")
     options: dict[str, Any] = database.setdefault("OPTIONS", {})
-    # `?host=/folder` names a socket; Django's own tools read it from HOST.
+    # `?host=/folder` names a socket. Django's own tools read it from HOST.
     database["HOST"] = options.pop("host", database.get("HOST", ""))
     database["PORT"] = str(options.pop("port", database.get("PORT", "")) or "")
     options.setdefault("connect_timeout", 3)
@@ -198,9 +199,9 @@ def _database(url: str) -> dict[str, Any]:
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
         "SESSION_SETTINGS": {  # `session_settings.py`
-            # Starting a parallel worker takes longer than a statement of a page.
+            # A parallel worker takes longer to start than a statement of a page takes.
             "max_parallel_workers_per_gather": "0",
-            # A worker that is stopped inside a transaction must not keep its locks forever.
+            # A worker that is suspended inside a transaction must not hold its locks forever.
             "idle_in_transaction_session_timeout": "120s",
         },
     }
@@ -209,7 +210,8 @@ def _database(url: str) -> dict[str, Any]:
 def _door_of(database: dict[str, Any]) -> dict[str, Any]:
     """Return the database settings for deliveries, which must be answered within 3 seconds."""
     limits = {"statement_timeout": "3s", "lock_timeout": "200ms", "synchronous_commit": "on"}
-    # Its statements are prepared where it says so, with values apart, not for being asked often.
+    # The webhook code prepares its statements explicitly, with separate values. Automatic
+    # preparation of frequent statements is therefore off.
     options = {**database["OPTIONS"], "connect_timeout": 2, "prepare_threshold": sys.maxsize}
     return {
         **database,
@@ -221,7 +223,7 @@ def _door_of(database: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# Longest statement of a page (`statement_limits.py`); 0 sets no limit.
+# Longest statement of a page in seconds (`statement_limits.py`); 0 sets no limit.
 PAGE_STATEMENT_SECONDS = number("PAGE_STATEMENT_SECONDS", 15, 0, 3_600)
 DATABASES = {"default": _database(DATABASE_URL)}
 DATABASES["hooks"] = _door_of(DATABASES["default"])
@@ -239,7 +241,7 @@ if REDIS_URL.startswith("unix://"):
         "?db=", "?virtual_host="
     )
 
-# E-mail to staff: it only says that something waits for them, with a link
+# E-mail to staff: a notice with a link, without details
 
 EMAIL_URL = ""
 if text("EMAIL_URL"):
@@ -259,7 +261,7 @@ SITE_URL = url("SITE_URL", f"http://127.0.0.1:{PORT}", ("https", "http")).rstrip
 if EMAIL_URL and not (LOCAL or (EMAIL_FROM and text("SITE_URL"))):
     add_error("EMAIL_URL needs EMAIL_FROM and SITE_URL: links lead there.")
 
-# How often the mirror is synced (see `celery.py`)
+# Intervals of the sync (see `celery.py`)
 
 SYNC_ORDERS_SECONDS = number("SYNC_ORDERS_SECONDS", 30, 1, 86_400)
 SYNC_SWEEP_HOURS = number("SYNC_SWEEP_HOURS", 24, 1, 24 * 31)
@@ -268,21 +270,21 @@ SYNC_USERS_MINUTES = number("SYNC_USERS_MINUTES", 60, 1, 24 * 60)
 SYNC_PULLS_MINUTES = number("SYNC_PULLS_MINUTES", 15, 1, 24 * 60)
 SYNC_CATALOGUE_HOURS = number("SYNC_CATALOGUE_HOURS", 24, 1, 24 * 31)
 SYNC_PROFILE_HOURS = number("SYNC_PROFILE_HOURS", 24, 1, 24 * 31)
-# A lease is longer than the longest call (20 s): only runs of dead workers are taken over.
+# A lease is longer than the longest call (20 s), so that only runs of dead workers are taken over.
 SYNC_LEASE_SECONDS = number("SYNC_LEASE_SECONDS", 25, 1, 3_600)
-# Nothing leaves later than the send time after a sending began, however long its worker was
-# stopped; the lease outlives it. After the settle time, counted from the beginning, one that was
-# slow to arrive at the service has arrived or never will.
+# No request of a command is sent later than the send time after its delivery began, even when its
+# worker was suspended in between. The lease is longer than the send time. The settle time also
+# counts from the beginning: after it, a slow request has reached the service or never will.
 OUTBOX_SEND_SECONDS = number("OUTBOX_SEND_SECONDS", 30, 1, 3_600)
 OUTBOX_LEASE_SECONDS = number("OUTBOX_LEASE_SECONDS", 60, 1, 3_600)
 OUTBOX_SETTLE_SECONDS = number("OUTBOX_SETTLE_SECONDS", 120, 0, 3_600)
 SYNC_OVERLAP_SECONDS = number("SYNC_OVERLAP_SECONDS", 900, 0, 86_400)
-# Whole months of samples before the current one; 0 keeps them for ever.
+# Whole months of samples to store before the current one; 0 stores them forever.
 SAMPLES_KEEP_MONTHS = number("SAMPLES_KEEP_MONTHS", 0, 0, 1_200)
-# Providers that send local time marked as UTC (wearables.md 4): it is shown as sent.
+# Providers that send local time marked as UTC (wearables.md 4); it is shown as sent.
 FLOATING_TIME_PROVIDERS = frozenset(word_list("FLOATING_TIME_PROVIDERS"))
-# Resources whose `type` is part of a sample's key (differences.md 52): without it a reading would
-# replace one of another kind taken at the same moment.
+# Resources whose `type` is part of a sample's key (differences.md 52). Without it, a sample would
+# replace one of another type with the same time.
 SAMPLES_KEYED_BY_TYPE = frozenset(
     word_list(
         "SAMPLES_KEYED_BY_TYPE",
@@ -291,7 +293,7 @@ SAMPLES_KEYED_BY_TYPE = frozenset(
     )
 )
 
-# Development and production exclude each other
+# LOCAL and production values exclude each other
 
 if LOCAL:
     for _sign in production_signs(
@@ -309,7 +311,7 @@ else:
         ("HEALTH_TOKEN", 20, [HEALTH_TOKEN]),
         ("METRICS_TOKEN", 20, [METRICS_TOKEN]),
     ):
-        # Shorter keys are refused above.
+        # Shorter keys have already been rejected.
         for _why in {weakness(_key) for _key in _keys if len(_key) >= _shortest} - {None}:
             add_error(f"{_name} is too weak: it {_why}. Make it with a random generator.")
     for _name, _keys in (
@@ -402,7 +404,7 @@ LANGUAGE_CODE = "en-us"
 USE_I18N = False
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "var" / "static"  # filled by collectstatic, and by ./run up
+STATIC_ROOT = BASE_DIR / "var" / "static"  # Filled by collectstatic and ./run up.
 STATICFILES_FINDERS = ["backoffice.pages.static_files.UsedFiles"]
 WHITENOISE_USE_FINDERS = LOCAL
 _statics = "django.contrib.staticfiles.storage.StaticFilesStorage"
@@ -426,7 +428,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
 }
-# A script that waits for each answer never reaches a hundred a second.
+# A script that waits for each answer never reaches a hundred requests a second.
 API_RATE = rate("API_RATE", "6000/min")
 API_FAILED_RATE = rate("API_FAILED_RATE", "600/min")
 SPECTACULAR_SETTINGS = {
@@ -452,12 +454,13 @@ AUTH_PASSWORD_VALIDATORS: list[dict[str, Any]] = [
     {"NAME": "backoffice.accounts.password_rules.SiteWordValidator"},
     {"NAME": "backoffice.accounts.password_rules.BreachedPasswordValidator"},
 ]
-# Words that no password may hold, besides the product's name and its hosts'.
+# Words that no password may contain, in addition to the names of the product and its hosts.
 PASSWORD_WORDS = word_list("PASSWORD_WORDS")
-# Sorted lines that begin with the SHA-1 of a published password, as such lists are published.
+# A file of sorted lines that begin with the SHA-1 of a breached password, the usual format of such
+# lists.
 PASSWORD_BREACHED_FILE = hash_list_file("PASSWORD_BREACHED_FILE")
 PASSWORD_RESET_TIMEOUT = 1800
-# Roles whose people must have a second factor: their names, `all` or `none`.
+# Roles that require a second factor: their names, `all`, or `none`.
 SECOND_FACTOR_ROLES = frozenset(word_list("SECOND_FACTOR_ROLES", "none" if LOCAL else "all")) - {
     "none"
 }
@@ -465,10 +468,11 @@ SESSION_ENGINE = "backoffice.accounts.session_store"
 SESSION_COOKIE_NAME = "__Host-bo" if HTTPS_ONLY else "bo"
 SESSION_COOKIE_SECURE = HTTPS_ONLY
 SESSION_COOKIE_HTTPONLY = True
-# A link in an e-mail leads to the page, not to a log-in that ends the session it could not see;
-# what changes anything needs the token of a form.
+# With "Strict", a link in an e-mail would lead to the sign-in page, because the browser would not
+# send the session cookie, and that page would end the existing session. Every change needs the CSRF
+# token of a form.
 SESSION_COOKIE_SAMESITE = "Lax"
-# The longest a session lasts, and how long it lasts while nobody does anything.
+# The longest duration of a session, and of a session without activity, in seconds.
 SESSION_COOKIE_AGE = number("SESSION_SECONDS", (8 if LOCAL else 12) * 3600, 60, 7 * 86_400)
 SESSION_IDLE_SECONDS = number("SESSION_IDLE_SECONDS", 8 * 3600 if LOCAL else 900, 10, 7 * 86_400)
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
@@ -480,7 +484,8 @@ CSRF_FAILURE_VIEW = "backoffice.accounts.views.sign_in.form_expired"
 CSRF_COOKIE_SECURE = HTTPS_ONLY
 CSRF_TRUSTED_ORIGINS = word_list("CSRF_TRUSTED_ORIGINS")
 SECURE_SSL_REDIRECT = HTTPS_ONLY
-# The sender of webhooks counts a redirect as a failure; health and metrics are asked on the inside.
+# The sender of webhooks counts a redirect as a failure. Health and metrics are requested inside the
+# network.
 SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics$", r"^webhooks/"]
 SECURE_HSTS_SECONDS = 63_072_000 if HTTPS_ONLY else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS_ONLY
@@ -506,8 +511,8 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-# django-allauth: the log-in in steps, second factors, single sign-on. How often may be guessed is
-# counted by `accounts/throttle.py`, which does not need Redis.
+# django-allauth: sign-in in steps, second factors, single sign-on. `accounts/throttle.py` limits
+# failed attempts and does not need Redis.
 
 ACCOUNT_ADAPTER = "backoffice.accounts.adapter.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
@@ -519,13 +524,13 @@ MFA_ADAPTER = "backoffice.accounts.second_factor.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_RECOVERY_CODES_SHOW_ONCE = True
-MFA_ALLOW_UNVERIFIED_EMAIL = True  # addresses of accounts are given by administrators
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # Administrators set the addresses.
 MFA_TOTP_ISSUER = "Back office"
 MFA_TOTP_TOLERANCE = 1
 MFA_RATE_LIMITS = False
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = LOCAL
 
-# Single sign-on: OpenID Connect. Needs the address to come back to at the provider:
+# Single sign-on with OpenID Connect. The provider must allow this redirect URL:
 # https://<this host>/accounts/oidc/login/callback/
 
 OIDC_SERVER_URL = ""
@@ -538,7 +543,7 @@ OIDC_CLIENT_SECRET = text("OIDC_CLIENT_SECRET")
 OIDC_NAME = text("OIDC_NAME", "single sign-on")
 OIDC_ROLES_CLAIM = text("OIDC_ROLES_CLAIM")
 OIDC_CREATE = flag("OIDC_CREATE", False)
-# Whether the provider asks for a second factor itself.
+# Whether the provider itself requires a second factor.
 OIDC_SECOND_FACTOR = flag("OIDC_SECOND_FACTOR", False)
 if OIDC_SERVER_URL and not (OIDC_CLIENT_ID and OIDC_CLIENT_SECRET):
     add_error("OIDC_SERVER_URL needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.")

@@ -1,4 +1,4 @@
-"""Every address of the back office."""
+"""URL configuration of the back office."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ handler404 = "backoffice.pages.errors.not_found"
 handler500 = "backoffice.pages.errors.broken"
 
 urlpatterns = [
-    # What is asked most stands first: each request is tried against them in this order.
+    # The most requested paths come first, because Django tries them in this order.
     path("", sign_in.home, name="home"),
     path("live/", live.live, name="live"),
     path("api/", include("backoffice.api_urls")),

@@ -87,10 +87,10 @@ class Supervisor:
         orphaned: int = signal.SIGTERM,
         ends: bool = False,
     ) -> None:
-        """Start a child and, given `ready`, wait for it. Raises ChildError as `await_ready` does.
+        """Start a child and, if `ready` is given, wait for it.
 
-        `orphaned` is the signal the child gets when the supervisor is gone. A child that `ends` is
-        restarted only until it succeeds.
+        Raises ChildError as `await_ready` does. `orphaned` is the signal that the child gets when
+        the supervisor ends. A child with `ends` is restarted only until it succeeds.
         """
         own = dict(variables or {})
         process = self._spawn(name, command, own, orphaned)

@@ -6,7 +6,7 @@
     ├── Refused                  400, 409, 413, 422 and other 4xx: message and fields for staff
     │   ├── Denied               401, 403: the key or the team may not do this
     │   ├── Duplicate            it exists already: existing_id
-    │   └── NotEnabled           503 that says so: the service must enable the feature
+    │   └── NotEnabled           503 with such a message: the service must enable it
     ├── Missing                  404: unknown, or another team's, or nothing found
     ├── Limited                  429: not executed; retry after retry_after s (at most 300)
     ├── Unreachable              no usable answer, and nothing changed at the service

@@ -89,7 +89,7 @@ def number_of(text: str | None) -> float | None:
 def line_number(type: str, text: str, value: float | None) -> float | None:
     """Return the number of a line, or None when it is not a number.
 
-    The text comes first. `value` is deprecated, and is -1 when there is no number.
+    The text takes precedence. `value` is deprecated, and is -1 when there is no number.
     """
     if type.strip().casefold() not in ("numeric", ""):
         return None

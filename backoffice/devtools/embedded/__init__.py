@@ -69,7 +69,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Servers:
-    """Where PostgreSQL and Redis are. `embedded` says whether PostgreSQL is ours."""
+    """The addresses of PostgreSQL and Redis; `embedded` is True for the embedded PostgreSQL."""
 
     database_url: str = field(repr=False)
     redis_url: str = field(repr=False)
