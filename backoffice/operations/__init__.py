@@ -1,4 +1,4 @@
 """Tools for operators: status, metrics, backups, database roles, migrations.
 
-`status.py` reads every figure once, for monitors, Prometheus and the System page alike.
+`status.py` is the only reader of the figures for monitors, Prometheus and the System pages.
 """

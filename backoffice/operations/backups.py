@@ -3,11 +3,11 @@
     FOLDER/                 0700, exists only when complete
         database.dump       pg_dump, custom format
         reports/            uploaded files
-        manifest.json       the moment, the migrations, each table's rows and their sum, each
-                            file's size and SHA-256
+        manifest.json       time, migrations, row count and checksum of each table, size and
+                            SHA-256 of each file
 
-The product keeps running meanwhile. Keys are not included: encrypted columns stay unreadable
-without them.
+The product keeps running meanwhile. The keys are not included, and encrypted columns cannot be
+read without them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FORMAT: Final = 1
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """Contents of a backup. `files`: size and SHA-256 by path in the folder."""
+    """The contents of a backup. `files` has size and SHA-256 by path in the folder."""
 
     format: int
     moment: datetime
@@ -49,7 +49,7 @@ class Manifest(msgspec.Struct, kw_only=True):
 
 
 def write(folder: Path) -> Manifest:
-    """Write a backup. Raises CommandError; then no folder of that name is left."""
+    """Write a backup. Raises CommandError; then no new folder is left."""
     if folder.exists():
         raise CommandError(f"{folder} is there already: a backup goes into a folder of its own.")
     began = time.monotonic()
@@ -82,7 +82,7 @@ def _fill(folder: Path) -> Manifest:
             ]
         )
         try:
-            # In the same snapshot, while pg_dump reads.
+            # Same snapshot as pg_dump, which runs meanwhile.
             tables = dumps.contents(opened)
             migrations = opened.execute(
                 f"SELECT app, name FROM {MigrationRecorder.Migration._meta.db_table} ORDER BY id"
@@ -91,7 +91,7 @@ def _fill(folder: Path) -> Manifest:
         finally:
             dump.kill()
             dump.wait()
-    # Copied after the database: files exist before the rows that name them.
+    # Copy the files after the database snapshot: a file is written before the row that names it.
     if settings.REPORT_FOLDER.is_dir():
         shutil.copytree(settings.REPORT_FOLDER, folder / REPORTS, copy_function=_copy_if_present)
     return Manifest(

@@ -33,13 +33,13 @@ WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY relname
 """
 
 Contents = dict[str, list[Any]]
-"""By table: the number of rows, and a checksum that does not depend on their order."""
+"""By table: the number of rows, and a checksum that does not depend on the order of rows."""
 
 
 def program(name: str) -> str:
     """Return the path of pg_dump or pg_restore, of the server's release or the next later one.
 
-    Raises CommandError with the package to install.
+    Raises CommandError that names the package to install.
     """
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version_num")
@@ -78,7 +78,10 @@ def _candidates(name: str) -> Iterator[str]:
 
 
 def start(command: Sequence[str]) -> subprocess.Popen[str]:
-    """Start a PostgreSQL program on our database; the password is not on its command line."""
+    """Start a PostgreSQL program on the default database.
+
+    The connection is passed in environment variables, so the password is not on the command line.
+    """
     variables = {
         variable: str(value)
         for name, variable in _VARIABLES.items()
@@ -119,7 +122,7 @@ def _parameters() -> dict[str, Any]:
 
 
 def contents(snapshot: psycopg.Connection[Any], tables: Collection[str] | None = None) -> Contents:
-    """Return the checksums of these tables, if they exist, or of all."""
+    """Return the checksums of those of `tables` that exist; by default, of all tables."""
     names = [name for (name,) in snapshot.execute(_TABLES).fetchall()]
     return {name: _content(snapshot, name) for name in names if tables is None or name in tables}
 

@@ -18,7 +18,7 @@ LEVELS = ("ok", "degraded", "failing")
 
 
 class Deployment(Collector):
-    """Collects the figures at each scrape."""
+    """A collector that reads the figures at each scrape."""
 
     def collect(self) -> Iterator[Metric]:
         version = GaugeMetricFamily("backoffice_version", "The release", labels=["version"])
@@ -53,7 +53,7 @@ def _figures() -> Iterator[Metric]:
 
 
 def _heartbeats(ages: dict[str, status.Figure]) -> Metric:
-    """Return the heartbeat ages; queues without any heartbeat are left out."""
+    """Return the heartbeat ages, without queues that never had a heartbeat."""
     family = GaugeMetricFamily(
         "backoffice_heartbeat_age_seconds", "Since a worker answered on a queue", labels=["queue"]
     )

@@ -15,14 +15,14 @@ SAFE_LOG_SETTINGS: Final = {
     "log_min_duration_sample": "-1",
     "log_parameter_max_length_on_error": "0",
 }
-"""Errors quote the failing row, and statements contain their values. With these settings neither
-is written to the server's log."""
+"""PostgreSQL errors quote the failing row, and statements contain values. With these settings the
+server logs neither."""
 
 _SETTINGS: Final = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)"
 
 
 def unsafe_log_settings(alias: str = "default") -> list[str]:
-    """Return the settings that differ, as `name = value` to set."""
+    """Return the settings that differ from `SAFE_LOG_SETTINGS`, as `name = value` to set."""
     with connections[alias].cursor() as cursor:
         cursor.execute(_SETTINGS, [list(SAFE_LOG_SETTINGS)])
         found = dict(cursor.fetchall())
@@ -34,13 +34,16 @@ def unsafe_log_settings(alias: str = "default") -> list[str]:
 
 
 def check_log_settings(databases: Any = None, **_: Any) -> list[checks.CheckMessage]:
-    """System check, run by `manage.py migrate` and `manage.py check --database default`."""
+    """Warn about unsafe log settings.
+
+    Django runs this check in `manage.py migrate` and `manage.py check --database default`.
+    """
     if "default" not in (databases or ()):
         return []
     try:
         found = unsafe_log_settings()
     except DatabaseError:
-        return []  # reported by whatever needs the database
+        return []  # The command that needs the database reports this error.
     if not found:
         return []
     words = "PostgreSQL may write health data into its own log."

@@ -1,6 +1,7 @@
-"""`python -m backoffice.operations.probe PORT`: exit code 0 when the web process here is ready.
+"""`python -m backoffice.operations.probe PORT`: exit with 0 if the local web process is ready.
 
-For health checks of containers. Reads no settings and imports nothing of Django: it runs often.
+This is the health check of containers. It runs often, so it neither reads settings nor imports
+Django.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from urllib.request import Request, urlopen
 
 def main(port: str) -> int:
     host = os.environ.get("ALLOWED_HOSTS", "").split(",")[0].strip() or "localhost"
-    # Loopback, by a name the application answers to.
+    # Connect to loopback, with a Host header that the application accepts.
     request = Request(f"http://127.0.0.1:{port}/health/ready", headers={"Host": host})  # noqa: S310
     try:
         with urlopen(request, timeout=3) as answer:  # noqa: S310

@@ -1,11 +1,11 @@
 """Restore a backup into an empty database, and hold sending afterwards.
 
-The service continued after the time of the backup. So nothing is sent again automatically: sending
-is on hold until a person releases it, open commands are looked up at the service first, lists are
-read again, and the webhook events since then are requested again.
+The service kept changing after the time of the backup. So nothing is sent automatically: sending
+is on hold until a person releases it. Open commands are looked up at the service first, lists are
+read again, and the webhook events since the backup are requested again.
 
-The hold is the first row that the restore writes, before any command is in the database: whatever
-fails after that, nothing is sent.
+The restore writes the hold as its first row, before any command is in the database. If a later
+step fails, nothing is sent.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from webhooks.models import Event
 
 MAYBE_SENT: Final = "Restored from a backup: it may have been sent since then."
 
-# It may have been sent after the backup, with the idempotency key in the row.
+# The command may have been sent after the backup, with the idempotency key in the row.
 _DOUBT_COMMANDS: Final = """
 UPDATE backoffice_commandrecord SET state = 'uncertain', doubted = true, hindrance = %s,
  sent_at = coalesce(sent_at, requested_at), first_sent_at = coalesce(first_sent_at, requested_at),
@@ -55,7 +55,7 @@ UPDATE labs_report SET state = 'uncertain', lease_until = NULL, doubted = true,
  sent_at = coalesce(sent_at, due_at)
 WHERE state IN ('stored', 'sending')
 """
-# Only columns that every release has: later migrations have not run yet.
+# Uses only columns that every release has, because later migrations have not run yet.
 _HOLD: Final = """
 INSERT INTO backoffice_hold (restored_to) SELECT %s
 WHERE NOT EXISTS (SELECT FROM backoffice_hold WHERE released_at IS NULL)
@@ -65,8 +65,11 @@ _DROP_IT: Final = "Sending is on hold. Drop this database before you restore int
 
 
 def restore(folder: Path) -> Manifest:
-    """Raises CommandError; the database is left as it is where that was found out before, and
-    sending is on hold where it was not."""
+    """Restore a backup and return its manifest. Raises CommandError.
+
+    If a check fails, the database is unchanged. If a later step fails, nothing is sent: sending is
+    on hold, or the database has no command yet.
+    """
     manifest = backups.read_manifest(folder)
     _refuse_newer(manifest)
     _refuse_full_database()
@@ -101,7 +104,10 @@ def _refuse_full_database() -> None:
 
 
 def _restore_reports(folder: Path) -> None:
-    """Files that are there stay where they are the same, and are never overwritten."""
+    """Copy the report files. An existing file is never overwritten.
+
+    Raises CommandError if an existing file has other contents.
+    """
     source = folder / backups.REPORTS
     for path in sorted(source.rglob("*")):
         if path.is_file():
@@ -114,7 +120,7 @@ def _restore_reports(folder: Path) -> None:
 
 
 def _restore_rows(folder: Path, manifest: Manifest) -> None:
-    """Tables without rows, the hold, and then all other rows, indexes and constraints."""
+    """Restore the empty tables, set the hold, then restore all other rows, indexes, constraints."""
     dump, program = str(folder / backups.DUMP), dumps.program("pg_restore")
     name = str(connection.settings_dict["NAME"])
     into = (program, "--exit-on-error", "--no-owner", "--no-privileges", f"--dbname={name}")
@@ -138,8 +144,10 @@ def _restore_rows(folder: Path, manifest: Manifest) -> None:
 
 
 def _is_of_holds(line: str) -> bool:
-    """Whether a line of the list of a dump names the rows of holds, or their next number:
-    `4711; 0 16442 TABLE DATA public backoffice_hold OWNER`."""
+    """Return whether a line of `pg_restore --list` is about the rows or the sequence of holds.
+
+    Such a line is `4711; 0 16442 TABLE DATA public backoffice_hold OWNER`.
+    """
     words = line.split()
     return words[3:5] in (["TABLE", "DATA"], ["SEQUENCE", "SET"]) and words[6] in (
         *(_HOLDS, f"{_HOLDS}_id_seq"),
@@ -151,7 +159,11 @@ def _run(command: list[str]) -> None:
 
 
 def _compare(expected: dumps.Contents, *, only: bool = False) -> None:
-    """`only` these tables; else they are all there are, besides that of holds."""
+    """Raise CommandError if tables of the database differ from `expected`.
+
+    `only`: compare only these tables. Otherwise `expected` must have all tables of the database
+    except the table of holds.
+    """
     with dumps.snapshot_connection() as snapshot:
         found = dumps.contents(snapshot, tables=expected.keys() if only else None)
     if not only:
@@ -164,20 +176,23 @@ def _compare(expected: dumps.Contents, *, only: bool = False) -> None:
 
 
 def hold(restored_to: datetime) -> None:
-    """What is to be done before a worker starts on a database that shows an earlier moment."""
+    """Prepare a database of an earlier time, before a worker starts on it."""
     hold_sending(restored_to)
     doubt_open()
     start_over()
 
 
 def hold_sending(restored_to: datetime) -> None:
-    """Nothing new is sent from here on, until a person releases it."""
+    """Put sending on hold until a person releases it."""
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(_HOLD, [restored_to])
 
 
 def doubt_open() -> None:
-    """What was open may have been sent since the backup: it is looked up at the service first."""
+    """Mark open commands and reports as uncertain and make them due for a lookup.
+
+    They may have been sent after the backup.
+    """
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(_DOUBT_COMMANDS, [MAYBE_SENT])
         cursor.execute(_LOOK_NOW, [settings.OUTBOX_SETTLE_SECONDS])
@@ -185,11 +200,12 @@ def doubt_open() -> None:
 
 
 def start_over() -> None:
-    """Ends what does not go on after a restore, and asks the service for what it did meanwhile."""
+    """End the work of the earlier time, and request what the service changed since then."""
     with transaction.atomic(durable=True):
-        # What was stopped since does not go on: who still wants it, asks for the rest again.
+        # A person may have stopped a bulk action after the backup. Stop all open ones: people who
+        # still need one start it again for the remaining rows.
         bulk.stop_open_runs(BulkRun.objects.all())
-        # Who has logged out since is not logged in again.
+        # A person may have signed out after the backup: end all sessions.
         StaffSession.objects.all().delete()
         Heartbeat.objects.all().delete()
         SyncRun.objects.filter(state__in=[SyncRun.State.DUE, SyncRun.State.RUNNING]).delete()

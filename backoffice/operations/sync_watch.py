@@ -1,7 +1,7 @@
 """Watch incremental syncs of orders: the service's clock, and runs that return nothing.
 
-A run with a window that begins in the future succeeds and returns nothing. A run in a quiet night
-does the same; the difference is that orders change meanwhile, or that the pause is unusually long.
+A run whose window begins in the future succeeds and returns nothing. A run in a quiet night also
+returns nothing. In the first case, orders change meanwhile, or the pause is unusually long.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from backoffice.sync import clocks
 from orders.models import Order
 
 OFF: Final = 60.0
-"""Seconds between the clocks beyond which they are said to differ: those of deliveries, too."""
+"""Seconds by which the clocks may differ. A larger difference is reported."""
 SHORTEST: Final = timedelta(minutes=30)
-"""Twice the default overlap: a change is read again for that long, and after it nothing is."""
+"""The shortest pause that can mean missed changes: twice the default overlap. During the overlap,
+runs read the last change again, so they return something."""
 UNUSUAL: Final = timedelta(hours=6)
 TIMES_USUAL: Final = 2
-"""Unusual is a pause this many times the longest of those that are remembered."""
+"""A pause is unusual if it is longer than this many times the longest earlier pause on record."""
 KNOWN_SINCE: Final = timedelta(days=1)
-"""What is usual is known after a day and a night."""
+"""Pauses are judged only after this much history, so that it includes a day and a night."""
 
 _CLOCKS: Final = """
 SELECT offset_seconds, abs(offset_seconds - lag(offset_seconds) OVER (ORDER BY id))
@@ -36,8 +37,8 @@ FROM (
 ) AS recent
 ORDER BY id DESC
 """
-"""The latest hour: how far the service's clock was ahead, and by how much that differs from the
-run before."""
+"""The runs of the latest hour: how far the service's clock was ahead of ours, and the difference
+from the previous run."""
 _PAUSES: Final = """
 WITH recent AS (
  SELECT id, started_at, server_date, sum((fetched > 0)::int) OVER (ORDER BY id) AS pause
@@ -58,8 +59,8 @@ FROM pauses
 WINDOW before AS (ORDER BY pause ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ORDER BY pause DESC LIMIT 1
 """
-"""The latest pause, of a week of readings at one every 30 seconds. A pause is a reading that
-brought something and those after it that did not."""
+"""The latest pause among 20,160 runs, which is a week of runs every 30 seconds. A pause is a run
+that returned changes, with the later runs that returned none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,11 @@ class SyncWatch:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A reading that brought something, and those after it that did not: when they were, and the
-    service's clock at both. `longest` is the longest of all remembered before it."""
+    """A run that returned changes, with the later runs that returned none.
+
+    `began` and `ended` are by our clock, `changes_after` and `changes_before` by the service's.
+    `longest` is the longest earlier pause on record.
+    """
 
     began: datetime
     ended: datetime
@@ -103,7 +107,10 @@ class Pause:
 
 
 def read() -> SyncWatch:
-    """Three queries at most, each of the same cost however long the history."""
+    """Return the state of the incremental syncs of orders.
+
+    This takes three queries at most. Their cost does not depend on the length of the history.
+    """
     offset, jump = _clock()
     pause = _pause()
     if pause is None:
@@ -118,7 +125,10 @@ def read() -> SyncWatch:
 
 
 def _clock() -> tuple[float | None, float]:
-    """How far the service's clock is ahead of ours, and its largest jump of the latest hour."""
+    """Return how far the service's clock is ahead of ours, and its largest jump in the last hour.
+
+    Both are in seconds. A jump within the allowed jitter counts as 0.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_CLOCKS)
         rows = cursor.fetchall()
@@ -135,8 +145,11 @@ def _pause() -> Pause | None:
 
 
 def _changed(pause: Pause) -> bool:
-    """Whether an order took a step in this pause that has had time to be read: events, or reading
-    the order alone, brought it. Both times are the service's."""
+    """Return whether an order changed in this pause and should have been read by its runs.
+
+    The mirror has the change from an event or from a lookup of the order. Both times are by the
+    service's clock.
+    """
     after, before = pause.changes_after + clocks.MAX_AHEAD, pause.changes_before - clocks.MAX_AHEAD
     steps = Order.objects.filter(updated_at__gt=after, last_event_at__gt=after)
     return steps.filter(last_event_at__lt=before, missing_since=None).exists()

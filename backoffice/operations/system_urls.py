@@ -1,4 +1,4 @@
-"""Addresses of the system pages."""
+"""URLs of the System pages."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Celery tasks of the back office itself, started by beat."""
+"""Celery tasks of the `backoffice` package, started by beat."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from backoffice.pages.lists import bulk
 from backoffice.team import emails, notifications
 
 TIDYING = 30.0
-"""Seconds of one task for sealing or deleting audit entries: the rest waits for the next one."""
+"""Seconds that one task may seal or remove audit entries. The next task continues."""
 
 
 @shared_task
@@ -40,7 +40,7 @@ def mail() -> None:
 
 @shared_task(bind=True)
 def heartbeat(self: Any) -> None:
-    """Record a heartbeat of the queue; sent through every queue."""
+    """Record a heartbeat of the queue. Beat sends this task through every queue."""
     heartbeats.record_heartbeat(self.request.delivery_info["routing_key"], self.request.hostname)
 
 

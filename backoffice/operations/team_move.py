@@ -1,7 +1,8 @@
-"""Moving this installation to another team of the service: what `manage.py adoptteam` does.
+"""Move this installation to another team of the service, for `manage.py adoptteam`.
 
-Nothing is deleted. Patients and orders of the team before stay readable, marked as no longer at the
-service: with the other team's key it answers nothing about them. Moving back finds them again.
+Nothing is deleted. Patients and orders of the former team stay readable and are marked as missing
+at the service, because the service does not show them to the key of the new team. A move back to
+the former team finds them again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from patients.models import Patient
 from webhooks.models import Event
 
 MOVED: Final = "This installation moved to another team of the service."
-"""The error of a run that was open then."""
+"""Error of the sync runs that were open at the move."""
 _LOCK: Final = (
     f"LOCK TABLE {CommandRecord._meta.db_table}, {Report._meta.db_table},"
     f" {BulkRun._meta.db_table} IN SHARE MODE"
@@ -34,12 +35,12 @@ _LOCK: Final = (
 
 
 class CannotMove(Exception):
-    """Nothing was changed; the text says why, for the person at the terminal."""
+    """The move was refused and nothing was changed. The text is for the operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormerRecords:
-    """How much of the team before is here, and stays."""
+    """The number of records of the former team, which stay in the mirror."""
 
     patients: int
     orders: int
@@ -52,7 +53,7 @@ class FormerRecords:
 
 
 def waiting() -> list[str]:
-    """What waits to be sent to the service, or for its answer, in words."""
+    """Describe the open commands, reports and bulk actions; empty if there are none."""
     counts = {
         "requests that wait to be sent or for their outcome": CommandRecord.objects.open().count(),
         "reports that wait to be sent or for their outcome": Report.objects.filter(
@@ -64,13 +65,13 @@ def waiting() -> list[str]:
 
 
 def move(ours: UUID, theirs: UUID, synced_lists: Sequence[sync.SyncedList]) -> None:
-    """Remember `theirs` as the team of this installation, and ask for its records.
+    """Store `theirs` as the team of this installation, and request full syncs of its records.
 
-    Raises CannotMove where something waits to be sent, or where the team was changed meanwhile.
+    Raises CannotMove if something waits to be sent, or if the team was changed meanwhile.
     """
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
-            # Nobody asks for anything between the look and the change.
+            # Nobody can enqueue a command between the check and the change.
             cursor.execute(_LOCK)
         if found := waiting():
             raise CannotMove(still_waiting(found))
@@ -79,7 +80,7 @@ def move(ours: UUID, theirs: UUID, synced_lists: Sequence[sync.SyncedList]) -> N
         Installation.objects.filter(pk=INSTALLATION_ID).update(team_id=theirs)
         _patients(ours).filter(missing_since=None).update(missing_since=Now())
         _orders(ours).filter(missing_since=None).update(missing_since=Now())
-        # The service refuses to answer about them: asking would fail again and again.
+        # Lookups of the former team's records would fail again and again.
         Lookup.objects.filter(due_at__isnull=False).update(
             due_at=None, attempts=0, error="", generation=F("generation") + 1
         )
@@ -91,7 +92,8 @@ def move(ours: UUID, theirs: UUID, synced_lists: Sequence[sync.SyncedList]) -> N
         )
     for synced_list in synced_lists:
         if synced_list.full and (run := sync.request_run(synced_list)) is not None:
-            # That none of its records were here before is no difference worth a report.
+            # Without `expected_until` the run reports no drift. All records of the new team are
+            # new here, and that is expected.
             SyncRun.objects.filter(pk=run.pk).update(checkpoint={})
 
 

@@ -1,4 +1,4 @@
-"""Addresses for whoever runs the deployment."""
+"""URLs for operators of the deployment."""
 
 from django.urls import path
 
