@@ -1,11 +1,11 @@
-"""The web application as the server calls it: `granian --interface rsgi backoffice.wsgi:web`.
+"""The web application that the server runs: `granian --interface rsgi backoffice.wsgi:web`.
 
-A request is taken in whole before one of the threads that answer gets it, with limits on its time
-and size. So senders that are slow, or never finish, hold a connection each and no thread, whatever
-address they name, and without a proxy in front.
+The event loop reads the complete request, with limits on time and size, before it passes the
+request to a thread. So a slow client, or one that never finishes, occupies a connection but no
+thread. This holds for every URL, and needs no proxy.
 
-    event loop          reads bodies, as many as there are connections, within the limits below
-    THREADS threads     answer requests that have arrived, by WSGI
+    event loop          reads the bodies of all connections, within the limits below
+    THREADS threads     answer the complete requests, by WSGI
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from webhooks.endpoint import ENDPOINT_PATHS as DELIVERIES
 logger = logging.getLogger(__name__)
 
 THREADS: Final = 8
-"""Of each process. `deploy/` counts connections of the database by it."""
+"""Threads of each process. `deploy/` computes the number of database connections from this."""
 SECONDS: Final = 10.0
-"""What a body may take, however small it is."""
+"""Seconds that any body may take to arrive, however small it is."""
 BYTES_A_SECOND: Final = 50_000
-"""A large one has more time, as long as it comes at least this quickly."""
+"""A large body may take longer if it arrives at least at this rate."""
 FORM_BYTES: Final = 2 * 1024 * 1024
-"""Of a form with its files; deliveries and reports have limits of their own."""
+"""Largest body of a form with its files. Webhook deliveries and reports have their own limits."""
 SMALL_BYTES: Final = 256 * 1024
 BUFFERED_BYTES: Final = 128 * 1024 * 1024
-"""All bodies of one process together, beyond which only small ones are taken in."""
+"""Limit for all bodies of one process together. Above it, only small bodies are accepted."""
 PART_BYTES: Final = 64 * 1024
-"""An answer that is no longer than this is sent as a whole."""
+"""A shorter response is sent at once; a longer one is sent in parts of at least this size."""
 PART_SECONDS: Final = 30.0
-"""How long the other side may take for one part of a longer answer."""
+"""Seconds that the client may take to receive one part of a longer response."""
 
 Environ = dict[str, Any]
 Headers = list[tuple[str, str]]
 
 
 class Scope(Protocol):
-    """What granian says of a request."""
+    """The attributes of a request that granian provides."""
 
     http_version: str
     server: str
@@ -64,7 +64,7 @@ class Scope(Protocol):
 
 
 class Refused(Exception):
-    """A body that is not taken in; `status` is the answer."""
+    """A body was refused. `status` is the status of the response."""
 
     def __init__(self, status: HTTPStatus) -> None:
         super().__init__(status.phrase)
@@ -72,7 +72,7 @@ class Refused(Exception):
 
 
 class Web:
-    """An RSGI application: reads bodies, and has a WSGI application answer in threads."""
+    """An RSGI application that reads bodies and calls a WSGI application in threads."""
 
     def __init__(self, wsgi: Callable[..., Iterable[bytes]]) -> None:
         self.wsgi = wsgi
@@ -97,7 +97,7 @@ class Web:
     def answer(
         self, scope: Scope, content: bytes, protocol: Any, loop: asyncio.AbstractEventLoop
     ) -> None:
-        """In a thread."""
+        """Call the WSGI application and send its response. Runs in a thread."""
         status, headers = 500, Headers()
 
         def start_response(line: str, given: Headers, exc_info: Any = None) -> None:
@@ -121,7 +121,7 @@ class Web:
                 sending = asyncio.run_coroutine_threadsafe(_send(stream, part), loop)
                 sending.result(PART_SECONDS)
         except (RuntimeError, TimeoutError) as error:
-            # The other side went, or takes nothing: the connection ends with this answer.
+            # The client closed the connection or receives nothing: the connection ends here.
             logger.info("an answer was not taken: %s", type(error).__name__)
         finally:
             if close := getattr(parts, "close", None):
@@ -129,7 +129,7 @@ class Web:
 
 
 class Body:
-    """What comes with one request: how much of it has come, and how long the rest may take."""
+    """The body of one request: the bytes received so far, and the time left for the rest."""
 
     def __init__(self, web: Web, scope: Scope) -> None:
         self.web, self.scope = web, scope
@@ -137,7 +137,10 @@ class Body:
         self.began = time.monotonic()
 
     async def read(self, protocol: Any) -> bytes:
-        """All of it. Raises Refused, where the head says that it is too large before a byte."""
+        """Return the complete body. Raises Refused.
+
+        If Content-Length is too large, the body is refused before its first byte is read.
+        """
         length = self.scope.headers.get("content-length")
         if length is None and "transfer-encoding" not in self.scope.headers:
             return b""
@@ -159,7 +162,7 @@ class Body:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def next_part(self, coming: Any) -> bytes:
-        """Empty at the end."""
+        """Return the next part of the body; empty at its end. Raises Refused after the limit."""
         ends = self.began + SECONDS + self.size / BYTES_A_SECOND
         while True:
             try:
@@ -173,7 +176,7 @@ class Body:
 
 
 def most_bytes(path: str) -> int:
-    """Largest body that an address takes in."""
+    """Return the largest body, in bytes, that is accepted at `path`."""
     if path in DELIVERIES:
         return int(settings.WEBHOOK_MAX_BYTES)
     if path.startswith("/reports/upload/"):
@@ -185,7 +188,7 @@ def most_bytes(path: str) -> int:
 
 
 def environ_of(scope: Scope, content: bytes) -> Environ:
-    """A request as WSGI has it."""
+    """Return the WSGI environ of a request."""
     name, _, port = scope.server.rpartition(":")
     environ: Environ = {
         "REQUEST_METHOD": scope.method,
@@ -208,7 +211,7 @@ def environ_of(scope: Scope, content: bytes) -> Environ:
         environ["HTTP_HOST"] = scope.authority
     for header, value in scope.headers.items():
         if "_" in header or header in ("content-length", "transfer-encoding"):
-            continue  # One with _ would pass for another one with -.
+            continue  # A header name with _ could impersonate the same name with -.
         variable = header.upper().replace("-", "_")
         if header != "content-type":
             variable = f"HTTP_{variable}"
@@ -221,7 +224,7 @@ def environ_of(scope: Scope, content: bytes) -> Environ:
 
 
 def refuse(protocol: Any, status: HTTPStatus) -> None:
-    """In a few plain words; the connection ends, whatever else was on its way."""
+    """Send a short plain-text response and close the connection."""
     headers = [("Content-Type", "text/plain; charset=utf-8"), ("Connection", "close")]
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers.append(("Retry-After", "30"))
@@ -229,7 +232,7 @@ def refuse(protocol: Any, status: HTTPStatus) -> None:
 
 
 def _joined(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in parts of PART_BYTES or more, but for the last."""
+    """Yield the same bytes in parts of at least PART_BYTES; the last part may be shorter."""
     waiting: list[bytes] = []
     for part in parts:
         waiting.append(part)

@@ -1,18 +1,18 @@
-"""Database roles that may do what their processes do, and no more.
+"""Database roles with only the rights that their processes need.
 
-    the owner       migrations, backups and restores: it owns the tables, and the product does not
-                    run as it
-    bo_web          pages, the API and deliveries: rows, no tables; the audit trail and what was
-                    signed may be added to and read, never changed
-    bo_worker       the same for workers and beat; it also makes and drops the months of device
-                    data, and so owns those
+    the owner       migrations, backups and restores. It owns the tables. The product does not run
+                    with this role.
+    bo_web          pages, the API and webhook deliveries. It may change rows but not tables. Of
+                    the audit trail and of signed records it may only add and read rows.
+    bo_worker       the same for workers and beat. It also owns the monthly partitions of device
+                    data, because it creates and drops them.
     bo_audit        reads the audit trail, and nothing else
 
-The roles are made once, with passwords that an administrator sets. What they may do is granted
-anew after every `manage.py migrate`.
+The roles are created once, with passwords that an administrator sets. Their rights are granted
+again after every `manage.py migrate`.
 
-The owner needs no superuser rights: to make the roles CREATEROLE, and afterwards only what it owns
-and its membership in bo_worker.
+The owner does not have to be a superuser. It needs CREATEROLE to create the roles. After that it
+needs only its own tables and its membership in bo_worker.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ APPEND_ONLY: Final = re.compile(
 )
 AUDIT: Final = re.compile(r"backoffice_audit\w*")
 GROWS_OLD: Final = "backoffice_auditentry"
-"""What workers may delete from it has grown old: triggers refuse the rest."""
+"""Workers may delete rows of this table; triggers refuse to delete any row that is not expired."""
 READ_ONLY: Final = frozenset({"django_migrations"})
 _LIMITS: Final = {
     "web": {"statement_timeout": "30s", "lock_timeout": "5s"},
@@ -49,8 +49,10 @@ WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') ORDER BY r
 
 
 def statements(prefix: str = PREFIX) -> Iterator[str]:
-    """The SQL that makes the roles where they are missing and grants them their rights, for the
-    tables of this database. To be run by their owner, who may make roles."""
+    """Yield the SQL that creates missing roles and grants rights on the tables of this database.
+
+    The owner of the tables must run it, and needs the right to create roles.
+    """
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", prefix):
         raise CommandError("A prefix has small letters, digits and _ only.")
     for kind in _LIMITS:
@@ -61,23 +63,23 @@ def statements(prefix: str = PREFIX) -> Iterator[str]:
     for kind, limits in _LIMITS.items():
         for name, value in limits.items():
             yield f"ALTER ROLE {prefix}_{kind} SET {name} = '{value}';"
-    # Before anything is given to it: only a member of a role may, and so migrations and backups
-    # reach what the workers own.
+    # This must come before the grants: only a member of a role may make it the owner of a table.
+    # With the membership, migrations and backups can also use the tables of the workers.
     yield f"GRANT {prefix}_worker TO {_owner()};"
     yield from grants(prefix)
 
 
 def grants(prefix: str = PREFIX) -> Iterator[str]:
-    """What the owner grants to roles that are there."""
+    """Yield the SQL with which the owner grants rights to existing roles."""
     web, worker, audit = (f"{prefix}_{kind}" for kind in _LIMITS)
     yield "REVOKE CREATE ON SCHEMA public FROM PUBLIC;"
     yield f"GRANT USAGE ON SCHEMA public TO {web}, {worker}, {audit};"
-    # Who is to own a table must be allowed to make tables.
+    # PostgreSQL requires this right of a role that becomes the owner of a table.
     yield f"GRANT CREATE ON SCHEMA public TO {worker};"
     yield f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {web}, {worker}, {audit};"
     for table, parent, owner in _tables():
         if PARENT in (table, parent):
-            if owner != worker:  # it would lock the table
+            if owner != worker:  # The statement locks the table, so run it only if needed.
                 yield f'ALTER TABLE "{table}" OWNER TO {worker};'
             yield f'GRANT SELECT, INSERT, UPDATE, DELETE ON "{table}" TO {web}, {worker};'
             continue
@@ -96,7 +98,7 @@ def grants(prefix: str = PREFIX) -> Iterator[str]:
 
 
 def refresh() -> bool:
-    """Grant anew what new tables need, where the roles are used; False where they are not."""
+    """Grant the rights again, for new tables. Return False if the roles do not exist."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_roles WHERE rolname = %s", [f"{PREFIX}_web"])
         if not cursor.fetchone()[0]:
@@ -106,8 +108,10 @@ def refresh() -> bool:
 
 
 def apply(lines: Iterator[str]) -> None:
-    """All at once: nobody who works meanwhile is without rights. Raises CommandError with what the
-    owner lacks."""
+    """Run the statements in one transaction, so that running processes keep their rights.
+
+    Raises CommandError that names the right that the owner lacks.
+    """
     line = ""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
@@ -124,14 +128,14 @@ def apply(lines: Iterator[str]) -> None:
 
 
 def _owner() -> str:
-    """Whom this process logs in as, in SQL."""
+    """Return the current database user, quoted for SQL."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT quote_ident(current_user)")
         return str(cursor.fetchone()[0])
 
 
 def _tables() -> list[tuple[str, str, str]]:
-    """Each with the table it is a part of, and its owner."""
+    """Return name, parent table (empty if it is no partition) and owner of each table."""
     with connection.cursor() as cursor:
         cursor.execute(_TABLES)
         return [(name, parent.strip('"'), owner) for name, parent, owner in cursor.fetchall()]

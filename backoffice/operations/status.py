@@ -1,7 +1,7 @@
 """Status of a deployment: figures, and the reasons why it is degraded or failing.
 
-The figures have no names and no ids, because monitors store them. Reading takes about twenty
-statements, each with a cost that does not depend on the length of the history.
+The figures contain no names and no ids, because monitors store them. They take about twenty
+queries. The cost of each does not depend on the length of the history.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ UNCERTAIN_SECONDS: Final = 600.0
 UNDECIDED_SECONDS: Final = 1_800.0
 LOOKUPS_DELAYED_SECONDS: Final = 1_800.0
 QUEUE_SILENT: Final = 120.0
-"""Eight bells of `celery.HEARTBEAT_SECONDS`."""
+"""Seconds: eight heartbeats, one every `celery.HEARTBEAT_SECONDS`."""
 MAY_BE_BUSY: Final = frozenset({"bulk"})
-"""Queues whose processes may all be busy for long: that delays work, but stops nothing."""
+"""Queues whose workers may all be busy for a long time. That delays work but loses nothing."""
 LONG_TRANSACTION_SECONDS: Final = 900.0
 CLOCK_OFFSET_SECONDS: Final = 5.0
 DISK_LOW_SHARE: Final = 0.10
@@ -68,7 +68,7 @@ FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'cli
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One problem, described for people."""
+    """One problem, with a description for staff."""
 
     level: Level
     words: str
@@ -117,7 +117,7 @@ def read() -> Status:
 
 
 def _audit_findings() -> int:
-    """How many findings the last check of the audit trail has."""
+    """Return the number of findings of the last check of the audit trail."""
     latest = verification.latest_check()
     return len(latest.trouble) if latest else 0
 
@@ -192,7 +192,7 @@ def _sync(walks: list[sync_health.Walk], now: datetime) -> dict[str, Figure]:
 
 
 def _queues() -> dict[str, Figure]:
-    """Seconds since a worker answered, by queue; None: none ever did."""
+    """Return the seconds since the last heartbeat, by queue; None if there was none."""
     ages = heartbeats.heartbeat_ages()
     return {queue: ages.get(queue) for queue in QUEUES}
 

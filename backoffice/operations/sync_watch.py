@@ -16,7 +16,8 @@ from backoffice.sync import clocks
 from orders.models import Order
 
 OFF: Final = 60.0
-"""Seconds by which the clocks may differ. A larger difference is reported."""
+"""Seconds by which the clocks may differ; a larger difference is reported. The limit for webhook
+deliveries is the same."""
 SHORTEST: Final = timedelta(minutes=30)
 """The shortest pause that can mean missed changes: twice the default overlap. During the overlap,
 runs read the last change again, so they return something."""

@@ -1,7 +1,7 @@
-"""The first-run check: is this installation connected to the service as it should be?
+"""The service check: is this installation connected to the service correctly?
 
-`findings` gives the list that `manage.py checkservice` prints and System > Service check shows:
-one class for each line (`checks.py`, `webhooks.py`), over the answers of one round of calls
+`findings` returns the list that `manage.py checkservice` prints and System > Service check shows.
+Each line is one class (`checks.py`, `webhooks.py`). All classes use the answers of the same calls
 (`answers.py`). Nothing is changed at the service.
 """
 
@@ -60,5 +60,5 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def findings(answers: ServiceAnswers, delivery: DeliveryCheck) -> list[Finding]:
-    """Run every check, in the order in which a person would mend what is wrong."""
+    """Run every check, in the order in which a person would fix the problems."""
     return [check.run(answers) for check in (*CHECKS, delivery, RateLimitCheck())]

@@ -1,4 +1,4 @@
-"""What the service answers to the checks: each call is made once, and its answer is remembered."""
+"""The service's answers for the checks. Each call is made once, and its answer is cached."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ T = TypeVar("T")
 CALL_SECONDS: Final = 5.0
 NOT_ACCEPTED: Final = "The service has not accepted the team key."
 KEY_HEADER: Final = "x-service-api-key"
-"""Of the specification, chapter "Authentication"."""
+"""Header name in the specification, chapter "Authentication"."""
 MANAGEMENT_KEY_HEADERS: Final = ("X-Management-Key", "X-Service-Org-Key")
-"""Both names that the same chapter shows."""
+"""Both header names in the same chapter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted(Generic[T]):
-    """A key that the service accepts: in which header, a client that sends it there, and what the
-    service answered."""
+    """A key that the service accepts: the header, a client that uses it, and the answer."""
 
     header: str
     client: Service
@@ -41,14 +40,16 @@ class Accepted(Generic[T]):
 
 
 class ServiceAnswers:
-    """Calls of one check, each tried once and for at most 5 s; `seconds` for all of them. A context
-    manager, which closes the connections."""
+    """The calls of one check. A context manager that closes the connections.
+
+    Each call is tried once, for at most 5 s. `seconds` is the limit for all calls together.
+    """
 
     def __init__(self, seconds: float = 60.0) -> None:
         self._ends = time.monotonic() + seconds
         self._open = ExitStack()
         self.limited: list[errors.Limited] = []
-        """Answers that asked us to wait (429)."""
+        """Answers with status 429."""
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +75,7 @@ class ServiceAnswers:
         return made.until(self._ends)
 
     def ask(self, call: Callable[[], T]) -> T | errors.ServiceError:
-        """The answer of a call, or its error."""
+        """Return the answer of a call, or its error."""
         try:
             return call()
         except errors.Limited as error:
@@ -89,13 +90,15 @@ class ServiceAnswers:
 
     @cached_property
     def users(self) -> Page[User] | errors.ServiceError:
-        """One user, asked for as configured."""
+        """A page with one user, requested with the configured header."""
         return self.ask(lambda: self._as_configured.users.list(0, 1))
 
     @cached_property
     def accepted(self) -> Accepted[User] | None:
-        """The team key in the configured header, else in that of the specification; None where it
-        is accepted in neither, or nothing was answered."""
+        """The team key in the configured header, else in the header of the specification.
+
+        None if it is accepted in neither, or if the service did not answer.
+        """
         configured = settings.SERVICE_API_KEY_HEADER
         if isinstance(self.users, Page):
             return Accepted(configured, self._as_configured, self.users)
@@ -108,7 +111,7 @@ class ServiceAnswers:
 
     @cached_property
     def key_team(self) -> service_team.KeyTeam | errors.ServiceError | None:
-        """Whose the key is; None where it is not accepted."""
+        """The team of the key, or an error; None if the key is not accepted."""
         accepted = self.accepted
         if accepted is None:
             return None
@@ -116,7 +119,7 @@ class ServiceAnswers:
 
     @cached_property
     def team(self) -> UUID | None:
-        """The team that the key shows, else the one this installation remembers."""
+        """The team of the key, else the team stored in this installation."""
         shown = self.key_team
         if isinstance(shown, service_team.KeyTeam) and shown.team is not None:
             return shown.team
@@ -124,15 +127,20 @@ class ServiceAnswers:
 
     @cached_property
     def accounts(self) -> Page[LabAccount] | errors.ServiceError | None:
-        """Lab accounts of the organization, asked for as configured; None without a key."""
+        """Lab accounts of the organization, requested with the configured header.
+
+        None if no management key is set.
+        """
         if not settings.MANAGEMENT_KEY:
             return None
         return self.ask(lambda: self._as_configured.management.lab_accounts())
 
     @cached_property
     def managed(self) -> Accepted[LabAccount] | None:
-        """The management key in the configured header, else in one that the specification names;
-        None where it is accepted in none, there is no key, or nothing was answered."""
+        """The management key in the configured header, else in a header of the specification.
+
+        None if it is accepted in none, if there is no key, or if the service did not answer.
+        """
         configured = settings.MANAGEMENT_KEY_HEADER
         if isinstance(self.accounts, Page):
             return Accepted(configured, self._as_configured, self.accounts)
@@ -148,8 +156,10 @@ class ServiceAnswers:
 
     @cached_property
     def endpoints(self) -> list[Webhook] | errors.ServiceError | None:
-        """Where the service delivers events of the team (webhooks, chapter 1.2); None where no
-        management key is accepted, or no team is known."""
+        """The webhook endpoints of the team (webhooks, chapter 1.2), or an error.
+
+        None if no management key is accepted, or if no team is known.
+        """
         managed, team = self.managed, self.team
         if managed is None or team is None:
             return None
@@ -158,7 +168,7 @@ class ServiceAnswers:
 
 
 def trouble(error: errors.ServiceError) -> str:
-    """What an answer says, or why there is none: the end of a sentence."""
+    """Describe an error answer, or why there is no answer, as the end of a sentence."""
     if error.status is None:
         return REASONS.get(error.reason, f"the connection broke ({error.reason or 'no reason'})")
     return f"answer {error.status}" + (f", {error.reason}" if error.reason else "")

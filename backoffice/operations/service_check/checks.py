@@ -1,4 +1,4 @@
-"""Address, keys, team, clocks and limits of the configured service: one class for each line."""
+"""Checks of address, keys, team, clocks and limits of the service: one class for each line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from backoffice.operations.sync_watch import OFF
 from backoffice.service import Page, errors
 
 LIMITED: Final = errors.Limited.__name__
-"""How the error of a reading begins that was answered 429."""
+"""Beginning of the stored error of a sync run or lookup that was answered 429."""
 ASK_LESS: Final = (
     "Ask less often (SYNC_ORDERS_SECONDS and the other settings of this kind), or ask the service"
     " for a higher limit."
@@ -96,8 +96,11 @@ class TeamKeyCheck(Check):
 
 
 class EnvironmentCheck(Check):
-    """Whether key, settings and host name say the same environment and region (errors and limits,
-    chapters 4 and 5). The settings refuse a key of another environment at the start."""
+    """Check that settings and host name have the same environment and region.
+
+    See errors and limits, chapters 4 and 5. The settings refuse a key of another environment when
+    the process starts.
+    """
 
     title = "Environment"
 
@@ -195,7 +198,7 @@ class ManagementKeyCheck(Check):
 
 
 class ClockCheck(Check):
-    """The service's clock is the Date header of its answers, in whole seconds."""
+    """Compare the clocks. The service's is the Date header of its answers, in whole seconds."""
 
     title = "Clocks"
 
@@ -217,8 +220,11 @@ class ClockCheck(Check):
 
 
 class RateLimitCheck(Check):
-    """The service documents no number and no header (errors and limits, chapter 3). So what counts
-    is what it answers: a call of this check, or a reading that waits, was answered 429."""
+    """Check whether the service has limited our calls.
+
+    The service documents neither a number nor a header (errors and limits, chapter 3). So the check
+    looks for answers with status 429: to its own calls, or to a sync run or lookup that waits.
+    """
 
     title = "Rate limit"
 

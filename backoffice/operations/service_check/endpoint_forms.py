@@ -14,7 +14,7 @@ from backoffice.outbox import CommandForm
 
 
 class NewEndpointForm(CommandForm):
-    """Where events are to be delivered: an address of this installation."""
+    """The URL of a new endpoint, which must belong to this installation."""
 
     url = forms.CharField(
         label="Address",
@@ -40,13 +40,13 @@ class NewEndpointForm(CommandForm):
 
 
 class SwitchForm(CommandForm):
-    """Whether deliveries are to begin again, or to stop."""
+    """Turn deliveries to an endpoint on or off."""
 
     to = forms.ChoiceField(choices=[("on", "on"), ("off", "off")], widget=forms.HiddenInput)
 
 
 def _host(url: str) -> str:
-    """The host that an address names; empty where it is no address."""
+    """Return the host of a URL; empty if it is not a valid URL."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:

@@ -1,4 +1,4 @@
-"""What one check found, in the form that the command and the page show."""
+"""The result of one check, as the command and the page show it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line: what is so, and where it is a problem, what to do. `is_pending`: the answer is
-    still to come."""
+    """One line: the result, and the remedy for a problem.
+
+    `is_pending`: the result is not known yet.
+    """
 
     title: str
     outcome: Outcome
@@ -39,7 +41,7 @@ class Check(ABC):
 
     @abstractmethod
     def run(self, answers: ServiceAnswers) -> Finding:
-        """Return what is found; never raises for what the service answers."""
+        """Return the finding. No answer of the service makes this raise an error."""
 
     def ok(self, words: str) -> Finding:
         return Finding(self.title, Outcome.OK, words)

@@ -1,4 +1,4 @@
-"""Whether events arrive: the endpoint at the service, its secret, and a test event."""
+"""Checks of webhook delivery: the endpoint at the service, its secret, and a test event."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ _HEADERS: Final = (signing.Unsigned.reason, "misshapen id", "misshapen timestamp
 
 
 def address() -> str:
-    """Where the service is to deliver: at SITE_URL, or where that is not set, at the first of
-    ALLOWED_HOSTS."""
+    """Return the URL for deliveries: at SITE_URL, or at the first of ALLOWED_HOSTS.
+
+    The second is used if the host of SITE_URL is not in ALLOWED_HOSTS.
+    """
     site = settings.SITE_URL
     if not validate_host(urlsplit(site).hostname or "", settings.ALLOWED_HOSTS):
         site = f"https://{settings.ALLOWED_HOSTS[0].lstrip('.')}"
@@ -44,7 +46,7 @@ def address() -> str:
 
 
 def is_here(url: str) -> bool:
-    """Whether an address names a host of ours and the path where events are received."""
+    """Return whether a URL has a host in ALLOWED_HOSTS and the path where events are received."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -54,21 +56,21 @@ def is_here(url: str) -> bool:
 
 
 def endpoint_of(endpoints: Sequence[Webhook]) -> Webhook | None:
-    """The endpoint that leads here, one that is switched on before others."""
+    """Return an endpoint with a URL of this installation, preferably one that is turned on."""
     found = [endpoint for endpoint in endpoints if is_here(endpoint.url)]
     return min(found, key=lambda endpoint: bool(endpoint.disabled), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class ListedEndpoint:
-    """An endpoint of the team, and whether it leads here."""
+    """An endpoint of the team, and whether its URL belongs to this installation."""
 
     endpoint: Webhook
     is_ours: bool
 
 
 def listed_endpoints(answers: ServiceAnswers) -> list[ListedEndpoint]:
-    """Every endpoint that the service lists for the team; none where it does not list them."""
+    """Return the team's endpoints at the service; empty if the service does not list them."""
     found = answers.endpoints
     if found is None or isinstance(found, errors.ServiceError):
         return []
@@ -115,7 +117,7 @@ class EndpointCheck(Check):
 
 
 class SecretCheck(Check):
-    """Secrets are compared and named as the event log names them, never shown."""
+    """Compare the secrets. They are never shown; the event log uses the same names for them."""
 
     title = "Webhook secret"
 
@@ -145,18 +147,18 @@ class SecretCheck(Check):
 
 @dataclass(frozen=True, slots=True)
 class ResentEvent:
-    """The latest event of an order, asked for once more at a moment of the database's clock."""
+    """The latest event of an order, requested again. `asked_at` is by the database's clock."""
 
     order_id: UUID
     asked_at: datetime
 
 
 class CannotSend(Exception):
-    """No test event is on its way; the text says why."""
+    """No test event was requested. The text is the reason."""
 
 
 def order_to_resend() -> Order | None:
-    """The order whose latest event is asked for again: the one that changed last."""
+    """Return the order for the test event, the one that changed last; None if there is none."""
     team = service_team.mirror_team()
     if team is None:
         return None
@@ -166,8 +168,10 @@ def order_to_resend() -> Order | None:
 
 
 def resend_event(answers: ServiceAnswers, order: Order | None) -> ResentEvent:
-    """Have the service deliver the latest event of an order again (orders.md 11), which changes
-    nothing there or here. Raises CannotSend."""
+    """Have the service deliver the latest event of an order again (orders.md 11).
+
+    This changes nothing at the service or in the mirror. Raises CannotSend.
+    """
     if order is None:
         raise CannotSend("There is no order here yet whose event could be sent again.")
     if answers.accepted is None:
@@ -192,7 +196,10 @@ def trouble_of_key(answers: ServiceAnswers) -> str:
 
 
 class DeliveryCheck(Check):
-    """`sent`: the event that was asked for. `why_not`: why none was."""
+    """Check whether the test event has arrived.
+
+    `sent` is the event that was requested. `why_not` is the reason why none was.
+    """
 
     title = "Test event"
 

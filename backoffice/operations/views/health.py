@@ -1,4 +1,4 @@
-"""`/health/live` and `/health/ready`: for load balancers, the launcher and people in a hurry."""
+"""`/health/live` and `/health/ready`, for load balancers, the launcher and quick checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from django.views.decorators.http import require_safe
 from backoffice.core.access import public
 
 MIGRATED: Final = Event()
-"""Set once this process has seen every migration applied: they are not taken back under it."""
+"""Set when this process has found all migrations applied. They are not checked again, because
+nobody unapplies migrations while a process runs."""
 
 
 @public
@@ -24,7 +25,7 @@ MIGRATED: Final = Event()
 @never_cache
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
-    """200 while this process answers at all. Touches no server."""
+    """Answer 200 if this process can answer at all. Uses neither PostgreSQL nor Redis."""
     return JsonResponse({"status": "live"})
 
 
@@ -33,11 +34,12 @@ def live(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 `{"status": "ready", "database": "ok"}`, else 503.
+    """Answer 200 `{"status": "ready", "database": "ok"}`, else 503.
 
-    Without PostgreSQL, or before its migrations, there is no page to show. Redis is no part of it:
-    without it work is delayed, nothing is lost, and pages are served. While `DRAIN_FILE` is there
-    this instance is about to end: it still answers, and asks for no more.
+    Without PostgreSQL, or before its migrations, no page can be shown. Redis is not checked:
+    without it pages are served, work is delayed, and nothing is lost. While `DRAIN_FILE` exists,
+    this instance is about to stop. It still answers requests, but load balancers should send it no
+    more.
     """
     if settings.DRAIN_FILE.exists():
         return JsonResponse({"status": "draining"}, status=503)

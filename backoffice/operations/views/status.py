@@ -1,4 +1,4 @@
-"""`/health/status` and `/metrics` for machines, the status page and the hold for people."""
+"""`/health/status` and `/metrics` for monitors; the status page and the release of a hold."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ from backoffice.operations import metrics, status
 @never_cache
 @require_safe
 def health_status(request: HttpRequest) -> JsonResponse:
-    """Every figure, `status` (ok, degraded, failing) and its `reasons`: for a monitor that sends
-    `Authorization: Bearer HEALTH_TOKEN`, and for staff with system.view. 503 when failing."""
+    """Return all figures, `status` (ok, degraded, failing) and its `reasons`; 503 when failing.
+
+    For monitors that send `Authorization: Bearer HEALTH_TOKEN`, and for staff with system.view.
+    """
     if not _bears(request, settings.HEALTH_TOKEN) and not _may_see(request):
         return JsonResponse(
             {"status": "unauthorized"}, status=401, headers={"WWW-Authenticate": "Bearer"}
@@ -50,7 +52,7 @@ def health_status(request: HttpRequest) -> JsonResponse:
 
 
 def _may_see(request: HttpRequest) -> bool:
-    """Staff with system.view, as on every other page with the second factor that is demanded."""
+    """Return whether the user has system.view and, if one is required, a second factor."""
     user = request.user
     if not isinstance(user, User) or not may(user, "system.view"):
         return False
@@ -62,8 +64,10 @@ def _may_see(request: HttpRequest) -> bool:
 @never_cache
 @require_safe
 def prometheus(request: HttpRequest) -> HttpResponse:
-    """For `Authorization: Bearer METRICS_TOKEN`. Without such a token this address does not exist,
-    but on a development machine."""
+    """Return the metrics to a client that sends `Authorization: Bearer METRICS_TOKEN`.
+
+    If no METRICS_TOKEN is set, answer 404; on a development machine, answer without a token.
+    """
     if not settings.METRICS_TOKEN and not settings.LOCAL:
         raise Http404
     if settings.METRICS_TOKEN and not _bears(request, settings.METRICS_TOKEN):
@@ -80,7 +84,7 @@ def _bears(request: HttpRequest, token: str) -> bool:
 @requires("system.view")
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """The same for people."""
+    """Show the status page."""
     read = status.read()
     context = {
         "status": read,
@@ -93,7 +97,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @requires("commands.decide")
 @require_POST
 def release(request: HttpRequest) -> HttpResponseBase:
-    """A person lets sending go on after a restore."""
+    """Release the hold on sending after a restore."""
     assert isinstance(request.user, User)
     audit.record_entry(request, "change", "hold", ids=["released"])
     if heartbeats.release_hold(request.user.pk):
@@ -136,7 +140,7 @@ _NAMES = {
     "flooded": "flooded by unsigned deliveries",
     "body_conflicts": "sent again with another body",
 }
-"""Events of the service, in words for people; monitors read the names."""
+"""Labels of the figures about events; monitors use the names themselves."""
 
 
 def _name(group: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""System: how current the mirror is, what it could not read, where it differed."""
+"""System pages of the mirror: how current it is, unreadable records, and drift."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LAST_SEEN: Final = Sort(("last_seen", "id"), descending=True)
 @requires("system.view")
 @require_safe
 def health(request: HttpRequest) -> HttpResponse:
-    """Runs, look-ups, differences, unknown values and unread records on one page."""
+    """Show sync runs, lookups, drift, unknown values and unreadable records on one page."""
     now = timezone.now()
     walks = sync_health.walks()
     rows = [_row(walk, now) for walk in walks]
@@ -56,7 +56,7 @@ def health(request: HttpRequest) -> HttpResponse:
 @requires("system.view")
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
-    """Runs, newest first, of one list or of all."""
+    """List sync runs, newest first, of one list of the service or of all."""
     resource = request.GET.get("resource", "")[:40]
     if "\x00" in resource:
         raise BadRequest("There is no such list.")
@@ -76,7 +76,7 @@ def runs(request: HttpRequest) -> HttpResponse:
 @requires("system.view")
 @require_safe
 def drift(request: HttpRequest) -> HttpResponse:
-    """Differences that sweeps found and repaired, newest first."""
+    """List drift that sweeps found and repaired, newest first."""
     page = fetch_page(Drift.objects.all(), LAST_FOUND, size=SIZE, **page_position(request))
     return render(request, "system/drift.html", {"page": page})
 
@@ -84,7 +84,7 @@ def drift(request: HttpRequest) -> HttpResponse:
 @requires("system.view")
 @require_safe
 def unread(request: HttpRequest) -> HttpResponse:
-    """Records that could not be read into columns, last seen first."""
+    """List records that could not be read into columns, last seen first."""
     rows = UnreadRecord.objects.defer("record")
     page = fetch_page(rows, LAST_SEEN, size=SIZE, **page_position(request))
     return render(request, "system/unread.html", {"page": page})
@@ -117,7 +117,7 @@ def _run_context(run: SyncRun, now: datetime) -> dict[str, Any]:
 
 
 def _spoken(seconds: float) -> str:
-    """A length in its largest unit: `0.4 s`, `30 s`, `15 min`, `24 h`."""
+    """Format a duration in its largest unit: `0.4 s`, `30 s`, `15 min`, `24 h`."""
     if seconds < 10:
         return f"{seconds:.1f} s" if seconds >= 0.1 else "under 0.1 s"
     if seconds < 60:

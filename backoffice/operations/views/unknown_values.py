@@ -1,4 +1,4 @@
-"""System > Unknown values: what the service sent that no release knows, and what it means here."""
+"""System > Unknown values: values that this release does not know, and what staff made of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LEADS: Final = {
     **dict.fromkeys(("person", "connection", "historical_pull"), "patients:detail"),
     "unmatched": "unmatched:detail",
 }
-"""By the first word of a vocabulary, the page of the record that a sample's key names."""
+"""Route of the page of a sample record, by the first word of the vocabulary."""
 _ONE_AT_A_TIME: Final = "SELECT pg_advisory_xact_lock(hashtext('decide on an unknown value'))"
 SAVED: Final = "Saved. Pages say so from now on{}."
 TAKEN_BACK: Final = "Taken back. It is shown as it came{}."
@@ -50,7 +50,11 @@ RANKING: Final = ", and open results are ranked again within seconds"
 
 
 class DecisionForm(forms.Form):
-    """`seen` is the decision that stood on the page: two people do not overwrite each other."""
+    """Bucket or rank, and label, of an unknown value.
+
+    `seen` is the number of the decision that the page showed. It prevents two people from
+    overwriting each other's decisions.
+    """
 
     bucket = forms.ChoiceField(label="Bucket", widget=forms.RadioSelect)
     label = forms.CharField(
@@ -76,13 +80,13 @@ class DecisionForm(forms.Form):
 
 
 class DecidedMeanwhile(Exception):
-    """Somebody else decided since the page was shown."""
+    """Another person decided after the page was shown."""
 
 
 @requires("system.view")
 @require_safe
 def unknown(request: HttpRequest) -> HttpResponse:
-    """Values we have no word for, last seen first."""
+    """List unknown values, last seen first."""
     page = fetch_page(UnknownValue.objects.all(), LAST_SEEN, size=SIZE, **page_position(request))
     context = {"page": page, "rows": [_value_context(row) for row in page.rows]}
     return render(request, "system/unknown.html", context)
@@ -91,7 +95,7 @@ def unknown(request: HttpRequest) -> HttpResponse:
 @requires("system.view")
 @require_http_methods(["GET", "HEAD", "POST"])
 def value(request: HttpRequest, value_id: int) -> HttpResponse:
-    """One of them: where it was met, and what it means here."""
+    """Show one unknown value, and save or take back a decision on it."""
     row = get_object_or_404(UnknownValue.objects.select_related("decided_by"), pk=value_id)
     obstacle = _obstacle(row, request.user)
     form = DecisionForm.of(row)
@@ -118,12 +122,16 @@ def value(request: HttpRequest, value_id: int) -> HttpResponse:
 
 
 def _decide(request: HttpRequest, row: UnknownValue, form: DecisionForm) -> None:
-    """Keep the decision, number it, record it. Raises MeanwhileDecided, and has kept nothing."""
+    """Save the decision with the next number, and record it in the audit trail.
+
+    Raises DecidedMeanwhile; then nothing is saved.
+    """
     back = "take_back" in request.POST
     bucket = "" if back else form.cleaned_data["bucket"]
     label = "" if back else form.cleaned_data["label"]
     with transaction.atomic():
-        # Numbers are committed in their order: whoever has heard of one has heard of all before.
+        # The lock makes decisions commit in the order of their numbers. So a process that has read
+        # one number has read all smaller ones.
         with connection.cursor() as cursor:
             cursor.execute(_ONE_AT_A_TIME)
         row.refresh_from_db()
@@ -145,7 +153,7 @@ def _decide(request: HttpRequest, row: UnknownValue, form: DecisionForm) -> None
 
 
 def latest(most: int) -> list[dict[str, Any]]:
-    """The values that were seen last, as pages show them."""
+    """Return the contexts of the values seen last, at most `most`."""
     rows = UnknownValue.objects.order_by("-last_seen", "-id")[:most]
     return [_value_context(row) for row in rows]
 
@@ -155,7 +163,7 @@ def _words_of(row: UnknownValue) -> dict[str, str]:
 
 
 def _obstacle(row: UnknownValue, user: Any) -> str:
-    """Why nothing can be decided here; empty if it can."""
+    """Return why the user cannot decide on this value; empty if they can."""
     if row.vocabulary not in vocabulary.VOCABULARIES:
         return "Only a release can teach the back office this: it has to be read, not only named."
     if vocabulary.is_known(row.vocabulary, row.value):
@@ -166,7 +174,7 @@ def _obstacle(row: UnknownValue, user: Any) -> str:
 
 
 def _value_context(row: UnknownValue) -> dict[str, Any]:
-    """A value as pages show it: in its words, where it was met, where to find more."""
+    """Return the template context of a value: its label, its sample record, and its list."""
     known = row.vocabulary in vocabulary.VOCABULARIES
     term = vocabulary.term(row.vocabulary, row.value) if known else None
     return {
@@ -183,7 +191,7 @@ def _value_context(row: UnknownValue) -> dict[str, Any]:
 
 
 def _sample(row: UnknownValue) -> str:
-    """The page of the record it was first met in; empty where there is none."""
+    """Return the URL of the record it was first found in; empty if there is none."""
     route = LEADS.get(row.vocabulary.partition(".")[0])
     if not route or not row.sample_key:
         return ""
@@ -194,7 +202,7 @@ def _sample(row: UnknownValue) -> str:
 
 
 def _all(row: UnknownValue) -> tuple[str, str]:
-    """Where everything with this value is listed, and what that is called."""
+    """Return URL and name of the list of all records with this value; empty if there is none."""
     if row.vocabulary == STATUS:
         return reverse("orders:list", query={"status": row.value}), "Orders"
     if row.vocabulary == EVENT_TYPE:

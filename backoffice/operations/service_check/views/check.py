@@ -21,13 +21,13 @@ from backoffice.operations import service_check
 from backoffice.operations.service_check import DeliveryCheck, Outcome, ResentEvent, ServiceAnswers
 
 PAGE_SECONDS: Final = 15.0
-"""All calls together, of a service that is slow to answer."""
+"""Limit in seconds for all calls together, for a service that answers slowly."""
 
 
 @requires("service.check")
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """Ask the service, and show what is wrong and how to mend it. Changes nothing."""
+    """Run the checks, and show the problems and how to fix them. Changes nothing."""
     sent = _sent(request)
     with ServiceAnswers(PAGE_SECONDS) as answers:
         found = service_check.findings(answers, DeliveryCheck(sent))
@@ -46,7 +46,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @requires("service.check")
 @require_POST
 def send_event(request: HttpRequest) -> HttpResponseBase:
-    """Have the service deliver the latest event of an order again, and follow it on the page."""
+    """Have the service deliver the latest event of an order again; the page waits for it."""
     order = service_check.order_to_resend()
     if order is not None:
         audit.record_entry(
@@ -65,14 +65,14 @@ def send_event(request: HttpRequest) -> HttpResponseBase:
 @requires("service.check")
 @require_safe
 def event(request: HttpRequest) -> HttpResponse:
-    """The line of the test event, asked for again until it has arrived or is late."""
+    """Return the line of the test event. The page polls it until the event arrives or is late."""
     sent = _sent(request)
     context = {"finding": DeliveryCheck(sent).run(), "sent": sent}
     return render(request, "operations/_service_check_line.html", context)
 
 
 def _sent(request: HttpRequest) -> ResentEvent | None:
-    """The event that the address names; None where it names none."""
+    """Return the event that the URL names; None if it names none. Raises BadRequest."""
     order, asked_at = request.GET.get("order", ""), request.GET.get("asked_at", "")
     if not order and not asked_at:
         return None

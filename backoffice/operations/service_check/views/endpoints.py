@@ -1,6 +1,6 @@
-"""Webhook endpoints at the service: create one, rotate the secret of one, show it once more.
+"""Webhook endpoints at the service: create, switch, delete, rotate the secret, show the secret.
 
-Whoever opens these has just proved who they are: with a secret, deliveries can be forged.
+These pages require recent authentication, because a person with a secret can forge deliveries.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def rotate(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 @require_recent_authentication
 @require_http_methods(METHODS)
 def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
-    """Have the service stop deliveries to an endpoint, or begin them again."""
+    """Have the service stop or resume deliveries to an endpoint."""
     endpoints = _listed()
     one = _of(endpoints, endpoint_id)
     if endpoints is None or one is None:
@@ -101,7 +101,7 @@ def delete(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 @require_recent_authentication
 @require_safe
 def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
-    """Show the secret with which an endpoint signs, as the service has it now."""
+    """Show the secret with which deliveries to an endpoint are signed now."""
     team = _team()
     if team is None:
         messages.warning(request, NO_TEAM)
@@ -127,7 +127,7 @@ def _enqueue(
     template: str,
     context: dict[str, Any],
 ) -> HttpResponse:
-    """Enqueue the command for our team and lead to it; else show the form, with what is wrong."""
+    """Enqueue the command for our team and redirect to it; else show the form with its errors."""
     if request.method == "POST" and form.is_valid():
         team = _team()
         if team is None:
@@ -139,7 +139,7 @@ def _enqueue(
 
 
 def _team() -> UUID | None:
-    """The team that is remembered, else the one that the key shows; None where it shows none."""
+    """Return the team stored in this installation, else the team of the key; None if unknown."""
     remembered = service_team.mirror_team()
     if remembered is not None:
         return remembered
@@ -148,7 +148,7 @@ def _team() -> UUID | None:
 
 
 def _listed() -> list[ListedEndpoint] | None:
-    """All endpoints of the team; None where the service does not list them now."""
+    """Return all endpoints of the team; None if the service does not list them now."""
     with ServiceAnswers(PAGE_SECONDS) as answers:
         if answers.endpoints is None or isinstance(answers.endpoints, errors.ServiceError):
             return None
@@ -160,7 +160,7 @@ def _of(endpoints: list[ListedEndpoint] | None, endpoint_id: str) -> ListedEndpo
 
 
 def _is_last(one: ListedEndpoint, endpoints: list[ListedEndpoint]) -> bool:
-    """Whether without it no event arrives here."""
+    """Return whether no event would arrive here without this endpoint."""
     others = [other for other in endpoints if other is not one]
     return (
         one.is_ours
