@@ -1,7 +1,7 @@
-"""Messages of a command that waits for the service: what is wrong, while it is wrong.
+"""Messages of a command about problems with the service, while they last.
 
-An attempt that fails is reported at once. One that is not answered has no error yet: a thread
-notices how long it lasts. Each kind of trouble is reported once until the service answers.
+A failed call is reported at once. A call without an answer has no error yet, so a thread watches
+how long it lasts. Each kind of problem is reported once until the service answers again.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from backoffice.core import service_client
 from backoffice.service import errors
 
 FIRST_SECONDS: Final = 0.5
-"""Without an answer to the first request: a person has waited for the start of the command, too,
-and learns within two seconds that the service does not answer."""
+"""Seconds without an answer before the first report. It is short because the person has already
+waited for the start of the command, and should get the report within two seconds of it."""
 LATER_SECONDS: Final = 1.5
-"""The same once it has answered: long lists take their time."""
+"""The same after the service has answered once. It is longer because long lists take time."""
 REPEAT_SECONDS: Final = 30.0
-"""Between two messages that it is slow to answer."""
+"""Seconds between two messages that the service does not answer."""
 POLL_SECONDS: Final = 0.05
 
 REASONS: Final = {
@@ -37,7 +37,7 @@ Write = Callable[[str], object]
 
 @contextmanager
 def reporting(write: Write) -> Iterator[None]:
-    """Inside, trouble with the service is written as it happens."""
+    """Report problems with the service by `write`, inside the context."""
     silence = ServiceSilence(write)
     ended = threading.Event()
     thread = threading.Thread(target=silence.watch, args=(ended,), name="silence", daemon=True)
@@ -51,7 +51,7 @@ def reporting(write: Write) -> Iterator[None]:
 
 
 class ServiceSilence:
-    """Calls under way, since when the service owes an answer, and what was reported of it."""
+    """Open calls, the time since which there was no answer, and the messages already written."""
 
     def __init__(self, write: Write) -> None:
         self._write = write

@@ -49,7 +49,7 @@ class Command(BaseCommand):
 
     @staticmethod
     def _team_of_key() -> UUID | None:
-        """None where the service shows no record of the key's team."""
+        """Return the team of the key; None if the service shows no record of that team."""
         with service_client.new_service_client() as service:
             try:
                 return service_team.read_key_team(service).team
@@ -90,7 +90,7 @@ class Command(BaseCommand):
 
     @staticmethod
     def _confirmed(team: str | None, ours: UUID, theirs: UUID | None) -> UUID:
-        """The team that was named, which is that of the key. Raises CommandError."""
+        """Return the team that the operator named. Raises CommandError if the key has another."""
         if team is None:
             if not sys.stdin.isatty():
                 raise CommandError("Nothing was changed: name the team to adopt with --team.")

@@ -1,4 +1,4 @@
-"""`manage.py backup FOLDER`: the database and the uploaded reports, of one moment."""
+"""`manage.py backup FOLDER`: back up the database and the uploaded reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py checkservice`: is this installation connected to the service as it should be?"""
+"""`manage.py checkservice`: check the connection of this installation to the service."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from backoffice.operations.service_check import DeliveryCheck, Finding, Outcome,
 from backoffice.service import errors
 
 TEAM_SECONDS: Final = 3.0
-"""How long `--team` waits for each answer: something is about to start."""
+"""Seconds that `--team` waits for each answer. It is short because a start waits for it."""
 POLL_SECONDS: Final = 0.2
 INDENT: Final = 40
 WIDTH: Final = 100
@@ -31,7 +31,7 @@ class Command(BaseCommand):
     requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        # Django offers it only where checks are required; scripts of operators may still pass it.
+        # Django adds this option only to commands that require checks, but scripts may pass it.
         parser.add_argument("--skip-checks", action="store_true", help=SUPPRESS)
         parser.add_argument(
             "--team",
@@ -71,7 +71,7 @@ class Command(BaseCommand):
 
     @staticmethod
     def _settled(finding: Finding, delivery: DeliveryCheck) -> Finding:
-        """The finding itself; of a delivery that is still under way, once that has an end."""
+        """Return the finding; if it is pending, wait until the delivery has a result."""
         while finding.is_pending:
             time.sleep(POLL_SECONDS)
             finding = delivery.run()
@@ -101,6 +101,6 @@ class Command(BaseCommand):
 
 
 def _wrapped(words: str) -> list[str]:
-    """Lines that keep addresses and names of settings whole; none of an empty text."""
+    """Wrap text without breaking URLs or names of settings. Return no line for an empty text."""
     width = WIDTH - INDENT
     return textwrap.wrap(words, width, break_long_words=False, break_on_hyphens=False)

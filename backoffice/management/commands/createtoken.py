@@ -1,4 +1,4 @@
-"""`manage.py createtoken NAME`: a token of the JSON API for a service account."""
+"""`manage.py createtoken NAME`: create a token of the JSON API for a service account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py databaseroles`: the SQL of the least rights each process needs; `--apply` runs it."""
+"""`manage.py databaseroles`: print the SQL of the database roles; `--apply` runs it."""
 
 from __future__ import annotations
 

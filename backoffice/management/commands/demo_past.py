@@ -1,8 +1,9 @@
-"""`manage.py demo_past`: what made-up staff did before today, so that a demo begins as a day does.
+"""`manage.py demo_past`: do the work of earlier days for a demo, as made-up staff.
 
-The first sync brings every result there ever was. While it runs, those from before last night are
-signed as they come, critical ones after a call that is on record, and what had gone wrong two days
-ago is handled; what is newer waits. Local use only.
+The first sync brings all results of the past. While it runs, this command signs results that are
+more than 12 hours old. Critical ones are acknowledged and called first. Exceptions that are more
+than two days old are marked as handled. Newer results and exceptions wait for review, as on a
+normal day. Local use only.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ NIGHT: Final = timedelta(hours=12)
 TROUBLE: Final = timedelta(days=2)
 WHAT_WAS_DONE: Final = "Dealt with before this demo began"
 LAST_SECONDS: Final = 30.0
-"""For the few look-ups that are left when the first sync is nearly over."""
+"""Seconds that the command keeps running for the last lookups of the first sync."""
 
 
 class Command(BaseCommand):
@@ -76,7 +77,7 @@ def _tell_all(before: datetime, by: User) -> None:
 
 
 def _tell(order_id: UUID, patient: UUID | None, by: User) -> None:
-    """Acknowledge, call, sign, as the pages do."""
+    """Acknowledge the critical value, record a call, and sign, as the pages do."""
     with transaction.atomic(durable=True):
         review = sign_off.lock_review(order_id)
         if review.critical_since is None:

@@ -1,4 +1,4 @@
-"""`manage.py demo_users`: made-up staff, one per role, for demo and development."""
+"""`manage.py demo_users`: create made-up staff, one per role, for demo and development."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PEOPLE: Final = {
 }
 
 _hashed = cache(make_password)
-"""One for all: everybody knows the password, and a hash takes long on purpose."""
+"""All demo users have the same hash. Hashing is slow on purpose, and the password is public."""
 _fits = cache(check_password)
 
 

@@ -1,4 +1,4 @@
-"""`manage.py heartbeat QUEUE`: exit code 1 when no worker has answered on the queue of late."""
+"""`manage.py heartbeat QUEUE`: exit with 1 if no worker answered on the queue recently."""
 
 from __future__ import annotations
 

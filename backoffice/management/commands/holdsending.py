@@ -1,4 +1,4 @@
-"""`manage.py holdsending MOMENT`: what `restore` does at its end, after other ways to restore."""
+"""`manage.py holdsending MOMENT`: hold sending after a recovery that `restore` did not do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py listtokens`: the tokens of the JSON API, never their texts."""
+"""`manage.py listtokens`: list the tokens of the JSON API, without the secret tokens themselves."""
 
 from __future__ import annotations
 

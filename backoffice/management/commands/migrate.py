@@ -1,9 +1,9 @@
 """`manage.py migrate`, replacing Django's: safe while people work.
 
-A migration that waits for a lock blocks everybody behind it. So it waits two seconds at most,
+A migration that waits for a lock blocks every query behind it. So it waits two seconds at most,
 gives up, and tries again. A migration that builds indexes CONCURRENTLY (`atomic = False`) blocks
-nobody and may wait; an index that it left invalid is dropped before the next try. If two are
-started at once, the second waits for the first.
+nobody and may wait. An index that it left invalid is dropped before the next try. If two of these
+commands run at once, the second waits for the first.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from backoffice.operations import roles
 LOCK_TIMEOUT: Final = "2s"
 TRIES: Final = 10
 PAUSE: Final = 3.0
-"""Seconds between two tries: traffic that waited behind the first flows meanwhile."""
+"""Seconds between two tries. Queries that waited behind the first try run meanwhile."""
 ASK_AGAIN: Final = 0.5
-"""Seconds between two looks whether somebody else still migrates."""
+"""Seconds between two tries to take the advisory lock of another migration."""
 ONE_AT_A_TIME: Final = 7_246_015_113
-"""Number of the advisory lock."""
+"""Key of the advisory lock."""
 OURS: Final = ("backoffice", "labs", "orders", "patients", "wearables", "webhooks")
 _HALF_BUILT: Final = """
 SELECT indexrelid::regclass::text FROM pg_index
@@ -36,7 +36,7 @@ JOIN pg_class ON pg_class.oid = indexrelid
 WHERE NOT indisvalid AND relnamespace = 'public'::regnamespace
 AND indexrelid NOT IN (SELECT index_relid FROM pg_stat_progress_create_index)
 """
-"""But for those that somebody is just building."""
+"""Invalid indexes, except those that are being built now."""
 
 
 def _written(app: str) -> set[str]:
@@ -64,8 +64,11 @@ class Command(migrate.Command):
                 self._execute("SELECT pg_advisory_unlock(%s)", ONE_AT_A_TIME)
 
     def _wait_for_others(self) -> None:
-        """Asks again and again: a statement that waited would hold a snapshot, and an index that
-        the other builds CONCURRENTLY waits for those. Each would wait for the other."""
+        """Take the advisory lock by polling.
+
+        A statement that waits for the lock would hold a snapshot. If the other command builds an
+        index CONCURRENTLY, it waits for all snapshots, so the two would wait for each other.
+        """
         with self.connection.cursor() as cursor:
             while True:
                 cursor.execute("SELECT pg_try_advisory_lock(%s)", [ONE_AT_A_TIME])
@@ -74,8 +77,11 @@ class Command(migrate.Command):
                 time.sleep(ASK_AGAIN)
 
     def _refuse_another_version(self) -> None:
-        """What another line of migrations has made, none of ours begins from. An older release has
-        nothing to add to the tables of a later one, and goes on with them."""
+        """Raise CommandError if the database has migrations of a different branch of the product.
+
+        Our migrations cannot continue from those. An older release on the database of a later one
+        is accepted: it has no migrations to add.
+        """
         applied = MigrationRecorder(self.connection).applied_migrations()
         for app in OURS:
             theirs = {name for label, name in applied if label == app}

@@ -1,4 +1,4 @@
-"""`manage.py restore FOLDER`: a backup into an empty database; sending is on hold after it."""
+"""`manage.py restore FOLDER`: restore a backup into an empty database, and hold sending."""
 
 from __future__ import annotations
 

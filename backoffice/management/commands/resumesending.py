@@ -1,4 +1,4 @@
-"""`manage.py resumesending`: let sending go on after a restore."""
+"""`manage.py resumesending`: release the hold on sending after a restore."""
 
 from __future__ import annotations
 

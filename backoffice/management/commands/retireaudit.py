@@ -1,4 +1,4 @@
-"""`manage.py retireaudit [--dry-run]`: take away audit entries that have grown old."""
+"""`manage.py retireaudit [--dry-run]`: remove expired audit entries."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
-"""`manage.py reviewed_elsewhere --before 2026-11-01 --by NAME`: results from before this office.
+"""`manage.py reviewed_elsewhere --before 2026-11-01 --by NAME`: sign results reviewed elsewhere.
 
-The first sync brings every result there ever was, and all of them wait for review. Those that were
-read in another system are signed here at once, with a note that says so. Critical results, partial
-ones, those that name somebody else, those with a line that is not interpreted, and what is newer
-wait on; the command lists how many, by reason. With `--critical` the clinician confirms that
-somebody was notified of the critical results, too: thousands of old ones would hide the new one
-among them.
+The first sync brings all results of the past, and all of them wait for review. This command signs
+those that were reviewed in another system, with a note about that. It does not sign critical or
+partial results, results that name another person, results with a value that is not interpreted,
+and newer results. It prints how many older results are left, by reason.
+
+With `--critical` the clinician confirms that somebody was notified of the critical results, and
+the command signs those, too. Otherwise a new critical result would be hard to find among thousands
+of old ones.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ NOTE: Final = "Reviewed in another system, before this office was in use"
 
 TOLD: Final = "whoever the other system names"
 
-# Why a result is not signed with the others, the gravest reason first. One parameter: whether
-# critical ones are.
+# Why a result is not signed with the others, the most serious reason first. The one parameter is
+# whether critical results are signed.
 _REASON: Final = """
  CASE WHEN review.identity = 'different' THEN 'name somebody else'
   WHEN review.critical_since IS NOT NULL AND NOT %s THEN 'are critical (see --critical)'
@@ -43,7 +45,7 @@ WHERE review.version > review.signed AND review.version > 0 AND o.last_event_at 
 GROUP BY 1 ORDER BY 2 DESC, 1
 """
 
-# Locked, as by a person who signs; the newest version is the one that is signed.
+# Locks the reviews as the page for signing does, and signs the newest version of each result.
 _SIGN: Final = f"""
 WITH chosen AS (
  SELECT review.order_id, review.version, review.user_id, review.critical_since
@@ -97,7 +99,7 @@ class Command(BaseCommand):
 
 
 def sign(before: datetime, by: User, *, critical: bool = False) -> int:
-    """Sign what waits and is older; how many that were."""
+    """Sign the waiting results that are older than `before`. Return how many were signed."""
     count = 0
     while found := _signed(before, by, critical):
         count += found
@@ -105,7 +107,7 @@ def sign(before: datetime, by: User, *, critical: bool = False) -> int:
 
 
 def left(before: datetime, *, critical: bool = False) -> list[tuple[str, int]]:
-    """How many older ones wait on, by reason."""
+    """Return how many older results are left for review, by reason."""
     with connection.cursor() as cursor:
         cursor.execute(_LEFT, [critical, before])
         return [(reason, count) for reason, count in cursor.fetchall() if reason]

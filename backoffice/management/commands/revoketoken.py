@@ -1,4 +1,4 @@
-"""`manage.py revoketoken KEY_ID`: end a token of the JSON API at once."""
+"""`manage.py revoketoken KEY_ID`: revoke a token of the JSON API, with immediate effect."""
 
 from __future__ import annotations
 

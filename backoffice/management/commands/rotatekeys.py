@@ -1,4 +1,4 @@
-"""`manage.py rotatekeys [--count]`: seal everything under the first of `FIELD_KEYS`."""
+"""`manage.py rotatekeys [--count]`: encrypt everything with the first of `FIELD_KEYS`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from labs.reports.storage import StoredReportFiles
 
 ROUNDS: Final = 5
 WAIT: Final = 1.0
-"""Seconds until what somebody worked on is tried again."""
+"""Seconds, times the number of the round, before values that were in use are tried again."""
 
 
 class Command(BaseCommand):
@@ -69,7 +69,7 @@ class Command(BaseCommand):
 
 
 def _format_counts(found: Counter[int | None]) -> str:
-    """`key 2: 1,200, not sealed: 3`."""
+    """Format counts by key id, such as `key 2: 1,200, not sealed: 3`."""
     parts = [
         f"{'not sealed' if key is None else f'key {key}'}: {found[key]:,}"
         for key in sorted(found, key=lambda key: key or 0)

@@ -1,4 +1,4 @@
-"""`manage.py sync [--full] [RESOURCE…]`: bring the mirror up to date, in the foreground."""
+"""`manage.py sync [--full] [RESOURCE…]`: update the mirror, in the foreground."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ LOOKED_UP = "look-ups"
 class Command(BaseCommand):
     help = "Sync with the service: what changed, or everything with --full. Without RESOURCE, all."
     requires_system_checks: tuple[str, ...] = ()
-    """They take a second, twice as long as the start without them; `./run check` runs them."""
+    """No system checks: they take a second, twice as long as a start without them. `./run check`
+    runs them."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        # Django offers it only where checks are required; scripts of operators may still pass it.
+        # Django adds this option only to commands that require checks, but scripts may pass it.
         parser.add_argument("--skip-checks", action="store_true", help=SUPPRESS)
         parser.add_argument("--full", action="store_true", help="sweep, and read every detail")
         names = sorted({synced_list.resource for synced_list in SYNCED_LISTS} | {LOOKED_UP})
@@ -74,7 +75,10 @@ class Command(BaseCommand):
 
     @staticmethod
     def _check_team(synced_lists: list[sync.SyncedList]) -> None:
-        """Stop where the key is of another team, and leave a run that says so for the status."""
+        """Raise CommandError if the key belongs to another team.
+
+        A sync run with this error is left in the database, so that the status shows it.
+        """
         try:
             service_team.verified_service()
         except service_team.AnotherTeam as error:
@@ -82,11 +86,11 @@ class Command(BaseCommand):
             sync.work_on_run(synced_lists[0])
             raise CommandError(str(error)) from None
         except errors.ServiceError:
-            pass  # The first walk meets it, and reports it.
+            pass  # The first sync run gets the same error and reports it.
 
     @staticmethod
     def _sweeps(full: bool) -> bool:
-        """The first sync of orders is a sweep, asked for or not: there is no window to start at."""
+        """Return whether to sweep orders. The first sync always does: it has no window yet."""
         return (
             full
             or not SyncRun.objects.filter(
@@ -116,7 +120,7 @@ class Command(BaseCommand):
                     )
                 time.sleep(WAIT)
             elif ours is None:
-                bar.show(run.fetched, run.total)  # A worker has it.
+                bar.show(run.fetched, run.total)  # A worker holds the run.
                 time.sleep(WAIT)
         bar.end(
             f"{run.created} new, {run.changed} changed, {run.unchanged} unchanged"
@@ -164,7 +168,7 @@ class Command(BaseCommand):
 
 @contextlib.contextmanager
 def warnings_only() -> Iterator[None]:
-    """One line per request would drown the bar."""
+    """Log only warnings and errors. A log line per request would hide the progress bar."""
     before = logging.root.manager.disable
     logging.disable(max(before, logging.INFO))
     try:
@@ -174,7 +178,7 @@ def warnings_only() -> Iterator[None]:
 
 
 class Bar:
-    """Rows, rate and time left on one line; plain lines where nobody watches."""
+    """A progress bar with rows, rate and time left; without a terminal, only the last line."""
 
     def __init__(self, out: Any, name: str) -> None:
         self.out, self.name = out, name

@@ -1,4 +1,4 @@
-"""`manage.py verifyaudit`: is the audit trail still what was recorded?"""
+"""`manage.py verifyaudit`: verify that the audit trail was not changed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,10 @@ class Command(BaseCommand):
             raise SystemExit(BROKEN if found.troubles else UNKNOWN_KEY)
 
     def _accept(self) -> None:
-        """Only an end of a sound chain; on record with the end that was remembered before."""
+        """Accept the present end of the chain, if the chain has no findings.
+
+        The audit entry of this action has the end that was remembered before.
+        """
         found = verification.check_chain()
         if found.troubles:
             for words in found.findings:
