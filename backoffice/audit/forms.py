@@ -37,7 +37,7 @@ SELECT kind FROM kinds WHERE kind IS NOT NULL
 
 
 def _kind_choices() -> list[tuple[str, str]]:
-    """Return every kind of record that has an entry, each found by one step down an index."""
+    """Return every kind of record that has an entry. The query takes one index step per kind."""
     with connection.cursor() as cursor:
         cursor.execute(_KINDS_SQL, [MAX_KINDS])
         return [(kind, kind_label(kind)) for (kind,) in cursor.fetchall()]

@@ -124,7 +124,7 @@ class AuditCheck(models.Model):
 
 
 class AuditReview(models.Model):
-    """A statement by a person that they reviewed the entries of a month."""
+    """A confirmation by a person that they reviewed the entries of a month."""
 
     month = models.DateField(help_text="Its first day")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")

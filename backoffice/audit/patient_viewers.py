@@ -17,7 +17,7 @@ VIEW_ACTIONS: Final = ("view", "list", "search", "print", "export")
 
 @dataclass(frozen=True, slots=True)
 class PatientViewer:
-    """One person, and how often they viewed the patient in which way."""
+    """One person, and how often they viewed the patient, by kind of view."""
 
     user: User | None
     kind: str

@@ -4,8 +4,8 @@
     mac      HMAC of the seal and of the previous mac, with a key that is not in the database
 
 So a changed, removed, or inserted entry is noticed, and so is a changed seal. A missing end is
-noticed by a mac that somebody remembers (`head`). A chain over the entries themselves would make
-every page wait for every other page.
+noticed by comparison with a mac that is stored outside the database (`head`). A chain over the
+entries themselves would make every page wait for every other page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Addresses of the audit trail."""
+"""URLs of the audit trail."""
 
 from django.urls import path
 

@@ -37,7 +37,7 @@ MAX_SHOWN: Final = 200
 SHOWN_CHECKS: Final = 20
 SHOWN_MONTHS: Final = 24
 UNSEALED_LIMIT: Final = timedelta(minutes=10)
-"""Entries are sealed every minute: one that waits longer is a problem."""
+"""Entries are sealed every minute. An entry that is unsealed for longer than this is a problem."""
 
 
 @requires("audit.view")

@@ -6,9 +6,9 @@ upserted in one statement, where the newer record wins: by the table's version c
 time the record was requested. An older record changes nothing. Rows are locked in key order, so
 two workers with overlapping batches wait for each other instead of deadlocking.
 
-A record that does not fit its columns fails alone: the batch is halved until the record is by
-itself, and its unusable columns are left empty. If it cannot be stored even so, it is kept whole
-as an `UnreadRecord`; a record with parts left out is listed there, too.
+A record that does not fit its columns does not stop the others: the batch is halved until the
+record is alone, and its unusable columns are left empty. If it still cannot be stored, it is saved
+whole as an `UnreadRecord`. A record with parts left out is saved there, too.
 """
 
 from backoffice.mirror.applying import RecordNotStored, apply, flag_missing, require_storage

@@ -55,7 +55,7 @@ def clear_unusable_columns(
 
 
 def _problem(field: models.Field[Any, Any], value: Any, is_indexed: bool) -> str:
-    """Describe what is wrong with a value, in terms of types; empty if it fits."""
+    """Describe why a value does not fit, without the value itself; empty if it fits."""
     if isinstance(field, models.IntegerField):
         low, high = connection.ops.integer_field_range(field.get_internal_type())
         number = value if isinstance(value, int) else None

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 MARGIN = timedelta(days=1)
-"""More than the offset of any time zone, so that the rest can be shown in all of them."""
+"""More than the offset of any time zone, so that accepted times can be shown in all zones."""
 
 
 def check_datetime_range(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:

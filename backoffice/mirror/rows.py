@@ -49,7 +49,7 @@ StoredVersions: TypeAlias = dict[RecordKey, StoredVersion]
 def stored_versions(
     table: MirrorTable, keys: Sequence[RecordKey], *, lock: bool = False
 ) -> StoredVersions:
-    """Return the versions stored under these keys. `lock`: keep row locks for the transaction."""
+    """Return the versions stored under these keys. `lock`: lock the rows until the commit."""
     if not keys:
         return {}
     width = len(table.key)
@@ -100,7 +100,8 @@ def build_rows(
 def content_hash(record: MirrorRecord, table: MirrorTable) -> bytes:
     digest = record.digest or digest_of(record.raw)
     if table.encrypted_columns:
-        # A plain digest would confirm a guess of the few digits that are not known otherwise.
+        # Encrypted values can have few unknown digits. With a plain digest, somebody could guess
+        # them and check the guess, so the digest is keyed.
         digest = fingerprint(digest)
     return digest[:15] + table.revision.to_bytes(1, "big")
 

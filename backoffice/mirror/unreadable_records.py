@@ -1,4 +1,4 @@
-"""Records that could not be read into columns: kept whole and shown until they can be read."""
+"""Records that could not be read into columns: saved whole and shown until they can be read."""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@ class CommandRecords(models.QuerySet["CommandRecord"]):
 
 
 class CommandRecord(models.Model):
-    """One command for the service. The row is the work: see `backoffice.outbox`.
+    """One command for the service, with all state of its delivery: see `backoffice.outbox`.
 
     `payload` has the command's own fields. Only one command with the same `lock` may be open.
     `attempts` counts sendings; a person's decision names the attempt they saw. `doubted`: the
     outcome of a sending was unknown once, so a refusal after it proves nothing. `keys` counts the
-    idempotency keys it was sent with: the service repeats a failure as long as its key lives.
-    `late_after`: it was found to have happened after a person or a lookup had closed it.
+    idempotency keys it was sent with. The service repeats a stored failure until its key expires.
+    `late_after`: the command was carried out after a person or a lookup had closed it.
     """
 
     class State(models.TextChoices):
@@ -116,11 +116,11 @@ class CommandRecord(models.Model):
                 condition=Q(state__in=["waiting", "sending", "uncertain", "undecided"]),
                 name="command_due",
             ),
-            # Reader: the strip on a record's page
+            # Reader: the status strip on a record's page
             models.Index(
                 fields=["subject_type", "subject_id", "-requested_at"], name="command_of_subject"
             ),
-            # Reader: what people did to a patient's records
+            # Reader: the commands on a patient's records
             models.Index(
                 fields=["patient_id", "-requested_at"],
                 condition=Q(patient_id__isnull=False),
@@ -140,7 +140,7 @@ class CommandRecord(models.Model):
                 condition=Q(state="refused"),
                 name="command_refused_lately",
             ),
-            # Reader: outbox.deliver, for what may still turn out to have happened
+            # Reader: outbox.deliver, for ended commands that may have been carried out
             models.Index(
                 fields=["due_at"],
                 condition=Q(state="given_up") | Q(state="refused", doubted=True),

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 
 class SyncRun(models.Model):
-    """One sync run over a list of the service. The row is the work: see `backoffice.sync`."""
+    """One sync run over a list of the service, with all its state: see `backoffice.sync`."""
 
     class State(models.TextChoices):
         DUE = "due", "Due"
@@ -86,8 +86,8 @@ class Drift(models.Model):
 class Lookup(models.Model):
     """A scheduled read of one record by its own call.
 
-    `due_at` is null if no change is expected. `generation` grows with every new reason to look, so
-    that an answer that was requested before the reason does not clear it.
+    `due_at` is null if no change is expected. `generation` grows with every new reason for a
+    lookup, so that an answer that was requested before the reason does not clear it.
     """
 
     pk = models.CompositePrimaryKey("kind", "key")

@@ -3,8 +3,8 @@
     outbox.enqueue(request, CancelOrder(order_id=…), form_id)   a row and its audit entry, together
     outbox.deliver(COMMANDS)                                    for workers: send, settle, close
 
-Each app defines its commands in `commands.py`, one class per write. The row (`CommandRecord`) is
-the work; a Celery message only wakes a worker.
+Each app defines its commands in `commands.py`, one class per write. The row (`CommandRecord`) has
+all the state; a Celery message only wakes a worker.
 
     waiting ──▶ sending ──▶ done                the answer is applied and the row closed together
        ▲           ├──────▶ refused             the service refused it, or we did: nothing happened
@@ -21,12 +21,13 @@ as done if it happened after all (`late_outcomes.py`).
 If a worker dies before sending, the row stays waiting; if it dies after, the row is uncertain. An
 uncertain command is sent again only after the service was asked about it, after the time in which
 a slow sending could still arrive, and only if a second sending does no harm (`ResendPolicy`). A
-refusal of a second sending proves nothing: the command is looked up, and if that does not tell, a
-person decides. A worker with keys that do not decrypt a command's contents puts the row back.
+refusal of a second sending proves nothing: the command is looked up, and if the lookup does not
+show the outcome, a person decides. A worker with keys that do not decrypt a command's contents puts
+the row back.
 
-`command.py` defines a command, `enqueueing.py` what people do, `delivery.py` what workers do,
-`late_outcomes.py` what happens after the end, `views.py` and `forms.py` the pages. Interface:
-errors and limits, chapter 2.
+`command.py` defines a command, `enqueueing.py` the actions of people, `delivery.py` the work of
+workers, `late_outcomes.py` the lookups of ended commands, `views.py` and `forms.py` the pages.
+Interface: errors and limits, chapter 2.
 """
 
 from backoffice.outbox.command import (

@@ -50,7 +50,7 @@ class SendContext:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """The look-up found what was requested: `answer` is stored like the answer of a sending."""
+    """The lookup found what was requested: `answer` is stored like the answer of a sending."""
 
     outcome: ClassVar[str] = "happened"
     answer: Any
@@ -65,7 +65,7 @@ class NoTrace:
 
 @dataclass(frozen=True, slots=True)
 class Disproved:
-    """It did not happen and cannot happen any more: a message for staff."""
+    """It did not happen and cannot happen any more. `message` is for staff."""
 
     outcome: ClassVar[str] = "refuted"
     message: str
@@ -81,7 +81,7 @@ class PossibleMatch:
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """Only a person can tell: the records found, for them to choose from."""
+    """Only a person can decide. `matches` are the records found, for them to choose from."""
 
     outcome: ClassVar[str] = "several"
     matches: Sequence[PossibleMatch]

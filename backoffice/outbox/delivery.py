@@ -233,7 +233,8 @@ def _refuse(claim: CommandClaim, words: str, *, look: bool, **refusal: Any) -> N
 
     If the command may have happened before, the service is asked first (`look`): "slot no longer
     available" may be our own booking, "already cancelled" our own cancellation. After a sending
-    with unknown outcome a refusal proves nothing: if the lookups do not tell, a person decides.
+    with unknown outcome a refusal proves nothing: if the lookups do not show the outcome, a person
+    decides.
     """
     row, found = claim.row, None
     if look:

@@ -1,4 +1,4 @@
-"""What people do with commands: enqueue, withdraw, resolve. And wake a worker."""
+"""The actions of people on commands: enqueue, withdraw, resolve. Also wakes a worker."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ DECISIONS: Final = ("again", "exists", "give-up")
 
 
 class FormAlreadyUsed(PreconditionFailed):
-    """The form was sent before with other contents: it must be sent as a new one."""
+    """The form was sent before, with other contents or by another person.
+
+    It must be sent again as a new form.
+    """
 
 
 class Conflict(Exception):
@@ -271,7 +274,10 @@ def _audit_decision(request: HttpRequest, command_id: UUID, what: str, reason: s
 
 
 def wake_worker(task: str, queue: str = "outbox") -> None:
-    """Send a message to look for work now; if it is lost, beat sends one in a second or two."""
+    """Send a Celery message that makes a worker look for work now.
+
+    If the message is lost, beat sends another one within seconds.
+    """
     options = {
         "socket_timeout": WAKE_TIMEOUT_SECONDS,
         "socket_connect_timeout": WAKE_TIMEOUT_SECONDS,

@@ -21,7 +21,7 @@ RECENT: Final = timedelta(hours=1)
 
 
 class CommandForm(forms.Form):
-    """A form that enqueues at most one command: its id is made when it is first shown."""
+    """A form that enqueues at most one command. Its id is created when it is first shown."""
 
     form_id = forms.UUIDField(widget=forms.HiddenInput, initial=uuid.uuid4)
 

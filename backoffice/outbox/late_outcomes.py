@@ -1,9 +1,9 @@
-"""Commands that a person or a look-up closed as not done, and that happen after all.
+"""Commands that a person or a lookup closed as not done, and that the service carries out later.
 
-A slow service may carry out a request after somebody gave it up. Such a command is looked up for
-some more time: soon if the mirror records a related change, else at growing intervals. If it
-happened, it is closed as done, its requester is notified, and so is whoever requested the same
-again (`team.notifications` reads `late_after`).
+A slow service may carry out a request after a person gave it up. Such a command is looked up for
+some more time: soon if the mirror records a related change, else at growing intervals. If it was
+carried out, it is closed as done. Its requester is notified, and so is everybody who requested the
+same again (`team.notifications` reads `late_after`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from backoffice.models import CommandRecord, CommandRecords
 State = CommandRecord.State
 
 LOOKUP_PERIOD: Final = timedelta(days=14)
-"""How long after its end a command is looked up. Its contents are erased later than that."""
+"""How long after its end a command is looked up. Its contents are erased only after that."""
 FIRST_LOOKUP_SECONDS: Final = 60
 """Seconds from the end to the first lookup."""
 EARLIER_HAPPENED: Final = "An earlier request for the same, which was given up, was carried out."

@@ -15,8 +15,8 @@ from backoffice.models import CommandAttempt, CommandRecord
 State = CommandRecord.State
 
 CONTENTS_RETENTION: Final = timedelta(days=30)
-"""How long an ended command keeps its contents, which are health data. A refused command is
-corrected with them."""
+"""How long an ended command keeps its contents, which are health data. The form for the correction
+of a refused command is filled with them."""
 
 _EXPLAIN = f"""
 UPDATE backoffice_commandrecord SET hindrance = %s

@@ -24,7 +24,8 @@ nothing: by our clock, a window never begins after the latest run. If the servic
 further ahead, runs only read more than needed."""
 MAX_BEHIND: Final = timedelta(days=7)
 """How far behind ours the service's clock may be. Such a header hides nothing, but each run reads
-everything since then again. A clock that really is that far behind dates its changes so, too."""
+everything since then again. If the service's clock really is that far behind, the times of its
+changes are, too."""
 MAX_JITTER: Final = timedelta(seconds=60)
 """A larger difference means that the service's clock was set or an answer has a wrong date: dates
 have a precision of seconds, and an answer takes up to half a minute."""
@@ -125,6 +126,6 @@ def latest_window(resource: str) -> datetime | None:
 
 
 def _completed(resource: str) -> Any:
-    """Return completed runs, latest first by id, whatever the clocks say."""
+    """Return completed runs, latest first by id, because times may be wrong."""
     done = SyncRun.objects.filter(resource=resource, state=SyncRun.State.DONE)
     return done.exclude(server_date=None).order_by("-pk")

@@ -1,9 +1,9 @@
 """Lookups: scheduled reads of single records, each by its own call.
 
-A reason to look (an order that changed, a time that came, a record that a sweep did not see) makes
-the row due and increments its generation. Workers claim due rows, ask the service with no lock
-held, store the answers and set the next time. An answer that was requested before the latest
-reason does not clear that reason.
+A reason for a lookup (an order that changed, a record that a sweep did not find) makes the row due
+and increments its generation. A row also becomes due at its scheduled time. Workers claim due rows,
+ask the service with no lock held, store the answers and set the next time. An answer that was
+requested before the latest reason does not clear that reason.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LookupType:
 
     `fetch(service, key)` asks the service, outside any transaction. `store(answers)` writes rows
     from the answers by key, inside one, and returns by key when to look again (no entry or None:
-    not until there is a reason). `on_missing(keys, asked_at)` handles the keys that the service
+    only after a new reason). `on_missing(keys, asked_at)` handles the keys that the service
     does not have, and `retry_missing_after(key)` returns when to ask for them again.
     `team_of(answer)` returns the team that the record names; a record of another team is not
     stored. `batch_size`: how many answers are held in memory before they are stored.
@@ -171,8 +171,8 @@ def _fetch_answers(
 ) -> list[Any]:
     """Return the service's answer to each claim.
 
-    If our key belongs to another team, or the service does not tell, the first claim of each kind
-    gets the error, and every kind is closed.
+    If our key belongs to another team, or the service does not show its team, the first claim of
+    each kind gets the error, and every kind is closed.
     """
     try:
         client = service_team.verified_service()

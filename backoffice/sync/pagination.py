@@ -212,7 +212,7 @@ def batches_by_creation(
         latest = max((moment for page in moments for moment in page), default=start)
         if start is not None and latest is not None and latest < start:
             raise PaginationError("the list does not begin where asked")
-        # More records may share one moment than were asked for.
+        # More records may have the same creation time than one window can return.
         start, ties = latest, 1 if latest != start else ties * 2
 
 

@@ -1,4 +1,4 @@
-"""Sync runs: one pass over one list of the service, as a row that outlives its worker.
+"""Sync runs: each reads one list of the service. Its state is a row, so any worker can continue.
 
     request ──▶ due ──claim──▶ running ──finish──▶ done
                  ▲                │
@@ -170,7 +170,7 @@ def work_on_run(
         logger.warning("database connection lost during a run", extra={"run": run.pk})
         _put_back(run, error=type(error).__name__, wait=RETRY_DELAYS[0])
     except Exception as error:
-        # A bug of ours: the run waits longer each time, and its error stays visible.
+        # A bug in the back office: the run waits longer each time, and its error stays visible.
         logger.exception("a run failed", extra={"run": run.pk})
         _put_back(run, error=f"internal error: {type(error).__name__}", wait=_backoff(run))
     run.refresh_from_db()
