@@ -1,10 +1,10 @@
 """The head of the audit chain, remembered outside the database.
 
-Whoever owns the database can remove the newest entries together with their seals, and the rest is
-still a valid chain. So each sealing writes the last seal (the head, `N:MAC`) to the log, to Redis,
-and to the file `AUDIT_HEAD_FILE` if it is set. Before the next sealing, the chain must still
-contain the remembered head. If it does not, a check records the finding, and no other head is
-written until an administrator accepts the present end (`manage.py verifyaudit --accept`).
+A person who owns the database can remove the newest entries together with their seals, and the
+rest is still a valid chain. So each sealing writes the last seal (the head, `N:MAC`) to the log,
+to Redis, and to the file `AUDIT_HEAD_FILE` if it is set. Before the next sealing, the chain must
+still contain the remembered head. If it does not, a check records the finding, and no other head
+is written until an administrator accepts the present end (`manage.py verifyaudit --accept`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Remove expired entries, some seals at a time. Their seals stay and prove what was there.
+"""Remove expired entries, some seals at a time. Their seals stay as proof of the entries.
 
 An entry expires `AUDIT_KEEP_YEARS` after it was sealed, together with all entries of its seal.
 Before the removal, the entries are verified once more: entries that do not match their seal stay,

@@ -251,7 +251,7 @@ def _count_entries(count: int) -> str:
     return f"{count:,} {'entry' if count == 1 else 'entries'}"
 
 
-# Checks as rows: one a day, and one for each request of an auditor
+# Checks are stored as rows: one per day, and one for each request of an auditor.
 
 
 def run_due_check(now: datetime | None = None) -> AuditCheck | None:

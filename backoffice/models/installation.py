@@ -12,8 +12,8 @@ from backoffice.core.encryption.encrypted_fields import EncryptedTextField
 class Installation(models.Model):
     """The one row that identifies the installation of this database: see `core/installation.py`.
 
-    `secret` is random. That it decrypts shows that the keys are right, and values that must be
-    compared without being revealed are compared by digests keyed with it.
+    `secret` is random. If it can be decrypted, the keys are right. Values that must be compared
+    without being revealed are compared by digests with this key.
     """
 
     id = models.UUIDField(primary_key=True)

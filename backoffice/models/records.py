@@ -83,7 +83,7 @@ class Mirrored(Read):
 
 
 class UnreadRecord(models.Model):
-    """A record that could not be read into columns, or only in part, kept whole."""
+    """A record that could not be read into columns, or only in part; it is saved whole."""
 
     resource = models.CharField(max_length=40)
     key = models.TextField(help_text="The record's id where it could be made out, else its hash")

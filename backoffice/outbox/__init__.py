@@ -7,7 +7,7 @@ Each app defines its commands in `commands.py`, one class per write. The row (`C
 all the state; a Celery message only wakes a worker.
 
     waiting ──▶ sending ──▶ done                the answer is applied and the row closed together
-       ▲           ├──────▶ refused             the service refused it, or we did: nothing happened
+       ▲           ├──────▶ refused             by the service or by our check: nothing happened
        │           ▼
        ├────── uncertain ─▶ done, refused       the outcome is unknown: looked up until it is known
        │           ▼
@@ -15,8 +15,8 @@ all the state; a Celery message only wakes a worker.
 
     waiting ──▶ withdrawn                       by a person, before anything was sent
 
-A command that was given up, or refused after a look-up, is looked up for two more weeks and closed
-as done if it happened after all (`late_outcomes.py`).
+A command that was given up, or refused after a lookup, is looked up for two more weeks. If it was
+carried out meanwhile, it is closed as done (`late_outcomes.py`).
 
 If a worker dies before sending, the row stays waiting; if it dies after, the row is uncertain. An
 uncertain command is sent again only after the service was asked about it, after the time in which

@@ -1,7 +1,7 @@
 """Deliver commands: claim, check, send with no transaction open, settle, close.
 
 Every update of a row compares the lease token: a worker that was paused past its lease no longer
-holds the row. Its late answer is stored in the mirror all the same. It closes a command that is
+holds the row. Its late answer is still stored in the mirror. The answer closes a command that is
 open and not being sent again, and one that a person gave up meanwhile (`late_outcomes.py`). All
 times are the database's, since clocks may differ.
 """
@@ -151,7 +151,7 @@ def _send(claim: CommandClaim) -> None:
         if row.first_sent_at is None:
             command.record_state_before()
     except PreconditionFailed as error:
-        # "Cancelled already" may be exactly what was requested, whoever did it.
+        # "Cancelled already" may be exactly the requested result, no matter who cancelled.
         about = [{"field": error.field, "path": "", "words": error.message}] if error.field else []
         look = row.doubted or command.resend_policy is ResendPolicy.SAME_EFFECT
         _refuse(claim, error.message, look=look, refusal_fields=about)
@@ -165,8 +165,8 @@ def _send(claim: CommandClaim) -> None:
     if shutdown.is_requested():
         _update(claim, state=State.WAITING, due_at=Now())
         return
-    # Measured before the row says "sending": a worker that is paused from here on sends nothing
-    # when it continues after its lease.
+    # Set the deadline before the state "sending" is written: a worker that is paused from here on
+    # sends nothing when it continues after its lease.
     ends = time.monotonic() + settings.OUTBOX_SEND_SECONDS
     if not _begin(claim):
         logger.warning("another worker took over a command before it was sent")

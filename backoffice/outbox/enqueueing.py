@@ -69,7 +69,8 @@ def enqueue(
     try:
         command.check()
     except PreconditionFailed:
-        # Of two clicks the first may be done by now: "cancelled already" was our own command.
+        # After a double click the first command may be done by now: then "cancelled already" is
+        # about that command.
         same = _earlier_command(sent, request.user, typed)
         if same is not None:
             return same

@@ -75,7 +75,7 @@ class CommandForm(forms.Form):
 def resubmitted_command(request: HttpRequest, **about: Any) -> CommandRecord | None:
     """Return the command of `?again=`, if it matches `about`; by default, if it is of this form.
 
-    Any other command is about other people.
+    Another command may be about other people.
     """
     try:
         key = UUID(request.GET.get("again", ""))

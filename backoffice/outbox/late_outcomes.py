@@ -43,7 +43,7 @@ WHERE {MAY_HAVE_HAPPENED} AND due_at > now() AND finished_at > now() - make_inte
 
 
 def may_have_happened(row: CommandRecord) -> bool:
-    """Return whether an ended command may still turn out to have happened."""
+    """Return whether an ended command may have been carried out by the service."""
     return row.state == State.GIVEN_UP or (row.state == State.REFUSED and row.doubted)
 
 

@@ -61,7 +61,7 @@ class SyncedList:
     `batches(service, run)` yields batches; `store(records)` writes them as rows in the caller's
     transaction. If `full`, the list is read completely, and `find_missing(run)` can find rows that
     the list does not contain. `updated_at(data)` returns the record's own time of change, if it
-    has one: a full run that brings a change older than the last run's window has found drift.
+    has one. If a full run reads a change that is older than the last run's window, that is drift.
     """
 
     resource: str
@@ -402,7 +402,7 @@ def _report_drift(
     outcome: mirror.ApplyOutcome,
     counts: _RunCounts,
 ) -> None:
-    """Record the differences that earlier runs should have brought already."""
+    """Record drift: changes that earlier runs should have read already."""
     expected = run.checkpoint.get("expected_until")
     if not synced_list.full or synced_list.updated_at is None or expected is None:
         return

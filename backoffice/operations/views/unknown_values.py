@@ -1,4 +1,4 @@
-"""System > Unknown values: values that this release does not know, and what staff made of them."""
+"""System > Unknown values: values that this release does not know, and decisions on them."""
 
 from __future__ import annotations
 
