@@ -1,21 +1,26 @@
-"""The JSON API: it reads, and shows what its reader may see, as the pages do.
+"""The JSON API. It is read-only, and applies the same permissions as the pages.
 
-    tokens.py       a token: its text, what is kept of it, how long and for what it is good
-    face.py         what every address shares: who asks, how often, how it refuses
+    tokens.py       tokens: their text, what is stored of them, expiry and scopes
+    base.py         the base class of all API views: authentication, rate limits, errors
+    errors.py       the shape of errors
+    throttles.py    rate limits
     resources.py    a resource: one class that names model, columns, children and filters
-    schema.py       the OpenAPI document, derived from what resources declare
-    pages.py        System > API tokens
+    schema.py       the OpenAPI document, derived from the declarations of the resources
+    system.py       the resources for sync runs and commands
+    views.py        System > API tokens
 
 A resource answers `GET /api/<resource>/?limit=&cursor=` with `{"results": [...], "next": cursor or
 null}` and `GET /api/<resource>/<id>/` with one item. Each item carries
 
 - `id`: the service's id; a record without one has its natural key, joined by ":";
-- the promoted columns under the service's names (nested names joined by "_"); a column the
-  reader's roles or scopes do not show is null;
-- `as_of`: when this version was asked for; `missing_since`: when the service was found to no
-  longer have it; `superseded_at`, where the service shows only the latest: when it was replaced;
-- `record`: the record byte for byte as received, null for readers without `records.view`.
+- the promoted columns under the service's names (nested names joined by "_"). A column that the
+  user's roles or the token's scopes do not show is null;
+- `as_of`: when this version was requested. `missing_since`: when a sync found that the service no
+  longer has the record. `superseded_at`, where the service shows only the latest version: when a
+  newer one replaced it;
+- `record`: the record byte for byte as received, null for users without `records.view`.
 
-Lists are ordered by the primary key and paged by it: nothing is counted or skipped, and a row
-that exists during the whole walk is met exactly once. Errors are `{code, message, request_id}`.
+Lists are ordered by the primary key and paged by it. No page counts or skips rows. A client that
+reads all pages gets every row that exists the whole time exactly once. Errors are
+`{code, message, request_id}`.
 """

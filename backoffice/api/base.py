@@ -1,4 +1,4 @@
-"""What every address of the API shares: who asks, what they may, how often, how it refuses."""
+"""Authentication, permissions, rate limits and errors of all API views."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ from backoffice.models import User
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Token <token>`. The account may what its roles and the scopes both say."""
+    """Authentication by `Authorization: Token <token>`.
+
+    A request has the permissions that both the roles of the account and the scopes of the token
+    grant.
+    """
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
         scheme, _, text = get_authorization_header(request).decode("latin-1").partition(" ")
@@ -48,7 +52,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class OneForm(BaseContentNegotiation):
-    """The form of an answer does not depend on what a client says it accepts."""
+    """Content negotiation that ignores the Accept header: every response is JSON."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
         return parsers[0]
@@ -60,7 +64,7 @@ class OneForm(BaseContentNegotiation):
 
 
 class Face(APIView):
-    """Base of the views of the API, which read only."""
+    """Base class of the API views. All are read-only."""
 
     authentication_classes = (TokenAuthentication, SessionAuthentication)
     permission_classes = (DeclaredPermission,)
@@ -71,7 +75,7 @@ class Face(APIView):
     http_method_names = ["get", "head"]
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """In one time zone for all: whoever looks from a browser reads what programs read."""
+        """Answer in the default time zone, so that browsers and programs get the same values."""
         with timezone.override(None):
             return super().dispatch(request, *args, **kwargs)
 
@@ -102,10 +106,10 @@ class Face(APIView):
         return super().handle_exception(exc)
 
     def _unknown(self, exc: Exception) -> Exception:
-        """Count it against the address, and record a token that is no good."""
+        """Count the failure for the client address, and audit the use of an invalid token."""
         request = self.request._request
         if wait := over_failures(request):
-            return TooMany(wait)  # not recorded: nobody may fill the audit trail at will
+            return TooMany(wait)  # not audited, so that nobody can flood the audit trail
         refused = exc.__cause__
         if isinstance(refused, tokens.Refused):
             known = [refused.token.key_id] if refused.token else []

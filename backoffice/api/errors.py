@@ -1,4 +1,4 @@
-"""Errors of the JSON API: all of one shape, `{code, message, request_id}`."""
+"""Errors of the JSON API. All have the shape `{code, message, request_id}`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def error_body(code: str, message: str, request: Request | HttpRequest) -> dict[
 
 
 def error_response(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF exception handler. What nobody expected is logged, and told without its words."""
+    """Convert an exception to a response, as the exception handler of DRF.
+
+    An unexpected exception is logged. The response does not contain its message.
+    """
     request: Request = context["request"]
     if isinstance(exc, Http404):
         exc = exceptions.NotFound("There is no such record.")
@@ -32,7 +35,7 @@ def error_response(exc: Exception, context: dict[str, Any]) -> Response | None:
         exc = exceptions.PermissionDenied()
     response = exception_handler(exc, context)
     if isinstance(exc, OperationalError | InterfaceError):
-        return None  # `backoffice.pages.errors.broken` tells it.
+        return None  # `backoffice.pages.errors.broken` makes the response.
     if response is None:
         logger.error("unexpected error in %s", type(context["view"]).__name__, exc_info=exc)
         body = error_body("error", "The back office could not answer this request.", request)
@@ -49,7 +52,7 @@ def bad_request(message: str) -> exceptions.ParseError:
 
 
 class TooMany(exceptions.Throttled):
-    """More requests than are allowed; `Retry-After` says when to go on."""
+    """Too many requests; the `Retry-After` header has the seconds to wait."""
 
     def __init__(self, wait: float) -> None:
         seconds = math.ceil(wait)

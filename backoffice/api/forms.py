@@ -1,4 +1,4 @@
-"""The form that makes a token."""
+"""The form to create a token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LENGTHS: Final = ((30, "30 days"), (90, "90 days"), (DAYS, "A year"), (0, "Unti
 
 
 class TokenForm(forms.Form):
-    """`days` is cleaned to None where the token has no end."""
+    """The values of a new token. The cleaned `days` is None for a token that never expires."""
 
     form_id = forms.UUIDField(initial=uuid.uuid4, widget=forms.HiddenInput)
     account = forms.CharField(

@@ -11,10 +11,10 @@ from django.db.models.functions import Now
 
 
 class ApiToken(models.Model):
-    """What is kept of a token: never its text. Rows stay when a token ends.
+    """A token, without its text. The row stays after the token expires or is revoked.
 
-    `scopes` are permissions; what the account's roles do not grant, no scope adds. `created_by`
-    is null for a token made on the machine, by `manage.py createtoken`.
+    `scopes` are permissions. A scope cannot add a permission that the account's roles do not
+    grant. `created_by` is null for a token from `manage.py createtoken`.
     """
 
     user = models.ForeignKey(
@@ -41,7 +41,7 @@ class ApiToken(models.Model):
         return f"{self.key_id} of {self.user_id}"
 
     def state(self, now: datetime) -> str:
-        """`revoked`, `expired` or `good`."""
+        """Return `revoked`, `expired` or `good`."""
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= now else "good"

@@ -1,4 +1,4 @@
-"""A resource of the JSON API: model, columns, children and filters as data, and how it is read."""
+"""Resources of the JSON API: the base class, and the declarations of children and filters."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _UNREADABLE: Final = (
     binascii.Error,
     DjangoValidationError,
 )
-"""What a cursor that was made up can cause."""
+"""Exceptions that an invalid cursor can raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """What belongs to an item, read by one query for the whole page.
+    """Related rows of an item. One query reads them for all items of a page.
 
-    A child of one column is that column's value, of several an object of them. `many` makes a
-    list of it, in the order of `order`; without it the value is null where there is no row.
-    `record` adds the envelope of a mirrored record.
+    A child with one column is the value of that column. A child with several columns is an object.
+    With `many` it is a list, sorted by `order`. Without `many` it is null if there is no row.
+    `record` adds the fields of a mirrored record: `record`, `as_of` and `missing_since`.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One query parameter and the condition it stands for."""
+    """One query parameter and its condition."""
 
     name: str
     kind: type[str | UUID | int]
@@ -85,7 +85,7 @@ _SHAPES: Final[dict[type, tuple[re.Pattern[str], str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class IdentifierFilter(Filter):
-    """An identifier, whatever its case, width or invisible characters."""
+    """A filter by identifier that ignores case, width and invisible characters."""
 
     def parse(self, raw: str) -> Q:
         Filter.parse(self, raw)
@@ -101,23 +101,23 @@ def exactly(name: str, kind: type[str | UUID | int], help: str, column: str = ""
 
 
 class Resource(Face):
-    """One resource of the API; subclasses are data."""
+    """One resource of the API. Subclasses declare its model, columns, children and filters."""
 
     model: ClassVar[type[models.Model]]
     columns: ClassVar[tuple[str, ...]]
     children: ClassVar[tuple[Child, ...]] = ()
     filters: ClassVar[tuple[Filter, ...]] = ()
     key: ClassVar[tuple[str, ...]] = ()
-    """Columns of the natural key where the service gives no id."""
+    """Columns of the natural key, if the service gives no id."""
     patient: ClassVar[str | None] = None
-    """Item member that names the patient; a page of such a resource is recorded."""
+    """Member of an item that has the patient's id. Reads of such a resource are audited."""
     guarded: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Columns that need a permission of their own, which is its value; null without it."""
+    """Columns that need an extra permission, mapped to it. Without it the column is null."""
     mirrored: ClassVar[bool] = True
     added: ClassVar[Mapping[str, Callable[[], serializers.Field[Any, Any, Any, Any]]]] = (
         MappingProxyType({})
     )
-    """Members that a subclass adds to its items, as the schema describes them."""
+    """Members that a subclass adds to its items, with their fields for the schema."""
 
     is_search: ClassVar[bool] = False
 
@@ -151,7 +151,7 @@ class Resource(Face):
 
     @classmethod
     def sources(cls) -> tuple[str, ...]:
-        """Columns read for an item: the primary key first, then those shown."""
+        """Return the columns to read for an item: the primary key, then those shown."""
         own = ("record", "as_of", "missing_since") if cls.mirrored else ()
         return ("pk", *cls.columns, *own)
 
@@ -241,10 +241,10 @@ class Resource(Face):
 
 
 class Search(Resource):
-    """A resource found by POST: what is known of people belongs in no address.
+    """A search by POST, because words about people must not be in a URL.
 
-    The body is a JSON object of the parameters that the list takes in its address, all of them
-    text; `search` is required. A subclass is of the resource that it finds, too.
+    The body is a JSON object with the query parameters of the list, all of them text. `search` is
+    required. A subclass also inherits from the resource that it searches.
     """
 
     http_method_names = ["post"]
@@ -262,7 +262,7 @@ class Search(Resource):
 
 
 def routes(name: str, resource: type[Resource]) -> list[URLPattern]:
-    """The two addresses of a resource."""
+    """Return the two URLs of a resource: its list and its items."""
     view = resource.as_view()
     return [
         path(f"{name}/", view, name=f"api-{name}"),

@@ -1,4 +1,4 @@
-"""OpenAPI of the JSON API, derived from what each resource declares."""
+"""The OpenAPI document of the JSON API, derived from the declarations of each resource."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ITEMS: dict[type[Resource], type[serializers.Serializer[Any]]] = {}
 
 
 class ErrorBody(serializers.Serializer[Any]):
-    """Every error of the API."""
+    """The body of every error of the API."""
 
     code = serializers.CharField()
     message = serializers.CharField()
@@ -97,7 +97,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 class ResourceSchema(AutoSchema):
-    """The two operations of a `Resource`, or the one of a `Search`."""
+    """The two operations of a `Resource`, or the single operation of a `Search`."""
 
     @property
     def _resource(self) -> type[Resource]:
@@ -184,8 +184,8 @@ class ResourceSchema(AutoSchema):
 
 
 def item_serializer(resource: type[Resource]) -> type[serializers.Serializer[Any]]:
-    """A serializer class that describes one item; it is never run."""
-    # The same class each time: a second one of the same name would be a second component.
+    """Return a serializer class that describes one item. It never serializes anything."""
+    # Return the same class each time: a second class of the same name would be a second component.
     if resource in _ITEMS:
         return _ITEMS[resource]
     pk = resource.model._meta.pk
@@ -236,7 +236,7 @@ def column(model: type[models.Model], name: str) -> models.Field[Any, Any]:
 
 
 def _described(field: Any, nullable: bool = False) -> Any:
-    """The serializer field of a column: its type, its help text, whether it may be null."""
+    """Return the serializer field of a column: type, help text, and whether it may be null."""
     described: dict[str, Any] = {"allow_null": field.null or nullable}
     if help_text := str(field.help_text):
         described["help_text"] = help_text

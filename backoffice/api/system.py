@@ -1,4 +1,4 @@
-"""JSON API of the back office's own work: sync runs and commands."""
+"""Resources of the JSON API for sync runs and commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backoffice.models import CommandRecord, SyncRun
 
 @requires("system.view")
 class Runs(Resource):
-    """One walk over a list of the service."""
+    """One sync run over a list of the service."""
 
     model = SyncRun
     mirrored = False
@@ -45,7 +45,7 @@ class Runs(Resource):
 
 @requires("commands.view")
 class Commands(Resource):
-    """One thing staff asked of the service."""
+    """One command: a write to the service that staff requested."""
 
     model = CommandRecord
     mirrored = False

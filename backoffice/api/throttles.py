@@ -1,8 +1,8 @@
-"""How often somebody may ask: counters in Redis, one for each of them and stretch of time.
+"""Rate limits: counters in Redis, one for each client and time window.
 
-A stretch begins for everybody at the same moment, so up to twice as many may come across the
-border of two; in exchange it costs one number. Without Redis nobody is held back: staff and
-scripts go on working, and System says that Redis is down.
+All windows begin at the same moment. A client may therefore send up to twice the limit around the
+border of two windows. In exchange a client costs one number. Without Redis there is no limit:
+staff and scripts go on working, and the System pages show that Redis is down.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from backoffice.core.request_ids import client_address
 
 
 class ReadRate(BaseThrottle):
-    """Keeps one runaway script from starving staff: `API_RATE` for each account."""
+    """The limit `API_RATE` of each account. It keeps one runaway script from starving staff."""
 
     _wait = 0.0
 
@@ -34,22 +34,22 @@ class ReadRate(BaseThrottle):
 
 
 def over_failures(request: HttpRequest) -> float:
-    """Seconds to wait where this address has failed to say who it is too often, else 0.
+    """Count a failed authentication of this address. Return the seconds to wait, 0 for none.
 
-    Whoever shows a good token is let in all the same: an address may be shared.
+    A request with a valid token never counts, because several clients may share an address.
     """
     return _over(f"failed:{client_address(request)}", settings.API_FAILED_RATE)
 
 
 def _over(who: str, rate: tuple[int, int]) -> float:
-    """Count one more of `who`; seconds until the next stretch when that is more than `rate`."""
+    """Count one more request. Return the seconds until the next window if it exceeds `rate`."""
     most, seconds = rate
     now = time.time()
     key = f"api:{who}:{now // seconds:.0f}"
     try:
         try:
             count = cache.incr(key)
-        except ValueError:  # the first of its stretch
+        except ValueError:  # the first of its window
             count = 1 if cache.add(key, 1, seconds) else cache.incr(key)
     except (RedisError, OSError, ValueError):
         return 0.0

@@ -1,13 +1,13 @@
 """Tokens of the JSON API: `bo_<key id>_<secret>`.
 
-The text is shown once. Kept is `HMAC(pepper, SHA-256(text))`: the secret has 256 bits of chance,
-so the digest alone gives nothing away; the pepper, which comes from SECRET_KEY and so is not in
-the database, keeps anybody who can write rows from making a token. While a secret key is being
-replaced (SECRET_KEY_FALLBACKS), a token that is used gets the new pepper; one that is not used
-before the old key goes is lost.
+The text is shown once. The database stores `HMAC(pepper, SHA-256(text))`. The secret has 256 random
+bits, so the digest alone reveals nothing. The pepper comes from SECRET_KEY and is not in the
+database, so somebody who can write rows cannot create a token. While a secret key is being replaced
+(SECRET_KEY_FALLBACKS), a token that is used gets the new pepper. A token that is not used before
+the old key is removed stops working.
 
-The key id finds the row and stands in pages, logs and the audit trail. The prefix lets scanners
-for secrets find a token that was left where it should not be.
+The key id identifies the row in lookups, pages, logs and the audit trail. The prefix lets secret
+scanners find a token that somebody left in the wrong place.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SCOPES: Final = (
     *("orders.view", "patients.view", "appointments.view", "results.view", "labs.view"),
     *("reports.view", "records.view", "system.view", "events.view", "commands.view"),
 )
-"""Permissions that a token may carry: what the resources of the API ask for."""
+"""Permissions that a token may have: those that the resources of the API require."""
 DAYS: Final = 365
 DAYS_MAX: Final = 3650
 PEPPER: Final = "backoffice.api.tokens"
@@ -47,7 +47,7 @@ _SECRET: Final = string.ascii_letters + string.digits
 
 
 class Refused(Exception):
-    """A token that lets nobody in: why, and which one where it is ours."""
+    """A rejected token: the reason, and its row if there is one."""
 
     def __init__(self, words: str, token: ApiToken | None = None) -> None:
         super().__init__(words)
@@ -63,7 +63,10 @@ def issue(
     by: User | None = None,
     form_id: UUID | None = None,
 ) -> tuple[ApiToken, str]:
-    """A new token and its text, which is nowhere kept. `days` None: good until it is revoked."""
+    """Create a token. Return it and its text, which is not stored.
+
+    With `days` None the token is valid until it is revoked.
+    """
     key_id = "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(12))
     text = f"bo_{key_id}_{''.join(secrets.choice(_SECRET) for _ in range(43))}"
     token = ApiToken.objects.create(
@@ -80,7 +83,10 @@ def issue(
 
 
 def found(text: str) -> ApiToken:
-    """The token of this text, with its account and the groups of that. Raises `Refused`."""
+    """Return the token of this text, with its account and the account's groups.
+
+    Raises Refused.
+    """
     groups = Group.objects.filter(user=OuterRef("user_id")).values("name")
     rows = ApiToken.objects.select_related("user").annotate(group_names=ArraySubquery(groups))
     shape = _SHAPE.fullmatch(text)
@@ -102,16 +108,17 @@ def found(text: str) -> ApiToken:
 
 
 def revoke(token: ApiToken) -> None:
-    """End a token at once; a second time changes nothing."""
+    """Revoke a token at once. A second call changes nothing."""
     now = timezone.now()
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now):
         token.revoked_at = now
 
 
 def account_of(name: str) -> tuple[User, bool]:
-    """The service account of this name, and whether it was made now, inside a transaction.
+    """Return the service account of this name, and whether this call created it.
 
-    Raises ValidationError, in words, where the name is taken by somebody else or makes no account.
+    Must run in a transaction. Raises ValidationError, with a message for staff, if the name is
+    invalid, or if the account of this name is not a service account or is inactive.
     """
     account = User.objects.select_for_update().filter(username=name).first()
     if account is None:
@@ -130,7 +137,7 @@ def account_of(name: str) -> tuple[User, bool]:
 
 
 def _note(token: ApiToken, digest: bytes, now: datetime) -> None:
-    """Remember that it was used, at most once a minute; give it the pepper of today."""
+    """Store the time of use, at most once a minute, and the digest with the current pepper."""
     changed: dict[str, Any] = {}
     if token.last_used_at is None or now - token.last_used_at >= _NOTED_EVERY:
         changed["last_used_at"] = now

@@ -1,4 +1,4 @@
-"""System > API tokens: who reads by token, for how long and what; make one, revoke one."""
+"""System > API tokens: list, create and revoke tokens."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STATES: Final = {
 @requires("tokens.manage")
 @require_safe
 def listed(request: HttpRequest) -> HttpResponse:
-    """Every token there was, newest first."""
+    """List all tokens, newest first. Revoked and expired tokens are included."""
     found = ApiToken.objects.select_related("user", "created_by")
     page = fetch_page(found, NEWEST_FIRST, size=SIZE, **page_position(request))
     now = timezone.now()
@@ -45,7 +45,7 @@ def listed(request: HttpRequest) -> HttpResponse:
 @require_recent_authentication
 @require_http_methods(METHODS)
 def new(request: HttpRequest) -> HttpResponse:
-    """The form; its answer is the one page that ever shows the text of the token."""
+    """Create a token. The response to the form is the only page that shows the token's text."""
     if request.method != "POST":
         return _form(request, TokenForm())
     form = TokenForm(request.POST)
@@ -62,7 +62,7 @@ def new(request: HttpRequest) -> HttpResponse:
 @requires("tokens.manage")
 @require_http_methods(METHODS)
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
-    """Ask once more, then end it."""
+    """Ask for confirmation, then revoke a token."""
     token = get_object_or_404(ApiToken.objects.select_related("user"), pk=token_id)
     if request.method != "POST":
         state = _STATES[token.state(timezone.now())]
@@ -76,7 +76,7 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
 
 
 def _made(request: HttpRequest, asked: dict[str, Any]) -> tuple[ApiToken, str]:
-    """The token and its text, which is empty where this very form has made it before."""
+    """Return the token and its text. The text is empty if the same form was sent before."""
     assert isinstance(request.user, User)
     with transaction.atomic(durable=True):
         account, _ = tokens.account_of(asked["account"])
