@@ -1,4 +1,4 @@
-"""What stands in a form that was not sent yet: kept for whoever types it, and forgotten in time."""
+"""Drafts: the contents of forms that were not sent yet, stored for some time."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 WRITTEN: Final = "written"
-"""The field in which a page says how far a form was written."""
+"""The name of the hidden field with the progress of a page: see `_SAID`."""
 _SAID: Final = re.compile(r"([a-z0-9]{1,20})\.([0-9]{1,9})")
-"""A name that the page gave itself, a dot, and how often something was typed in it so far."""
+"""The format of that field: a random name of the page, a dot, and its number of inputs so far."""
 KEPT: Final = timedelta(days=14)
-"""A draft holds personal data: one that nobody touched for so long goes."""
+"""Retention after the last change, because a draft contains personal data."""
 
 
 class Draft(models.Model):
-    """A form as it was typed so far. Each kind says whose it is, seals `typed` (field names to
-    values), and has an index of `saved_at` for `forget_old`, which a bell of its own rings for."""
+    """The contents of a form as typed so far.
+
+    A subclass declares the fields that identify the draft, `typed` (field names to values) as an
+    encrypted field, and an index of `saved_at` for `forget_old`. A Celery task of its app calls
+    `forget_old`.
+    """
 
     saved_at = models.DateTimeField(db_default=Now())
     written = models.CharField(max_length=40, db_default="")
@@ -31,8 +35,11 @@ class Draft(models.Model):
 
     @classmethod
     def keep(cls, typed: Mapping[str, Sequence[str]], written: str = "", **whose: Any) -> None:
-        """In place of what was kept of the same form before. A page that is left sends what stands
-        in it while what it sent before is under way: the later one may come first, and stays."""
+        """Store a draft in place of the earlier draft of the same form.
+
+        A page sends its contents once more when it is closed, while an earlier request may still be
+        on its way. If the later contents arrive first, they stay.
+        """
         written = written if _SAID.fullmatch(written) else ""
         values = {"typed": dict(typed), "saved_at": timezone.now(), "written": written}
         with transaction.atomic():
@@ -44,7 +51,7 @@ class Draft(models.Model):
                 draft.save(update_fields=list(values))
 
     def overtakes(self, written: str) -> bool:
-        """Whether the page that says `written` had written more when it sent this."""
+        """Return whether this draft is from the same page as `written`, and has more inputs."""
         said, ours = _SAID.fullmatch(written), _SAID.fullmatch(self.written)
         if said is None or ours is None:
             return False

@@ -1,7 +1,7 @@
-"""Pages for requests that lead nowhere, make no sense, or break something.
+"""Error pages: not found, bad request, method not allowed, server error.
 
-Unlike Django's own they leave unread what was sent, and the session, in which the token of forms
-stands: either may be what is broken.
+Unlike Django's own error views, they read neither the request body nor the session, which has the
+CSRF token. Either may be the cause of the error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """With the words of our own refusals; others may tell of our insides."""
+    """Show the message of a `BadRequest`. Messages of its subclasses may reveal internals."""
     words = str(exception) if type(exception) is BadRequest else ""
     return render(None, "400.html", {"words": words}, status=400)
 
@@ -42,7 +42,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 def forms_only(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Middleware: who opens an address that only takes forms gets a page with a way back."""
+    """Middleware: show a page with a link back when somebody opens a URL that accepts only POST."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
@@ -56,7 +56,7 @@ def forms_only(
 
 
 def _page_above(path: str) -> str:
-    """The nearest address above that there is: of an order, for what is done to that order."""
+    """Return the nearest existing parent URL: for an action on an order, the order's page."""
     above = path.rstrip("/")
     while above := above.rpartition("/")[0]:
         try:
@@ -68,9 +68,12 @@ def _page_above(path: str) -> str:
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """503 with `Retry-After` while the database does not answer, or where it gave up on a statement
-    (`patience.py`), else 500; for the JSON API in the shape of its errors. The reference is the
-    request id, under which the log has the error."""
+    """Answer with status 500, or with 503 and `Retry-After` for errors of the database.
+
+    Those are a database that does not answer, and a statement that it canceled
+    (`statement_limits.py`). For the JSON API the response has the shape of its errors. The
+    reference on the page is the request id, which the log has with the error.
+    """
     error = sys.exc_info()[1]
     away = isinstance(error, OperationalError | InterfaceError)
     cause = error.__cause__ if error else None

@@ -1,6 +1,6 @@
-"""The commonest controls of forms, drawn without templates: lists have a dozen filters each.
+"""The most common form controls, rendered without templates: a list has a dozen filters.
 
-Byte for byte what Django's own templates draw; every other control is left to those.
+The output is byte for byte that of Django's templates, which render all other controls.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ _INPUTS: Final = (
 
 
 def choices_of(field: Any) -> tuple[tuple[Any, Any], ...]:
-    """What a field offers; of a field of ours without what Django looks at in each choice."""
+    """Return the choices of a field.
+
+    Fields with `offered` return them without the work that Django does for each choice.
+    """
     read = getattr(field, "offered", None)
     return tuple(read() if read else getattr(field, "choices", ()))
 
 
 class Controls(DjangoTemplates):
-    """`FORM_RENDERER`."""
+    """The form renderer of the setting `FORM_RENDERER`."""
 
     def render(
         self, template_name: str, context: dict[str, Any], request: HttpRequest | None = None
@@ -51,7 +54,7 @@ def _textarea(widget: Mapping[str, Any]) -> str:
 
 
 def _option(widget: Mapping[str, Any]) -> str:
-    """One button of several; of a whole group Django says the label with it."""
+    """Render one radio button, in a label if the widget asks for one."""
     if not widget["wrap_label"]:
         return _input(widget)
     key = widget["attrs"].get("id")

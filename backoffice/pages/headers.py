@@ -1,7 +1,8 @@
-"""Headers that every answer has, whoever made it: a page, an error, a static file, the API.
+"""Security headers of all responses: pages, errors, static files and the API.
 
-Django's own middleware sends what settings name (HSTS, nosniff, Referrer-Policy, COOP), django-csp
-the policy of pages. The rest stands here; what a view has set stays.
+Django's own middleware sends the headers that settings name (HSTS, nosniff, Referrer-Policy, COOP).
+django-csp sends the content security policy of pages. This module sets the other headers. It does
+not replace a header that a view has set.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ SWITCHED_OFF: Final = (
     *("local-fonts", "magnetometer", "microphone", "midi", "payment", "picture-in-picture"),
     *("screen-wake-lock", "serial", "sync-xhr", "usb", "xr-spatial-tracking"),
 )
-"""What a browser can do for a page, and no page of ours asks for."""
+"""Browser features that no page uses."""
 
 EVERYWHERE: Final = {
     "Cache-Control": "no-store, private",
-    # Of what is no page, such as a picture that is opened by itself; pages have theirs.
+    # For responses that are not pages, such as an image that is opened alone. Pages have their own.
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": ", ".join(f"{feature}=()" for feature in SWITCHED_OFF),
@@ -49,8 +50,11 @@ def strict(
 
 
 class Policy(CSPMiddleware):
-    """The policy of pages is put together once; few ask for another one, or for a nonce. One that
-    only reports, and addresses without any, are not provided for."""
+    """Middleware that builds the policy of pages once, because few views change it.
+
+    django-csp handles a view that changes the policy or uses a nonce. Report-only policies and
+    URLs without a policy are not supported.
+    """
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase

@@ -1,8 +1,8 @@
-"""Answers of a form that the page does not show at the moment: they travel in hidden fields.
+"""Answers of a form whose questions the page does not show: it sends them in hidden fields.
 
-A form that is refreshed in part shows some questions only while another answer asks for them. What
-was answered before is not lost when its question goes: `unshown` names what no control of the
-page sends, so that the template can send it along.
+A form that is refreshed in part shows some questions only if another answer requires them. The
+answer to a question must not be lost when the question disappears. `unshown` returns the answers
+that no control of the page sends, so that the template can add hidden fields for them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _TICKS: Final = ("checkbox",)
 
 
 class _Controls(HTMLParser):
-    """Names of the controls of a page, with the values of those that are ticked one by one."""
+    """A parser that collects the names of a page's controls, and the values of its checkboxes."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,9 +1,8 @@
-"""Open pages learn what has changed since they were made: one cheap question every 1.5 seconds.
+"""Updates for open pages: each asks every 1.5 seconds whether the records it shows have changed.
 
-A page carries a cursor: the snapshot of the database in which its reader was found at the start of
-the request (`accounts.backend`), so every change it cannot have seen counts, however late it
-commits. The answer says how many changes of what the page shows there were, and nothing about
-anybody.
+A page has a cursor: the database snapshot of the query that loaded the user at the start of the
+request (`accounts.backend`). So every change that the page cannot contain counts, however late its
+transaction commits. The response has only the number of changes, and no personal data.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LISTS: Final[dict[str, tuple[str, ...]]] = {
     "reports": ("labs_report", "labs_reportjob"),
     "exceptions": ("orders_order", "exception"),
 }
-"""What a list shows: names of tables, and topics that `changes.record_change` tells."""
+"""The topics of each list: names of tables, and topics of `changes.record_change`."""
 RECORDS: Final = ("order", "patient", "appointment", "result", "report", "unmatched")
 
 _MOST_SUBJECTS: Final = 200
@@ -40,14 +39,17 @@ _MOST_SUBJECTS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a page shows: whole lists, by topic, and records, by id."""
+    """The contents of a page: whole lists, by topic, and single records, by id."""
 
     topics: tuple[str, ...]
     subjects: tuple[UUID, ...]
 
 
 def about(text: str) -> About:
-    """`orders`, `order:<id>`, or several of them with a space between. ValueError for others."""
+    """Parse `orders`, `order:<id>`, or several of these separated by spaces.
+
+    Raises ValueError for anything else.
+    """
     topics: list[str] = []
     subjects: list[UUID] = []
     for word in text.split()[:_MOST_SUBJECTS]:
@@ -62,10 +64,10 @@ def about(text: str) -> About:
 
 
 def changes_since(cursor_text: str, shown: About) -> tuple[int, str]:
-    """How many rows of what is shown changed since the cursor, and the cursor of now.
+    """Return how many of the shown rows changed since the cursor, and the cursor of now.
 
-    One statement on the index `change_since`: transactions before the oldest one that was open
-    then are passed over.
+    One statement on the index `change_since`. It skips transactions older than the oldest one that
+    was open at the cursor.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -89,7 +91,7 @@ def changes_since(cursor_text: str, shown: About) -> tuple[int, str]:
 
 
 def now_of(user: Any) -> str:
-    """The snapshot in which this request's reader was found."""
+    """Return the database snapshot of the query that loaded this request's user."""
     known = getattr(user, "snapshot", "")
     if known:
         return str(known)
@@ -101,9 +103,9 @@ def now_of(user: Any) -> str:
 @signed_in
 @require_safe
 def live(request: HttpRequest) -> HttpResponse:
-    """`?since=<cursor>&about=orders`: 204 when nothing changed, else `{"count": 3}`.
+    """Answer `?since=<cursor>&about=orders`: 204 when nothing changed, else `{"count": 3}`.
 
-    The header `X-Cursor` is what to ask with next time. No record is read, so none is audited.
+    The header `X-Cursor` is the cursor for the next request. No record is read, so none is audited.
     """
     since = request.GET.get("since", "")
     if not is_snapshot(since):

@@ -1,5 +1,7 @@
-"""What the next page says once: it waits in a cookie of this host alone, or where that is too small
-in the session."""
+"""Storage of messages for the next page: a cookie of this host only.
+
+Messages that do not fit into the cookie are stored in the session.
+"""
 
 from __future__ import annotations
 

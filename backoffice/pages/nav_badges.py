@@ -1,8 +1,8 @@
-"""Small facts in the frame of every page, read together: one statement for each request.
+"""Numbers in the navigation of every page, read together by one statement for each request.
 
-An app declares its facts beside the tag that shows them: a query that a small index answers, that
-stops at a limit, and that gives one row. Its columns are their names; `%(user)s` is the key of the
-one who looks.
+An app declares its query next to the template tag that shows the numbers. The query must use a
+small index, stop at a limit, and return one row. The names of its columns are the names of the
+numbers. `%(user)s` is the primary key of the user.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from backoffice.core import prepared_queries
 from backoffice.core.access import may
 
 _DECLARED: Final[list[tuple[str, str]]] = []
-"""Permission and query."""
+"""The declared queries, each with the permission that it needs."""
 
 
 def declare(permission: str, query: str) -> None:
@@ -21,7 +21,10 @@ def declare(permission: str, query: str) -> None:
 
 
 def found(user: Any, name: str) -> Any:
-    """None for staff who may not see it. Read once for this request's user."""
+    """Return a number by its name; None if the user may not see it.
+
+    The first call reads all numbers for this request's user.
+    """
     known: dict[str, Any] | None = getattr(user, "_frame_numbers", None)
     if known is None:
         known = _read(user)

@@ -1,4 +1,4 @@
-"""What each member of staff sets for themselves: theme, height of rows, shortcuts, time zone."""
+"""Preferences of each staff member: theme, row height, shortcuts, time zone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DENSITIES: Final = (
 
 
 class PreferencesForm(forms.Form):
-    """The fields of `User` that are everybody's own."""
+    """The fields of `User` that all users may change for themselves."""
 
     theme = forms.ChoiceField(
         label="Theme", choices=THEMES, required=False, widget=forms.RadioSelect
@@ -41,7 +41,7 @@ class PreferencesForm(forms.Form):
     )
 
     def clean_time_zone(self) -> str:
-        """The zone as it is written, however it was typed: `america/new york` will do."""
+        """Return the IANA name of the zone. Case and spaces are ignored: `america/new york`."""
         typed: str = self.cleaned_data["time_zone"]
         wanted = typed.strip().replace(" ", "_").lower()
         for name in available_timezones():
@@ -55,7 +55,7 @@ class PreferencesForm(forms.Form):
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def preferences(request: HttpRequest) -> HttpResponse:
-    """The form; saved preferences hold from the next page on."""
+    """Show and save the preferences. They apply from the next page on."""
     user = request.user
     assert isinstance(user, User)
     if request.method != "POST":

@@ -1,7 +1,7 @@
-"""Which static files are served: ours, and those of packages that a page of ours asks for.
+"""The static files to serve: our own, and the files of packages that our pages use.
 
-Packages bring pages that nobody opens here, and translations of them; unasked, they are most of
-what is collected.
+Packages also have files for pages that the back office does not have, and for their translations.
+Without this filter those would be most of the collected files.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ USED_ALONE: Final = {
     "mfa/": ("mfa/js/webauthn-json.js", "mfa/js/webauthn.js"),
     "account/": (),
 }
-"""Of these packages, these files and no others."""
+"""Packages of which only these files are used."""
 READABLE: Final = ("admin/js/vendor/*.js",)
-"""Only while `DEBUG`, where the admin asks for them in the place of their `.min.js`."""
+"""Files used only with `DEBUG`, where the admin loads them instead of their `.min.js`."""
 
 
 def is_used(path: str) -> bool:
-    """Whether a page asks for this static file, by its path below `STATIC_URL`."""
+    """Return whether a page uses this static file, given its path below `STATIC_URL`."""
     for package, files in USED_ALONE.items():
         if path.startswith(package):
             return path in files
@@ -42,7 +42,7 @@ def is_used(path: str) -> bool:
 
 
 class UsedFiles(AppDirectoriesFinder):
-    """A finder for `STATICFILES_FINDERS`."""
+    """A finder for `STATICFILES_FINDERS` that finds only the files that are used."""
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Any]]:
         for path, storage in super().list(list(ignore_patterns or ())):

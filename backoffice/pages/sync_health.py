@@ -1,7 +1,7 @@
-"""How current the mirror is: what each walk over a list and each kind of look-up last did.
+"""How current the mirror is: the latest sync runs of each list, and the lookups of each kind.
 
-Every read costs the same however long the history: names are found by skipping along an index,
-counts stop at a cap.
+The cost of the queries does not depend on the length of the history: they find the distinct names
+with a skip scan over an index, and counts stop at a cap.
 """
 
 from __future__ import annotations
@@ -72,31 +72,38 @@ ORDER BY kinds.kind
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """One way of walking one list (what changed, or everything): its latest run, and the latest
-    that came to its end."""
+    """The sync runs of one list and one scope: the latest run, and the latest completed run.
+
+    The scope is either the changed records, or everything (`full`).
+    """
 
     resource: str
     full: bool
     latest: SyncRun
     success: SyncRun | None
     asked_since: datetime
-    """When the walk was first asked for."""
+    """When the first of these runs was created."""
 
     @property
     def as_of(self) -> datetime | None:
-        """What the walk reads is here as the service had it then."""
+        """The time whose state of the service the mirror has; None without a completed run."""
         if self.success is None:
             return None
         return self.success.started_at or self.success.created_at
 
     def late(self, now: datetime) -> bool:
-        """Three rounds have passed since a run began that came to its end, whatever is open now:
-        a run that keeps failing stays open."""
+        """Return whether three intervals have passed since the latest completed run began.
+
+        An open run makes no difference, because a run that keeps failing stays open.
+        """
         return now - (self.as_of or self.asked_since) > 3 * self.every + GRACE
 
     @property
     def every(self) -> timedelta:
-        """How often the walk is asked for: the `every` of the lists, which stand above this."""
+        """The interval between two runs.
+
+        It repeats the `every` of the synced lists, because this module may not import their apps.
+        """
         known = {
             ("orders", False): timedelta(seconds=settings.SYNC_ORDERS_SECONDS),
             ("orders", True): timedelta(hours=settings.SYNC_SWEEP_HOURS),
@@ -110,7 +117,7 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class LookupHealth:
-    """One kind of record that is read by its own call."""
+    """The lookups of one kind of record: how many are due, and how many fail."""
 
     kind: str
     due: Count
@@ -120,7 +127,7 @@ class LookupHealth:
 
 
 def walks() -> list[Walk]:
-    """Every walk that was ever asked for: two queries."""
+    """Return the sync runs of each list and scope. Two queries."""
     with connection.cursor() as cursor:
         cursor.execute(_RUNS)
         found: list[tuple[str, bool, int, int | None, datetime]] = cursor.fetchall()
@@ -133,7 +140,7 @@ def walks() -> list[Walk]:
 
 
 def lookups() -> list[LookupHealth]:
-    """Every kind of look-up: one query."""
+    """Return the state of each kind of lookup. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_LOOKUPS, {"cap": CAP + 1})
         return [
@@ -143,7 +150,10 @@ def lookups() -> list[LookupHealth]:
 
 
 def data_as_of(found: Sequence[Walk]) -> datetime | None:
-    """The mirror as a whole is as old as its oldest list; None while one was never complete."""
+    """Return the time whose state the mirror as a whole has: that of its oldest list.
+
+    None if one of the lists was never read completely.
+    """
     known: dict[str, datetime | None] = {}
     for walk in found:
         before, moment = known.get(walk.resource), walk.as_of
@@ -153,7 +163,10 @@ def data_as_of(found: Sequence[Walk]) -> datetime | None:
 
 
 def state_of(run: SyncRun) -> tuple[str, str, str]:
-    """Family, glyph and word of a run's state; waiting after a failure is not plain waiting."""
+    """Return color family, glyph and word for a run's state.
+
+    A run that waits after a failure has a state of its own here.
+    """
     if run.state == SyncRun.State.FAILED:
         return "needs-action", "warning", "Failed"
     if run.state == SyncRun.State.DONE:
@@ -166,14 +179,14 @@ def state_of(run: SyncRun) -> tuple[str, str, str]:
 
 
 def took(run: SyncRun, now: datetime) -> timedelta | None:
-    """How long a run took, or has been at it."""
+    """Return how long a run took, or how long it has been running; None before its start."""
     if run.started_at is None:
         return None
     return max((run.finished_at or now) - run.started_at, timedelta())
 
 
 def rate(run: SyncRun, now: datetime) -> float | None:
-    """Records a second."""
+    """Return the records per second; None if the run has read nothing yet."""
     length = took(run, now)
     if length is None or not run.fetched:
         return None

@@ -1,4 +1,4 @@
-"""Widgets that forms of several apps share."""
+"""Form widgets that several apps share."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from django import forms
 
 TO_THE_MINUTE: Final = "%Y-%m-%dT%H:%M"
-"""As a browser sends the value of a field for a date and a time."""
+"""The format in which browsers send a `datetime-local` field."""
 
 
 class DateTimeLocalInput(forms.DateTimeInput):
-    """A date and a time by the clock of whoever types them, without seconds."""
+    """An input for a date and a time without seconds, in the user's local time."""
 
     input_type = "datetime-local"
 
