@@ -1,15 +1,22 @@
-"""Lists of records: filters in the address, saved views, chosen columns, downloads, and work on
-many rows at once.
+"""List pages: filters in the URL, saved views, chosen columns, downloads, and bulk actions.
 
-    class Orders(Listing): …                    what a list has: its form, rows, columns, verbs
-    Screen.of(request, listing, form)           what one person sees of it
-    *paths(listing)                             its addresses: views, columns, download, bulk
-    work(LISTS)                                 by workers: what was asked for many rows
+    class OrderList(ListPage): …                  a list: its form, rows, columns and bulk actions
+    ListContext.of(request, list_page, form)      the context of its templates, for one user
+    *list_urls(list_page)                         its URLs: views, columns, download, bulk actions
+    process_runs(LISTS)                           called by workers: work on the open bulk runs
 
-A view is filters, sort, columns and density in one, read again by the list's form for whoever
-opens it. A bulk run is a row with a row for each record; a Celery message only rings the bell.
+A saved view has filters, sort, columns and density. The list's form validates it again for each
+user who opens it. A bulk run is a database row, with one more row for each record. The Celery
+message only wakes a worker.
 
-`listing.py` is what a list says of itself, `forms.py` its filters, `screen.py` what one person
-sees, `views.py` saved views, `export.py` downloads, `bulk.py` work on many rows, `pages.py` and
-`bulk_pages.py` the faces. Nothing is imported here: the tables are read before all else.
+    definition.py     the base class of lists
+    forms.py          forms of filters; fields.py has the fields they share
+    context.py        the context of the templates
+    rendering.py      parts of the page as HTML
+    saved_views.py    saved views
+    export.py         downloads; formulas.py makes cells safe for spreadsheets
+    bulk.py           bulk actions
+    views/            the views of saved views, columns, downloads and bulk runs
+
+This file imports nothing, because Django loads the models before everything else.
 """

@@ -1,9 +1,10 @@
-"""One thing done to many rows, in the background.
+"""Bulk actions: one action applied to many rows, in the background.
 
-The rows of a run are written in one statement, by the filter itself, when somebody says go. A
-worker takes a run for a while (`lease_until`), does row by row and notes what came of each; one
-that dies leaves the rest waiting, and the next goes on. Where a row's doing and its note cannot be
-one transaction (`BulkAction.asks`), doing it twice is harmless: the second finds the first.
+When somebody starts a run, one statement selects its rows with the filter and stores their keys. A
+worker leases a run (`lease_until`), applies the action row by row, and records the outcome of each
+row. If a worker dies, the other rows stay waiting, and the next worker continues with them. For an
+action that sends commands (`BulkAction.sends_command`), the action and its outcome cannot be one
+transaction. Then the action must be idempotent: a second call finds the command of the first.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from backoffice.pages.lists.models import BulkRow, BulkRun
 logger = logging.getLogger(__name__)
 
 MOST: Final = 100_000
-"""Rows of one run."""
+"""Most rows of one run."""
 BATCH: Final = 50
 SECONDS: Final = 8.0
-"""Of one task: other people's runs wait, too."""
+"""Seconds that one task works, because the runs of other people wait too."""
 LONGEST: Final = 50
 LEASE: Final = timedelta(seconds=60)
 KEPT: Final = timedelta(days=30)
@@ -48,7 +49,7 @@ State = BulkRun.State
 
 
 class RowNotDone(Exception):
-    """A row was left as it is: words for staff."""
+    """A row was not changed. `words` has the reason, for staff."""
 
     def __init__(self, words: str) -> None:
         super().__init__(words)
@@ -56,29 +57,32 @@ class RowNotDone(Exception):
 
 
 class TooManyRows(Exception):
-    """More rows than one run may have."""
+    """The filter matches more rows than one run may have."""
 
 
 class MatchesChanged(Exception):
-    """Other rows match than those that were confirmed."""
+    """The filter no longer matches the rows that the user confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchDigest:
-    """Which rows match a filter: how many, and a digest of their keys in whatever order."""
+    """The set of rows that match a filter: their number, and a digest of their keys.
+
+    The digest does not depend on the order of the keys.
+    """
 
     total: int
     digest: str
 
     @classmethod
     def of(cls, rows: QuerySet[Any]) -> MatchDigest:
-        """Those that match now; one query."""
+        """Return the digest of the rows that match now. One query."""
         sql, parameters = rows.order_by().values_list("pk").query.sql_with_params()
         return cls._read(f"SELECT {_DIGEST} FROM ({sql}) AS found (key)", parameters)  # noqa: S608
 
     @classmethod
     def of_run(cls, run: BulkRun) -> MatchDigest:
-        """Those that a run is to work on."""
+        """Return the digest of the rows of a run."""
         return cls._read(
             f"SELECT {_DIGEST} FROM backoffice_bulkrow WHERE run_id = %s",  # noqa: S608
             [run.pk],
@@ -96,22 +100,22 @@ _DIGEST: Final = "count(*), bit_xor(hashtextextended(key::text, 0))"
 
 
 class BulkAction:
-    """Something that can be done to many rows."""
+    """An action that can be applied to many rows."""
 
     name: ClassVar[str]
     label: ClassVar[str]
-    """On its button, as a verb."""
+    """The text of its button in the list, as a verb."""
     needs: ClassVar[tuple[str, ...]]
     form: ClassVar[type[CommandForm]] = CommandForm
     needs_confirmation: ClassVar[bool] = True
-    """A page with its form, or with what follows, comes before it."""
+    """Whether a page with its form, or with its consequences, is shown first."""
     sends_command: ClassVar[bool] = False
-    """Each row is a command to the service, in a transaction of its own."""
+    """Whether each row becomes a command to the service, in a transaction of its own."""
     max_rows: ClassVar[int] = MOST
 
     @property
     def button_label(self) -> str:
-        """On the button that does it."""
+        """The text of the button that starts the run."""
         return self.label.removesuffix("…")
 
     @property
@@ -122,17 +126,22 @@ class BulkAction:
         return self.button_label
 
     def parameters(self, form: CommandForm) -> dict[str, Any]:
-        """What a worker must know of the form, as JSON."""
+        """Return the values of the form that a worker needs, as JSON."""
         return {}
 
     def review(self, rows: QuerySet[Any], user: Any) -> dict[str, Any]:
-        """What stands on the page before: `words`, or what its template needs; `shown` are the rows
-        that are told one by one."""
+        """Return the context of the confirmation page.
+
+        That is `words`, or the values that the template of the action needs. `shown` has the rows
+        that the page lists one by one.
+        """
         return {}
 
     def apply(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
-        """Do it to one row, in the name of `request.user`; the id of a command asked for. Raises
-        NotDone."""
+        """Apply the action to one row, on behalf of `request.user`.
+
+        Returns the id of the command, if the action sends one. Raises RowNotDone.
+        """
         raise NotImplementedError
 
 
@@ -146,10 +155,10 @@ def start_run(
     again: BulkRun | None = None,
     confirmed: MatchDigest | None = None,
 ) -> BulkRun | None:
-    """Write a run and its rows; the same form sent twice is one run. None where no row is left.
+    """Create a run and its rows. A form that is sent twice makes one run.
 
-    `confirmed` is what the person saw: other rows than those are not written. Raises TooMany or
-    Changed, and nothing is written then.
+    Returns None if no row matches. `confirmed` is the digest that the user saw. Raises TooManyRows,
+    or MatchesChanged if other rows match now; then nothing is written.
     """
     assert isinstance(request.user, User)
     form_id: UUID = form.cleaned_data["form_id"]
@@ -170,13 +179,13 @@ def start_run(
     )
     try:
         with transaction.atomic(durable=True):
-            # Of two clicks at the same moment the second waits here, and breaks the constraint.
+            # Of two simultaneous clicks, the second waits here and then violates the constraint.
             run.save(force_insert=True)
             run.total = _gather(run, rows, action.max_rows)
             if not run.total:
                 transaction.set_rollback(True)
                 return None
-            # Compared after the rows are written: the filter may match others at every moment.
+            # Compare after the rows are written: what the filter matches may change at any moment.
             if confirmed is not None and MatchDigest.of_run(run) != confirmed:
                 raise MatchesChanged
             run.save(update_fields=["total"])
@@ -187,7 +196,7 @@ def start_run(
 
 
 def _gather(run: BulkRun, rows: QuerySet[Any], most: int) -> int:
-    """Write the keys of `rows`: one statement, whatever their number."""
+    """Store the keys of `rows` with one statement. Return their number."""
     found = rows.order_by().values_list("pk", "user_id")
     sql, parameters = found.query.sql_with_params()
     with connection.cursor() as cursor:
@@ -203,19 +212,19 @@ def _gather(run: BulkRun, rows: QuerySet[Any], most: int) -> int:
 
 
 def stop_run(run: BulkRun) -> bool:
-    """No further row is begun; False where it had ended."""
+    """Stop a run: no further row is started. Return False if it had ended already."""
     return bool(stop_open_runs(BulkRun.objects.filter(pk=run.pk)))
 
 
 def stop_open_runs(runs: QuerySet[BulkRun]) -> int:
-    """Those of them that had not ended; returns how many."""
+    """Stop those of the runs that are open. Return their number."""
     return runs.filter(state=State.OPEN).update(
         state=State.STOPPED, finished_at=Now(), lease_token=None, lease_until=None
     )
 
 
 def process_runs(lists: Sequence[ListPage], seconds: float = SECONDS) -> int:
-    """Do what was asked, for about so long; returns how many rows were worked on."""
+    """Work on open runs for about this time. Return the number of rows processed."""
     ends = time.monotonic() + seconds
     done = 0
     while time.monotonic() < ends:
@@ -226,7 +235,7 @@ def process_runs(lists: Sequence[ListPage], seconds: float = SECONDS) -> int:
         try:
             done += _work(run, token, lists, ends)
         finally:
-            # Others come first now: the longest left alone is the next.
+            # Other runs come first now: the next one is the run whose lease ended first.
             BulkRun.objects.filter(pk=run.pk, lease_token=token).update(
                 lease_token=None, lease_until=Now()
             )
@@ -234,7 +243,7 @@ def process_runs(lists: Sequence[ListPage], seconds: float = SECONDS) -> int:
 
 
 def delete_old_runs() -> int:
-    """Runs that ended long ago; what each row became is in the log."""
+    """Delete runs that ended long ago. The audit trail has the outcomes of their rows."""
     old = BulkRun.objects.exclude(state=State.OPEN).filter(finished_at__lt=timezone.now() - KEPT)
     return old.delete()[0]
 
@@ -245,7 +254,7 @@ def _claimed(lists: Sequence[ListPage], token: UUID) -> BulkRun | None:
         found = BulkRun.objects.filter(
             free, state=State.OPEN, listing__in=[one.name for one in lists]
         )
-        # Of a table of open runs only, so the sort is of a handful.
+        # The partial index has the open runs only, so only a few rows are sorted.
         run = (
             found.order_by(F("lease_until").asc(nulls_first=True), "asked_at")
             .select_for_update(skip_locked=True)
@@ -284,7 +293,10 @@ def _work(run: BulkRun, token: UUID, lists: Sequence[ListPage], ends: float) -> 
 
 
 def _one(action: BulkAction, run: BulkRun, row: BulkRow, request: HttpRequest, token: UUID) -> bool:
-    """Do one row and note it; False where the run is in other hands, or was stopped."""
+    """Process one row and record its outcome.
+
+    Returns False if another worker has the lease of the run, or if the run was stopped.
+    """
     if action.sends_command:
         if not _held(run, token):
             return False
@@ -292,7 +304,7 @@ def _one(action: BulkAction, run: BulkRun, row: BulkRow, request: HttpRequest, t
         with transaction.atomic(durable=True):
             return _noted(run, row, token, *outcome)
     with transaction.atomic(durable=True):
-        # Locks the run's row: whoever stops it waits for this one.
+        # This locks the row of the run, so a request to stop the run waits for this row.
         if not _held(run, token):
             return False
         outcome = _tried(action, run, row, request)
@@ -302,7 +314,7 @@ def _one(action: BulkAction, run: BulkRun, row: BulkRow, request: HttpRequest, t
 def _tried(
     action: BulkAction, run: BulkRun, row: BulkRow, request: HttpRequest
 ) -> tuple[str, UUID | None]:
-    """Why it was not done (empty where it was), and the command asked for."""
+    """Return the reason why the row was not done, empty if it was, and the command's id."""
     try:
         if action.sends_command:
             return "", action.apply(request, row, run.given)
@@ -349,7 +361,7 @@ def _give_up(run: BulkRun, token: UUID) -> None:
 
 
 def _in_the_name_of(user: User, run: BulkRun) -> HttpRequest:
-    """For functions that note who asks: the person, and the run as the request."""
+    """Return a request for functions that record who asks: the user, and the run's id as its id."""
     request = HttpRequest()
     request.user = user
     request.request_id = run.pk.hex  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""A list as one person sees it: columns, density, saved views, notices."""
+"""The template context of a list page for one user: columns, density, saved views, notices."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from backoffice.pages.paging.pages import Page
 
 DENSITIES: Final = {"compact": "Compact", "default": "Default", "touch": "Large, for touch"}
 OWN: Final = "own"
-"""Value of `columns`: the person's own columns, though a view has others."""
+"""Value of the parameter `columns`: use the user's own columns, not those of the view."""
 NO_VIEW: Final = "all"
-"""Value of `view`: not even the one the list opens with."""
+"""Value of the parameter `view`: use no view, not even the default view."""
 OWN_NAMES: Final = PLACE | {"view", "columns", "run", "panel"}
-"""What stands in the address of a list beside its filters."""
+"""Parameters of a list's URL that are not filters."""
 NAMED: Final = 5
 LONGEST_NAME: Final = 40
 _CHOICE: Final = (
@@ -36,7 +36,7 @@ _CHOICE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ViewTab:
-    """A view, or a preset, as a tab."""
+    """A saved view or a preset as a tab."""
 
     label: str
     url: str
@@ -46,7 +46,7 @@ class ViewTab:
 
 
 class PagerContext(TypedDict):
-    """What a page says of its place in the list: numbers of rows, from one."""
+    """The position of a page in the list. Row numbers begin with one."""
 
     page: Page[Any]
     first: int
@@ -58,40 +58,40 @@ class PagerContext(TypedDict):
 
 @dataclass(slots=True)
 class ListContext:
-    """What a list's templates are given as `list`."""
+    """The variable `list` of a list's templates."""
 
     list_page: ListPage
     form: FilterForm
     user: Any
     columns: list[Column]
     available_columns: list[Column]
-    """Columns this person may see, the chosen ones first."""
+    """Columns that this user may see, the chosen ones first."""
     density: str
     size: int
     view: SavedView | None
     is_changed: bool
-    """The page no longer shows what its view says."""
+    """Whether the filters or columns of the page differ from those of its view."""
     may_change_view: bool
     views: list[SavedView]
     tabs: list[ViewTab]
     has_stale_counts: bool
-    """Counts on the tabs are missing or old: the page asks for new ones."""
+    """Whether counts on the tabs are missing or old. Then the page requests new ones."""
     clear_url: str
-    """Address of the list without filters."""
+    """URL of the list without filters."""
     query: str
-    """The filters, tab and sort in force, as they stand in the address."""
+    """The active filters, tab and sort as a query string."""
     current_query: str
-    """The whole query of this page, to come back to."""
+    """The whole query string of this page, to return to it."""
     at: int
-    """Number of the first row of the page, as far as one can know."""
+    """Number of the first row of the page, as far as it is known."""
     run: BulkRun | None
     redirect_url: str
-    """Where to go instead: the view with which the list opens, when nothing was asked of it."""
+    """URL of the default view, if the request has no parameters; else empty."""
     notices: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, request: HttpRequest, list_page: ListPage, form: FilterForm) -> Self:
-        """For a form that was validated: two queries, and one more where a run is looked at."""
+        """Return the context for a validated form. Two queries, and one more for a bulk run."""
         user = staff_user(request)
         given = request.GET
         saved = saving.visible_views(list_page, form, user)
@@ -208,7 +208,7 @@ class ListContext:
         return self.list_page.bulk_actions_for(self.user)
 
     def state_fields(self) -> list[tuple[str, str]]:
-        """What a form of filters must carry along, besides what it shows itself."""
+        """Return the hidden fields that the filter form needs to keep the state of the page."""
         kept = [(name, self._given(name)) for name in (*self.form.TAB_FIELDS, "order_key",
                 "order_direction", "size")]  # fmt: skip
         if self.view is not None:
@@ -222,11 +222,11 @@ class ListContext:
         return str(self.form.data.get(name) or "")
 
     def pager(self, page: Page[Any], total: Count | None) -> PagerContext:
-        """`1–50 of 1,240` and where the neighbours begin."""
+        """Return the values for `1–50 of 1,240` and the row numbers of the neighboring pages."""
         first = 1 if page.previous is None else max(self.at, 2)
         last = first + len(page.rows) - 1
         if total is not None and page.next is None and page.rows:
-            # The end is known, whatever has come and gone on the way.
+            # This is the last page, so count back from the end. Rows may have come or gone since.
             if total.capped:
                 total = Count(last)
             first, last = max(total.value - len(page.rows) + 1, 1), total.value
@@ -243,7 +243,7 @@ class ListContext:
 
 
 def url_of_view(list_page: ListPage, view: SavedView) -> str:
-    """The list as a view says: its filters stand in the address like any others, words sealed."""
+    """Return the URL of the list with the filters of a view. Personal text is encrypted."""
     query = build_query({"view": [str(view.pk)], **view.query})
     return f"{list_page.url()}?{encrypted_query(query, list_page.words).urlencode()}"
 
@@ -253,7 +253,7 @@ def _encoded(query: dict[str, list[str]]) -> str:
 
 
 def _chosen(allowed: list[Column], keys: list[str]) -> list[Column]:
-    """The chosen columns in their order; those of the list where nothing fits was chosen."""
+    """Return the chosen columns in their order; the default columns if none were chosen."""
     known = {column.key: column for column in allowed}
     lead = allowed[0]
     chosen = [known[key] for key in dict.fromkeys(keys) if key in known and key != lead.key]
@@ -263,7 +263,7 @@ def _chosen(allowed: list[Column], keys: list[str]) -> list[Column]:
 
 
 def _unread(given: QueryDict, form: FilterForm) -> str:
-    """Names in an address that nothing here reads."""
+    """Return the names of unknown parameters, as text for a notice."""
     names = [name for name in given if name not in form.fields and name not in OWN_NAMES]
     told = [f"“{name[:LONGEST_NAME]}”" for name in names[:NAMED]]
     return ", ".join([*told, "…"] if len(names) > NAMED else told)

@@ -1,4 +1,4 @@
-"""What a list says of itself."""
+"""The declaration of a list: its columns, presets, bulk actions and queries."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExportCell:
-    """One column of a download: its head, and what it reads of a row.
+    """One column of a download: its header, and a function that reads its value from a row.
 
-    A value may be text, a number, a truth, a date, an instant (written in the staff member's zone,
-    which the head names) or nothing.
+    A value may be text, a number, a boolean, a date, a datetime or None. A datetime is written in
+    the staff member's time zone, which the header names.
     """
 
     header: str
@@ -39,22 +39,22 @@ class ExportCell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a list. `key` is known to the template that draws its cells."""
+    """One column of a list. The code that renders its cells knows it by `key`."""
 
     key: str
     label: str
     cells: tuple[ExportCell, ...] = ()
     sort: str = ""
     needs: str = ""
-    """Permission without which it is neither shown nor offered."""
+    """Permission that a user needs to see or choose the column."""
     shown: bool = True
-    """Unless somebody chooses otherwise."""
+    """Whether it is shown by default."""
     css: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A view that comes with the list."""
+    """A predefined view of a list."""
 
     key: str
     label: str
@@ -64,45 +64,48 @@ class Preset:
 
 @dataclass(frozen=True, slots=True)
 class BulkPage:
-    """A page elsewhere that does something with the chosen rows: it gets the form of the bulk bar,
-    and reads it with `lists.pages.selected`."""
+    """A page of its own for an action on the selected rows.
+
+    The form of the bulk bar is posted to it. It reads the form with
+    `lists.views.saved_views.selected_rows`.
+    """
 
     label: str
-    """On its button."""
+    """The text of its button."""
     route: str
     needs: tuple[str, ...]
 
 
 class ListPage:
-    """A list of records. One object of each subclass, made where it is declared."""
+    """A list of records. Each subclass has one instance, created where it is declared."""
 
     name: ClassVar[str]
-    """The name of its saved views, and of the app whose addresses it has."""
+    """The key of its saved views, and the namespace of its URLs."""
     subject: ClassVar[str]
-    """What one row is, in the log."""
+    """The name of one row in the audit trail."""
     nouns: ClassVar[tuple[str, str]]
     needs: ClassVar[tuple[str, ...]]
-    """Permissions to see it at all."""
+    """Permissions that a user needs to see the list."""
     export_permission: ClassVar[str] = "lists.export"
-    """Permission to download it."""
+    """Permission that a user needs to download the list."""
     columns: ClassVar[Sequence[Column]]
-    """The first leads to the record, and is always shown first."""
+    """The columns. The first one links to the record, and is always shown first."""
     words: ClassVar = PersonalParameters("")
-    """Filters that take words about a person: sealed in addresses."""
+    """Filters that take personal text, which is encrypted in URLs."""
     presets: ClassVar[Sequence[Preset]] = ()
     bulk_actions: ClassVar[Sequence[BulkAction]] = ()
     bulk_pages: ClassVar[Sequence[BulkPage]] = ()
 
     def form(self, data: QueryDict, user: Any) -> FilterForm:
-        """The form, bound: it refuses what `user` may not ask."""
+        """Return the bound form. It rejects filters that `user` may not use."""
         raise NotImplementedError
 
     def visible_rows(self, user: Any) -> QuerySet[Any]:
-        """All rows `user` may see, with the columns that a row shows."""
+        """Return all rows that `user` may see, with the database columns that a row shows."""
         raise NotImplementedError
 
     def rows(self, form: FilterForm, user: Any) -> QuerySet[Any]:
-        """The rows that a valid form asks for, as `page` takes them."""
+        """Return the rows that match a valid form, as the argument of `page`."""
         raise NotImplementedError
 
     def page(
@@ -119,18 +122,18 @@ class ListPage:
         return form.keyset()
 
     def with_related(self, rows: list[Any], user: Any) -> list[Any]:
-        """Rows of one page with what stands beside them, by a fixed number of queries."""
+        """Return the rows of one page with their related data. The number of queries is fixed."""
         return rows
 
     def render_rows(self, rows: list[Any], screen: ListContext) -> SafeString:
-        """Dressed rows as HTML, in the columns of the screen."""
+        """Render rows from `with_related` as HTML, with the columns of the list context."""
         raise NotImplementedError
 
     def patient_id_of(self, row: Any) -> UUID | None:
         raise NotImplementedError
 
     def labels_and_urls(self, keys: Iterable[UUID], user: Any) -> dict[UUID, tuple[str, str]]:
-        """What a few records are called, for this person, and where their pages are."""
+        """Return labels and URLs of a few records, by key. The user's roles limit the labels."""
         raise NotImplementedError
 
     def url(self, route: str = "list", *args: Any) -> str:
@@ -138,11 +141,11 @@ class ListPage:
         return reverse(name, args=args) if args else page_url(name)
 
     def columns_for(self, user: Any) -> list[Column]:
-        """The columns this person may see."""
+        """Return the columns that this user may see."""
         return [column for column in self.columns if not column.needs or may(user, column.needs)]
 
     def words_of(self, user: Any) -> PersonalParameters:
-        """The words that this person may open."""
+        """Return the parameters with personal text that this user may decrypt."""
         return replace(self.words, by_name=may(user, "patients.view"))
 
     def presets_for(self, user: Any) -> list[Preset]:

@@ -1,7 +1,7 @@
 """Lists as CSV: streamed page by page, so that a million rows take no more memory than a thousand.
 
-Each page is read by its place in the sort, not by a cursor that would keep a transaction open, and
-noted in the log before its first byte leaves: what was sent is what is noted.
+Each page is a keyset query. A database cursor would keep a transaction open. Each page is recorded
+in the audit trail before its first byte is sent, so nothing is sent that is not recorded.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ def download(
     *,
     bom: bool,
 ) -> StreamingHttpResponse:
-    """The rows with these columns. `form` is valid and says the order."""
+    """Return these rows and columns as a file. `form` is valid and defines the order."""
     zone = timezone.get_current_timezone()
     assert isinstance(zone, ZoneInfo)
     cells = [cell for column in columns for cell in column.cells]
     named = f"{list_page.name}-{timezone.localtime():%Y-%m-%d-%H%M}.csv"
     lines = _lines(request, list_page, form, rows, cells, zone)
-    # The first page is read, and noted, before the answer begins: what fails then is an error page.
+    # The first page is read and audited before the response begins, so an error there is an error
+    # page.
     beginning = next(lines)
     body = _whole(beginning, lines, bom)
     return StreamingHttpResponse(body, content_type=CONTENT_TYPE, headers=_saved_as(named))
@@ -59,7 +60,7 @@ def download_computed(
     ids: Sequence[object],
     patients: Iterable[UUID | None],
 ) -> HttpResponse:
-    """A short list that no query gives: its rows about `ids`, recorded as one export."""
+    """Return computed rows as a file, audited as one export of `ids`."""
     zone = timezone.get_current_timezone()
     assert isinstance(zone, ZoneInfo)
     audit.record_entry(request, "export", subject, ids=ids, patients=patients, row_count=len(ids))
@@ -68,7 +69,7 @@ def download_computed(
     writer.writerow(heads)
     writer.writerows([_cell(value, zone) for value in row] for row in rows)
     named = f"{name}-{timezone.localtime():%Y-%m-%d-%H%M}.csv"
-    # The mark tells spreadsheets that it is UTF-8.
+    # The byte order mark tells spreadsheet programs that the file is UTF-8.
     text = BOM + out.taken()
     return HttpResponse(text, content_type=CONTENT_TYPE, headers=_saved_as(named))
 
@@ -84,7 +85,7 @@ def _whole(beginning: str, lines: Iterator[str], bom: bool) -> Iterator[bytes]:
 
 
 class _Line:
-    """Takes the lines a csv writer makes."""
+    """A file-like object that collects the lines of a csv writer."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -114,7 +115,7 @@ def _lines(
     )
     place: PagePosition = {"after": None, "before": None}
     while True:
-        # The view's own zone ends with the view; this runs while the answer is sent.
+        # This runs while the response is sent. The time zone of the request is no longer active.
         with timezone.override(zone):
             page = list_page.page(rows, form, PAGE, place)
             found = list_page.with_related(page.rows, request.user)

@@ -1,4 +1,4 @@
-"""Fields that filters of several lists share."""
+"""Form fields that the filters of several lists share."""
 
 from __future__ import annotations
 
@@ -22,34 +22,37 @@ DAYS: Final = {
     "this_month": "this month",
     "last_30": "last 30 days",
 }
-"""Days counted from now, so that a saved view of "this week" stays one."""
+"""Periods relative to today, so that a saved view of "this week" stays correct."""
 
 
 REVERSED_RANGE: Final = "backwards"
 
 
 def check_day_order(form: forms.Form, first: str, last: str) -> None:
-    """Say beside the last day where it is before the first one."""
+    """Add an error to the last day if it is before the first day."""
     begins, ends = form.cleaned_data.get(first), form.cleaned_data.get(last)
     if begins and ends and begins > ends:
         form.add_error(last, ValidationError("This is before the first day.", code=REVERSED_RANGE))
 
 
 def response_status(form: forms.Form) -> int:
-    """400 where something cannot be read. Days in the wrong order can, and are those of no row."""
+    """Return 400 for values that cannot be parsed.
+
+    Days in the wrong order can be parsed. They match no row, and the status is 200.
+    """
     wrong = [error.code for found in form.errors.as_data().values() for error in found]
     return 400 if any(code != REVERSED_RANGE for code in wrong) else 200
 
 
 class AnyChoiceField(forms.MultipleChoiceField):
-    """Any value is accepted, whatever is offered: one that is not there finds nothing."""
+    """A multiple choice field that accepts any value. An unknown value matches no row."""
 
     def valid_value(self, value: Any) -> bool:
         return len(str(value)) <= 100 and "\x00" not in str(value)
 
 
 class OpenVocabularyField(AnyChoiceField):
-    """Values of an open enumeration: the known ones are offered, any other one is accepted."""
+    """A field for an open enumeration. It offers the known values and accepts any other."""
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         self.vocabulary = name
@@ -63,7 +66,7 @@ class OpenVocabularyField(AnyChoiceField):
 
 
 class TimestampField(forms.CharField):
-    """A date, or a date with time, in the staff member's zone unless it names its own.
+    """A date, or a date with time, in the staff member's time zone unless the text has its own.
 
     A date alone means the start of that day, or its end with `end_of_day`.
     """
@@ -87,7 +90,7 @@ class TimestampField(forms.CharField):
         whole_day = self.end_of_day and not isinstance(moment, datetime)
         try:
             if not isinstance(moment, datetime):
-                # A day ends where the next one begins: its last hour may come twice.
+                # The end of a day is the start of the next one, because its last hour may repeat.
                 moment = datetime.combine(moment + timedelta(days=whole_day), time.min)
             if timezone.is_naive(moment):
                 moment = timezone.make_aware(moment)
@@ -102,15 +105,18 @@ class UuidField(forms.UUIDField):
 
 
 class DeferredChoiceField(AnyChoiceField):
-    """Choices out of a table, read only where they are shown."""
+    """A field whose choices are in a table. They are read only if they are shown."""
 
     def offer(self, read: Callable[[], list[tuple[str, str]]]) -> None:
-        """`read` is asked each time."""
+        """Set the function that reads the choices. It is called each time they are used."""
         self.offered = self.choices = read
 
 
 class DaysField(forms.ChoiceField):
-    """Days counted from today in the staff member's zone; reads as (first moment, first after)."""
+    """A period relative to today, in the staff member's time zone.
+
+    Its cleaned value is a pair: the start of the period, and the first instant after it.
+    """
 
     def __init__(self, short: str, **kwargs: Any) -> None:
         self.short = short

@@ -1,4 +1,4 @@
-"""The form of a list: what stands in the address, and how its filters look on the page."""
+"""The filter form of a list: the parameters of its URL, and the filters on its page."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ from backoffice.pages.paging.pages import Sort
 SIZE: Final = 50
 SIZES: Final = (25, 50, 100)
 PLACE: Final = frozenset({"after", "before", "at"})
-"""Where in the list a page is."""
+"""Parameters for the position of a page in the list."""
 SORTING: Final = ("order_key", "order_direction")
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A chip of the filter row: one field with tick boxes, or a few ordinary fields.
+    """A filter of the filter row: one field with checkboxes, or a few ordinary fields.
 
-    `always_shown` stands in the row always; others wait behind `+ Filter` until they are in force.
+    With `always_shown` it is always in the row. Other filters are behind `+ Filter` until they are
+    active.
     """
 
     label: str
     fields: tuple[str, ...]
     always_shown: bool = False
     shows_zone: bool = False
-    """Its fields are days: the panel names their zone."""
+    """Whether the panel names the time zone, because its fields are days."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterChip:
-    """A filter as it stands on the page."""
+    """A filter with its values, as the page shows it."""
 
     label: str
     form: FilterForm
@@ -52,10 +53,13 @@ class FilterChip:
     wrong: bool
     summary: str
     drop: tuple[str, str] | None
-    """Parameter and value of a filter with one value."""
+    """Parameter and value to remove from the URL, if the filter has exactly one value."""
     zone: str
     looks: Hashable | None
-    """All that an untouched filter's looks depend on; None where the address speaks of it."""
+    """Cache key of the HTML: everything that the HTML of an inactive filter depends on.
+
+    None if the URL has a parameter of this filter.
+    """
 
     @property
     def fields(self) -> list[BoundField]:
@@ -63,8 +67,11 @@ class FilterChip:
 
 
 class _Shared(dict[str, forms.Field]):
-    """Fields of a class of forms, which Django copies for each form. Those of lists are read and
-    never changed, save for those whose choices are each form's own."""
+    """The fields of a form class. All forms share them, while Django copies them for each form.
+
+    Filter forms never change their fields. Only fields whose choices differ between forms are
+    copied.
+    """
 
     def __deepcopy__(self, known: dict[int, Any]) -> dict[str, forms.Field]:
         return {
@@ -74,33 +81,33 @@ class _Shared(dict[str, forms.Field]):
 
 
 class FilterForm(forms.Form):
-    """Filters, sort and size of a list, as they stand in its address."""
+    """Filters, sort and page size of a list, as parameters of its URL."""
 
     order_key = forms.CharField(required=False)
     order_direction = forms.ChoiceField(required=False, choices=[("asc", "asc"), ("desc", "desc")])
     size = forms.IntegerField(required=False, min_value=1, max_value=100)
 
     SORTS: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Sort key to its columns; the first is the sort without one."""
+    """Sort keys, each with its columns. The first one is the default."""
     DESCENDING_FIRST: ClassVar[frozenset[str]] = frozenset()
-    """Sort keys whose first click shows the greatest first."""
+    """Sort keys that sort in descending order on the first click."""
     PRIVATE_SORTS: ClassVar[frozenset[str]] = frozenset()
-    """Sort keys whose values name people."""
+    """Sort keys whose values are names of people."""
     WORDS: ClassVar = PersonalParameters("")
-    """Fields that take words about a person."""
+    """Fields that take personal text."""
     FILTERS: ClassVar[Sequence[Filter]] = ()
     TAB_FIELDS: ClassVar[frozenset[str]] = frozenset()
-    """Fields that are tabs, not filters."""
+    """Fields that the page shows as tabs, not as filters."""
 
     def __init__(self, data: Any = None, *, by_name: bool = True) -> None:
         self.words = replace(self.WORDS, by_name=by_name)
         self.base_fields = _Shared(self.base_fields)  # type: ignore[misc]
         super().__init__(decrypted_query(data, self.words) if isinstance(data, QueryDict) else data)
         self.given = data
-        """As it stands in the address, where words are sealed."""
+        """The parameters as they are in the URL, with personal text encrypted."""
         self.by_name = by_name
         self.hidden: dict[str, str] = {}
-        """Fields that this person may not use: what their role does not show."""
+        """Fields that this user may not use, each with the words for what their role hides."""
 
     def clean_order_key(self) -> str:
         key: str = self.cleaned_data["order_key"]
@@ -111,7 +118,10 @@ class FilterForm(forms.Form):
         return key
 
     def clean(self) -> None:
-        """What a role does not show it may not ask for either: the answer would tell."""
+        """Reject filters and sorts by values that the user's role hides.
+
+        The result would reveal these values.
+        """
         for name, what in self.hidden.items():
             if self.cleaned_data.get(name):
                 self.add_error(name, f"Your role does not show {what}.")
@@ -119,20 +129,22 @@ class FilterForm(forms.Form):
             self.add_error("order_key", "Your role does not show who a patient is.")
 
     def may_open(self, query: Mapping[str, Sequence[str]]) -> bool:
-        """Whether a view that somebody else saved tells this person nothing it should not: words
-        about a person are told by the view itself."""
+        """Return whether this user may open a saved view with this query.
+
+        A view must not reveal hidden values. Personal text is in the view itself.
+        """
         hidden = {*self.hidden, *(() if self.by_name else (*self.words.names, *self.PRIVATE_SORTS))}
         return hidden.isdisjoint(query) and hidden.isdisjoint(query.get("order_key", ()))
 
     @property
     def sort(self) -> tuple[str, str]:
-        """(order_key, order_direction) in force."""
+        """The active sort: (order_key, order_direction)."""
         key = self.cleaned_data.get("order_key") or next(iter(self.SORTS))
         default = "desc" if key in self.DESCENDING_FIRST else "asc"
         return key, self.cleaned_data.get("order_direction") or default
 
     def can_sort_by(self, key: str) -> bool:
-        """Whether this person may sort by it, with these filters."""
+        """Return whether the list has this sort key and this user may use it."""
         return key in self.SORTS and (self.by_name or key not in self.PRIVATE_SORTS)
 
     def keyset(self) -> Sort:
@@ -142,31 +154,33 @@ class FilterForm(forms.Form):
         )
 
     def filter_names(self) -> list[str]:
-        """Names of the fields that narrow the list and are no tabs."""
+        """Return the names of the filter fields, without those of the tabs."""
         frame = {*SORTING, "size", *self.TAB_FIELDS}
         return [name for name in self.fields if name not in frame]
 
     def is_filtered(self) -> bool:
-        """True when something besides a tab narrows the list."""
+        """Return whether a filter is active. Tabs do not count."""
         return any(self.cleaned_data.get(name) for name in self.filter_names())
 
     def is_searched(self) -> bool:
-        """True when words about a person were typed."""
+        """Return whether a filter with personal text is active."""
         return any(self.cleaned_data.get(name) for name in self.words.names)
 
     @cached_property
     def chips(self) -> list[FilterChip]:
-        """The filters as they stand on the page: those this person may use."""
+        """The filters that this user may use, with their values."""
         return [chip for one in self.FILTERS if (chip := self._chip(one)) is not None]
 
     @property
     def more(self) -> bool:
-        """Some filters wait behind `+ Filter`."""
+        """Whether some filters are behind `+ Filter`."""
         return not all(chip.always_shown for chip in self.chips)
 
     def active_filters(self, given: QueryDict) -> list[dict[str, Any]]:
-        """Each value that narrows the list, in words, with the parameter it came by; `many` where
-        its filter has others."""
+        """Return each active filter value in words, with its parameter.
+
+        `many` is true if the same filter has other values too.
+        """
         if given.keys().isdisjoint(self.filter_names()):
             return []
         typed_in = decrypted_query(given, self.words)
@@ -208,12 +222,12 @@ class FilterForm(forms.Form):
         )
 
     def _as_given(self, bound: BoundField, value: str) -> tuple[str, str]:
-        """The parameter of a filter with one value, as it stands in the address."""
+        """Return the parameter and value of a filter with one value, as they are in the URL."""
         sealed = bound.name in self.words.names and self.given is not None
         return bound.name, self.given.get(bound.name) if sealed else value
 
     def _given(self, one: Filter) -> list[tuple[BoundField, str]]:
-        """Each value that the address gives for it, with its field."""
+        """Return each value that the URL has for this filter, with its field."""
         if self.data.keys().isdisjoint(one.fields):
             return []
         fields = [self[name] for name in one.fields if name not in self.hidden]
@@ -226,7 +240,7 @@ class FilterForm(forms.Form):
 
 
 def filters_in(data: QueryDict, form: FilterForm) -> dict[str, list[str]]:
-    """What of an address the form reads and a view keeps: filters, tab and sort, not the place."""
+    """Return the parameters that a saved view stores: filters, tab and sort, not the position."""
     return {
         name: values
         for name, given in decrypted_query(data, form.words).lists()
@@ -241,7 +255,7 @@ def _values(bound: BoundField) -> list[str]:
 
 
 def _summary(given: list[tuple[BoundField, str]]) -> str:
-    """What is chosen, short: the words of one value, the number of several."""
+    """Return a short summary: the words of one value, or the number of several values."""
     if not given:
         return ""
     if len(given) > 1:

@@ -1,4 +1,4 @@
-"""What people keep about lists: saved views, chosen columns, and work on many rows at once."""
+"""Tables for list pages: saved views, chosen columns, and bulk runs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from backoffice.models.records import Read
 class SavedView(Read):
     """Filters, sort, columns and density of a list under one name.
 
-    `query` is what stands in the address: parameter to its values. It is read by the form of the
-    list each time, with the permissions of whoever opens it. `opens_for` is the role for which the
-    list opens with this view, or `me` for its owner alone.
+    `query` has the parameters of the URL, each with its values. The form of the list validates it
+    each time, with the permissions of the user who opens it. `opens_for` is the role for which this
+    is the default view, or `me` for its owner only.
     """
 
     ME = "me"
@@ -62,7 +62,7 @@ class SavedView(Read):
 
 
 class ListChoice(Read):
-    """How one person wants to see one list: columns in their order, height of rows, rows a page."""
+    """A user's settings for one list: columns in their order, row height, rows per page."""
 
     listing = models.CharField(max_length=40)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -76,7 +76,7 @@ class ListChoice(Read):
 
 
 class BulkRun(models.Model):
-    """One thing done to many rows of a list. Its rows are the work: see `bulk.py`."""
+    """One bulk action on many rows of a list. Its `BulkRow`s are the work: see `bulk.py`."""
 
     class State(models.TextChoices):
         OPEN = "open", "Under way"
@@ -108,7 +108,7 @@ class BulkRun(models.Model):
     class Meta:
         app_label = "backoffice"
         indexes = [
-            # Reader: bulk.work
+            # Reader: bulk.process_runs
             models.Index(fields=["asked_at"], condition=Q(state="open"), name="bulk_run_open"),
             models.Index(fields=["asked_by", "-asked_at"], name="bulk_run_of_person"),
         ]
@@ -123,7 +123,7 @@ class BulkRun(models.Model):
 
 
 class BulkRow(models.Model):
-    """One row of a run, and what came of it."""
+    """One row of a bulk run, and its outcome."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "Waiting"
@@ -143,7 +143,7 @@ class BulkRow(models.Model):
     class Meta:
         app_label = "backoffice"
         indexes = [
-            # Reader: bulk.work
+            # Reader: bulk.process_runs
             models.Index(
                 fields=["run", "key"], condition=Q(state="waiting"), name="bulk_row_waiting"
             ),
