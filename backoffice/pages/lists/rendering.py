@@ -1,6 +1,7 @@
-"""Parts of a list's page as HTML: those of which a page has dozens.
+"""HTML of the parts that a list page has dozens of.
 
-In Python and not in templates: an include for each would be half of what the page costs.
+Python renders them, not templates: a template include for each part would take half of the time of
+the page.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from backoffice.templatetags.shapes import glyph_svg, icon_svg
 from backoffice.templatetags.ui import address_with, address_without, errors_of, field, tick_boxes
 
 NARROWED: Final = 8
-"""Tick boxes, beyond which one may type to find them."""
+"""With more checkboxes than this, a filter has a text field to search them."""
 
 
 def filters(form: FilterForm, given: QueryDict) -> SafeString:
-    """The filter row: a popover for each of the first filters, one for all the others."""
+    """Render the filter row: one popover for each shown filter, and one for all the others."""
     first = (
         _untouched(chip, _popover) + _drop(chip, given) for chip in form.chips if chip.always_shown
     )
@@ -42,11 +43,11 @@ _APPLY: Final = (
 )
 _LOOKS: Final[dict[Hashable, str]] = {}
 MOST: Final = 1_000
-"""So many looks of filters are kept; then they are drawn anew."""
+"""Size of the cache of rendered filters. A full cache is cleared."""
 
 
 def _untouched(chip: FilterChip, draw: Callable[[FilterChip], str]) -> str:
-    """A filter that nobody uses is drawn once: it looks the same on the next page."""
+    """Render a filter. Cache the HTML of an inactive one, because it is the same on all pages."""
     if chip.looks is None:
         return draw(chip)
     key = (draw, chip.looks)
@@ -88,7 +89,7 @@ def _folded(chip: FilterChip) -> str:
 
 
 def _fields(chip: FilterChip) -> str:
-    """The inside of one filter."""
+    """Render the fields of one filter."""
     drawn = []
     label = escape(chip.label)
     for bound in chip.fields:
@@ -116,7 +117,7 @@ def _options(legend: str, boxes: list[str]) -> str:
 
 
 def heads(screen: ListContext, given: QueryDict) -> SafeString:
-    """Heads of the columns; those by which the list sorts are links."""
+    """Render the column headers. Headers of columns that the list can sort by are links."""
     return SafeString("".join(_head(screen, column, given) for column in screen.columns))
 
 
@@ -138,7 +139,7 @@ def _head(screen: ListContext, column: Column, given: QueryDict) -> str:
 
 
 def buckets(tabs: Iterable[Mapping[str, Any]], given: QueryDict) -> SafeString:
-    """A tab for each working bucket, with the glyph and the count it has."""
+    """Render a tab for each status group, with its glyph and its count."""
     drawn = []
     for tab in tabs:
         here = ' aria-current="page"' if tab["current"] else ""
@@ -152,7 +153,7 @@ def buckets(tabs: Iterable[Mapping[str, Any]], given: QueryDict) -> SafeString:
 
 
 def pager(screen: ListContext, shown: PagerContext, given: QueryDict) -> SafeString:
-    """What is shown of how many, how many rows stand on a page, and the ways to its neighbours."""
+    """Render the pager: row numbers, total, page sizes, and links to the neighboring pages."""
     told, page = "", shown["page"]
     if page.rows:
         of = f" of {shown['total']}" if shown["total"] else ""
@@ -183,7 +184,7 @@ def pager(screen: ListContext, shown: PagerContext, given: QueryDict) -> SafeStr
 
 
 def held(screen: ListContext) -> SafeString:
-    """What a form must carry along to know what the list shows."""
+    """Render hidden fields with the state of the list: its query, density and columns."""
     said = [("query", screen.query), ("here", screen.current_query), ("density", screen.density)]
     said += [("column", column.key) for column in screen.columns]
     return SafeString(
@@ -194,7 +195,7 @@ def held(screen: ListContext) -> SafeString:
 
 
 def column_choices(screen: ListContext) -> SafeString:
-    """A tick box for each column but the first, and for those that are shown their moves."""
+    """Render a checkbox for each column but the first. Shown columns also get move buttons."""
     return SafeString(
         "\n        ".join(_choice(one, screen) for one in screen.available_columns[1:])
     )

@@ -1,4 +1,4 @@
-"""Saved views: filters, sort, columns and density under one name, with one check of permission."""
+"""Saved views: filters, sort, columns and density under one name. Permissions are checked here."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from backoffice.pages.lists.models import SavedView
 from backoffice.pages.paging.counts import capped_count
 
 MOST: Final = 50
-"""Views of one person on one list."""
+"""Most views of one user for one list."""
 FRESH: Final = 60
-"""Seconds for which a count is called current."""
+"""Seconds after which a count is stale."""
 KEPT: Final = 3_600
 
 
@@ -35,7 +35,7 @@ class TabCount:
 
 
 class ViewForm(forms.Form):
-    """What a view is called and for whom it is. Roles only where views may be shared."""
+    """The name of a view, and who sees it. Only users who may share views can choose a role."""
 
     name = forms.CharField(max_length=60, label="Name")
     shared = forms.BooleanField(
@@ -52,8 +52,11 @@ class ViewForm(forms.Form):
         opens_for: str = "",
         initial: Any = None,
     ) -> None:
-        """`shares`: who fills it in may share views. `mine`: the view is their own, or a new one;
-        `opens_for` is what it opens for until now."""
+        """Build the choices for this user and view.
+
+        `shares`: the user may share views. `mine`: the view is the user's own, or a new one.
+        `opens_for` is the stored value of the view.
+        """
         super().__init__(data, initial=initial, auto_id="view_%s")
         field = self.fields["opens_for"]
         assert isinstance(field, forms.ChoiceField)
@@ -83,7 +86,7 @@ class ViewForm(forms.Form):
 def view_form(
     user: Any, data: Any = None, *, view: SavedView | None = None, initial: Any = None
 ) -> ViewForm:
-    """The form of a new view, or of `view`, for this person."""
+    """Return the form of a new view, or of `view`, for this user."""
     return ViewForm(
         data,
         shares=may(user, "views.share"),
@@ -94,10 +97,10 @@ def view_form(
 
 
 def visible_views(list_page: ListPage, form: FilterForm, user: Any) -> list[SavedView]:
-    """The person's own views and those shared with them, in order: one query.
+    """Return the user's own views and the shared views, in order. One query.
 
-    A view that asks for what their role does not show is not there for them, be it their own from
-    the days of another role.
+    Views with filters that the user's role may not use are left out. These may be the user's own
+    views, from a time when they had another role.
     """
     found = read(SavedView, _VIEWS, [list_page.name, user.pk])
     return [view for view in found if form.may_open(view.query)]
@@ -126,7 +129,7 @@ def may_change(view: SavedView, user: Any) -> bool:
 
 
 def default_view(views: Sequence[SavedView], user: Any) -> SavedView | None:
-    """The view a list opens with: the person's own choice, else that of a role of theirs."""
+    """Return the default view: the user's own choice, else that of one of the user's roles."""
     for view in views:
         if view.opens_for == SavedView.ME and view.owner_id == user.pk:
             return view
@@ -135,12 +138,12 @@ def default_view(views: Sequence[SavedView], user: Any) -> SavedView | None:
 
 
 def unknown_filters(view: SavedView, form: FilterForm) -> list[str]:
-    """Filters of a view that the list no longer has."""
+    """Return the names of a view's filters that the list no longer has."""
     return sorted(name for name in view.query if name not in form.fields)
 
 
 def is_same_query(query: dict[str, list[str]], view: SavedView) -> bool:
-    """Whether an address asks for what the view does, whatever the order of values."""
+    """Return whether a query is that of the view. The order of filter values does not count."""
 
     def told(one: dict[str, list[str]]) -> dict[str, list[str]]:
         return {name: sorted(values) for name, values in one.items() if name not in SORTING}
@@ -151,7 +154,7 @@ def is_same_query(query: dict[str, list[str]], view: SavedView) -> bool:
 
 
 def save(view: SavedView) -> str:
-    """Write a view; words where that cannot be."""
+    """Save a view. Return an error message, empty on success."""
     others = SavedView.objects.filter(listing=view.listing)
     if view.pk is None:
         mine = others.filter(owner=view.owner_id)
@@ -174,9 +177,9 @@ def save(view: SavedView) -> str:
 
 
 def move(list_page: ListPage, view: SavedView, user: Any, up: bool) -> None:
-    """Change places with the neighbour, among the views this person may change."""
+    """Swap a view with its neighbor, among the views that this user may change."""
     with transaction.atomic():
-        # One after the other: two clicks at once would give two views one place.
+        # Lock the rows: two simultaneous clicks could give two views the same position.
         rows = _theirs(list_page, user).select_for_update().order_by("position", "pk")
         mine = [one for one in rows if may_change(one, user)]
         keys = [one.pk for one in mine]
@@ -193,7 +196,7 @@ def move(list_page: ListPage, view: SavedView, user: Any, up: bool) -> None:
 
 
 def cached_counts(keys: Sequence[str], user: Any) -> dict[str, TabCount]:
-    """Counts as they were last taken for this person; none where nothing is known of them."""
+    """Return the cached counts of this user. Keys without a cached count are left out."""
     if not keys:
         return {}
     try:
@@ -209,7 +212,7 @@ def cached_counts(keys: Sequence[str], user: Any) -> dict[str, TabCount]:
 
 
 def refresh_counts(list_page: ListPage, queries: dict[str, Any], user: Any) -> dict[str, TabCount]:
-    """Count what each query finds, as far as a list counts, and keep it for a while."""
+    """Count the rows of each query, up to the cap of lists, and cache the counts."""
     found: dict[str, TabCount] = {}
     for key, query in queries.items():
         form = list_page.form(build_query(query), user)
@@ -224,5 +227,5 @@ def refresh_counts(list_page: ListPage, queries: dict[str, Any], user: Any) -> d
 
 
 def _key(key: str, user: Any) -> str:
-    """Counts are each person's own: "mine", days and what a role shows differ."""
+    """Return the cache key of a user's count. "Mine", days and visible rows depend on the user."""
     return f"view-count:{user.pk}:{key}"

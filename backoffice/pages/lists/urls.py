@@ -1,4 +1,4 @@
-"""Addresses that every list has, below its own."""
+"""URLs that every list has, below its own URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of work on many rows: what will happen, how far it is, what was not done."""
+"""Views of bulk actions: confirmation, progress, and the rows that were not done."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BELL: Final = "orders.tasks.work_on_lists"
 
 @require_POST
 def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
-    """Begin to do something to the chosen rows, after a page that says what and asks for more."""
+    """Start a bulk run on the selected rows, if needed after a confirmation page with a form."""
     user = staff_user(request)
     back = request.POST.get("here", "").replace("\x00", "")[:4_000]
     if request.POST.get("verb") == "":
@@ -55,7 +55,7 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
         return redirect(f"{list_page.url()}?{back}")
     matches = MatchDigest.of(rows)
     total = matches.total
-    # Of all that match one is always told how many there are before it begins.
+    # A run on all matching rows always shows their number first.
     asked_first = action.needs_confirmation or (everything and total > 0)
     begun = "go" in request.POST or not asked_first
     data = request.POST.copy()
@@ -85,7 +85,8 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     keys = [] if everything else selected_keys(request)
     if review.get("shown"):
         shown = review["shown"]
-        # What is told one by one is what will be done, whatever the filter finds by then.
+        # The page lists these rows one by one. The run takes exactly them, even if the filter
+        # matches others by then.
         keys, everything = [row.pk for row in shown], False
         audit.record_list(
             request,
@@ -115,7 +116,7 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
 
 @require_GET
 def run_page(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpResponse:
-    """One run: how far it is, and each row that was not done, with why."""
+    """Show one run: its progress, and each row that was not done, with the reason."""
     found = _run(request, list_page, key)
     failed = BulkRow.objects.filter(run=found.pk, state=BulkRow.State.FAILED)
     page = fetch_page(failed, Sort(("key",)), size=SHOWN, **page_position(request))
@@ -149,7 +150,7 @@ def run_page(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRes
 
 @require_GET
 def run_progress(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpResponse:
-    """How far it is, for the page that shows it."""
+    """Return the fragment with the progress of a run. The page of the run polls it."""
     found = _run(request, list_page, key)
     context = {"run": found, "list_page": list_page, "polled": True, "commands": _commands(found)}
     return render(request, "lists/_run.html", context)
@@ -167,7 +168,7 @@ def stop(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRespons
 
 @require_POST
 def repeat(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpResponse:
-    """The rows that were not done, once more."""
+    """Start a new run with the rows that were not done."""
     user = staff_user(request)
     found = _run(request, list_page, key)
     action = _action(list_page, found.verb, user)
@@ -176,7 +177,7 @@ def repeat(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRespo
         messages.error(request, "It is still under way.")
         return redirect(list_page.url("run", key))
     rows = list_page.visible_rows(user).filter(pk__in=left.values("key"))
-    # The form of the first time was valid; its contents are the run's.
+    # The form of the first run was valid. The new run takes its values from that run.
     form = CommandForm(request.POST)
     if not form.is_valid():
         raise BadRequest("This form is not one of ours.")
@@ -189,7 +190,10 @@ def repeat(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRespo
 
 
 def _confirmed(request: HttpRequest) -> MatchDigest:
-    """What the page before showed; what matches nothing where it was not shown."""
+    """Return the digest that the confirmation page showed.
+
+    Without it the digest equals that of no set of rows.
+    """
     seen = request.POST.get("total", "")
     total = int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 10 else -1
     return MatchDigest(total, request.POST.get("matches", ""))
@@ -215,7 +219,7 @@ def _action(list_page: ListPage, name: str, user: Any) -> BulkAction:
 
 
 def _run(request: HttpRequest, list_page: ListPage, key: UUID) -> BulkRun:
-    """Runs are seen by who asked for them."""
+    """Return a run of the current user. Raises Http404 for runs of other users."""
     found = BulkRun.objects.filter(pk=key, listing=list_page.name, asked_by=request.user.pk).first()
     if found is None:
         raise Http404
@@ -227,7 +231,7 @@ def _rows_of(found: BulkRun) -> Any:
 
 
 def _commands(found: BulkRun) -> list[tuple[str, int]]:
-    """How what was asked of the service stands, in numbers."""
+    """Return the number of the run's commands in each state."""
     keys = _rows_of(found).exclude(command_id=None).values("command_id")
     states = CommandRecord.objects.filter(pk__in=keys).values_list("state")
     return sorted(states.annotate(number=CountOf("pk")).order_by("state"))
@@ -238,7 +242,7 @@ def _named(told: dict[UUID, tuple[str, str]], key: UUID) -> tuple[str, str]:
 
 
 def _back(list_page: ListPage, found: BulkRun, shown: bool = True) -> str:
-    """The list as it was left, with the run above it."""
+    """Return the URL of the list as the user left it, with the run shown above it."""
     data = build_query(found.query)
     if shown:
         data["run"] = str(found.pk)

@@ -1,4 +1,4 @@
-"""Pages of a list's saved views, its columns, and its download."""
+"""Views of a list's saved views, columns and download."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from backoffice.pages.lists.forms import SIZES, FilterForm, filters_in
 from backoffice.pages.lists.models import ListChoice, SavedView
 
 LONG = 4_000
-"""Letters of an address that is kept."""
+"""Most characters of a posted query string."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def view_list(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
-    """All saved views of a list; a new one is posted here."""
+    """List the saved views of a list, or create one by POST."""
     if request.method != "POST":
         return _views_page(request, list_page)
     user = staff_user(request)
@@ -48,7 +48,7 @@ def view_list(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
 
 @require_GET
 def open_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpResponse:
-    """Open a view: the list, with what it says standing in the address."""
+    """Redirect to the list with the filters of a saved view in its URL."""
     found = saved.get_view(list_page, key, request.user)
     if found is None:
         messages.warning(request, "That view is gone, or your role may not use its filters.")
@@ -58,7 +58,7 @@ def open_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpRes
 
 @require_POST
 def change_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpResponse:
-    """Rename, share, move, delete a view, or make it what the list shows now."""
+    """Rename, share, move or delete a view, or store the current state of the list in it."""
     user = staff_user(request)
     found = saved.get_view(list_page, key, user)
     if found is None:
@@ -95,7 +95,7 @@ def change_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpR
 
 @require_GET
 def view_counts(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
-    """The tabs of the saved views with what they count now."""
+    """Return the fragment of the view tabs with current counts."""
     user = staff_user(request)
     form = list_page.form(request.GET, user)
     form.is_valid()
@@ -112,7 +112,7 @@ def view_counts(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
 
 @require_POST
 def columns(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
-    """Remember which columns this person wants, in which order, how high and how many rows."""
+    """Store this user's columns and their order, the row height, and the page size."""
     user = staff_user(request)
     chosen = _columns(request, list_page)
     way, _, key = request.POST.get("move", "").partition(":")
@@ -139,7 +139,7 @@ def columns(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     back.pop("size", None)
     back.pop("panel", None)
     if "view" in back:
-        # The filters of the view stay; only its columns give way to one's own.
+        # The filters of the view stay. The user's own columns replace its columns.
         back["columns"] = OWN
     if key:
         back["panel"] = "columns"
@@ -148,7 +148,7 @@ def columns(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
 
 @require_POST
 def export(request: HttpRequest, *, list_page: ListPage) -> HttpResponseBase:
-    """What the list shows, or the chosen rows of it, as a CSV file."""
+    """Download the matching rows of the list, or the selected ones, as a CSV file."""
     user = staff_user(request)
     form, rows = selected_rows(request, list_page)
     if form is None:
@@ -164,8 +164,11 @@ def export(request: HttpRequest, *, list_page: ListPage) -> HttpResponseBase:
 
 
 def selected_rows(request: HttpRequest, list_page: ListPage) -> tuple[FilterForm | None, Any]:
-    """The form and the rows that a posted choice means: ticked rows by their keys, everything by
-    its filter. No form where the filter cannot be read."""
+    """Return the filter form and the selected rows of a posted selection.
+
+    That is the checked rows, or all rows that match the filter. The form is None if the filter is
+    invalid.
+    """
     user = staff_user(request)
     form = list_page.form(QueryDict(_text(request, "query")), user)
     if not form.is_valid():
@@ -228,7 +231,7 @@ def _named(view: SavedView, form: saved.ViewForm) -> None:
 def _posted(
     request: HttpRequest, list_page: ListPage
 ) -> tuple[dict[str, list[str]], list[str], str]:
-    """Filters, columns and density as the page that was left had them."""
+    """Return the posted filters, columns and density of the page."""
     data = QueryDict(_text(request, "query"))
     query = filters_in(data, list_page.form(data, staff_user(request)))
     density = request.POST.get("density", "")
