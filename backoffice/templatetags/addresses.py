@@ -1,6 +1,7 @@
-"""`{% url %}` as Django has it, from addresses that are made once: built into every template.
+"""Django's `{% url %}` with cached URLs. It is a builtin of all templates.
 
-To make an address anew takes longer than the rest of a row, and a page of rows has hundreds.
+To reverse a URL takes longer than to render the rest of a table row, and a list has hundreds of
+URLs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def url(parser: Parser, token: Token) -> Node:
 
 
 class _Address(URLNode):
-    """Of routes that take nothing or one key; any other one is left to Django."""
+    """A URL node that caches routes with no argument or one key. Django reverses all others."""
 
     def render(self, context: Context) -> str:
         made = self._made(context)

@@ -1,4 +1,4 @@
-"""How times and ages are said, whatever shows them."""
+"""Formats of times, dates and ages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
-# As `strftime` says them, in a tenth of its time: a page of a list says a hundred.
+# The same names as from `strftime`, in a tenth of its time: a list page formats a hundred times.
 DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS: Final = (
     *("", "Jan", "Feb", "Mar", "Apr", "May", "Jun"),
@@ -15,34 +15,34 @@ MONTHS: Final = (
 
 
 def hour(moment: datetime) -> str:
-    """`08:00`."""
+    """Format a time of day: `08:00`."""
     return f"{moment.hour:02}:{moment.minute:02}"
 
 
 def weekday(moment: datetime) -> str:
-    """`Tue 11 Nov`."""
+    """Format a date with its weekday: `Tue 11 Nov`."""
     return f"{DAYS[moment.weekday()]} {moment.day} {MONTHS[moment.month]}"
 
 
 def calendar_day(day: date) -> str:
-    """`11 Nov 2026`."""
+    """Format a date with its year: `11 Nov 2026`."""
     return f"{day.day} {MONTHS[day.month]} {day.year}"
 
 
 def zone_name(moment: datetime) -> str:
-    """MST, CET … or UTC−03 where the zone has no letters of its own."""
+    """Return the abbreviation of a zone: MST, CET … or UTC−03 if the zone has no letters."""
     name = moment.tzname() or ""
     return f"UTC{name.replace('-', '−')}" if name[:1] in "+-" else name
 
 
 def spoken(moment: datetime, now: datetime) -> str:
-    """`Tue 11 Nov, 08:00 MST`; the year only when it is another one."""
+    """Format a time with its zone: `Tue 11 Nov, 08:00 MST`. The current year is left out."""
     year = "" if moment.year == now.year else f" {moment.year}"
     return f"{weekday(moment)}{year}, {hour(moment)} {zone_name(moment)}"
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """`3 d ago`, `in 2 h`: one unit, for beside an absolute time."""
+    """Format a relative time in one unit: `3 d ago`, `in 2 h`. For use next to an absolute time."""
     seconds = (now - moment).total_seconds()
     size = abs(seconds)
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
@@ -56,9 +56,9 @@ _NO_PLACES: Final = frozenset(("localtime", "posixrules", "Factory", "leapsecond
 
 
 def zone_of(name: str | None) -> ZoneInfo | None:
-    """The zone of an IANA name; None when there is none of that name.
+    """Return the time zone of an IANA name; None if there is none.
 
-    Files of the system that are no zones of a place, such as `localtime`, are none either.
+    Also None for files of the system that are not the zone of a place, such as `localtime`.
     """
     try:
         return ZoneInfo(name) if name and name not in _NO_PLACES and "right/" not in name else None
@@ -67,5 +67,5 @@ def zone_of(name: str | None) -> ZoneInfo | None:
 
 
 def years(born: date, today: date) -> int:
-    """Completed years; somebody born on 29 February grows older on 1 March."""
+    """Return the age in completed years. The birthday of 29 February is 1 March in other years."""
     return today.year - born.year - ((today.month, today.day) < (born.month, born.day))

@@ -19,7 +19,7 @@ register = template.Library()
 def entry_rows(
     context: Context, entries: Iterable[AuditEntry], columns: Sequence[Column]
 ) -> SafeString:
-    """Entries as rows of a table with these columns."""
+    """Render entries as table rows with these columns."""
     return entry_list.render_rows(entries, columns, context["request"].user)
 
 

@@ -1,12 +1,13 @@
-"""Pieces of pages that depend on a few values: drawn once for each, and kept by the process.
+"""A template tag that caches a fragment in the process, for each combination of its values.
 
     {% load cached_fragment %}{% kept places=entries tally=to_review %}<nav>…</nav>{% endkept %}
 
-What stands inside sees the named values and nothing else: no request, no user, so that nothing of
-one page can get into another. The values are the key; what is drawn from them is the same for as
-long as the process runs. For the frame and the controls of pages, never for records.
+The content has access to the named values only. It has no request and no user, so nothing of one
+page can get into another. The values are the cache key, and the HTML must not depend on anything
+else while the process runs. Use it for the frame and the controls of pages, never for records.
 
-Forms may stand inside: each page puts its own token into what was kept without one.
+The content may have forms. The fragment is cached without a CSRF token, and each page inserts its
+own.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from django.utils.safestring import SafeString
 register = Library()
 
 MOST: Final = 256
-"""So many drawings of one piece are kept; then they are drawn anew."""
+"""Size of the cache of one fragment. A full cache is cleared."""
 _TOKEN: Final = secrets.token_hex(16)
-"""Stands where the token of a form will stand. Nobody can write it: each process has its own."""
+"""Placeholder for the CSRF token. It is random for each process, so no text can contain it."""
 
 
 @register.tag
@@ -44,17 +45,17 @@ def kept(parser: Parser, token: Token) -> Node:
 
 class _Kept(Node):
     child_nodelists = ()
-    """Nobody need look inside for blocks: there are none."""
+    """Empty, because the content has no blocks that Django would have to find."""
 
     def __init__(self, nodelist: NodeList, values: dict[str, FilterExpression]) -> None:
         self.nodelist = nodelist
         self.values = values
         self.drawn: dict[tuple[Any, ...], tuple[SafeString, bool]] = {}
-        """What was drawn, and whether it has forms."""
+        """The cached HTML, each with whether it has forms."""
 
     def render(self, context: Context) -> SafeString:
         values = {name: value.resolve(context) for name, value in self.values.items()}
-        # With their types: `1` and `True`, text that is safe and text that is not are equal.
+        # The types are part of the key: `1` and `True` are equal, and so are safe and unsafe text.
         key = tuple((type(value), value) for value in values.values())
         found = self.drawn.get(key)
         if found is None:

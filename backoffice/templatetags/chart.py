@@ -1,7 +1,8 @@
-"""The one chart of the back office: points over time as inline SVG, with the same data as a table.
+"""The chart component: points over time as inline SVG, with the same data as a table.
 
-The drawing is stretched to its place, so strokes do not scale and words stand outside of it, in
-sizes of the page. No style attribute, no script: the content policy allows neither.
+CSS stretches the SVG to its container. So strokes do not scale, and text is outside of the SVG, in
+the font sizes of the page. It has no style attribute and no script, because the content security
+policy allows neither.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,12 +19,12 @@ register = template.Library()
 
 HEIGHT: Final = 300
 STEP: Final = 10
-"""Units of the drawing: its height, and from one point to the next."""
+"""SVG units: `HEIGHT` of the chart, `STEP` from one point to the next."""
 BAR: Final = 8
 LARGEST: Final = 1e300
-"""Numbers beyond are drawn at the edge: their sums and differences would overflow."""
+"""Larger numbers are placed at the edge, because their sums and differences would overflow."""
 _NOISE: Final = 1e-9
-"""Values that differ by less, relative to their size, differ by rounding."""
+"""A smaller relative difference between two values is a rounding error."""
 
 LINE: Final = "line"
 BARS: Final = "bars"
@@ -32,10 +33,10 @@ SPAN: Final = "span"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A stretch of time and what was measured in it; `value` None is a gap.
+    """A period of time and its value. A `value` of None is a gap.
 
-    On a line `low` and `high` are the band around `value`; on a span they are the two ends.
-    `is_filling`: a total to which its source may still add.
+    In a LINE chart, `low` and `high` are the band around `value`. In a SPAN chart they are the two
+    ends. `is_filling`: the value is a total to which its source may still add.
     """
 
     label: str
@@ -48,7 +49,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A mark on the time axis, `place` from 0 to 1; the label stands right of it."""
+    """A mark on the time axis. `place` is from 0 to 1. The label is to the right of the mark."""
 
     place: float
     label: str
@@ -56,8 +57,11 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What to draw. `kind` is LINE, BARS or SPAN. In words: `each` is what one point is, `times`
-    whose clock is meant, `note` what is left out."""
+    """The data of a chart. `kind` is LINE, BARS or SPAN.
+
+    The texts are: `each`, the period of one point; `times`, the clock that its times are from;
+    `note`, the data that is left out.
+    """
 
     id: str
     title: str
@@ -73,7 +77,7 @@ class Chart:
 
 @register.inclusion_tag("components/chart.html")
 def chart(drawn: Chart) -> dict[str, Any]:
-    """`{% chart plot %}`."""
+    """Render a chart: `{% chart plot %}`."""
     there = [point for point in drawn.points if point.value is not None]
     context: dict[str, Any] = {"chart": drawn, "empty": not there}
     if not there:
@@ -108,7 +112,7 @@ HEADS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a value lies on the drawing; the top is 0."""
+    """The conversion of values to vertical positions. The top is 0."""
 
     bottom: float
     top: float
@@ -122,7 +126,7 @@ class _Place:
 
 
 def scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float, float]:
-    """Bottom, top and step of an axis with three to six round levels around these values."""
+    """Return bottom, top and step of an axis with three to six round levels around the values."""
     low, high = (min(max(end, -LARGEST), LARGEST) for end in (min(values), max(values)))
     if from_zero:
         low, high = min(low, 0.0), max(high, 0.0)
@@ -137,7 +141,11 @@ def scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float, fl
 
 
 def written(value: float) -> str:
-    """`1,240`, `5.4`, `0.003`: three digits or all whole ones, no trailing zeros."""
+    """Format a number: `1,240`, `5.4`, `0.003`.
+
+    It has three significant digits, or all integer digits if there are more. Trailing zeros are
+    removed.
+    """
     size = abs(value)
     if size >= 1e15:
         return f"{value:.2e}".replace("-", "−")
@@ -153,14 +161,14 @@ def _values(points: Sequence[Point]) -> list[float]:
 
 
 def _runs(points: Sequence[Point]) -> Iterator[list[tuple[int, Point]]]:
-    """Points that follow each other without a gap, with their places."""
+    """Yield groups of points without a gap between them, each point with its index."""
     for there, run in groupby(enumerate(points), key=lambda pair: pair[1].value is not None):
         if there:
             yield list(run)
 
 
 def _paths(drawn: Chart, place: _Place) -> list[tuple[str, str]]:
-    """Class and outline of each shape."""
+    """Return the CSS class and the SVG path of each shape."""
     if drawn.kind == BARS:
         zero = place.y(0)
         bars = {False: "", True: ""}
@@ -192,14 +200,16 @@ def _paths(drawn: Chart, place: _Place) -> list[tuple[str, str]]:
 
 
 def _along(start: int, heights: list[int]) -> str:
-    """A line through points one step apart; a single one is a dot."""
+    """Return the path of a line through points one step apart. A single point is a dot."""
     steps = "".join(f"{STEP} {b - a} " for a, b in pairwise(heights))
     return f"M{start} {heights[0]}" + (f"l{steps}" if steps else "h0")
 
 
 def _body(drawn: Chart) -> SafeString:
-    """Rows of the table; stretches without data as one row. HTML lets their tags stay open, and a
-    year of them is sent."""
+    """Render the rows of the table. A gap is one row.
+
+    Closing tags are omitted, as HTML allows, because a chart may have a year of rows.
+    """
     width = len(HEADS[drawn.kind]) + 1
     rows = []
     for there, run in groupby(drawn.points, key=lambda point: point.value is not None):
@@ -234,7 +244,7 @@ def _shown(kind: str, point: Point) -> list[float | None]:
 
 
 def _facts(drawn: Chart, there: list[Point]) -> list[tuple[str, str]]:
-    """What the whole chart comes to."""
+    """Return the summary values of the whole chart, each with its label."""
     if drawn.kind == BARS:
         facts = [("Total", written(sum(point.value or 0.0 for point in there)))]
         # A total that is still filling would lower the mean.
@@ -255,7 +265,7 @@ def _facts(drawn: Chart, there: list[Point]) -> list[tuple[str, str]]:
 
 
 def _listed(labels: list[str]) -> str:
-    """`14:00, 15:00`; of many, the last ones."""
+    """Join labels: `14:00, 15:00`. Of more than three, only the last ones are named."""
     if len(labels) <= _NAMED:
         return ", ".join(labels)
     return f"{', '.join(labels[-_NAMED:])}, and {len(labels) - _NAMED} before"

@@ -1,4 +1,4 @@
-"""What was asked of the service about a record, for the record's own page."""
+"""Template tags for the commands about a record, on the page of the record."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ PAGES: Final = {
 
 @register.inclusion_tag("commands/_strips.html", takes_context=True)
 def asked_about(context: template.Context, subject_type: str, subject_id: object) -> dict[str, Any]:
-    """Commands about a record: all that are open, and the newest of those that ended lately.
+    """Render the commands about a record: all open ones, and the newest that ended recently.
 
-    One plain statement on each page of a record, where there is mostly nothing to find.
+    One simple query on each page of a record. Usually it finds nothing.
     """
     request = context.get("request")
     if request is None or not may(request.user, "commands.view"):
@@ -50,7 +50,8 @@ def asked_about(context: template.Context, subject_type: str, subject_id: object
     prefetch_related_objects(rows, "requested_by")
     ended = [row for row in rows if not row.is_open][:SHOWN]
     shown = [row for row in rows if row.is_open or row in ended]
-    # What ended while the page was made may not be on it: the strip has the page read itself anew.
+    # The page may lack the outcome of a command that ended while the page was rendered. Then the
+    # strip makes the page reload itself.
     began = getattr(request, "began", now)
     for row in shown:
         just_now = row.finished_at is not None and row.finished_at > began - OVERLAP
@@ -60,7 +61,7 @@ def asked_about(context: template.Context, subject_type: str, subject_id: object
 
 @register.filter
 def subject_url(command: CommandRecord) -> str:
-    """The page of what a command is about; empty where it has none."""
+    """Return the URL of the record that a command is about; empty if it has no page."""
     name = PAGES.get(command.subject_type)
     if name is None:
         return ""

@@ -1,4 +1,4 @@
-"""Template tags of the frame around every page: the seven places, theme, preferences, roles."""
+"""Template tags of the frame around every page: navigation, theme, preferences, roles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ register = template.Library()
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """One page of a place that the navigation leads to. `key`: pressed after `g` it goes there."""
+    """One page of a navigation section. The shortcut to it is `g`, then `key`."""
 
     label: str
     route: str
@@ -37,7 +37,7 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One of the seven; it opens with its first door that the user may pass."""
+    """One of the seven navigation sections. It links to its first page that the user may open."""
 
     label: str
     icon: str
@@ -109,7 +109,7 @@ PLACES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A door as one user sees it on one page."""
+    """A link of the navigation for one user on one page."""
 
     label: str
     url: str
@@ -119,7 +119,10 @@ class Way:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A place as one user sees it on one page. `here`: the page is one of its doors itself."""
+    """A navigation section for one user on one page.
+
+    `current`: the page belongs to the section. `here`: the page is one of the section's links.
+    """
 
     place: Place
     url: str
@@ -129,9 +132,9 @@ class Entry:
 
 
 def entries(user: Any, path: str) -> tuple[Entry, ...]:
-    """The places that `user` may open, in order; the one that `path` lies in is current.
+    """Return the navigation sections that `user` may open. The one that has `path` is current.
 
-    The same objects for everybody who sees the same.
+    Users with the same permissions get the same objects.
     """
     permissions = frozenset(one for one in _PERMISSIONS if access.may(user, one))
     urls = (url for _, doors in _open_with(permissions) for _, url in doors)
@@ -144,7 +147,7 @@ _PERMISSIONS: Final = frozenset(door.permission for place in PLACES for door in 
 
 @lru_cache(maxsize=64)
 def _open_with(permissions: frozenset[str]) -> list[tuple[Place, list[tuple[Door, str]]]]:
-    """Places that have a door for these permissions, and the addresses of those doors."""
+    """Return the sections that these permissions allow, with their pages and URLs."""
     found = []
     for place in PLACES:
         doors = [
@@ -176,7 +179,7 @@ def _lies_in(path: str, url: str) -> bool:
 
 
 def _address(route: str) -> str:
-    """Empty for a page that does not exist (yet)."""
+    """Return the URL of a route; empty if the route does not exist."""
     try:
         return reverse(route)
     except NoReverseMatch:
@@ -185,22 +188,22 @@ def _address(route: str) -> str:
 
 @register.simple_tag(takes_context=True)
 def places(context: Context) -> tuple[Entry, ...]:
-    """Navigation entries of this user."""
+    """Return the navigation sections of this user."""
     request: HttpRequest = context["request"]
     return entries(request.user, request.path)
 
 
 @register.simple_tag
 def environment() -> str:
-    """`sandbox` or `production`: which service the numbers on this page come from."""
+    """Return `sandbox` or `production`: the service that the data of the page comes from."""
     return str(getattr(settings, "MANAGEMENT_ENV", "sandbox"))
 
 
 @register.simple_tag(takes_context=True)
 def theme(context: Context) -> str:
-    """The theme the staff member chose (`light`, `dark`), empty to follow the system.
+    """Return the theme that the user chose: `light` or `dark`, empty to follow the system.
 
-    The browser's cookie also knows it before anybody has logged in.
+    Before sign-in it comes from a cookie.
     """
     if "request" not in context:
         return ""
@@ -213,7 +216,7 @@ def theme(context: Context) -> str:
 
 @register.simple_tag(takes_context=True)
 def preference(context: Context, name: str) -> Any:
-    """A preference of this user; the field's default for strangers."""
+    """Return a preference of this user; the field's default if nobody is signed in."""
     user = getattr(context.get("request"), "user", None)
     return getattr(user if isinstance(user, User) else _NOBODY, name)
 
@@ -223,26 +226,26 @@ _NOBODY: Final = User()
 
 @register.simple_tag(takes_context=True)
 def roles(context: Context) -> str:
-    """Roles of the user, for the corner of the page."""
+    """Return the roles of the user as text, for the corner of the page."""
     return ", ".join(sorted(access.roles_of(context["request"].user))) or "no role"
 
 
 @register.simple_tag(takes_context=True)
 def cursor(context: Context) -> str:
-    """What this page has seen, for `components/live.html`."""
+    """Return the cursor of this page for live updates, for `components/live.html`."""
     return live.now_of(context["request"].user)
 
 
 @register.simple_tag(takes_context=True)
 def session_left(context: Context) -> dict[str, int]:
-    """Seconds until this session ends, and how long before that people are warned."""
+    """Return the seconds until this session ends, and how long before that to show a warning."""
     seconds, _ = limits.remaining_time(context["request"])
     return {"left": seconds, "warned": limits.warning_seconds()}
 
 
 @register.simple_tag(takes_context=True)
 def printed(context: Context) -> SafeString:
-    """The zone of the times on a page, and for paper when it was printed and by whom."""
+    """Render the time zone of the page and, for print only, the time and the user's name."""
     now = timezone.localtime()
     zone = escape(now.tzname() or "")
     user = getattr(context.get("request"), "user", None)

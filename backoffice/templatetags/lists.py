@@ -1,4 +1,4 @@
-"""Template tags of lists."""
+"""Template tags of list pages."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ register = template.Library()
 
 @register.simple_tag
 def list_url(list_page: ListPage, route: str, *args: object) -> str:
-    """`{% list_url list_page "run" run.pk %}`: an address of this list."""
+    """Return a URL of this list: `{% list_url list_page "run" run.pk %}`."""
     return list_page.url(route, *args)
 
 
@@ -48,7 +48,7 @@ def rows(screen: ListContext, rows: list[Any]) -> SafeString:
 
 @register.simple_tag
 def new_view(shares: bool) -> ViewForm:
-    """The form of a new view, for somebody who may share views or may not."""
+    """Return the form of a new saved view. `shares`: the user may share views."""
     return ViewForm(shares=shares)
 
 

@@ -1,4 +1,4 @@
-"""SVG of the status glyphs (own, 12 × 12, shape-coded) and of interface icons (heroicons)."""
+"""SVG of status glyphs (our own, 12 × 12, each with its own shape) and of icons (heroicons)."""
 
 from functools import lru_cache
 from typing import Final
@@ -43,7 +43,7 @@ GLYPHS: Final[dict[str, str]] = {
 
 @lru_cache(maxsize=64)
 def glyph_svg(name: str) -> SafeString:
-    """A status glyph; empty for a term without one. KeyError for a name that does not exist."""
+    """Return a status glyph; empty for an empty name. Raises KeyError for an unknown name."""
     if not name:
         return SafeString("")
     return format_html(
@@ -54,7 +54,7 @@ def glyph_svg(name: str) -> SafeString:
 
 @lru_cache(maxsize=128)
 def icon_svg(name: str, large: bool = False) -> SafeString:
-    """An interface icon, hidden from screen readers: the words beside it say it all."""
+    """Return an icon. It is hidden from screen readers, because text next to it has its meaning."""
     draw = heroicon_outline if large else heroicon_micro
     drawn = draw(name, **{"class": "icon", "aria-hidden": "true"})  # type: ignore[arg-type]
     return SafeString(drawn)
@@ -63,7 +63,7 @@ def icon_svg(name: str, large: bool = False) -> SafeString:
 COPY: Final = SafeString(
     '<svg width="16" height="16" class="icon" aria-hidden="true"><use href="#copy-icon"/></svg>'
 )
-"""The icon of copying, which a list shows in every row: each page draws it once, at its end."""
+"""The copy icon, used in every row of a list. It refers to one SVG at the end of the page."""
 
 
 @lru_cache(maxsize=1)

@@ -1,8 +1,8 @@
-"""Notes, who works on a record, and the bell.
+"""Template tags for notes, assignments and notifications.
 
 {% load team %}
-{% notes_on "order" order.pk order.user_id %}   a list, and a box to add one
-{% assigned "order" order.pk order.user_id %}   who is on it: Take, Give to, Release
+{% notes_on "order" order.pk order.user_id %}   the notes, and a form to add one
+{% assigned "order" order.pk order.user_id %}   the assignee, and buttons to change it
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def notes_on(
     subject_id: object,
     patient_id: UUID | None = None,
 ) -> dict[str, Any]:
-    """Notes and calls about a record, newest first, and a box to add a note."""
+    """Render the notes and calls about a record, newest first, and a form to add a note."""
     about = make_subject(subject_type, subject_id, patient_id)
     return notes_context(context.get("request"), about, next_page=_here(context))
 
@@ -58,7 +58,10 @@ def notes_context(
     error: str = "",
     told: str = "",
 ) -> dict[str, Any]:
-    """For `team/_notes.html`. Notes name people: who may not see names gets none of them."""
+    """Return the context of `team/_notes.html`.
+
+    Notes may contain names of patients, so users who may not see names get no notes.
+    """
     if request is None or not may(request.user, "patients.view"):
         return {"hidden": True}
     said = notes_and_calls(about, sees_results=may(request.user, "results.view"))
@@ -84,7 +87,7 @@ def assigned(
     subject_id: object,
     patient_id: UUID | None = None,
 ) -> dict[str, Any]:
-    """Who works on a record, and what one can do about it: one query."""
+    """Render the assignee of a record, with buttons to change it. One query."""
     about = make_subject(subject_type, subject_id, patient_id)
     return assigned_context(context.get("request"), about, next_page=_here(context))
 
@@ -92,7 +95,7 @@ def assigned(
 def assigned_context(
     request: Any, about: Subject, *, next_page: str, told: str = ""
 ) -> dict[str, Any]:
-    """For `team/_assigned.html`."""
+    """Return the context of `team/_assigned.html`."""
     if request is None:
         return {"hidden": True}
     row = assignment_of(about)
@@ -115,7 +118,7 @@ def changes_of(
     subject_id: object,
     patient_id: UUID | None = None,
 ) -> dict[str, Any]:
-    """The change log of a record, folded: nothing is read before it is opened."""
+    """Render the collapsed change log of a record. It is loaded when somebody opens it."""
     request = context.get("request")
     if request is None or not may(request.user, "patients.view", "commands.view"):
         return {"hidden": True}
@@ -129,7 +132,7 @@ def is_moment(value: object) -> bool:
 
 @register.inclusion_tag("team/_bell.html", takes_context=True)
 def bell(context: template.Context) -> dict[str, Any]:
-    """What I have not seen yet, counted no further than to a hundred."""
+    """Render the number of unseen notifications, up to 99."""
     request = context.get("request")
     unseen = found(request.user, "unseen") if request is not None else None
     if unseen is None:
@@ -139,13 +142,13 @@ def bell(context: template.Context) -> dict[str, Any]:
 
 @register.filter
 def staff_name(user: User | None) -> str:
-    """The name of a member of staff, or else the log-in name."""
+    """Return the name of a staff member, or the username if there is no name."""
     return user.get_full_name() if user is not None else ""
 
 
 @register.filter
 def note_text(text: str) -> SafeString:
-    """A note with its lines, and the colleagues it names in bold."""
+    """Render a note with its line breaks, and with mentions in bold."""
     marked = _ESCAPED_MENTION.sub(r"<strong>@\1</strong>", escape(text))
     return linebreaksbr(mark_safe(marked))  # noqa: S308 - escaped above
 

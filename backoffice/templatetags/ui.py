@@ -58,7 +58,10 @@ def _badge(item: vocabulary.Term, title: str, bare: bool) -> SafeString:
 
 @register.simple_tag
 def badge(name: str, value: str | None, bare: bool = False) -> SafeString:
-    """`{% badge "appointment.status" appointment.status %}`: glyph and word, raw value on hover."""
+    """Render a status with its glyph: `{% badge "appointment.status" appointment.status %}`.
+
+    The raw value is in the tooltip.
+    """
     if not value:
         return DASH
     return _badge(vocabulary.term(name, value), value, bare)
@@ -66,7 +69,10 @@ def badge(name: str, value: str | None, bare: bool = False) -> SafeString:
 
 @register.simple_tag
 def order_badge(low_level_status: str, method: str, bucket: str, bare: bool = False) -> SafeString:
-    """Status of an order: words from status and method, family from its stored bucket."""
+    """Render the status of an order.
+
+    The words depend on status and method. The color family is the stored status group.
+    """
     item = vocabulary.order_term(low_level_status, method, ())
     if bucket and bucket != item.family:
         item = vocabulary.Term(
@@ -84,8 +90,10 @@ def flag(
     above: bool | None = None,
     below: bool | None = None,
 ) -> dict[str, str]:
-    """What a line of a result means: word and shape, the word as received where it is another
-    one, and the lab's own flag."""
+    """Render the flag of a result line: word and shape, and the lab's own flag.
+
+    The word as received is added if it differs.
+    """
     return {
         "reading": reading or "",
         "side": side or ("high" if above else "low" if below else ""),
@@ -96,7 +104,7 @@ def flag(
 
 @register.simple_tag
 def event_status_differs(status: str, event_status: str) -> bool:
-    """True when the two states of an appointment do not say the same (appointments.md 6)."""
+    """Return whether the two statuses of an appointment differ in meaning (appointments.md 6)."""
     told = vocabulary.term("appointment.status", status).label
     return bool(event_status) and (
         vocabulary.term("appointment.event_status", event_status).label != told
@@ -105,20 +113,20 @@ def event_status_differs(status: str, event_status: str) -> bool:
 
 @register.simple_tag
 def turn(low_level_status: str, method: str) -> SafeString | str:
-    """Who acts next on an order: `Patient`, `Lab`, `Us`; a dash when nobody does."""
+    """Return who acts next on an order: `Patient`, `Lab` or `Us`; a dash if nobody does."""
     whose = vocabulary.order_term(low_level_status, method, ()).turn
     return whose.removeprefix("the ").capitalize() or DASH
 
 
 @register.simple_tag
 def words(name: str, value: str | None) -> str:
-    """The label alone; a dash when there is no value."""
+    """Return the label of a value; a dash if there is no value."""
     return vocabulary.term(name, value).label or DASH
 
 
 @register.filter
 def list_name(resource: str) -> str:
-    """Words for a list of the service or a kind of look-up."""
+    """Return the label of a list of the service or of a kind of lookup."""
     return vocabulary.LISTS.get(resource, resource)
 
 
@@ -142,7 +150,10 @@ register.simple_tag(copy_icon)
 def when(
     moment: datetime | None, zone: str | None = None, relative: bool = False
 ) -> SafeString | str:
-    """An instant in `zone` (IANA name; the staff member's own when missing or not known)."""
+    """Render an instant in `zone`, an IANA name.
+
+    Without a known zone it is the staff member's own.
+    """
     if moment is None:
         return DASH
     now = timezone.now()
@@ -154,14 +165,16 @@ def when(
 
 
 def _time(moment: datetime, text: str) -> SafeString:
-    """Not with `format_html`, like all that stands in rows of lists: a list says hundreds. The
-    text is ours."""
+    """Render a time element. The caller must pass safe text.
+
+    It does not use `format_html`, which is slow for the hundreds of times in a list.
+    """
     return SafeString(f'<time datetime="{moment.astimezone(UTC).isoformat()}">{text}</time>')
 
 
 @register.filter
 def day(value: date | None) -> SafeString:
-    """A calendar date: `11 Nov 2026`."""
+    """Render a calendar date: `11 Nov 2026`."""
     if not value:
         return DASH
     written = f"{value.year}-{value.month:02}-{value.day:02}"
@@ -170,8 +183,11 @@ def day(value: date | None) -> SafeString:
 
 @register.filter
 def written_time(sent: str | WrittenTime | None) -> SafeString | str:
-    """A time that a laboratory wrote: an instant like every other time, else as written, whatever
-    the zone of the staff member."""
+    """Render a time that a laboratory wrote.
+
+    An instant is shown like every other time. Any other time is shown as written, whatever the
+    staff member's zone.
+    """
     found = sent if isinstance(sent, WrittenTime) else read_written_time(sent)
     if found.instant is not None:
         return when(found.instant)
@@ -186,7 +202,7 @@ def written_time(sent: str | WrittenTime | None) -> SafeString | str:
 
 @register.filter
 def written_day(sent: str | WrittenTime | None) -> SafeString | str:
-    """The same, for tight places: the day alone; what has no known day as written."""
+    """Render only the day of a time that a laboratory wrote; text without a day as written."""
     found = sent if isinstance(sent, WrittenTime) else read_written_time(sent)
     if found.instant is not None:
         return local_day(found.instant)
@@ -197,20 +213,23 @@ def written_day(sent: str | WrittenTime | None) -> SafeString | str:
 
 @register.filter
 def local_day(moment: datetime | None) -> SafeString:
-    """The calendar date of an instant in the staff member's zone."""
+    """Render the calendar date of an instant in the staff member's zone."""
     return day(timezone.localtime(moment).date() if moment else None)
 
 
 @register.filter
 def long_day(value: date) -> str:
-    """Heading of a day: `Tuesday 11 November`, with the year when it is another one."""
+    """Format a date as a heading: `Tuesday 11 November`. The current year is left out."""
     year = "" if value.year == timezone.localdate().year else f" {value.year}"
     return f"{value:%A} {value.day} {value:%B}{year}"
 
 
 @register.filter
 def short_day(moment: datetime | None, zone: tzinfo | None = None) -> SafeString | str:
-    """`11 Nov, 08:00` in the staff member's zone, for tight places. Whoever says many gives it."""
+    """Render a short time in the staff member's zone: `11 Nov, 08:00`.
+
+    Code that renders many times should pass the zone.
+    """
     if moment is None:
         return DASH
     local = moment.astimezone(zone or timezone.get_current_timezone())
@@ -219,7 +238,10 @@ def short_day(moment: datetime | None, zone: tzinfo | None = None) -> SafeString
 
 @register.simple_tag
 def your_time(moment: datetime | None, zone: str | None) -> SafeString | str:
-    """The staff clock beside a time shown elsewhere; nothing when both clocks agree."""
+    """Render a time in the staff member's zone, next to the same time in another zone.
+
+    Empty if both zones have the same offset at that time.
+    """
     place = zone_of(zone)
     if moment is None or place is None:
         return ""
@@ -232,7 +254,7 @@ def your_time(moment: datetime | None, zone: str | None) -> SafeString | str:
 
 @register.filter
 def clock(moment: datetime | None) -> SafeString | str:
-    """`08:00` in the staff member's zone, for lists already grouped by day."""
+    """Render `08:00` in the staff member's zone, for lists that are grouped by day."""
     if moment is None:
         return DASH
     return _time(moment, hour(timezone.localtime(moment)))
@@ -240,13 +262,13 @@ def clock(moment: datetime | None) -> SafeString | str:
 
 @register.filter
 def since(moment: datetime | None, now: datetime | None = None) -> str:
-    """`3 d ago`. Whoever says many gives the moment from which they count."""
+    """Format the time since an instant: `3 d ago`. Code that formats many should pass `now`."""
     return DASH if moment is None else ago(moment, now or timezone.now())
 
 
 @register.filter
 def age(born: date | None, today: date | None = None) -> str:
-    """`42 y`; months for the first two years. Whoever says many gives the day."""
+    """Format an age: `42 y`; in months below two years. Code that formats many passes `today`."""
     if not born:
         return DASH
     today = today or timezone.localdate()
@@ -263,7 +285,7 @@ def is_minor(born: date | None) -> bool:
 
 @register.simple_tag
 def clock_in(zone: str) -> str:
-    """The time of day somewhere else, with its zone: before one calls."""
+    """Return the current time in another zone, with its name. Staff check it before a call."""
     place = zone_of(zone)
     if place is None:
         return zone
@@ -276,12 +298,12 @@ def clock_in(zone: str) -> str:
 
 @register.filter
 def dash(value: Any) -> Any:
-    """The value; an em dash when it is missing. Zero and False are values."""
+    """Return the value, or an em dash if it is missing. Zero and False are values."""
     return DASH if value is None or value == "" else value
 
 
 def or_dash(value: str | None) -> str:
-    """As HTML; a dash when it is missing."""
+    """Return the value escaped as HTML, or a dash if it is missing."""
     return escape(value) if value else DASH
 
 
@@ -292,7 +314,7 @@ def yes_no(value: bool | None) -> str:
 
 @register.filter
 def money(value: str | float | Decimal | None) -> str:
-    """`$1,240.00`; a price that is not a number stays as it came."""
+    """Format a price: `$1,240.00`. Text that is not a number is returned as received."""
     if value is None or value == "":
         return DASH
     try:
@@ -303,13 +325,16 @@ def money(value: str | float | Decimal | None) -> str:
 
 @register.filter
 def cents(value: float | None) -> str:
-    """Money that came in cents: `$49.00`."""
+    """Format a price in cents: `$49.00`."""
     return money(None if value is None else Decimal(str(value)) / 100)
 
 
 @register.filter
 def phone(value: str | None) -> SafeString | str:
-    """A number to read and to call: `(555) 010-0165`; what is none as it is."""
+    """Render a phone number as a link to call it: `(555) 010-0165`.
+
+    Text that is not a phone number is returned unchanged.
+    """
     if not value:
         return DASH
     words, number = phone_numbers.display_and_dial(value)
@@ -320,13 +345,13 @@ def phone(value: str | None) -> SafeString | str:
 
 @register.filter
 def coded(value: str) -> str:
-    """`NOT_DETECTED` as words: `Not detected`."""
+    """Format a code such as `NOT_DETECTED` as words: `Not detected`."""
     return value.replace("_", " ").capitalize()
 
 
 @register.filter
 def is_web_address(value: object) -> bool:
-    """Only these become links: a record may hold anything."""
+    """Return whether a value may become a link, because a record may contain any text."""
     return isinstance(value, str) and value.startswith(("https://", "http://"))
 
 
@@ -337,14 +362,17 @@ def thousands(value: int | None) -> str:
 
 @register.filter
 def initials(value: str | None) -> str:
-    """Initials, for roles that do not see names; of a key without its other spellings."""
+    """Return initials, for roles that do not see names.
+
+    In a name key, the other spellings follow after two spaces. They are ignored.
+    """
     name = (value or "").strip().partition("  ")[0]
     return " ".join(f"{part[0].upper()}." for part in name.split()) or DASH
 
 
 @register.simple_tag
 def short_id(value: object, copy: bool = True) -> SafeString:
-    """First 8 characters of an id; all of it on hover and in the copy button."""
+    """Render the first 8 characters of an id. The tooltip and the copy button have all of it."""
     whole = str(value or "")
     if not whole:
         return DASH
@@ -361,9 +389,10 @@ def short_id(value: object, copy: bool = True) -> SafeString:
 
 @register.simple_tag
 def range_bar(value: float | None, low: float | None, high: float | None) -> SafeString | str:
-    """Where a value lies in its reference band: track, band and mark; an open band runs out.
+    """Render the position of a value relative to its reference range: track, band and mark.
 
-    The band takes the middle of the bar; a value beyond the bar is an arrow at its edge.
+    The band is in the middle of the bar. With only one limit it continues to the end of the bar. A
+    value beyond the bar is an arrow at its edge.
     """
     if value is None or (low is None and high is None):
         return ""
@@ -402,7 +431,7 @@ def range_bar(value: float | None, low: float | None, high: float | None) -> Saf
 
 @register.simple_tag
 def field(bound: BoundField, optional: bool = False) -> SafeString:
-    """A field of a form: label, control, hint, errors. `optional`: say so where it is."""
+    """Render a form field: label, control, hint, errors. `optional`: mark optional fields."""
     key, marked = bound.auto_id, ""
     if optional and not bound.field.required:
         marked = ' <span class="optional">(optional)</span>'
@@ -426,12 +455,12 @@ def errors_of(bound: BoundField, attributes: str = "") -> list[str]:
 
 @register.simple_tag
 def ticks(bound: BoundField) -> SafeString:
-    """Tick boxes of a multiple choice."""
+    """Render the checkboxes of a multiple choice field."""
     return SafeString("".join(tick_boxes(bound)))
 
 
 def tick_boxes(bound: BoundField) -> list[str]:
-    """A box for each known value, and for whatever else was asked for."""
+    """Return a checkbox for each known value, and for each other value that is chosen."""
     chosen = [str(value) for value in bound.value() or ()]
     known = {str(value): str(label) for value, label in choices_of(bound.field)}
     others = {value: value for value in chosen if value not in known}
@@ -451,9 +480,10 @@ register.simple_tag(record_url)
 
 @register.simple_tag(takes_context=True)
 def query(context: Context, **changes: Any) -> str:
-    """This page's query with some parameters replaced (None or empty removes), starting at `?`.
+    """Return the query string of this page with some parameters replaced. It begins with `?`.
 
-    The place in the list (`after`, `before`, `at`) is dropped: another filter is another list.
+    None or an empty value removes a parameter. The position in the list (`after`, `before`, `at`)
+    is dropped, because it is not valid for another filter.
     """
     return address_with(context["request"].GET, **changes)
 
@@ -466,7 +496,10 @@ def address_with(given: QueryDict, **changes: Any) -> str:
 
 
 def _written(given: QueryDict) -> list[tuple[str, str]]:
-    """The parameters of a page as they stand in an address: a list leads to dozens like its own."""
+    """Return the encoded parameters of a page, by name.
+
+    They are cached, because a list has dozens of links with most of its own parameters.
+    """
     known: list[tuple[str, str]] | None = vars(given).get("_written")
     if known is None:
         known = [(name, urlencode({name: values}, doseq=True)) for name, values in given.lists()]
@@ -477,7 +510,10 @@ def _written(given: QueryDict) -> list[tuple[str, str]]:
 
 @register.simple_tag(takes_context=True)
 def query_without(context: Context, name: str, value: str) -> str:
-    """This page's query without one value of a parameter: what a removable chip links to."""
+    """Return the query string of this page without one value of a parameter.
+
+    The link that removes a filter uses it.
+    """
     return address_without(context["request"].GET, name, value)
 
 
@@ -487,5 +523,5 @@ def address_without(given: QueryDict, name: str, value: str) -> str:
 
 @register.filter
 def may(user: Any, permission: str) -> bool:
-    """`{% if request.user|may:"results.view" %}`."""
+    """Return whether a user has a permission: `{% if request.user|may:"results.view" %}`."""
     return access.may(user, permission)
