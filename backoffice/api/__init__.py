@@ -10,7 +10,7 @@
     views.py        System > API tokens
 
 A resource answers `GET /api/<resource>/?limit=&cursor=` with `{"results": [...], "next": cursor or
-null}` and `GET /api/<resource>/<id>/` with one item. Each item carries
+null}` and `GET /api/<resource>/<id>/` with one item. Each item has
 
 - `id`: the service's id; a record without one has its natural key, joined by ":";
 - the promoted columns under the service's names (nested names joined by "_"). A column that the

@@ -1,4 +1,4 @@
-"""Answers of a form whose questions the page does not show: it sends them in hidden fields.
+"""Hidden fields for the answers of a form whose questions the page does not show.
 
 A form that is refreshed in part shows some questions only if another answer requires them. The
 answer to a question must not be lost when the question disappears. `unshown` returns the answers

@@ -1,4 +1,4 @@
-"""Updates for open pages: each asks every 1.5 seconds whether the records it shows have changed.
+"""Updates for open pages: each page requests the number of changes every 1.5 seconds.
 
 A page has a cursor: the database snapshot of the query that loaded the user at the start of the
 request (`accounts.backend`). So every change that the page cannot contain counts, however late its

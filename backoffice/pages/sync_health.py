@@ -86,7 +86,7 @@ class Walk:
 
     @property
     def as_of(self) -> datetime | None:
-        """The time whose state of the service the mirror has; None without a completed run."""
+        """The time as of which these records are current; None without a completed run."""
         if self.success is None:
             return None
         return self.success.started_at or self.success.created_at
@@ -150,7 +150,7 @@ def lookups() -> list[LookupHealth]:
 
 
 def data_as_of(found: Sequence[Walk]) -> datetime | None:
-    """Return the time whose state the mirror as a whole has: that of its oldest list.
+    """Return the time as of which the whole mirror is current: that of its oldest list.
 
     None if one of the lists was never read completely.
     """

@@ -472,7 +472,7 @@ def tick_boxes(bound: BoundField) -> list[str]:
     ]
 
 
-# Addresses
+# URLs
 
 
 register.simple_tag(record_url)

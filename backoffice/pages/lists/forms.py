@@ -107,7 +107,7 @@ class FilterForm(forms.Form):
         """The parameters as they are in the URL, with personal text encrypted."""
         self.by_name = by_name
         self.hidden: dict[str, str] = {}
-        """Fields that this user may not use, each with the words for what their role hides."""
+        """Fields that this user may not use, each with the name of what their role hides."""
 
     def clean_order_key(self) -> str:
         key: str = self.cleaned_data["order_key"]
