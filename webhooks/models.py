@@ -122,7 +122,7 @@ def body_encryption_context(message_id: str) -> str:
 
 
 def decrypted_body(message_id: str, stored: bytes) -> bytes:
-    """Return the body as received from the value in the table. Raises CannotOpen."""
+    """Return the body as received from the value in the table. Raises DecryptionError."""
     if not cipher.is_encrypted(stored):
         return stored  # It is not encrypted yet.
     return cipher.decrypt_bytes(stored, body_encryption_context(message_id))

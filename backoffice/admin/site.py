@@ -46,7 +46,7 @@ class AdministrationSite(AdminSite):
         for model, admin in self._registry.items():
             if admin.has_view_permission(request):
                 name = f"{model._meta.app_label}_{model._meta.model_name}"
-                lines[admin.group].append(  # type: ignore[attr-defined]  # all are `lists.Kind`
+                lines[admin.group].append(  # type: ignore[attr-defined]  # all are `BaseAdmin`
                     {
                         "label": capitalize_first(admin.plural),  # type: ignore[attr-defined]
                         "words": admin.words,  # type: ignore[attr-defined]
