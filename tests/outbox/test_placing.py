@@ -345,7 +345,7 @@ def test_a_corrected_order_is_a_new_one_under_a_new_key(
     desk.fault("status", "/order/create$", statuses=[400])
     refused(desk, first)
     again = client.get(f"{first.form_url}?again={first.pk}")
-    given = {name: list(values) for name, values in again.context["wish"].typed.items()}
+    given = {name: list(values) for name, values in again.context["order_request"].typed.items()}
     assert write(client, person, given).status_code == 302
     second = place(client, person)
     desk.deliver()

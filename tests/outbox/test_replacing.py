@@ -62,7 +62,7 @@ def canceled(desk: Desk, client: Client, order_id: str) -> str:
 
 def begun(client: Client, address: str) -> dict[str, list[str]]:
     """What the form of the new order is filled with."""
-    wish = client.get(address).context["wish"]
+    wish = client.get(address).context["order_request"]
     return {name: list(values) for name, values in wish.typed.items()}
 
 
@@ -138,7 +138,7 @@ def test_the_service_refuses_where_it_has_no_other_account(
     assert (asked.state, asked.refusal) == (State.REFUSED, "The lab account is suspended")
     page = client.get(f"{asked.form_url}?again={asked.pk}")
     assert page.context["form"].errors["lab_account"] == [asked.refusal]
-    assert page.context["wish"].replaces == Order.objects.get(pk=former).pk
+    assert page.context["order_request"].replaces == Order.objects.get(pk=former).pk
     assert "as before" in page.content.decode()
 
 
