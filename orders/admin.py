@@ -51,7 +51,7 @@ class TransactionAdmin(RecordAdmin):
     list_display = ("id", "status", "as_of", "missing_since")
 
     def reasons(self, row: Any) -> LookupKeys:
-        """It comes with each of its orders."""
+        """Return lookups of its orders: the service sends a transaction with each of its orders."""
         return {"orders": list(row.orders.order_by().values_list("pk", flat=True)[:MAX_FETCHED])}
 
 

@@ -203,7 +203,7 @@ class Results(Resource):
         "unreadable_fields",
     )
     children = (
-        # Not a join: a result may be mirrored before its order.
+        # Not a join: the mirror may have a result before it has the order.
         Child("user_id", Order, "id", ("user_id",), many=False),
         # Whether the result names the patient of the order: same, different or unknown.
         Child("identity", Review, "order_id", ("identity",), many=False),

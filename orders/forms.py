@@ -1,4 +1,7 @@
-"""The order list's filters: those of `GET /v3/orders`, under the same names, and our own."""
+"""The filters of the order list: the parameters of `GET /v3/orders`, and filters of this product.
+
+The filters for parameters of the service have the names of the parameters.
+"""
 
 from collections.abc import Callable, Iterable
 from functools import cache, partial
@@ -31,7 +34,7 @@ FALLING: Final = frozenset({"created_at", "updated_at"})
 """Sort keys whose first click shows the newest first."""
 
 WORD_BEGINNINGS: Final = "Beginnings of words, in any order."
-"""The service matches any part of a name; an index finds the beginnings of words at once."""
+"""Help text. The service matches any part of a name; here an index finds beginnings of words."""
 
 YES_NO: Final = (("", "Either"), ("true", "Yes"), ("false", "No"))
 
@@ -40,7 +43,7 @@ NOBODY: Final = "nobody"
 
 
 class UuidsField(forms.Field):
-    """Repeated ids, or several in one box, separated by spaces or commas."""
+    """Several ids: as a repeated parameter, or in one box, separated by spaces or commas."""
 
     widget = forms.TextInput
 
@@ -53,7 +56,7 @@ class UuidsField(forms.Field):
 
 
 class RepeatedText(forms.TextInput):
-    """Joins repeated parameters, which is how the service writes a list."""
+    """A text box that joins the values of a repeated parameter, the service's form of a list."""
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> str:
         values: Iterable[str] = data.getlist(name) if hasattr(data, "getlist") else [data.get(name)]
@@ -71,7 +74,7 @@ SELECT ARRAY(
 
 
 def _offered() -> dict[str, list[tuple[str, str]]]:
-    """People who may be given work, and labs: one query."""
+    """Return the choices of assignees and labs, by one query."""
     with prepared_queries.cursor() as cursor:
         cursor.execute(_OFFERED)
         people, labs = cursor.fetchone()
@@ -92,7 +95,7 @@ class AssignedField(DeferredChoiceField):
 
 
 class OrderFilters(FilterForm):
-    """All parameters of `GET /v3/orders` except the page; bucket, lab, person and usual time."""
+    """All parameters of `GET /v3/orders` except the page; also bucket, lab, assignee, overdue."""
 
     bucket = forms.CharField(required=False, max_length=20, widget=forms.HiddenInput)
     search_input = forms.CharField(required=False, max_length=100, label="Search")
@@ -181,7 +184,11 @@ class OrderFilters(FilterForm):
 
     @property
     def sort(self) -> tuple[str, str]:
-        """The usual time sorts those that are over it: none of the others has a moment for it."""
+        """Return the sort key and direction.
+
+        A sort by the time of becoming overdue needs the filter for overdue orders: other orders
+        have no such time.
+        """
         key, direction = super().sort
         if key == "quiet_at" and self.cleaned_data.get("quiet") != "true":
             return "created_at", "desc"

@@ -31,8 +31,9 @@ ENDED_STATUSES: Final = ("completed", "cancelled")
 
 
 class Appointment(Mirrored):
-    """One appointment for a draw. The service shows only the active one of an order;
-    `superseded_at` marks earlier ones.
+    """One appointment for a draw.
+
+    The service shows only the active appointment of an order. `superseded_at` marks earlier ones.
     """
 
     id = models.UUIDField(primary_key=True)

@@ -1,4 +1,4 @@
-"""Drafts of orders, one per staff member and patient, until the order is placed or dropped."""
+"""Drafts of orders: one for each staff member and patient, until it is placed or discarded."""
 
 from __future__ import annotations
 

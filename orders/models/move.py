@@ -19,8 +19,8 @@ from patients.models import Patient
 class OrderMove(Read):
     """A change of the patient of an order, and who reviewed it.
 
-    A trigger writes it in the transaction that changes the order (migration 0005), and also puts
-    the order back into the exception queue: no order changes its patient unnoticed.
+    A trigger adds the row in the transaction that changes the order (migration 0005). The trigger
+    also returns the order to the exception queue, so that staff notice every change.
     """
 
     order = models.ForeignKey(
@@ -72,10 +72,10 @@ WHERE orders_order.id = %s
 
 
 def order_with_move(order_id: UUID) -> Order:
-    """Return one order with all columns, its last move, its patient and its transaction's status.
+    """Return one order with all columns, its patient, its last move and its transaction's status.
 
-    `last_move` is the key of the move; `moved_from`, `moved_name`, `moved_at` and `move_waits`
-    describe it. Raises Order.DoesNotExist.
+    `last_move` is the key of the move. `moved_from`, `moved_name`, `moved_at` and `move_waits`
+    describe the move. Raises Order.DoesNotExist.
     """
     statement = _ORDER_WITH_LAST_MOVE.format(columns=prepared_queries.columns(Order))
     found = prepared_queries.read(Order, statement, [order_id])

@@ -24,17 +24,18 @@ COLUMN_CONDITIONS: Final = {
     "recipient_name": Q(whose__in=[RECIPIENT, BOTH]),
     "names": Q(),
 }
-"""Which words belong to each column that can be searched."""
+"""Condition on the words for each column that can be searched."""
 
 
 class OrderName(models.Model):
-    """The folded names of a patient and a recipient. Triggers add the names of each order, and set
-    the key of its name on the order.
+    """The folded names of a patient and a recipient.
 
-    There are six times fewer names than orders, and every index that a list of orders is read along
-    includes the key of the name. So a search finds the matching names first, and then decides
-    inside that index whether an order has one of them. A name without orders stays and finds
-    nothing.
+    Triggers add the names of each order, and set the key of its name on the order.
+
+    There are six times fewer names than orders, and every index for a list of orders includes the
+    key of the name. So a search first finds the matching names, and then decides inside the index
+    of the list whether an order has one of them. A name whose orders are gone is not deleted; a
+    search for it finds no order.
     """
 
     id = models.BigIntegerField(primary_key=True, help_text="Hash of both names")
@@ -46,11 +47,11 @@ class OrderName(models.Model):
 
 
 class OrderNameWord(models.Model):
-    """One word of a name; a trigger adds the words of each name (`patients.names.name_key`).
+    """One word of a name. A trigger adds the words of each name (`patients.names.name_key`).
 
-    Words are compared byte by byte, so words with the same beginning are neighbors: the words of
-    five thousand names are read from thirty pages of one index, which includes every column that is
-    needed.
+    Words are compared byte by byte, so words with the same beginning are neighbors in the index:
+    the words of five thousand names are read from thirty pages. The index includes every column
+    that a search needs.
     """
 
     pk = models.CompositePrimaryKey("word", "names", "whose", "patient_name")
@@ -93,10 +94,10 @@ class OrderNameWord(models.Model):
 
 
 def _also_matches(column: str, beginnings: Sequence[str]) -> Q:
-    """Return the condition that a further word matches.
+    """Return the condition that a further typed word matches.
 
-    Each row has the whole name of its patient, so the row itself answers for the patient. Only for
-    words of the recipient a subquery finds all that begin so.
+    Each row includes the whole name of the patient, so words of the patient are checked in the row
+    itself. Words of the recipient need a subquery, which finds all recipients with such a word.
     """
     patient = name_contains_word("patient_name", *beginnings)
     if column == "patient_name":
@@ -115,11 +116,11 @@ def first_orders_by_name(
     descending: bool,
     most: int,
 ) -> KeysetQuery:
-    """Return SQL for the first orders by the name of their patient.
+    """Return SQL for the first orders, sorted by the name of their patient.
 
-    The matching names are sorted, which are fewer than the orders, and their orders are joined
-    until there are `most`. Names that begin alike may be at the other end of the list of all
-    orders. PostgreSQL does not choose to sort the names first by itself.
+    The matching names are sorted, because they are fewer than the orders. Then their orders are
+    joined until there are `most` orders. Reading all orders by name instead may pass over most of
+    the list before the first match. PostgreSQL does not choose to sort the names first by itself.
     """
     if edge is not None:
         name_words = name_words.filter(
@@ -136,7 +137,7 @@ def first_orders_by_name(
 
 
 FIRST_NAMES: Final = 400
-"""Enough names to fill a page if one of eight has an order that matches."""
+"""Number of names. It fills a page if one name of eight has an order that matches."""
 
 
 def first_orders_of_first_names(
@@ -149,13 +150,13 @@ def first_orders_of_first_names(
 ) -> KeysetQuery:
     """Return SQL for the start of the same list, from at most `FIRST_NAMES` names.
 
-    To find these takes half the time of sorting thousands. With fewer than `most` orders in the
-    answer there may be others.
+    This takes half the time of sorting thousands of names. If the query returns fewer than `most`
+    orders, there may be further orders that it does not find.
     """
     assert edge is None
     names, values = _names_in_order(name_words, descending, FIRST_NAMES)
     asked, given = _orders_to_join(rows)
-    # Further orders of the last name may have been cut off.
+    # The limit on names may have cut off rows of the last name.
     last = "min" if descending else "max"
     return (
         f"WITH one (number, name) AS MATERIALIZED ({names})"  # noqa: S608
@@ -168,12 +169,12 @@ def first_orders_of_first_names(
 def _names_in_order(
     name_words: QuerySet[OrderNameWord], descending: bool, most: int
 ) -> KeysetQuery:
-    """Return SQL for keys of names with the name of their patient, sorted by it."""
+    """Return SQL for the keys and patient names of names, sorted by patient name."""
     sorted_by = name_words.order_by("-patient_name" if descending else "patient_name")
     return sorted_by.values("names", "patient_name")[:most].query.sql_with_params()
 
 
 def _orders_to_join(rows: QuerySet[Any]) -> KeysetQuery:
-    """Return SQL for orders, to be joined with the key of `one` name."""
+    """Return SQL for the part of a join that adds the orders of each name in `one`."""
     asked, given = rows.order_by().values("pk", "names_id").query.sql_with_params()
     return f"({asked}) AS theirs (key, number) USING (number)", given

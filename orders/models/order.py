@@ -18,7 +18,7 @@ from orders.models.order_queryset import STILL_UPDATED, OrderQuerySet
 from patients.models import mirrored_patient
 
 CANCELED_STATUSES: Final = frozenset({"cancelled", "do_not_process"})
-"""Statuses of canceled orders, whoever canceled them."""
+"""Statuses of canceled orders, whether staff or somebody else canceled them."""
 
 EXCEPTION_STATUSES: Final[dict[str, tuple[str, ...]]] = {
     "lost": ("lost", "sample_error"),
@@ -36,7 +36,7 @@ EXCEPTION_STATUSES: Final[dict[str, tuple[str, ...]]] = {
 OTHER_EXCEPTIONS: Final = Q(bucket=vocabulary.NEEDS_ACTION) & ~Q(
     low_level_status__in=tuple(status for each in EXCEPTION_STATUSES.values() for status in each)
 )
-"""Orders that need a person because staff decided so for their status (`orders.status_groups`)."""
+"""Orders in the bucket because staff chose it for an unknown status (`orders.status_groups`)."""
 
 CAN_GO_QUIET: Final = (
     vocabulary.PREPARING,
@@ -48,28 +48,29 @@ CAN_GO_QUIET: Final = (
 
 
 BOOKABLE_STATUSES: Final = ("requisition_bypassed", "requisition_created")
-"""Statuses of an order that has its paperwork, so that its draw can be booked."""
+"""Statuses of an order with complete paperwork, so that its draw can be booked."""
 
 
 LIST_FILTER_COLUMNS: Final = (
     *("bucket", "low_level_status", "method", "interpretation", "lab_slug"),
     *("names", "quiet_at", "activate_by"),
 )
-"""Columns that lists are filtered by. They follow the key in each index that a list is sorted by.
+"""Columns that lists are filtered by. Each index for a sort of a list has them after its key.
 
 A list is read along the index of its sort until a page is full. Where few rows match the filter, or
-none for a long way (open orders, oldest first), each row would cost a visit to the table: seconds
-at a million orders. With these columns in the index, rows are skipped inside it, and the table is
-visited only for the rows that are shown. That serves every filter with every sort, where an index
-per pair would take thirty. Extended statistics over these columns (`order_kinds`) tell the planner
-which values occur together. Where it is shorter to find all matches than to read along the sort,
-the same columns find and sort them inside one index (`orders.order_list.query_plan`).
+where the first match is far from the start (open orders, oldest first), PostgreSQL would visit the
+table for each row: seconds at a million orders. With these columns in the index, PostgreSQL skips
+rows inside the index, and visits the table only for the rows that are shown. This works for every
+filter with every sort; one index for each pair would take thirty indexes. Extended statistics over
+these columns (`order_kinds`) give the planner the values that occur together. Where it is faster to
+find all matches than to read along the sort, the same columns find and sort them inside one index
+(`orders.order_list.query_plan`).
 """
 
 
 NAME_COLUMNS: Final = ("patient_name",)
-"""The name beside columns that find few orders, which are then sorted by name. Without it,
-thousands of names would be read from as many pages of the table.
+"""The patient's name, in the indexes on columns that find few orders, which are then sorted by
+name. Without it, thousands of names would be read from as many pages of the table.
 """
 
 
@@ -187,8 +188,8 @@ class Order(Mirrored):
             ),
             models.Index(fields=["patient_dob"], name="order_patient_dob"),
             BrinIndex(fields=["as_of"], name="order_as_of"),
-            # Readers: the groups of the exception queue (`orders.exceptions.queue`). The included
-            # columns decide whether an order is open there, for the counts.
+            # Readers: the groups of the exception queue (`orders.exceptions.queue`). With the
+            # included columns, a count decides inside the index whether an order is in the queue.
             *(
                 models.Index(
                     fields=["quiet_at", "id"],
@@ -204,8 +205,7 @@ class Order(Mirrored):
                 include=["last_event_id", "missing_since"],
                 name="exception_other",
             ),
-            # Readers: the same queue, and lists of orders that are over their usual time, sorted by
-            # it or not, also of one lab.
+            # Readers: the same queue, and lists of overdue orders with any sort, also of one lab.
             _list_index(
                 "exception_quiet",
                 "quiet_at",
@@ -216,7 +216,8 @@ class Order(Mirrored):
             _list_index(
                 "order_quiet_of_lab", "lab_slug", "id", condition=Q(quiet_at__isnull=False)
             ),
-            # Readers: imports, by a sample ID in any spelling; the search box, by its beginning.
+            # Readers: imports, which find a sample ID in any spelling; the search box, which finds
+            # its beginning.
             models.Index(
                 OpClass(IdentifierKey("sample_id"), name="text_pattern_ops"),
                 condition=Q(sample_id__isnull=False),
@@ -255,15 +256,16 @@ class Order(Mirrored):
         ]
 
     def quiet_since(self, now: datetime) -> datetime | None:
-        """Return when the order went over its usual time, or None. An order that needs a person
-        anyway does not go quiet.
+        """Return when the order became overdue, or None.
+
+        An order that needs a person already is not reported as overdue.
         """
         is_over = self.quiet_at is not None and self.quiet_at <= now
         return self.quiet_at if is_over and self.bucket in CAN_GO_QUIET else None
 
     def was_canceled(self) -> bool:
-        """Whether the order was ever canceled: it stays canceled, even where the event of its
-        appointment is later.
+        """Whether the order was ever canceled. A canceled order stays canceled, even if an event of
+        its appointment arrives later.
         """
         if self.low_level_status in CANCELED_STATUSES:
             return True

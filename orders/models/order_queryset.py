@@ -52,8 +52,9 @@ class OrderQuerySet(models.QuerySet["Order"]):
         return self.only(*LIST_COLUMNS)
 
     def filtered(self, given: Mapping[str, Any], sort: str) -> Self:
-        """Filter by the parameters of `GET /v3/orders` (orders.md 4) as `OrderFilters` cleans them,
-        except words. `sort` is the column that the list will be sorted by.
+        """Filter by the parameters of `GET /v3/orders` (orders.md 4), except names and words.
+
+        `given` is the cleaned data of `OrderFilters`. `sort` is the column that sorts the list.
         """
         plain: dict[str, Any] = {
             "bucket": given["bucket"],
@@ -82,9 +83,11 @@ class OrderQuerySet(models.QuerySet["Order"]):
     def created_between(self, first: datetime | None, last: datetime | None, sort: str) -> Self:
         """Keep orders placed in a period.
 
-        No order is updated before it is placed, so a list sorted by updates begins, or ends, there
-        too. Only for that sort the second condition is added: the planner takes the two times for
-        independent, and would expect thirty times too few orders of a month.
+        No order is updated before it is placed. So in a list sorted by the time of update, no
+        matching order was updated before `first`, and the scan of the index can stop there. The
+        condition is added only for that sort: the planner assumes that the two times are
+        independent, and with both conditions it would expect thirty times too few orders of a
+        month.
         """
         rows = self.filter(created_at__gte=first) if first else self
         if first and sort == "updated_at":
@@ -98,10 +101,11 @@ class OrderQuerySet(models.QuerySet["Order"]):
         sort: str,
         ordered_since: datetime | None,
     ) -> Self:
-        """Keep orders updated in a period, with the same condition the other way round.
+        """Keep orders updated in a period.
 
-        Nearly all orders placed since `ordered_since` were updated since then, and the planner must
-        not expect fewer because of it.
+        In a list sorted by the time of placing, `last` also limits that time, for the same reason
+        as in `created_between`. Nearly all orders placed since `ordered_since` were also updated
+        since then, so the planner must not expect fewer orders because of the second condition.
         """
         rows = self
         if first:
@@ -113,8 +117,9 @@ class OrderQuerySet(models.QuerySet["Order"]):
         return rows.filter(updated_at__lte=last) if last else rows
 
     def with_activation_types(self, types: Sequence[str]) -> Self:
-        """Keep `current` orders (no date or a past one) or `scheduled` ones (a future date;
-        orders.md 2.10).
+        """Keep `current` orders, `scheduled` orders, or both (orders.md 2.10).
+
+        A current order has no date or a past one. A scheduled order has a future date.
         """
         if not types:
             return self
@@ -134,13 +139,12 @@ class OrderQuerySet(models.QuerySet["Order"]):
     def matching_identifiers(
         self, given: Mapping[str, Any], *, by_name: bool
     ) -> tuple[Self, dict[str, str]]:
-        """Apply what was typed as far as it is no name; also return the names, by column, for
-        `with_names`.
+        """Apply the typed words except names; also return the names by column, for `with_names`.
 
         `search_input` is the beginning of an order id or user id, a name, a recipient, a birth date
-        in any spelling (specification: whole ids, ISO dates) or a sample id; without `by_name` it
-        matches ids, never people. A text that may be a name or an identifier becomes a union:
-        alternatives in one condition would be tried on every order.
+        in any spelling (specification: whole ids, ISO dates) or a sample id. Without `by_name` it
+        matches ids, never people. A text that may be a name or an identifier becomes a union: with
+        alternatives in one condition, PostgreSQL would check every order.
         """
         typed = {column: given[name] for name, column in NAME_PARAMETERS.items() if given[name]}
         rows, text = self, given["search_input"].strip()
@@ -167,8 +171,9 @@ class OrderQuerySet(models.QuerySet["Order"]):
         return self.with_names({"names": text})
 
     def with_names(self, typed: Mapping[str, str], *, is_walked: bool = False) -> Self:
-        """Keep orders with matching names (`OrderNameWord.matching`). With `is_walked` the
-        condition is checked row by row while the list is read along its sort.
+        """Keep orders with matching names (`OrderNameWord.matching`).
+
+        With `is_walked`, each row is checked while the list is read along the index of its sort.
         """
         fit = Q(names__in=OrderNameWord.matching(typed).values("names")[:UNREACHED_LIMIT])
         return self.filter(opaque_condition(fit) if is_walked else fit)
@@ -192,13 +197,13 @@ NAME_PARAMETERS: Final = {
     "patient_name": "patient_name",
     "shipping_recipient_name": "recipient_name",
 }
-"""Parameters that take words of names, and the columns these words are searched in."""
+"""The columns in which the words of each parameter are searched."""
 
 
 USUAL_UPDATE_SPAN: Final = timedelta(days=30)
 """Most orders are updated for the last time within this time after they are placed."""
 STILL_UPDATED: Final = Q(GreaterThan(F("updated_at") - F("created_at"), Value(USUAL_UPDATE_SPAN)))
-"""The other orders. They have an index of their own."""
+"""Condition for the other orders. An index of their own finds them."""
 
 
 def ordered_until_and_updated_since(
@@ -213,11 +218,11 @@ def ordered_until_and_updated_since(
 def implied_by_usual_span(
     ordered_until: datetime | None, updated_since: datetime | None
 ) -> Q | None:
-    """Return what most orders placed until, or updated since, these times also fulfil; None without
-    both.
+    """Return the condition that most orders placed until, or updated since, these times fulfill.
 
-    A list sorted by the other time begins, or ends, there. The orders that do not fulfil it are
-    `STILL_UPDATED`.
+    Return None if both times are None. The condition limits the other time of an order, so a list
+    sorted by that time can be read from, or up to, the limit. Only orders that are `STILL_UPDATED`
+    can be outside it.
     """
     if ordered_until is None and updated_since is None:
         return None
@@ -237,7 +242,7 @@ def is_never_usual(ordered_until: datetime | None, updated_since: datetime | Non
 
 
 _CLOCK_TOLERANCE: Final = timedelta(days=1)
-"""How far the times of one order may be out of order, because clocks differ."""
+"""Most by which the times of one order may be in the wrong order, because clocks differ."""
 
 
 def _earlier(moment: datetime, by: timedelta) -> datetime:

@@ -13,8 +13,9 @@ from orders.models.order import Order
 class Result(Mirrored):
     """The current result of an order: partial, final or corrected.
 
-    `interpretation` is our reading of the head, raised by the lines (`vocabulary.interpretations`);
-    `interpretation_received` is the service's word where it is another one.
+    `interpretation` is our reading of the head of the result, or the worst reading of its lines if
+    that is worse (`vocabulary.interpretations`). `interpretation_received` is the service's value
+    if it differs.
     """
 
     order = models.OneToOneField(
@@ -54,16 +55,16 @@ class Result(Mirrored):
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything the service sent could be read."""
+        """Whether every part of the service's record could be read."""
         return not self.unreadable_lines and not self.unreadable_fields
 
 
 class ResultMarker(Read):
-    """One line of a result, or one marker the lab reported as missing.
+    """One line of a result, or one marker that the lab reported as missing.
 
     `interpretation` is our reading of the whole line: critical, abnormal, unknown (not
-    interpreted), normal, or empty where there is nothing to interpret. `interpretation_received`
-    is the service's word where that is another one, `source_interpretation` the lab's own flag.
+    interpreted), normal, or empty where there is nothing to interpret. `interpretation_received` is
+    the service's value if it differs, `source_interpretation` the lab's own flag.
     """
 
     pk = models.CompositePrimaryKey("result_id", "position")
@@ -113,15 +114,17 @@ class ResultMarker(Read):
 
     @property
     def shown_side(self) -> str:
-        """Return `side`, or derive it from the service's flags where an earlier release stored the
-        line.
+        """Return `side`, or derive it from the service's flags.
+
+        Lines that an earlier release stored have no `side`.
         """
         derived = "high" if self.is_above_max_range else "low" if self.is_below_min_range else ""
         return self.side or derived
 
     @property
     def number(self) -> float | None:
-        """Return the value as a number, read from the text: the service's `value` is deprecated."""
+        """Return the value as a number, parsed from the text. The service's `value` is deprecated.
+        """
         return measures.line_number(self.type, self.text, self.value)
 
     class Meta:

@@ -44,7 +44,7 @@ from orders.views.changes import order_actions
 @require_safe
 @prepared()
 def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """One order: whose turn, the journey, events, visits, parcels, results, siblings."""
+    """Show one order: the next step, progress, events, visits, parcels, results, related orders."""
     order = _order(order_id)
     events = where(OrderEvent, "order_id = %s ORDER BY created_at, event_id", [order.pk])
     by_start = "order_id = %s ORDER BY superseded_at DESC, start_at DESC"
@@ -149,7 +149,9 @@ def _order(order_id: UUID) -> Order:
 
 
 def _ranked(markers: Iterable[ResultMarker]) -> list[ResultMarker]:
-    """Returned markers, worst first: what is not interpreted with what is abnormal; then in the
-    order of the lab."""
+    """Return the markers that came back, worst first, then in the order of the lab.
+
+    Markers that are not interpreted have the rank of abnormal ones.
+    """
     returned = [marker for marker in markers if not marker.is_missing]
     return sorted(returned, key=lambda m: (RANK.get(m.interpretation, 1), m.position))
