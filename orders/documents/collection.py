@@ -1,4 +1,4 @@
-"""Times of collection: what is known, in which zone it is shown, and which times are rejected."""
+"""Times of collection: known times, the zone of their display, and times to reject."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class CollectionTime:
 
 @dataclass(frozen=True, slots=True)
 class CollectionClock:
-    """The zone in which the time of a collection is shown and typed."""
+    """The zone in which a time of collection is shown and typed."""
 
     zone: tzinfo
     note: str = ""
 
     @property
     def name(self) -> str:
-        """Return the name of the zone: `MST (America/Denver)`."""
+        """Return the name of the zone, such as `MST (America/Denver)`."""
         short, long = zone_name(timezone.now().astimezone(self.zone)), str(self.zone)
         return short if short == long else f"{short} ({long.replace('_', ' ')})"
 
@@ -62,8 +62,10 @@ def collection_times(
     reported: Mapping[UUID, str | None],
     visits: Mapping[UUID, Appointment],
 ) -> dict[UUID, CollectionTime]:
-    """Return the time of collection by order id: the one that the lab reports, else that of the
-    completed draw, else that of the appointment.
+    """Return the time of collection by order id.
+
+    It is the time that the lab reports, else that of the completed draw, else that of the
+    appointment.
     """
     found = {
         key: CollectionTime(visit.start_at, "Time of the visit.")
@@ -82,8 +84,9 @@ def is_visit_canceled(visit: Appointment) -> bool:
 
 
 def collection_clock(order: Order, visit: Appointment | None) -> CollectionClock:
-    """Return the clock of the appointment, else of the patient, else of the staff member, with a
-    note that says so.
+    """Return the clock of the appointment, else of the patient, else of the staff member.
+
+    A clock that is not that of the appointment has a note that says so.
     """
     if visit is not None and visit.visit_zone.basis is not Basis.UNKNOWN:
         return CollectionClock(visit.visit_zone.zone, visit.visit_zone.note)
@@ -99,9 +102,9 @@ def collection_clock(order: Order, visit: Appointment | None) -> CollectionClock
 def collection_time_error(
     at: datetime, order: Order, known: CollectionTime | None, zone: tzinfo
 ) -> str:
-    """Return why the sample of this order cannot have been collected then, or an empty text."""
+    """Return why this order's sample cannot have been collected at this time, or an empty text."""
     if known is not None and at == to_minute(known.at):
-        return ""  # An appointment may be in the future, and an import younger than its sample.
+        return ""  # An appointment may be in the future, and a sample may be older than its imported order.
     return time_range_error(at, order.created_at, zone)
 
 
@@ -116,12 +119,12 @@ def time_range_error(at: datetime, created: datetime, zone: tzinfo) -> str:
 
 
 def to_minute(moment: datetime) -> datetime:
-    """Round down to the precision in which a time can be typed."""
+    """Round a time down to minutes, which is the precision of typed times."""
     return moment.replace(second=0, microsecond=0)
 
 
 class CollectedField(forms.DateTimeField):
-    """A time of collection by the clock of `zone`, or of the staff member where that is not set."""
+    """A time of collection in `zone`, or in the staff member's zone if `zone` is not set."""
 
     zone: tzinfo | None = None
 

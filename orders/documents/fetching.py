@@ -1,5 +1,4 @@
-"""Fetching one document from the service: a whole and checked PDF, or the reason why there
-is none.
+"""Fetch one document from the service: a complete and checked PDF, or the reason why there is none.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ LATER: Final = "The service does not answer now. Try again in a minute."
 
 @dataclass(frozen=True, slots=True)
 class CheckedPdf:
-    """A whole document that can be opened."""
+    """A complete document that can be opened."""
 
     content: bytes
     pages: int
 
 
 class NoDocument(Exception):
-    """There is no document to show: `words` for staff, and the HTTP status of the page that shows
-    them.
+    """There is no document to show.
 
-    `is_passing`: the same request may succeed in a minute, or after `retry_after` seconds.
+    `words` is the text for staff, and `status` the HTTP status of the page with this text. With
+    `is_passing`, the same request may succeed in a minute, or after `retry_after` seconds.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ def download(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) ->
 
 
 def unavailable_reason(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) -> str:
-    """Return why the service need not be asked, or an empty text."""
+    """Return why calling the service would be useless, or an empty text."""
     if reason := kind.unavailable_reason(facts):
         return reason
     without = options.collected_at is None and facts.collected is None

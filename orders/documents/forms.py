@@ -42,10 +42,10 @@ def _number(label: str) -> forms.IntegerField:
 
 
 class LabelsForm(forms.Form):
-    """The number of labels of an order, and the time of collection on them: typed by the clock at
-    the place of the draw, or now.
+    """The number of labels of an order, and the time of collection on them.
 
-    A link without a time means the known one.
+    The time is typed in the time zone of the draw, or it is the current time. A link without a time
+    means the known time.
     """
 
     number = _number("Labels")
@@ -70,7 +70,7 @@ class LabelsForm(forms.Form):
 
     @property
     def hint(self) -> str:
-        """Return the zone of the typed time, and the source of the time that is filled in."""
+        """Return the zone of the typed time, and the source of the initial time."""
         known = self.facts.collected
         note = f", {self.clock.note}" if self.clock.note else ""
         source = known.source if known else "No collection time is known."
@@ -91,7 +91,7 @@ class LabelsForm(forms.Form):
         return at
 
     def options(self) -> LabelOptions:
-        """Return the choices of a valid form."""
+        """Return the options from a valid form."""
         given = self.cleaned_data
         return LabelOptions(given["number"] or DEFAULT_LABELS, given["collected_at"])
 
@@ -135,7 +135,7 @@ class PrintForm(CommandForm):
         at: datetime | None = self.cleaned_data["collected_at"]
         if at is None or not self.created:
             return at
-        # A time that is too early for some of the orders only leaves those out.
+        # A time that is too early for some of the orders leaves only those orders out.
         if reason := time_range_error(at, min(self.created), self.clock.zone):
             raise ValidationError(reason)
         return at

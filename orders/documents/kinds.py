@@ -1,8 +1,8 @@
-"""The documents of an order, in one table: names, permissions, availability, and how each is
-fetched (orders.md 1).
+"""The documents of an order: names, permissions, availability, and how each is fetched (orders.md
+1).
 
-`unavailable_reason` answers from stored records, without a call to the service, and only where it
-is certain. The service decides everything else, and `fetching.py` explains its answer.
+`unavailable_reason` uses stored records only, without a call to the service, and returns a reason
+only if it is certain. The service decides all other cases, and `fetching.py` explains its answer.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from orders.models.order_queryset import LIST_COLUMNS
 ORDER_COLUMNS: Final = (*LIST_COLUMNS, "order_transaction_id", "has_abn", "lab_test_id")
 """Columns of an order that `unavailable_reason` reads."""
 DEFAULT_LABELS: Final = 3
-"""Labels of an order without another choice: the service's own default."""
+"""Number of labels if nobody chose another: the service's own default."""
 MAX_LABELS: Final = 30
 WITH_RESULT: Final = frozenset({"partial_results", "completed", "corrected"})
-"""Statuses of orders that have a result at the service, even if it is not mirrored yet."""
+"""Statuses of orders that have a result at the service, even if the mirror does not have it yet."""
 NO_INSTRUCTIONS: Final = "The lab gives no collection instructions for this test."
 BEFORE_REGISTRATION: Final = frozenset({"ordered", "awaiting_registration"})
 
@@ -50,14 +50,14 @@ class DocumentFacts:
     visit: Appointment | None
     """The booked appointment."""
     collected: CollectionTime | None
-    """When the sample was, or will be, collected; None: not known."""
+    """When the sample was or will be collected; None if unknown."""
     has_instructions: bool | None = None
-    """Whether the lab gives collection instructions for the test; None: not known."""
+    """Whether the lab gives collection instructions for the test; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelOptions:
-    """The number of labels, and the time of collection on them; None: the known one."""
+    """The number of labels, and the time of collection on them; None for the known time."""
 
     number: int = DEFAULT_LABELS
     collected_at: datetime | None = None
@@ -70,8 +70,8 @@ Fetch = Callable[[Service, DocumentFacts, LabelOptions], AbstractContextManager[
 class DocumentKind:
     """One kind of document.
 
-    `slug` is its part of a URL and of file names, `subject` its name in the audit log, `missing`
-    the message where the service has none.
+    `slug` is its part of a URL and of file names, `subject` its name in the audit log, and
+    `missing` the message if the service has no such document.
     """
 
     slug: str
@@ -92,7 +92,7 @@ class DocumentKind:
         return self.slug == "labels"
 
     def unavailable_reason(self, facts: DocumentFacts) -> str:
-        """Return why this order has no such document; empty where it can be fetched."""
+        """Return why this order has no such document; empty if it can be fetched."""
         if facts.order.missing_since:
             return "The service no longer has this order."
         return self.reason(facts)
@@ -153,7 +153,7 @@ def _collected_at(facts: DocumentFacts, options: LabelOptions) -> datetime:
 
 
 _WITH_SAMPLE: Final = ("orders.view", "patients.view")
-"""Permissions for documents that go with the sample."""
+"""Permissions for documents that accompany the sample."""
 _WITH_RESULTS: Final = (*_WITH_SAMPLE, "results.view")
 
 KINDS: Final = {
@@ -232,12 +232,12 @@ KINDS: Final = {
 
 
 def document_kinds_for(user: Any) -> list[DocumentKind]:
-    """Return the kinds of document that this person may open."""
+    """Return the kinds of document that this user may open."""
     return [kind for kind in KINDS.values() if may(user, *kind.needs)]
 
 
 def load_document_facts(orders: Iterable[Order]) -> list[DocumentFacts]:
-    """Return what the documents of these orders depend on, in the same order. Six queries."""
+    """Return what the documents of these orders depend on, in the same order: six queries."""
     found = list(orders)
     keys = [order.pk for order in found]
     ids = {order.order_transaction_id for order in found} - {None}

@@ -1,6 +1,4 @@
-"""Jobs that print the documents of many orders as one PDF (`printing.py`). The rows are
-the work.
-"""
+"""Jobs that print the documents of many orders as one PDF. `printing.py` works on these rows."""
 
 from __future__ import annotations
 
@@ -17,9 +15,9 @@ from backoffice.models import User
 
 
 class PrintJob(models.Model):
-    """A print job of one person. `done` and `failed` count its parts.
+    """A print job of one person. `done` and `failed` are numbers of parts.
 
-    Fetched contents are encrypted, and deleted at `expires_at` or when the job is canceled.
+    Fetched contents are encrypted. They are deleted at `expires_at` or when the job is canceled.
     """
 
     class State(models.TextChoices):
@@ -84,7 +82,7 @@ class PrintJob(models.Model):
 
 
 class PrintPart(models.Model):
-    """One document of one order. `words`: why there is none."""
+    """One document of one order. `words` says why there is none."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "Waiting"
@@ -113,7 +111,7 @@ class PrintPart(models.Model):
 
 
 class PrintFile(models.Model):
-    """The merged PDF of a job; it has the same key as the job."""
+    """The merged PDF of a job. It has the primary key of the job."""
 
     id = models.UUIDField(primary_key=True)
     job = models.OneToOneField(PrintJob, on_delete=models.CASCADE, related_name="file")

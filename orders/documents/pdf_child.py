@@ -2,15 +2,15 @@
 
     python -I pdf_child.py < INPUT
 
-INPUT is a line of JSON, then the documents one after the other, as long as `sizes` says:
+INPUT is a line of JSON, then the documents one after the other. `sizes` has their lengths in bytes:
 
     {"mode": "check", "sizes": [941, 12]}  ->  {"pages": [3, null]}
     {"mode": "merge", "sizes": [941, 800], "titles": ["…", "…"], "new_sheet": true}
                                            ->  {"pages": 4}, a line break, and the merged PDF
 
-`null` is a document that is no PDF, or one that cannot be opened. `new_sheet`: each document begins
-on an odd page, for printing on both sides. Nothing here trusts a document: memory and processor
-time are limited first, and whoever started this ends it after a while.
+`null` is a document that is no PDF, or one that cannot be opened. With `new_sheet`, each document
+begins on an odd page, for printing on both sides. The documents are not trusted: memory and
+processor time are limited first, and the parent process kills this one after a timeout.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ PAGES = 500
 MARK = b"%PDF-"
 END = b"%%EOF"
 MARK_RANGE = 1024
-"""Bytes at the beginning that must include the mark, and bytes at the end that must include the end
-mark.
+"""Number of bytes at the beginning that must include the PDF header, and of bytes at the end that
+must include the end marker.
 """
 
 
@@ -58,7 +58,7 @@ def page_count(content: bytes) -> int | None:
             page.mediabox.width  # noqa: B018 - read to see that it can be
             page.get_contents()
     except Exception:
-        # A broken document may make pypdf raise anything: it is not printed.
+        # pypdf may raise anything for a broken document. The document is not printed.
         return None
     return count
 

@@ -1,7 +1,7 @@
-"""Checks and merges PDF documents of the service. pypdf runs in a child process.
+"""Check and merge PDF documents of the service. pypdf runs in a child process.
 
-Other programs on the machines of the clinic open these documents next: nothing is shown, stored or
-merged that pypdf cannot open.
+Other programs on the computers of the clinic open these documents next. So only documents that
+pypdf can open are shown, stored or merged.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ class NotReadable(Exception):
 
 
 def page_counts(documents: Sequence[bytes]) -> list[int | None]:
-    """Return the pages of each document; None for one that is no PDF or cannot be opened."""
+    """Return the number of pages of each document; None for one that is no PDF or cannot be opened.
+    """
     if not documents:
         return []
     try:
         found, _ = _run({"mode": "check"}, documents, CHECK_SECONDS)
     except NotReadable:
-        # One of them ended the process: check each in a process of its own.
+        # One of them ended the process. Check each in its own process.
         if len(documents) == 1:
             return [None]
         return [page_counts([one])[0] for one in documents]
@@ -38,8 +39,9 @@ def page_counts(documents: Sequence[bytes]) -> list[int | None]:
 
 
 def merge(documents: Sequence[bytes], titles: Sequence[str], new_sheet: bool) -> tuple[int, bytes]:
-    """Return the number of pages and the content of one document with all of them. Raises
-    NotReadable.
+    """Merge documents into one. Return its number of pages and its content.
+
+    Raises NotReadable.
     """
     head = {"mode": "merge", "titles": list(titles), "new_sheet": new_sheet}
     found, content = _run(head, documents, MERGE_SECONDS)
@@ -63,7 +65,7 @@ def _run(
     if done.returncode:
         raise NotReadable
     found, _, content = done.stdout.partition(b"\n")
-    del done  # One copy of a large document less.
+    del done  # Free the memory of one copy of a large document.
     try:
         return json.loads(found), content
     except ValueError as error:

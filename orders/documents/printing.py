@@ -2,9 +2,10 @@
 
 A job and its parts are rows, written together when somebody requests them. A worker leases a job
 (`lease_until`), fetches a few parts at once with no transaction open, and stores each with its
-outcome. If the worker dies, the other parts keep waiting, and the next worker continues. When no
-part is waiting, the fetched ones are merged in the order of the list. Everything is read again from
-the database before it is used: an order that was canceled in the meantime is left out.
+outcome. If the worker dies, the other parts stay in the queue, and the next worker continues. When
+no part is left to fetch, the fetched ones are merged in the order of the list. The worker reads
+everything again from the database before it uses it, so an order that was canceled meanwhile is
+left out.
 """
 
 from __future__ import annotations
@@ -55,25 +56,25 @@ logger = logging.getLogger(__name__)
 
 TASK: Final = "orders.tasks.print_documents"
 QUEUE: Final = "bulk"
-"""Not the queue of short reads: a merge takes up to a minute, and people wait for those."""
+"""The queue of long tasks. Merging takes up to a minute, and people wait for the short reads in the
+other queue.
+"""
 MAX_ORDERS: Final = 200
 MAX_BYTES: Final = 50 * 1024 * 1024
-"""Limit for all parts of a job together: to merge them, a worker needs up to ten times as much
-memory.
-"""
+"""Most bytes of all parts of a job together. Merging needs up to ten times as much memory."""
 BATCH: Final = 8
 PARALLEL_FETCHES: Final = 4
 """Documents fetched at the same time."""
 SECONDS: Final = 8.0
-"""Duration of one task: jobs of other people wait too."""
+"""Duration of one task, in seconds. It is short because jobs of other people wait, too."""
 LONGEST: Final = 120
-"""Time limit of a task in seconds: the last batch, and the merging of a large job."""
+"""Time limit of a task in seconds. It allows for the last batch and for merging a large job."""
 LEASE: Final = timedelta(seconds=LONGEST + 30)
 ATTEMPTS: Final = 5
 FILE_LIFETIME: Final = timedelta(hours=24)
 """How long the file can be downloaded."""
 JOB_LIFETIME: Final = timedelta(days=30)
-"""How long the job is kept, with what was left out and why."""
+"""How long the job is stored, with the documents that were left out and the reasons."""
 
 ORDER_GONE: Final = "The order is no longer here."
 FILE_FULL: Final = "The file would be larger than 50 MB. Print this order separately."
@@ -81,7 +82,7 @@ NOT_ALLOWED: Final = "Your role no longer allows this."
 FETCH_LOST: Final = "It could not be fetched in time. Open the documents of this order one by one."
 NOT_MERGED: Final = "The documents could not be merged. Try again, or print fewer orders at once."
 PERMANENT_REASONS: Final = (FILE_FULL, TOO_LARGE, ORDER_GONE)
-"""Reasons that do not change when a document is fetched again."""
+"""Reasons that would be the same if the document were fetched again."""
 
 State = PrintJob.State
 Outcome = CheckedPdf | NoDocument
@@ -97,8 +98,9 @@ def start(
     new_sheet: bool,
     query: dict[str, list[str]],
 ) -> PrintJob:
-    """Create a job with a part for each document, in the order of `orders`. The same form sent
-    twice makes one job.
+    """Create a job with a part for each document, in the order of `orders`.
+
+    A form that is sent twice makes one job.
     """
     assert isinstance(request.user, User)
     job = PrintJob(
@@ -128,8 +130,9 @@ def start(
 def _parts(
     job: PrintJob, orders: Sequence[Order], kinds: Sequence[DocumentKind]
 ) -> Iterable[PrintPart]:
-    """Yield the parts. A combined document is printed once, with the first order of its
-    transaction.
+    """Yield the parts.
+
+    A combined document is printed once, with the first order of its transaction.
     """
     transactions: set[UUID] = set()
     position = 0
@@ -151,7 +154,7 @@ def _parts(
 
 
 def cancel(job: PrintJob) -> bool:
-    """Stop a job and delete what it fetched; return False where the job had ended."""
+    """Stop a job and delete what it fetched. Return False if the job has already ended."""
     with transaction.atomic(durable=True):
         open_jobs = PrintJob.objects.filter(pk=job.pk, state=State.OPEN)
         if not open_jobs.update(state=State.CANCELED, **_closing_values()):
@@ -161,8 +164,9 @@ def cancel(job: PrintJob) -> bool:
 
 
 def retryable_parts(job: PrintJob) -> list[UUID]:
-    """Return ids of parts that were left out and may be available now: not documents that the order
-    does not have, nor those that are too large.
+    """Return the ids of parts that were left out but may be available now.
+
+    Documents that the order does not have, and documents that are too large, are not among them.
     """
     parts = PrintPart.objects.filter(job=job, state=PrintPart.State.FAILED).exclude(
         words__in=PERMANENT_REASONS
@@ -188,7 +192,8 @@ def retryable_parts(job: PrintJob) -> list[UUID]:
 def retry(job: PrintJob) -> bool:
     """Fetch again what was left out and may be available now, and merge all parts again.
 
-    Return False where there is nothing to try, or the fetched contents are deleted already.
+    Return False if there is nothing to fetch again, or if the fetched contents were already
+    deleted.
     """
     with transaction.atomic(durable=True):
         ended = PrintJob.objects.filter(
@@ -217,8 +222,7 @@ def retry(job: PrintJob) -> bool:
 
 
 def expire() -> int:
-    """Delete the contents of expired jobs, and delete old jobs; return the number of
-    expired jobs.
+    """Delete the contents of expired jobs, and delete old jobs. Return the number of expired jobs.
     """
     with transaction.atomic(durable=True):
         over = PrintJob.objects.filter(expires_at__lte=Now()).exclude(state=State.OPEN)
@@ -264,10 +268,10 @@ def _claim_job(token: UUID) -> PrintJob | None:
 
 
 def _count_lost_attempt(job: PrintJob) -> None:
-    """Count an attempt of the documents that a lost worker was fetching, or else merging.
+    """Count a failed attempt of the documents that a lost worker was fetching, or of the merge.
 
-    Where a document is the cause (too large for the machine, or too slow for the task), the job
-    would otherwise stop one worker after the other.
+    A document may be the reason why the worker was lost: it may need too much memory or too much
+    time. Without this count, the job would stop one worker after another.
     """
     parts = PrintPart.objects.filter(job=job)
     waiting = parts.filter(state=PrintPart.State.WAITING)
@@ -332,8 +336,9 @@ def _fetch_parts(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
 
 
 def _options(job: PrintJob, facts: DocumentFacts, kind: str) -> LabelOptions:
-    """Return the options of the labels: the known time of collection, else the one given for all
-    orders.
+    """Return the options of the labels.
+
+    The time of collection is the known one, or else the one that staff gave for all orders.
     """
     at = None if facts.collected else job.collected_at
     if kind == "labels" and at is not None and at < to_minute(facts.order.created_at):
@@ -342,8 +347,9 @@ def _options(job: PrintJob, facts: DocumentFacts, kind: str) -> LabelOptions:
 
 
 def _store(job: PrintJob, token: UUID, outcomes: Sequence[tuple[PrintPart, Outcome]]) -> bool:
-    """Store the outcomes of some parts; return False where the job was canceled or another worker
-    has it.
+    """Store the outcomes of some parts.
+
+    Return False if the job was canceled or another worker has leased it.
     """
     with transaction.atomic(durable=True):
         if not _renew_lease(job, token):
@@ -403,8 +409,9 @@ def _merge(job: PrintJob, token: UUID) -> None:
 
 
 def _renew_lease(job: PrintJob, token: UUID) -> bool:
-    """Renew the lease; return whether this worker still has it. A cancellation waits for the end of
-    the transaction.
+    """Renew the lease. Return whether this worker still has it.
+
+    A cancellation waits for the end of the transaction.
     """
     mine = PrintJob.objects.filter(pk=job.pk, lease_token=token, state=State.OPEN)
     return bool(mine.update(lease_until=Now() + LEASE))

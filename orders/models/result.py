@@ -123,7 +123,8 @@ class ResultMarker(Read):
 
     @property
     def number(self) -> float | None:
-        """Return the value as a number, parsed from the text. The service's `value` is deprecated.
+        """Return the value as a number, parsed from the text: the service's `value` is deprecated
+        and may be missing.
         """
         return measures.line_number(self.type, self.text, self.value)
 

@@ -16,7 +16,7 @@ LATE_TYPES: Final = ("non_failure", "")
 
 @dataclass(frozen=True, slots=True)
 class Completeness:
-    """Number of markers of one result: back, pending, and failed by cause."""
+    """Numbers of markers of one result: returned, pending, and failed by cause."""
 
     back: int = 0
     pending: int = 0
@@ -45,7 +45,8 @@ class Completeness:
 
     @property
     def rest_text(self) -> str:
-        """The label for markers that are not back: pending in a partial result only."""
+        """Return the label for markers that are not back. Only a partial result has pending ones.
+        """
         return "pending" if self.is_partial else "not reported"
 
     def __str__(self) -> str:
@@ -60,7 +61,7 @@ def _lower_first(words: str) -> str:
     return words[:1].lower() + words[1:]
 
 
-# `expected`: the markers of the lab test without reflex markers, which run only when needed.
+# `expected`: the markers of the lab test without reflex markers. Reflex markers run only if needed.
 _COUNTS_SQL: Final = """
 SELECT r.order_id, r.status, r.returned, r.missing, (
  SELECT count(*) FROM labs_labtestmarker t

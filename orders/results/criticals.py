@@ -1,4 +1,5 @@
-"""Critical results until the call-back: acknowledgements, calls, and the counts of open ones."""
+"""Critical results until the patient was called: acknowledgements, calls, and counts of open ones.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ from orders.results.sign_off import ResultChanged, lock_review
 
 
 def open_criticals() -> QuerySet[Review]:
-    """Return critical results that are not acknowledged or not called about, oldest first.
+    """Return critical results without acknowledgement or call, oldest first.
 
-    A short list, whatever the number of orders. Each row has the id of its order as `pk`, and
+    The list is short, whatever the number of orders. Each row has the id of its order as `pk`, and
     `user_id`, `since`, `is_acknowledged`, `is_called` and `next_call_at`.
     """
     return Review.objects.filter(OPEN_CRITICAL).order_by("since")
@@ -40,7 +41,7 @@ class ResultBadges:
     criticals: int
     """Open critical results, at most `MAX_COUNTED`."""
     unacknowledged: int
-    """Those of them that are not acknowledged."""
+    """Open critical results that nobody has acknowledged."""
     oldest: datetime | None
     unsigned: int
     """Results that wait for review; 0 for users who may not see results."""
@@ -48,7 +49,7 @@ class ResultBadges:
 
 declare(
     "orders.view",
-    # `since` is the receipt of the newest version, possibly long after the first critical one.
+    # `since` is the receipt of the newest version. The first critical version may be much older.
     "SELECT count(*) AS criticals, min(coalesce(first.received_at, since)) AS oldest_critical,"
     " count(*) FILTER (WHERE acknowledged < open.critical_since) AS unacknowledged"
     " FROM (SELECT order_id, since, acknowledged, critical_since FROM orders_review"

@@ -47,7 +47,7 @@ class VersionDifference:
 def compare_versions(older: ResultVersion, newer: ResultVersion) -> VersionDifference:
     """Return the markers that changed, were added or removed, and the number of equal ones.
 
-    In the order of the newer version; removed markers last.
+    Changes are in the order of the newer version, with removed markers last.
     """
     before, after = lines_by_marker(older.content), lines_by_marker(newer.content)
     changes = []

@@ -1,4 +1,4 @@
-"""Notify everybody who may acknowledge of critical results that nobody acknowledged in time.
+"""Notify staff who may acknowledge of critical results that nobody acknowledged in time.
 
 Each critical result is escalated once.
 """
@@ -20,7 +20,9 @@ from orders.results.models import ResultVersion, Review
 
 ESCALATION_DELAY: Final = timedelta(minutes=30)
 RECENT_PERIOD: Final = timedelta(days=3)
-"""Orders without a step in this period are skipped: the first sync reads results of years."""
+"""Orders without a status event in this period are skipped, because the first sync reads results of
+years.
+"""
 NOTIFICATION_KIND: Final = "critical-waits"
 BATCH_SIZE: Final = 50
 

@@ -99,7 +99,7 @@ class SignForm(forms.Form):
 
 
 class CallForm(forms.Form):
-    """A call about critical values. The server adds values, time and caller."""
+    """A call about critical values. The server sets the values, the time and the caller."""
 
     version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
     recipient = forms.CharField(
@@ -150,7 +150,8 @@ class CallForm(forms.Form):
 
 
 class _SingleQueryIterator(forms.models.ModelChoiceIterator):  # type: ignore[type-arg]
-    """Read the choices by one query. The default uses a server-side cursor: three round trips."""
+    """Read the choices by one query. Django's default uses a server-side cursor: three round trips.
+    """
 
     def __iter__(self) -> Iterator[tuple[Any, str]]:
         yield "", str(self.field.empty_label or "")

@@ -22,7 +22,7 @@ MAX_VALUES: Final = 3_000
 class MarkerValue:
     """One value of a marker.
 
-    `key` is equal for comparable values: the LOINC code, or the code of one lab. `at` is the time
+    Comparable values have the same `key`: the LOINC code, or the code of one lab. `at` is the time
     as the laboratory wrote it, `sort_time` the local time to sort by (see `time_taken`).
     """
 
@@ -96,7 +96,7 @@ def values_by_marker(patient: UUID | None, keys: Iterable[str]) -> dict[str, lis
         rows = cursor.fetchall()
     found: dict[str, list[MarkerValue]] = {}
     here = timezone.get_current_timezone()
-    # Rows come newest order first. Reversed, values of one day are in the order of their orders.
+    # Rows come newest order first. In reverse, values of one day have the sequence of their orders.
     for row in reversed(rows):
         key = marker_key(row[1], row[2], row[3])
         if key in wanted:
@@ -116,8 +116,9 @@ def time_taken(
     """Return when a value was taken, and the local time to sort it by.
 
     The time is the collection date as the laboratory wrote it, else the time of the line (an
-    instant, or as written), else the time of the order. An instant sorts by its day in the staff
-    member's zone `here`, which is the day shown. A local date is the same day for everybody.
+    instant, or as written), else the time of the order. The page shows an instant as a day in the
+    staff member's zone `here`, so that day also sorts it. A local date is the same day in every
+    zone.
     """
     of_line = WrittenTime.of_instant(stamped) if stamped else read_written_time(stamp)
     of_order = WrittenTime.of_instant(ordered)

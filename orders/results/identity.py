@@ -33,7 +33,7 @@ from patients.models import Demographics
 
 @dataclass(frozen=True, slots=True)
 class IdentityFact:
-    """One fact about the person: as printed on the result, and as known to us."""
+    """One fact about the person: as printed on the result, and as recorded for the patient."""
 
     label: str
     printed: str
@@ -67,7 +67,7 @@ class IdentityCheck:
 
     @property
     def possible_prints(self) -> tuple[str, str]:
-        """All values that `printed` can have for this result, whatever is known of the patient."""
+        """All values that `printed` can have for this result, for any patient."""
         name_and_birth_date = "\n".join(fact.printed for fact in self.facts[:2])
         return name_and_birth_date, f"{name_and_birth_date}\n{self.age}"
 
@@ -115,7 +115,7 @@ def _text(value: object) -> str:
 
 
 def _age_day(metadata: Mapping[str, Any], order: Order | None) -> date:
-    """Return the day for which the laboratory stated an age, as near as it is known."""
+    """Return the approximate day for which the laboratory stated an age."""
     for key in ("date_collected", "date_received", "date_reported"):
         if day := read_written_time(_text(metadata.get(key))).day:
             return day
@@ -159,7 +159,7 @@ def write_checks(checks: Mapping[UUID, IdentityCheck]) -> None:
 
 
 def _update_ranks(order_ids: Sequence[UUID]) -> None:
-    """Derive the reviews again: the rank depends on the comparison."""
+    """Compute the reviews again, because the rank depends on the comparison."""
     if order_ids:
         with connection.cursor() as cursor:
             cursor.execute("SELECT orders_derive_reviews(%s::uuid[])", [array(order_ids)])
@@ -188,8 +188,8 @@ FROM (SELECT DISTINCT id FROM unnest(%s::uuid[]) AS given (id) ORDER BY id) AS o
 def lock_patients(patients: Iterable[UUID]) -> None:
     """Lock patients until the transaction ends.
 
-    If a result and demographics were stored at the same time, each would be compared with the
-    state before the other. So this lock is taken before that of the review.
+    Without this lock, two transactions that store a result and demographics at the same time would
+    each compare with the state before the other. The lock is taken before that of the review.
     """
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [array(patients)])

@@ -47,7 +47,8 @@ OPEN: Final = IN_QUEUE | OPEN_CRITICAL
 
 
 def _order() -> models.ForeignKey[models.Model, models.Model]:
-    """Return the field for a row's order. Without a constraint: the mirror may read it later."""
+    """Return the field for a row's order. It has no constraint: the mirror may get the order later.
+    """
     return models.ForeignKey(
         "orders.Order",
         on_delete=models.DO_NOTHING,
@@ -186,7 +187,7 @@ class Review(Read):
 class ReviewTally(models.Model):
     """Changes of the number of waiting results. The sum is exact at any time.
 
-    Two writers never wait for each other.
+    Each writer adds a row, so two writers never wait for each other.
     """
 
     counted = models.TextField()
@@ -233,7 +234,8 @@ class Signature(models.Model):
 
 
 class CriticalAcknowledgement(models.Model):
-    """An acknowledgement of critical values. The server adds values, person and time."""
+    """An acknowledgement of critical values. The server sets the values, the person and the time.
+    """
 
     order = _order()
     version = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""Template context of the review pages: the queue at the side, one report, the possible actions."""
+"""Template context of the review pages: the queue beside a report, the report, possible actions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class QueueItem:
 
 
 def queue_items(reviews: list[Review]) -> list[QueueItem]:
-    """Return queue items with orders and completeness: three queries for all of them."""
+    """Return queue items with orders and completeness: three queries in total."""
     keys = [row.pk for row in reviews]
     orders = by_key(Order, keys, LIST_COLUMNS)
     completeness = completeness_by_order(keys)
@@ -100,7 +100,7 @@ def report_context(request: HttpRequest, review: Review, **forms: Any) -> dict[s
     """Return everything about one review. `forms` replace the empty forms."""
     user = request.user
     assert isinstance(user, User)
-    # Only a critical result needs the phone number, which is in the raw record of the order.
+    # Only a critical result needs the phone number. It is in the raw record of the order.
     is_call_needed = review.is_critical
     if is_call_needed:
         order = Order.objects.filter(pk=review.pk).select_related("user").first()
@@ -202,7 +202,7 @@ def difference_between(order_id: UUID, older: int, newer: int) -> VersionDiffere
 
 
 def undoable_signature(request: HttpRequest) -> tuple[Signature, datetime] | None:
-    """Return the signature just made and until when it can be undone; None afterwards."""
+    """Return the user's latest signature and until when it can be undone; None after that time."""
     signed = request.GET.get("signed", "")
     if not signed.isdigit() or len(signed) > 18:
         return None

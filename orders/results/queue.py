@@ -21,7 +21,7 @@ MAX_ASSIGNED: Final = 2_000
 
 
 def unsigned_count() -> int:
-    """Return how many results wait for sign-off: exact, at the cost of reading a few rows.
+    """Return the exact number of results that wait for sign-off, by reading a few rows.
 
     Acknowledged partial results wait for the lab and are not included.
     """
@@ -37,7 +37,7 @@ def queue_counts() -> tuple[int, int]:
 
 
 def fold_tally(worth: int = counters.MIN_REDUNDANT_ROWS) -> None:
-    """Merge the rows of the tally. The sums do not change at any time."""
+    """Merge rows of the tally. The sums are correct at any time."""
     counters.compact("orders_reviewtally", ("counted",), "delta", worth)
 
 
@@ -77,7 +77,7 @@ def _place_condition(place: str) -> Q:
 
 
 def _assigned_order_ids(user: User) -> list[UUID]:
-    """Return the ids of orders assigned to a user, by the order or by its result."""
+    """Return the ids of orders assigned to a user, either the order or its result."""
     mine = Assignment.objects.filter(user=user, subject_type__in=["result", "order"])
     return [UUID(key) for key in mine.values_list("subject_id", flat=True)[:MAX_ASSIGNED]]
 
@@ -87,7 +87,10 @@ def sort_queue(rows: QuerySet[Review]) -> QuerySet[Review]:
 
 
 def next_in_queue(rows: QuerySet[Review], review: Review) -> Review | None:
-    """Return the review after this one, even if it has left the queue; at the end the first one."""
+    """Return the next review, or the first one at the end of the queue.
+
+    This review may have left the queue already.
+    """
     edge = (review.rank, review.since, review.pk)
     later = sort_queue(rows.filter(TupleGreaterThan(QUEUE_SORT.columns, edge))).first()
     return later or sort_queue(rows.exclude(pk=review.pk)).first()

@@ -1,15 +1,15 @@
 """Read results again after a decision on an unknown word, and after a new release.
 
-An administrator can decide what a word means that no release knows. The decision applies to
-everything stored after it (`vocabulary.decisions`). Open results stored before are read again from
-their records here, in batches. `read_under` is the decision under which a result was last read, so
-a pass that ends early continues where it stopped, and results stored by a worker that did not know
-the decision yet are found. A result with a changed reading gets another version of the same kind:
-a critical one alerts, and reverting a decision restores the former reading.
+An administrator can decide the meaning of a word that no release knows. The decision applies to
+everything stored after it (`vocabulary.decisions`). Open results that were stored before are read
+again in batches from their stored records. `read_under` is the decision under which a result was
+last read. So a pass that ends early continues where it stopped, and results are found that were
+stored by a worker before it knew the decision. A result with a changed reading gets another version
+of the same kind: a critical one alerts, and reverting a decision restores the former reading.
 
-`reread_open_results` reads open results of an earlier release again, `reread_closed_results` all
-others, so that trends and the pages of orders and patients show the current reading. Closed results
-stay signed, and nobody is notified.
+`reread_open_results` reads open results of an earlier release again. `reread_closed_results` reads
+all others, so that trends and the pages of orders and patients show the current reading. Closed
+results stay signed, and nobody is notified.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from orders.sync.results import RESULTS
 BATCH_SIZE: Final = 200
 MAX_SECONDS: Final = 20.0
 RECHECK_PERIOD: Final = timedelta(minutes=2)
-"""How long a decision is checked again: longer than any batch of a sync takes."""
+"""How long a decision is checked again. It is longer than any batch of a sync takes."""
 RECHECK_INTERVAL: Final = timedelta(seconds=10)
 
-# Two queries, each with its partial index: one condition for both would read every review.
+# Two queries, each with its own partial index. One condition for both would read every review.
 _OPEN_SQL: Final = """
  SELECT order_id FROM orders_review WHERE version > signed
  UNION SELECT order_id FROM orders_review WHERE critical_since IS NOT NULL
@@ -56,8 +56,8 @@ WHERE r.read_under < %s AND r.order_id IN ({_OPEN_SQL}) AND (r.interpretation_re
   AND (m.interpretation_received = ANY(%s) OR m.source_interpretation = ANY(%s))))
 ORDER BY r.order_id LIMIT %s
 """
-# From open reviews to their results, each by primary key: the planner expects a third of all
-# results to be of an earlier release and would scan all of them.
+# This goes from open reviews to their results, each by primary key. The planner expects that a
+# third of all results are of an earlier release, and would scan all of them.
 _OPEN_OUTDATED_SQL: Final = f"""
 WITH open AS MATERIALIZED ({_OPEN_SQL})
 SELECT open.order_id FROM open CROSS JOIN LATERAL (
@@ -76,7 +76,7 @@ _LOCK_SQL: Final = """
 SELECT order_id, record, as_of FROM orders_result WHERE order_id = ANY(%s)
 ORDER BY order_id FOR UPDATE SKIP LOCKED
 """
-# Results that cannot be read again stay as stored and are not tried forever.
+# Results that cannot be read again stay as stored, and are marked so that no later pass tries them.
 _SKIP_SQL: Final = """
 UPDATE orders_result SET read_under = %s,
  content_hash = set_byte(content_hash, length(content_hash) - 1, %s)

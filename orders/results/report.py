@@ -83,7 +83,7 @@ class ResultReport:
 
 
 def build_report(order: Order | None, result: Result | None, order_id: UUID) -> ResultReport:
-    """Return the newest version as stored in the mirror: two queries."""
+    """Return the newest version in the mirror: two queries."""
     markers = where(ResultMarker, "result_id = %s ORDER BY position", [order_id])
     lab = order.lab_slug if order else None
     keys = {one.position: marker_key(one.loinc_slug, one.slug, lab) for one in markers}
@@ -109,7 +109,7 @@ def build_report(order: Order | None, result: Result | None, order_id: UUID) -> 
 def _values_until(values: list[MarkerValue], order_id: UUID, text: str) -> list[MarkerValue]:
     """Return the values up to the one of this report.
 
-    Of two values in one report, the one with this text is used.
+    If the report has two values of the marker, the one with this text counts.
     """
     own = [n for n, value in enumerate(values) if value.order_id == order_id]
     if not own:

@@ -86,7 +86,7 @@ def valid_signatures(signatures: Sequence[Signature]) -> list[Signature]:
 
 
 def lock_review(order_id: UUID) -> Review:
-    """Return the review, locked until the transaction ends: the second of two people waits here."""
+    """Return the review, locked until the transaction ends. A second signer waits here."""
     return Review.objects.select_for_update(of=("self",)).get(pk=order_id)
 
 
@@ -101,7 +101,7 @@ def sign(
 ) -> Signature:
     """Sign the version that `by` has seen, or acknowledge a partial one. Needs a transaction.
 
-    Every signature of staff is made here. Raises a `CannotSign` if somebody has signed before,
+    All signatures of staff are made here. Raises a `CannotSign` if somebody has signed before,
     another version has arrived, a critical value is not acknowledged, the result names somebody
     else and that was not confirmed, or `by` may not sign this result.
     """
@@ -140,7 +140,7 @@ def sign(
 
 
 def undo(signature_id: int, by: User) -> Signature:
-    """Undo the user's own signature by a further row. Needs a transaction.
+    """Undo the user's own signature by adding a row. Needs a transaction.
 
     Raises `UndoExpired` after `UNDO_SECONDS`, or if there is no such signature.
     """

@@ -9,7 +9,10 @@ from orders.results.history import MarkerValue, values_by_marker
 
 
 def marker_values(patient_id: UUID, key: str) -> list[MarkerValue]:
-    """Return the values of a marker key, or of a bare slug: as a LOINC code, else a lab's code."""
+    """Return the values for a marker key, or for a slug alone.
+
+    A slug is first taken as a LOINC code, then as a lab's code.
+    """
     wanted = [key]
     if not key.startswith(("loinc:", "lab:")):
         labs = Order.objects.filter(user=patient_id).values_list("lab_slug", flat=True).distinct()

@@ -1,8 +1,8 @@
 """Records with a newer version that could not be read, for the notices on pages.
 
-A notice is derived from the unreadable records of the mirror and from failing look-ups. It
-disappears once the record can be read. Results show it on every page of theirs, an order and a
-patient on their own page.
+A notice comes from the unreadable records of the mirror and from failing lookups. It disappears
+once the record can be read. Every page of a result shows its notice; orders and patients show
+theirs on their own page.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db import connection
 
 KIND: Final = "results"
-"""Kind of the look-ups and unreadable records that are results."""
+"""Kind of the lookups and unreadable records that are results."""
 RESULT: Final = "result"
 ORDER: Final = "order"
 PATIENT: Final = "patient"
@@ -34,8 +34,11 @@ _RESOURCES: Final = {
     "patients_demographics": PATIENT,
 }
 MAX_FAILED_READS: Final = 3
-"""Number of answers that could not be read or stored for another reason, from which a record also
-counts as unreadable. Missing answers of the service do not count."""
+"""Number of failed reads from which a record also counts as unreadable.
+
+These are answers that could not be read, or could not be stored for another reason. Requests
+without an answer of the service do not count.
+"""
 MAX_SHOWN: Final = 20
 
 _KINDS_SQL: Final = ", ".join(f"('{resource}', '{what}')" for resource, what in _RESOURCES.items())

@@ -1,4 +1,4 @@
-"""Store every version of a result that differs, in the transaction that stores the result."""
+"""Store each different version of a result, in the transaction that stores the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _LINE_SQL: Final = """jsonb_strip_nulls(jsonb_build_object(
  'notes', m.notes, 'loinc', m.loinc,
  'missing', nullif(m.is_missing, false), 'why', m.failure_type))"""
 
-# Additions to a reading do not make another version: the side, the lab's flag, the received word.
+# Fields that a later release adds to a line do not make another version: the side, the lab's flag,
+# the received interpretation.
 _COMPARED_LINE_SQL: Final = """(one.line - 'side' - 'source' -
  CASE WHEN one.interpretation = 'unknown' THEN '' ELSE 'word' END)"""
 

@@ -204,7 +204,7 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
         raise PermissionDenied from error
     except sign_off.CannotSign as error:
         review.refresh_from_db()
-        # Keep the input, but sign the version that is now shown.
+        # Keep the input, but sign the version that the page now shows.
         left = SignForm({**request.POST.dict(), "version": review.version})
         return _page(request, review, 409, problem=error, sign_form=left)
     filters = QueueFilters(request.GET)

@@ -25,14 +25,15 @@ from orders.documents.kinds import (
 )
 from orders.models import Order
 
-# No `sandbox`: browsers do not open a PDF with it. Scripts of a PDF reach nothing here.
+# No `sandbox`: browsers do not open a PDF in it. Scripts inside of a PDF have no access to the
+# pages.
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
 PERMISSIONS: Final = ("orders.view", "patients.view")
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentLine:
-    """One kind of document of an order on a page; `reason`: why there is none."""
+    """One kind of document of an order, on a page. `reason` says why there is none."""
 
     kind: DocumentKind
     reason: str
@@ -40,7 +41,9 @@ class DocumentLine:
 
 
 def document_lines(facts: DocumentFacts, user: Any) -> list[DocumentLine]:
-    """Return the documents that this person may open; the combined one only for several orders."""
+    """Return the documents that this user may open; the combined one only if there are several
+    orders.
+    """
     return [
         DocumentLine(
             kind, reason := kind.unavailable_reason(facts), _labels_form(kind, facts, reason)
@@ -57,7 +60,7 @@ def _labels_form(kind: DocumentKind, facts: DocumentFacts, reason: str) -> Label
 @requires(*PERMISSIONS)
 @require_safe
 def order_documents(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """All documents of an order. Lists and cards open it as a drawer."""
+    """Show all documents of an order. Lists and cards open this page as a drawer."""
     order = _order(order_id)
     audit.record_view(request, "order", [order.pk], [order.user_id])
     context = {
@@ -68,13 +71,16 @@ def order_documents(request: HttpRequest, order_id: UUID) -> HttpResponse:
 
 
 def document_view(kind: DocumentKind) -> Callable[..., HttpResponse]:
-    """Return the view of one kind, with the permissions that this kind needs."""
+    """Return the view of one kind, which requires the permissions of this kind."""
 
     @requires(*kind.needs)
     @require_safe
     def document(request: HttpRequest, order_id: UUID) -> HttpResponse:
-        """The document of an order, to read and print, or to save with `?save`. In a frame of ours
-        (`?beside`) the page that explains why there is none is as small as it can be."""
+        """Return the document of an order, to read and print, or to save with `?save`.
+
+        With `?beside`, the document is for a frame of another page. If there is none, the page with
+        the reason is then as small as possible.
+        """
         order = _order(order_id)
         facts = load_document_facts([order])[0]
         labels = None
@@ -103,8 +109,8 @@ def record_opening(
 ) -> None:
     """Record in the audit log who opened documents of this kind.
 
-    A document in a window of its own is recorded as printed, as nobody learns whether it was;
-    beside a report it is recorded as viewed.
+    Nobody can know whether a document in a window of its own was printed, so it is recorded as
+    printed. A document beside a report is recorded as viewed.
     """
     action = "export" if save else "view" if is_beside else "print"
     ids = [order.pk for order in orders]
@@ -121,8 +127,9 @@ def record_opening(
 
 
 def pdf_response(content: bytes, name: str, *, save: bool) -> HttpResponse:
-    """Return the response with a document, shown in the browser or saved under a name that does not
-    identify the patient.
+    """Return the response with a document, to show in the browser or to save.
+
+    The file name does not identify the patient.
     """
     response = HttpResponse(content, content_type="application/pdf")
     how = "attachment" if save else "inline"

@@ -1,4 +1,4 @@
-"""Pages of print jobs: choose documents, follow the progress, download the file, see what was left
+"""Pages of print jobs: choose documents, show the progress, download the file, list what was left
 out.
 """
 
@@ -38,7 +38,7 @@ from orders.models import Order
 from orders.order_list.definition import ORDER_LIST
 
 SHOWN: Final = 300
-"""Number of documents that were left out, on the page of a job."""
+"""Most left-out documents that the page of a job lists."""
 LATEST: Final = 20
 DEFAULT_KINDS: Final = ("requisition",)
 CANNOT_READ: Final = "These filters can no longer be read. Correct them first."
@@ -62,7 +62,7 @@ def choose(request: HttpRequest) -> HttpResponse:
         if filters is None:
             messages.error(request, CANNOT_READ)
             return redirect(f"{ORDER_LIST.url()}?{back}")
-        # In the order of the list; one more than the limit, to notice that there are too many.
+        # In the order of the list. One more than the limit shows that there are too many.
         page = ORDER_LIST.page(
             rows, filters, printing.MAX_ORDERS + 1, {"after": None, "before": None}
         )
@@ -111,7 +111,7 @@ def choose(request: HttpRequest) -> HttpResponse:
 @requires(*PERMISSIONS)
 @require_safe
 def jobs(request: HttpRequest) -> HttpResponse:
-    """The latest print jobs of the current user."""
+    """Show the latest print jobs of the current user."""
     found = PrintJob.objects.filter(asked_by=staff_user(request)).order_by("-asked_at")[:LATEST]
     context = {"jobs": [(one, _labels(one)) for one in found]}
     return render(request, "orders/documents/jobs.html", context)
@@ -120,7 +120,7 @@ def jobs(request: HttpRequest) -> HttpResponse:
 @requires(*PERMISSIONS)
 @require_safe
 def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
-    """One job: its progress, its file, and what was left out and why."""
+    """Show one job: its progress, its file, and what was left out and why."""
     found = _job(request, job_id)
     parts = PrintPart.objects.filter(job=found, state=PrintPart.State.FAILED).order_by("position")
     # A canceled job has no file, so nothing is left out of it.
@@ -151,7 +151,7 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
 @requires(*PERMISSIONS)
 @require_safe
 def progress(request: HttpRequest, job_id: UUID) -> HttpResponse:
-    """The progress of a job: a fragment. The page reloads when the job has ended."""
+    """Show the progress of a job: a fragment. The page reloads when the job has ended."""
     found = _job(request, job_id)
     answer = render(request, "orders/documents/_progress.html", {"job": found})
     if not found.is_open:
@@ -162,7 +162,7 @@ def progress(request: HttpRequest, job_id: UUID) -> HttpResponse:
 @requires(*PERMISSIONS)
 @require_safe
 def file(request: HttpRequest, job_id: UUID) -> HttpResponse:
-    """The merged PDF, to print, or to save with `?save`."""
+    """Return the merged PDF, to print, or to save with `?save`."""
     found = _job(request, job_id)
     kinds = [KINDS[slug] for slug in found.kinds]
     if not all(may(request.user, *kind.needs) for kind in kinds):
@@ -184,7 +184,7 @@ def file(request: HttpRequest, job_id: UUID) -> HttpResponse:
 @requires(*PERMISSIONS)
 @require_POST
 def cancel_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
-    """Stop a job and delete what it has fetched."""
+    """Stop a job and delete its fetched contents."""
     found = _job(request, job_id)
     if printing.cancel(found):
         messages.success(request, "Canceled. What was fetched is deleted.")
@@ -196,7 +196,7 @@ def cancel_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
 @requires(*PERMISSIONS)
 @require_POST
 def retry_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
-    """Fetch again what was left out."""
+    """Fetch again the documents that were left out."""
     found = _job(request, job_id)
     if printing.retry(found):
         enqueueing.wake_worker(printing.TASK, printing.QUEUE)
@@ -206,7 +206,7 @@ def retry_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
 
 
 def _job(request: HttpRequest, job_id: UUID) -> PrintJob:
-    """Return the job; only the person who requested it may see it."""
+    """Return the job. Only the person who requested it may see it."""
     found = PrintJob.objects.filter(pk=job_id, asked_by=staff_user(request)).first()
     if found is None:
         raise Http404
@@ -220,7 +220,7 @@ def _labels(job: PrintJob) -> list[str]:
 def _choices(
     offered: list[DocumentKind], facts: list[DocumentFacts], form: PrintForm
 ) -> list[dict[str, Any]]:
-    """Return each kind with the number of orders that have one, and whether it is ticked."""
+    """Return each kind with the number of orders that have one, and whether its box is checked."""
     ticked = form["kinds"].value() or ()
     return [
         {
