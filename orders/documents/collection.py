@@ -104,7 +104,7 @@ def collection_time_error(
 ) -> str:
     """Return why this order's sample cannot have been collected at this time, or an empty text."""
     if known is not None and at == to_minute(known.at):
-        return ""  # An appointment may be in the future, and a sample may be older than its imported order.
+        return ""  # A visit may be in the future; a sample may be older than its import.
     return time_range_error(at, order.created_at, zone)
 
 

@@ -1,5 +1,4 @@
-"""Fetch one document from the service: a complete and checked PDF, or the reason why there is none.
-"""
+"""Fetch one document from the service: a complete, checked PDF, or the reason for its absence."""
 
 from __future__ import annotations
 

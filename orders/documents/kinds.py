@@ -1,5 +1,6 @@
-"""The documents of an order: names, permissions, availability, and how each is fetched (orders.md
-1).
+"""The documents of an order (orders.md 1).
+
+Each kind has its names, its permissions, its availability, and the way it is fetched.
 
 `unavailable_reason` uses stored records only, without a call to the service, and returns a reason
 only if it is certain. The service decides all other cases, and `fetching.py` explains its answer.

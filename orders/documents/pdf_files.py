@@ -23,8 +23,7 @@ class NotReadable(Exception):
 
 
 def page_counts(documents: Sequence[bytes]) -> list[int | None]:
-    """Return the number of pages of each document; None for one that is no PDF or cannot be opened.
-    """
+    """Return the number of pages of each document; None for one that cannot be opened as PDF."""
     if not documents:
         return []
     try:

@@ -222,8 +222,7 @@ def retry(job: PrintJob) -> bool:
 
 
 def expire() -> int:
-    """Delete the contents of expired jobs, and delete old jobs. Return the number of expired jobs.
-    """
+    """Delete the contents of expired jobs, and old jobs. Return the number of expired jobs."""
     with transaction.atomic(durable=True):
         over = PrintJob.objects.filter(expires_at__lte=Now()).exclude(state=State.OPEN)
         keys = list(over.select_for_update(skip_locked=True).values_list("pk", flat=True))

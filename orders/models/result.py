@@ -123,9 +123,7 @@ class ResultMarker(Read):
 
     @property
     def number(self) -> float | None:
-        """Return the value as a number, parsed from the text: the service's `value` is deprecated
-        and may be missing.
-        """
+        """Return the value as a number, from the text: the service's `value` is deprecated."""
         return measures.line_number(self.type, self.text, self.value)
 
     class Meta:

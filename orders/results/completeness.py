@@ -45,8 +45,7 @@ class Completeness:
 
     @property
     def rest_text(self) -> str:
-        """Return the label for markers that are not back. Only a partial result has pending ones.
-        """
+        """Return the label for markers that are not back: pending only in a partial result."""
         return "pending" if self.is_partial else "not reported"
 
     def __str__(self) -> str:

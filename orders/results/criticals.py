@@ -1,5 +1,4 @@
-"""Critical results until the patient was called: acknowledgements, calls, and counts of open ones.
-"""
+"""Critical results until the call-back: acknowledgements, calls, and counts of open ones."""
 
 from __future__ import annotations
 

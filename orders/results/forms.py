@@ -150,8 +150,7 @@ class CallForm(forms.Form):
 
 
 class _SingleQueryIterator(forms.models.ModelChoiceIterator):  # type: ignore[type-arg]
-    """Read the choices by one query. Django's default uses a server-side cursor: three round trips.
-    """
+    """Read the choices by one query. Django's server-side cursor takes three round trips."""
 
     def __iter__(self) -> Iterator[tuple[Any, str]]:
         yield "", str(self.field.empty_label or "")

@@ -47,8 +47,7 @@ OPEN: Final = IN_QUEUE | OPEN_CRITICAL
 
 
 def _order() -> models.ForeignKey[models.Model, models.Model]:
-    """Return the field for a row's order. It has no constraint: the mirror may get the order later.
-    """
+    """Return the field for a row's order, without a constraint: the mirror may get it later."""
     return models.ForeignKey(
         "orders.Order",
         on_delete=models.DO_NOTHING,
@@ -234,8 +233,7 @@ class Signature(models.Model):
 
 
 class CriticalAcknowledgement(models.Model):
-    """An acknowledgement of critical values. The server sets the values, the person and the time.
-    """
+    """An acknowledgement of critical values. The server sets values, person and time."""
 
     order = _order()
     version = models.PositiveIntegerField()

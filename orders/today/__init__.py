@@ -1,1 +1,2 @@
-"""Today: exact counts of work, what happened since one last looked, the hand-over of a shift."""
+"""Today: exact counts of work, new activity since the user's last look, the hand-over of a shift.
+"""

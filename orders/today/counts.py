@@ -1,8 +1,8 @@
-"""Exact counts of orders at the cost of reading a few rows, whatever the number of orders.
+"""Exact counts of orders by reading a few rows, whatever the number of orders.
 
-Triggers record by how much each statement changed a count, in its own transaction (`OrderCount`).
-So a reader sees exactly what is committed. Writers only add rows: none waits for another, and a
-rollback or a crash also removes the rows of the counts.
+For each statement, triggers record by how much it changed a count, in the same transaction
+(`OrderCount`). So a reader sees exactly what is committed. Writers only add rows, so no writer
+waits for another. A rollback or a crash also removes the rows of the counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from orders.models import Happening, OrderCount
 
 _TABLE: Final = OrderCount._meta.db_table
 RETENTION: Final = timedelta(days=60)
-"""How long activity is kept: longer than any leave after which staff want to know what is new."""
+"""How long activity is stored: longer than any leave after which staff want to see what is new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ def fold() -> int:
 
 
 def repair() -> int:
-    """Count all orders again, correct the counts, and record the drift; return how many differed.
+    """Count all orders again and correct the counts. Record the drift and return how many differed.
 
-    One statement reads orders and counts as of the same snapshot. Later commits change both by the
-    same number, so the difference found remains correct until it is added.
+    One statement reads orders and counts in the same snapshot. A later commit changes both by the
+    same number, so the difference is still correct when it is added.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         if not counters.try_lock(_TABLE):

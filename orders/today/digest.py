@@ -1,7 +1,7 @@
 """The digest of Today: the activity a user has not seen yet, grouped by patient, shown once.
 
-How far a user has seen is a snapshot of the database, not a time and not an id. So an entry that is
-committed late is new however early it happened, and nothing is shown twice.
+The database stores what a user has seen as a snapshot, not as a time or an id. So an entry that is
+committed late is new, however early its time is, and nothing is shown twice.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from orders.results.models import OPEN_CRITICAL, Review
 from orders.visit_zones import VisitZone, visit_zone
 
 FIRST_PERIOD: Final = timedelta(hours=24)
-"""The period shown to a user who looks for the first time."""
+"""The period shown to a user who opens the digest for the first time."""
 MAX_ENTRIES: Final = 2_000
 """Most entries read. The page says if there are more."""
 MAX_GROUPS: Final = 25
-"""Most patients on the page, most urgent first. Others follow once these are seen."""
+"""Most patients on the page, most urgent first. The next ones follow when these are marked as seen.
+"""
 NEW_PROBLEM: Final = "new problem"
 OPENED_AND_SOLVED: Final = "came and went"
 SOLVED: Final = "no longer"
@@ -93,8 +94,8 @@ SELECT fresh.*, total, (SELECT count(*) FROM fresh) AS read
 FROM of_patient JOIN of_order ON coalesce(patient_id, order_id) = about
 JOIN fresh ON fresh.order_id = of_order.order_id ORDER BY transaction, fresh.id
 """
-# The ranks are those of `order_lines`: thousands of rows are ranked in the database, few are read.
-# A stored snapshot of another cluster (`_is_from_other_cluster`) is replaced in any case.
+# The ranks are those of `order_lines`. The database ranks thousands of rows, and few of them are
+# read. A stored snapshot of another cluster (`_is_from_other_cluster`) is always replaced.
 _IS_LATER_SQL: Final = """
  pg_snapshot_xmax(excluded.snapshot::pg_snapshot)
  >= pg_snapshot_xmax(stored.snapshot::pg_snapshot)
@@ -103,11 +104,11 @@ _IS_LATER_SQL: Final = """
 
 
 class InvalidSnapshot(ValueError):
-    """The snapshot in a form is not one of this database."""
+    """The snapshot in a form is not a snapshot of this database."""
 
 
 class DigestLine(NamedTuple):
-    """One activity in words. `rank`: how urgent it is, 0 first."""
+    """One activity as text. `rank` is its urgency: 0 is the most urgent."""
 
     at: datetime
     term: Term
@@ -116,12 +117,12 @@ class DigestLine(NamedTuple):
     start_before: datetime | None = None
     start_after: datetime | None = None
     status: str = ""
-    """The status of the order, where the line shows one."""
+    """The status of the order, if the line shows one."""
 
 
 @dataclass(slots=True)
 class OrderActivity:
-    """The new activity of one order. `entries`: at least one, oldest first."""
+    """The new activity of one order. `entries` has at least one, oldest first."""
 
     entries: Sequence[Happening]
     lines: list[DigestLine]
@@ -177,7 +178,7 @@ class Digest:
 
 
 def build_digest(user: User, *, sees_results: bool) -> Digest:
-    """Return the activity that `user` has not seen: seven queries at most, whatever its amount."""
+    """Return the activity that `user` has not seen: at most seven queries, whatever the amount."""
     look = Look.objects.filter(pk=user.pk).first()
     since = look.at if look else timezone.now() - FIRST_PERIOD
     new_entries = _new_entries(user, look, since, sees_results)
@@ -231,7 +232,8 @@ def mark_all_seen(user: User, snapshot: str) -> None:
 
 
 def _check_snapshot(snapshot: str) -> None:
-    """Raise InvalidSnapshot if needed: a snapshot of the future would hide later activity."""
+    """Raise InvalidSnapshot for an invalid snapshot. One of the future would hide later activity.
+    """
     if not is_snapshot(snapshot) or _is_from_other_cluster(snapshot):
         raise InvalidSnapshot(snapshot[:20])
 
@@ -251,7 +253,7 @@ def _new_entries(user: User, look: Look | None, since: datetime, sees_results: b
 
 
 def _read_entries(new: str, user: User, since: object, sees_results: bool) -> _NewEntries:
-    """Read all rows at once: `objects.raw` fetches one row after the other from the driver."""
+    """Read all rows at once. `objects.raw` would fetch them one by one from the driver."""
     given: dict[str, Any] = {
         "user": user.pk,
         "since": since,
@@ -275,7 +277,7 @@ def _read_entries(new: str, user: User, since: object, sees_results: bool) -> _N
 def _is_from_other_cluster(snapshot: str) -> bool:
     """Return whether a snapshot is of another cluster.
 
-    A database restored into a new cluster starts its transaction numbers again.
+    A database that was restored into a new cluster starts its transaction numbers again.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")

@@ -1,5 +1,7 @@
-"""Exceptions on the hand-over sheet: the number in each group, the number assigned to the user, and
-the oldest ones."""
+"""Exceptions on the hand-over sheet.
+
+For each group: the total, the number assigned to the user, and the oldest exceptions.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,11 @@ from orders.models import Order
 from orders.models.order_queryset import LIST_COLUMNS
 
 MAX_ORDERS: Final = 3
-"""Most orders of each group on the sheet. The queue has the rest."""
+"""Most orders of each group on the sheet. The exception queue lists the others."""
 MAX_ASSIGNED: Final = 500
 """Most assigned orders of one user that are considered."""
 EXCLUDED_GROUPS: Final = (queue.CRITICAL, queue.SNOOZED)
-"""Groups which the sheet shows elsewhere, or which wait for nobody."""
+"""Groups that the sheet shows elsewhere, or that do not need anybody now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,8 @@ class HandoverForm(forms.Form):
 def _form_time(moment: datetime, aside: timedelta) -> str:
     """Return a time as the form field shows it, in the user's time zone.
 
-    An hour that occurs twice (change of clocks) cannot be typed; then `aside` is added.
+    An hour that occurs twice (the end of daylight saving time) cannot be typed. Then `aside` is
+    added.
     """
     local = timezone.localtime(moment)
     while local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset():
@@ -122,7 +123,7 @@ def _form_time(moment: datetime, aside: timedelta) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EntrySubject:
-    """The person that an entry is about, as far as its row says."""
+    """The person that an entry is about, as far as its row names one."""
 
     patient: UUID | None
     order: UUID | None = None
@@ -210,7 +211,7 @@ def handover_sheet(
 
 
 def request_subject(row: CommandRecord) -> EntrySubject:
-    """Return the person a command is about. A person being registered has only a typed name."""
+    """Return the person a command is about. A person being registered has only the typed name."""
     if row.kind != CreateUser.kind:
         return EntrySubject(row.patient_id, _order_id(row))
     info = row.payload.get("info") or {}
@@ -245,7 +246,7 @@ def _count_texts(entries: Sequence[AuditEntry]) -> list[str]:
 
 
 def _entry_label(kind: str) -> tuple[str, str]:
-    """Return singular and plural of a kind. The subject follows in `bulk …` and `fetch …`."""
+    """Return singular and plural of a kind. For `bulk …` and `fetch …` the subject follows."""
     known = ENTRY_LABELS.get(kind) or ENTRY_LABELS.get(kind.partition(" ")[0])
     return known or (f"change: {kind}", f"changes: {kind}")
 
@@ -284,7 +285,7 @@ def _rows_by_entry_id(
     keys = {}
     for entry in entries:
         if entry.object_ids and _entry_kind(entry) == kind:
-            with contextlib.suppress(ValueError):  # something else of that name
+            with contextlib.suppress(ValueError):  # Another object has the same kind.
                 keys[entry.object_ids[0]] = read(entry.object_ids[0])
     rows = by_key(model, keys.values())
     return {name: rows[key] for name, key in keys.items() if key in rows}

@@ -14,7 +14,7 @@ from backoffice.models import Read, User
 
 
 class OrderCount(Read):
-    """By how much the number of orders in a state changed. The sum over a state is its count.
+    """By how much the number of orders in a state changed. The count is the sum over the state.
 
     Rows are only added, so no writer waits for another. `counts.fold` merges them, and
     `counts.repair` checks them against the orders.
@@ -33,11 +33,13 @@ class OrderCount(Read):
 
 
 class Happening(Read):
-    """An activity that staff want to know of: an order's step or move, a visit, a result, a
-    critical result.
+    """An activity that is news for staff.
 
-    `transaction` is the transaction that wrote it. Ids are assigned before rows are committed, so
-    "new to a user" is decided by the snapshot that the user has seen, never by an id or a time.
+    It is a step or a move of an order, a visit, a result, or a critical result.
+
+    `transaction` is the transaction that added the row. Ids are assigned before rows are committed.
+    So the snapshot that a user has seen decides whether an activity is new to them, never an id or
+    a time.
     """
 
     ORDER, MOVED, VISIT, RESULT, CRITICAL = "order", "moved", "visit", "result", "critical"
@@ -82,7 +84,7 @@ class Look(models.Model):
 
 
 class Seen(Read):
-    """What a user has seen of one patient (or order without one) beyond their `Look`."""
+    """What a user has seen of one patient, or of an order without a patient, after their `Look`."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+", db_index=False)
     about = models.UUIDField()

@@ -52,7 +52,7 @@ class DraftWithPatient:
 def assigned_records(user: User) -> list[AssignedRecord]:
     """Return the user's assigned records: due ones first, then the oldest. Five queries.
 
-    One more than is shown, so that the page knows that there are more.
+    The list has one record more than is shown, so that the page can say that there are more.
     """
     return describe_assignments(Assignment.objects.filter(user=user).order_by("at"), MAX_ROWS + 1)
 

@@ -1,5 +1,5 @@
-"""Render the digest and critical results, in Python and not in templates: there are dozens of
-them."""
+"""Render the digest and critical results in Python. A page has dozens, and templates would be slow.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from orders.visit_zones import VisitZone
 
 @dataclass(frozen=True, slots=True)
 class DigestContext:
-    """What is the same for all groups of a page."""
+    """The values that are the same for all groups of a page."""
 
     user: Any
     snapshot: str
@@ -117,7 +117,7 @@ def _line(line: DigestLine, zone: VisitZone | None) -> str:
 
 
 def _holder(news: OrderActivity, context: DigestContext) -> str:
-    """Render the assignee of an order. The form is that of `team`."""
+    """Render the assignee of an order, with the form of `team`."""
     key, take = f"assigned-order-{news.order_id}", reverse("team:take")
     if news.holder:
         who = f"{escape(staff_name(news.holder.user))} is on this"

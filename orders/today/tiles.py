@@ -1,9 +1,8 @@
 """The tiles of Today: the amount of work of each kind, with a link to its list.
 
-Orders by status group come from the exact counters (`counts`), results to sign from theirs
-(`orders.results`). The other lists are short, because they are worked off every day. They are
-counted by the partial indexes of their own pages, exactly up to `COUNT_CAP`; beyond it the tile
-says `100+`.
+The counts of orders by status group are exact (`counts`), and so is the count of results to sign
+(`orders.results`). The other lists are short, because staff finish them every day. The partial
+indexes of their pages count them, exactly up to `COUNT_CAP`; above it the tile says `100+`.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from orders.today.counts import order_counts
 from orders.unmatched.models import PENDING_REVIEW
 
 COUNT_CAP: Final = 100
-"""A larger number is of no use to anybody, and every further row costs time."""
+"""Most rows that are counted. A larger number helps nobody, and each further row costs time."""
 CAUSES: Final = (
     *("trouble", queue.MOVED, queue.OTHER, queue.STUCK, queue.UNKNOWN),
     *("not understood", "critical"),
 )
-"""The lists that make up the tile "Exceptions". "Gone quiet" has its own tile."""
+"""The lists that the tile "Exceptions" counts. "Gone quiet" has its own tile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,8 @@ class _TileKind:
     family: str
     permissions: tuple[str, ...]
     rows: Callable[[], QuerySet[Any]] | None = None
-    """None: the visits of the tab named in `query`, which depend on the day."""
+    """The rows of the list. None: the visits of the tab named in `query`, which depend on the day.
+    """
 
 
 _TILE_KINDS: Final = (
@@ -82,7 +82,9 @@ _TILE_KINDS: Final = (
 
 
 def tiles(user: Any) -> tuple[list[Tile], list[Tile]]:
-    """Return (tiles of work, tiles of status groups) as of the last commit: three queries."""
+    """Return the tiles of work and the tiles of status groups, as of the last commit: three
+    queries.
+    """
     now = timezone.now()
     kinds = [kind for kind in _TILE_KINDS if may(user, *kind.permissions)]
     exceptions = may(user, "exceptions.work", "orders.view", "patients.view")
@@ -137,7 +139,7 @@ def _exception_lists(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
     now = queue.PLACEHOLDER_NOW
     quiet = queue.group_orders(queue.QUIET, now)
     lists: dict[str, QuerySet[Any]] = {
-        # In the order of its index, which so ends the counting early.
+        # In the order of its index, so that counting stops early.
         queue.QUIET: quiet.order_by("quiet_at", "id"),
         "trouble": queue.troubled_orders(now),
         queue.MOVED: queue.only_moved_orders(now, rights),

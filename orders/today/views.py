@@ -23,13 +23,13 @@ from orders.today.handover import HandoverForm, handover_sheet
 from orders.today.tiles import tiles
 
 MAX_VISITS = 8
-"""Most visits of today on the page; the list has all of them."""
+"""Most visits of today on the page. The list page shows all of them."""
 
 
 @requires("orders.view")
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the start page of a shift."""
+    """Show the page Today, where a shift starts."""
     user = _user(request)
     by_name = may(user, "patients.view")
     unseen = digest.build_digest(user, sees_results=may(user, "results.view"))
@@ -71,7 +71,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @requires("orders.view")
 @require_safe
 def counts(request: HttpRequest) -> HttpResponse:
-    """Show the tiles alone, for polling by an open page."""
+    """Show only the tiles. An open page requests them regularly."""
     work, buckets = tiles(request.user)
     return render(request, "today/_tiles.html", {"work": work, "buckets": buckets, "polled": True})
 
@@ -134,7 +134,7 @@ def hand_over(request: HttpRequest) -> HttpResponse:
 
 def _visits_today(user: User) -> list[Any]:
     rows = tab_appointments("today", timezone.now(), by_name=may(user, "patients.view"))
-    # Completed visits last, so that later visits are shown in the afternoon, too.
+    # Completed visits are last, so that the page also shows later visits in the afternoon.
     done = ExpressionWrapper(Q(status="completed"), BooleanField())
     return appointment_rows(rows.order_by(done, "start_at", "id")[:MAX_VISITS])
 
