@@ -44,7 +44,7 @@ class ActivityEntry:
     change: ChangeLogEntry | None = None
     event_id: int | None = None
     folded_entries: list[ActivityEntry] = field(default_factory=list)
-    """The steps between milestones that this entry, the newest of them, stands for."""
+    """The steps between milestones that this entry replaces. This entry is the newest of them."""
 
     @property
     def day(self) -> date:
@@ -180,7 +180,7 @@ def _order_entries(patient: Patient) -> Iterable[ActivityEntry]:
     for order, some in events.items():
         url = reverse("orders:detail", args=[order.pk])
         for step in _order_steps(order, some):
-            # No event id: the link to the order's page leads to the step.
+            # There is no event id: the order's page shows the step.
             yield replace(
                 step, url=url, subject_label=order.lab_test_name or "Order", event_id=None
             )

@@ -22,7 +22,9 @@ CANCELLATION_REASONS = {
 
 
 class CancellationReasonForm(CommandForm):
-    """The reason for canceling one or many orders: nobody can undo that, so it must be chosen."""
+    """The reason for canceling one or many orders. It has no default, because nobody can undo a
+    cancellation.
+    """
 
     why = forms.ChoiceField(
         label="Reason",
@@ -46,7 +48,9 @@ class CancelForm(CancellationReasonForm):
     """The reason, and whether the appointment at a center is canceled too."""
 
     def __init__(self, *args: Any, reasons: list[tuple[str, str]] | None, **options: Any) -> None:
-        """`reasons`: none without an appointment; None where they could not be had just now."""
+        """Set the choices. `reasons` is empty without an appointment, None if the service did not
+        answer.
+        """
         super().__init__(*args, **options)
         self._late = reasons is None
         if reasons or (self._late and self.data.get("visit_too")):
@@ -90,7 +94,7 @@ class MessagesForm(CommandForm):
     )
 
     def __init__(self, *args: object, is_on: bool | None, **kwargs: object) -> None:
-        """`is_on`: as they are now; None where that is unknown."""
+        """Set the current state: `is_on` is None if it is unknown."""
         super().__init__(*args, **kwargs)
         self._now = {True: "on", False: "off", None: ""}[is_on]
 

@@ -1,1 +1,1 @@
-"""Visits of all patients: by day, by week, by site, on paper, and the orders that wait for one."""
+"""Visits of all patients: by day, by week, by site, for printing; and orders without a visit."""

@@ -1,4 +1,4 @@
-"""The two times of a visit: in the zone of the draw, and in the staff member's zone beside it."""
+"""The two times of a visit: in the zone of the draw, and in the zone of the staff member."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class VisitClocks:
     draw_time: datetime
     staff_time: datetime
     note: str = ""
-    """How the zone of the draw was chosen, where the service gave none."""
+    """How the zone of the draw was chosen, if the service did not send one."""
 
     @property
     def time(self) -> str:

@@ -15,7 +15,7 @@ from orders.models import Appointment
 
 
 def _start(visit: AppointmentRow) -> str:
-    """Return the start in the zone of the draw: as given, else of its state, else UTC."""
+    """Return the start in the zone of the draw: as sent, else of its state, else UTC."""
     start: datetime | None = visit.appointment.start_at
     if start is None:
         return ""

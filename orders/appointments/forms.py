@@ -26,7 +26,9 @@ TABS: Final[dict[str, tuple[str, Sort]]] = {
     "requested": ("Requested, no time yet", Sort(("as_of", "id"))),
     "past": ("Past", Sort(BY_DAY, descending=True)),
 }
-"""Tabs with their label and sort. A requested visit has no time: the longest unchanged is first."""
+"""The label and sort of each tab. A requested visit has no time, so the one without changes for the
+longest is first.
+"""
 
 ENDED_STATUSES: Final = ("cancelled", "completed")
 MAX_ASSIGNMENTS: Final = 1_000
@@ -61,7 +63,7 @@ class ProviderField(AnyChoiceField):
 
 
 def provider_choices() -> list[tuple[str, str]]:
-    """Return every provider once, by one lookup each in the index `appointment_of_provider`."""
+    """Return every provider once. The index `appointment_of_provider` is read once per provider."""
     with prepared_queries.cursor() as cursor:
         cursor.execute(
             """
@@ -166,7 +168,7 @@ class AppointmentFilters(forms.Form):
         today = timezone.localdate(now)
         if tab == "today":
             return rows.filter(draw_day=today)
-        # The condition on the day lets the scan of the index by day begin near today.
+        # With the condition on the day, the scan of the index by day begins near today.
         if tab == "upcoming":
             return rows.filter(start_at__gte=now, draw_day__gte=today - timedelta(days=2))
         return rows.filter(start_at__lt=now, draw_day__lte=today + timedelta(days=2))

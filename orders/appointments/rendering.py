@@ -1,4 +1,4 @@
-"""Render visits as HTML, in Python and not in templates: a day by site has hundreds of them."""
+"""Render visits as HTML in Python, not in templates: a day by site has hundreds of them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _sheet_rows(site: AppointmentSite) -> str:
 
 
 def visit_time(visit: AppointmentRow, brief: bool = False) -> str:
-    """Render the start of a visit: the draw's time large, the staff member's time small."""
+    """Render the start of a visit: large in the draw's zone, small in the staff member's zone."""
     clocks = visit.clocks
     if clocks is None:
         return f'<span class="muted">{no_time_text(visit.appointment)}</span>'

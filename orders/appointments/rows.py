@@ -1,4 +1,4 @@
-"""Rows of the appointment pages, with everything they show: a fixed number of queries."""
+"""Rows of the appointment pages with everything they show, by a fixed number of queries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DEFERRED_ON_DAY_PAGES: Final = (
     *AS_RECEIVED,
     *("as_of", "order_transaction_id", "end_at", "zip_code", "lng", "lat"),
 )
-"""Columns of an appointment that the pages of days do not show."""
+"""Columns of an appointment that the pages by day do not show."""
 CALLED_OFF: Final = "appointment_cancelled"
 
 
@@ -62,7 +62,7 @@ class AppointmentRow:
 
     @property
     def has_two_clocks(self) -> bool:
-        """Whether the local times of draw and staff member differ at the start."""
+        """Whether the local times of the draw and of the staff member differ at the start."""
         return self.clocks is not None and self.clocks.are_different
 
     @property
@@ -90,7 +90,7 @@ class AppointmentSite:
 
 @dataclass(frozen=True, slots=True)
 class UnbookedOrder:
-    """An order that waits for a visit, with the last appointment it had."""
+    """An order that needs a visit, with its last appointment."""
 
     order: Order
     last_appointment: Appointment | None
@@ -115,7 +115,7 @@ def appointment_rows(rows: Iterable[Appointment]) -> list[AppointmentRow]:
 def orders_to_book(types: Iterable[str]) -> QuerySet[Order]:
     """Return orders with complete paperwork and no booked visit.
 
-    Without `types`: the orders of the methods that the clinic books (`BOOKED_METHODS`). Most
+    Without `types`, these are orders of the methods that the clinic books (`BOOKED_METHODS`). Most
     patients may walk in without a booking.
     """
     methods = order_methods(list(types)) or settings.BOOKED_METHODS

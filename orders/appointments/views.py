@@ -41,9 +41,9 @@ from orders.scheduling.rules import CENTER, HOME
 
 PAGE_SIZE: Final = 50
 MAX_PER_DAY: Final = 40
-"""Most visits shown of each day of the week page; the list has all."""
+"""Most visits that the week page shows of each day. The list page shows all."""
 MAX_BY_SITE: Final = 500
-"""Most visits on the page of one day by site. Days with more are filtered by provider."""
+"""Most visits on the page of one day by site. Staff filter longer days by provider."""
 MAX_ON_SHEET: Final = 1_000
 
 UNBOOKED_TABS: Final = {"book": "To book", "rebook": "To rebook"}
@@ -54,7 +54,7 @@ TAB_ORDER: Final = ("today", "upcoming", "requested", "book", "rebook", "past")
 @requires("appointments.view")
 @require_safe
 def appointments(request: HttpRequest) -> HttpResponse:
-    """List visits by day in both zones, and the orders that wait for a visit."""
+    """List visits by day in both zones, and the orders that need a visit."""
     now, user = timezone.now(), cast(User, request.user)
     form = _filters(request)
     tab = request.GET.get("show", "upcoming")

@@ -1,9 +1,9 @@
 """Commands about appointments (appointments.md 1-8): request, book, reschedule, cancel.
 
-Only one of these calls takes an idempotency key. To book or request an appointment twice would make
-two, so the outcome of a lost answer is looked up, and otherwise left to a person. To reschedule or
-cancel twice changes nothing. At most one command about the appointment of an order is open at a
-time.
+Only one of these calls takes an idempotency key. A booking or a request that is sent twice would
+make two appointments. So if the answer is lost, the outcome is looked up, and if that is not
+enough, a person decides. A reschedule or a cancellation that is sent twice changes nothing. At most
+one command about the appointment of an order is open at a time.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _VisitCommand(OrderCommand, kw_only=True):
     """A command about the appointment of one order."""
 
     known_visits: list[UUID] | None = None
-    """Appointments that the order had, past ones included, right before the first sending."""
+    """Appointments that the order had right before the first attempt, past ones included."""
 
     @property
     def type(self) -> str:
@@ -94,9 +94,9 @@ class _VisitCommand(OrderCommand, kw_only=True):
             self._store_visit(found, asked_at)
 
     def store(self, answer: Answer | None) -> str:
-        """Store the answer; None: the service has no appointment of the order any more."""
+        """Store the answer. None: the order has no appointment at the service any more."""
         self._store_visit(answer, datetime.now(UTC))
-        # A lookup that ran while this was sent may have stored the appointment as it was before.
+        # A lookup that ran during this call may have stored the earlier state of the appointment.
         kind = _LOOKUP_TYPES[self.type].kind
         sync.schedule_lookups_by_kind({"orders": [self.order_id], kind: [self.order_id]})
         return str(answer.data.id) if answer else ""
@@ -115,8 +115,11 @@ class _VisitCommand(OrderCommand, kw_only=True):
     def find_visit(
         self, service: Service, sending: SendContext, same: Callable[[Any], bool]
     ) -> Settled:
-        """Find out whether a sending made the active appointment: it is new, and `same` holds.
-        "id | uuid | yes" identifies it (specification, Appointment)."""
+        """Find out whether an attempt made the active appointment.
+
+        It did if the appointment is new and `same` returns true. "id | uuid | yes" identifies it
+        (specification, Appointment).
+        """
         found = self.current(service)
         if found is None:
             return NoTrace()
@@ -129,7 +132,8 @@ class _VisitCommand(OrderCommand, kw_only=True):
     def _known_visit_ids(self, sending: SendContext) -> set[UUID]:
         if self.known_visits is not None:
             return set(self.known_visits)
-        # Restored, or from an older release: what the mirror had before the command was sent.
+        # A restored command, or one of an earlier release, has no `known_visits`. The mirror has
+        # the appointments that were known before the command was sent.
         since = sending.first_sent_at or sending.requested_at
         rows = Appointment.objects.filter(order_id=self.order_id, as_of__lt=since)
         return set(rows.values_list("pk", flat=True))
@@ -163,7 +167,7 @@ class _BookingCommand(_VisitCommand, kw_only=True):
 
 
 def with_valid_key(service: Service, place: VisitPlace, time: OfferedTime) -> OfferedTime:
-    """Return the time with a booking key that is valid now. Raises PreconditionFailed."""
+    """Return the time with a currently valid booking key. Raises PreconditionFailed."""
     if not time.expired:
         return time
     found = find_again(service, place, time)
@@ -206,11 +210,11 @@ class BookCenter(_BookingCommand, kw_only=True):
 
     lab: str
     site: str
-    """Name of the center, for staff."""
+    """Name of the center, to show to staff."""
 
     @property
     def resend_policy(self) -> ResendPolicy:  # type: ignore[override]
-        """Repeat with the same key only where the team has the service's beta that knows it."""
+        """Repeat with the same key only if the team has the service's beta with keys."""
         return ResendPolicy.SAME_KEY if settings.PSC_IDEMPOTENCY else ResendPolicy.NEVER
 
     @property
@@ -234,7 +238,7 @@ class BookCenter(_BookingCommand, kw_only=True):
         )
 
     def settle(self, service: Service, sending: SendContext) -> Settled:
-        # "start_at | date-time or null | yes | UTC." No field of the record is the site's code:
+        # "start_at | date-time or null | yes | UTC." No field of the record has the site's code:
         # "provider_id | string | yes" is the provider's own.
         return self.find_visit(service, sending, lambda visit: visit.start_at == self.time.start)
 
@@ -289,21 +293,22 @@ class RequestVisit(_VisitCommand, kw_only=True):
 
 
 class _ActiveVisitCommand(_VisitCommand, kw_only=True):
-    """A change of an appointment that the requesting person saw."""
+    """Base of changes of an appointment that the person saw."""
 
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
 
     visit_type: str
     appointment_id: UUID
     seen: datetime | None
-    """Its start as the person saw it."""
+    """The start that the person saw."""
 
     @property
     def type(self) -> str:
         return self.visit_type
 
     def visit(self, *also: datetime) -> Appointment:
-        """Return the appointment if it starts at the time that was seen, or at one of `also`."""
+        """Return the appointment if it starts at the time that the person saw, or at one of `also`.
+        """
         found = rules.active_visit(self.order_id)
         if found is None:
             raise PreconditionFailed(
@@ -317,8 +322,9 @@ class _ActiveVisitCommand(_VisitCommand, kw_only=True):
         return found
 
     def _last_change_note(self) -> str:
-        """Return which staff member made the latest change, and when; empty when it was not made
-        here.
+        """Return which staff member made the latest change, and when.
+
+        The text is empty if nobody here made it.
         """
         rows = CommandRecord.objects.about(*self.subject()).filter(
             kind__startswith="appointment.", state=CommandRecord.State.DONE
@@ -331,7 +337,7 @@ class _ActiveVisitCommand(_VisitCommand, kw_only=True):
 
 
 class MoveVisit(_ActiveVisitCommand, kw_only=True):
-    """Reschedule an appointment; the old time is valid until the service confirms the new one."""
+    """Reschedule an appointment. The old time is valid until the service confirms the new one."""
 
     kind: ClassVar[str] = "appointment.move"
     fields: ClassVar[dict[str, str]] = {"booking_key": "slot", "appointment_notes": "notes"}
@@ -339,9 +345,9 @@ class MoveVisit(_ActiveVisitCommand, kw_only=True):
     time: OfferedTime
     where: VisitPlace
     zone: str = ""
-    """Time zone of the time that was seen."""
+    """Time zone of the time that the person saw."""
     place_before: list[str] | None = None
-    """Where the appointment was right before the first sending: see `_place_values`."""
+    """The place of the appointment right before the first attempt: see `_place_values`."""
     notes: str = ""
 
     def difference(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -364,8 +370,11 @@ class MoveVisit(_ActiveVisitCommand, kw_only=True):
             raise PreconditionFailed("The appointment is at this time already.", field="slot")
 
     def _is_at_new_time(self, visit: Appointment) -> bool:
-        """Whether it is at the requested time and place already. The time alone decides only at
-        home: two centers have the same times, and no field is promised to be a site's code."""
+        """Whether it is already at the requested time and place.
+
+        Only for an appointment at home, the time alone decides. Two centers may offer the same
+        times, and no field is guaranteed to be a site's code.
+        """
         return visit.start_at == self.time.start and (
             self.type == HOME or visit.provider_id == self.time.site
         )
@@ -390,7 +399,7 @@ class MoveVisit(_ActiveVisitCommand, kw_only=True):
     def settle(self, service: Service, sending: SendContext) -> Settled:
         found = self.current(service)
         if found is None or found.data.id != self.appointment_id:
-            # "The GET returns only the active one" (appointments.md 5): ours has ended.
+            # "The GET returns only the active one" (appointments.md 5): our appointment has ended.
             other = found and f"Another visit stands now: {_visit_time(found.data)}"
             return Ambiguous([PossibleMatch(str(found.data.id), other)] if found and other else [])
         # "id | uuid | yes" and "start_at | date-time or null | yes | UTC": it has the new time.
@@ -410,10 +419,10 @@ class MoveVisit(_ActiveVisitCommand, kw_only=True):
         )
 
     def _has_other_place(self, found: Answer) -> bool:
-        """Whether an appointment that was to keep its time is no longer at its former place.
+        """Whether an appointment that keeps its time is no longer at its former place.
 
-        Nothing says that it is at the requested site, but only a reschedule changes its "address |
-        USAddress | yes" and "location | LngLat | yes".
+        No field shows that it is at the requested site. But only a reschedule changes its "address
+        | USAddress | yes" and "location | LngLat | yes".
         """
         visit = found.data
         address = visit.address or service_appointments.AppointmentAddress()
@@ -427,12 +436,12 @@ class MoveVisit(_ActiveVisitCommand, kw_only=True):
 def _place_values(
     provider_id: str, first_line: str, zip_code: str, lng: float | None, lat: float | None
 ) -> list[str]:
-    """Return where an appointment is, to compare it with a later state."""
+    """Return the place of an appointment as values, to compare it with a later state."""
     return [provider_id, first_line, zip_code, str(lng), str(lat)]
 
 
 def _visit_time(visit: service_appointments.Appointment) -> str:
-    """Return the time of an appointment as the service sent it, for staff."""
+    """Return the time of an appointment as the service sent it, as text for staff."""
     state = visit.address.state if visit.address else ""
     return format_visit_time(visit.start_at, visit_zone(visit.iana_timezone, state))
 
@@ -451,7 +460,7 @@ class CancelVisit(_ActiveVisitCommand, kw_only=True):
     reason_id: UUID
     notes: str = ""
     rebook: bool = False
-    """The person wants to book another appointment once this one is canceled."""
+    """Whether the person wants to book another appointment once this one is canceled."""
 
     def title(self) -> str:
         return f"Cancel the {_VISIT_LABELS[self.type]}"
@@ -465,7 +474,7 @@ class CancelVisit(_ActiveVisitCommand, kw_only=True):
     def check(self) -> None:
         super().check()
         if rules.active_visit(self.order_id) is None:
-            return  # Somebody else has canceled it already: the service will answer so.
+            return  # Somebody else has canceled it; the service will say so.
         if words := rules.why_not_cancel(self.visit()):
             raise PreconditionFailed(words)
 
@@ -484,10 +493,10 @@ class CancelVisit(_ActiveVisitCommand, kw_only=True):
         return Confirmed(found) if found.data.event_status == "cancelled" else NoTrace()
 
     def _settle_ended_visit(self, service: Service, found: Answer | None) -> Settled:
-        """Settle for an appointment that is no longer active: it was canceled, unless the order is
-        past its draw.
+        """Settle for an appointment that is no longer active.
 
-        "The GET returns only the active one" (appointments.md 5).
+        It was canceled, unless the draw of the order is over. "The GET returns only the active one"
+        (appointments.md 5).
         """
         order = service.orders.get(self.order_id).data
         steps = {service_orders.low_level(event.status) for event in order.events}

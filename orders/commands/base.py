@@ -10,7 +10,7 @@ from orders.models import Order
 
 
 class OrderCommand(Command, kw_only=True):
-    """A command about one order that exists."""
+    """A command about one existing order."""
 
     task: ClassVar[str] = "orders.tasks.deliver"
 
@@ -25,9 +25,7 @@ class OrderCommand(Command, kw_only=True):
         return self.user_id
 
     def order(self) -> Order:
-        """Return the mirrored order. Raises PreconditionFailed when the service no longer
-        has it.
-        """
+        """Return the mirrored order. Raises PreconditionFailed if the service has deleted it."""
         found = Order.objects.filter(pk=self.order_id).first()
         if found is None or found.missing_since:
             raise PreconditionFailed("The service no longer has this order.")

@@ -28,8 +28,8 @@ USABLE_STATUSES_TO_IMPORT: Final = ("active", "pending")
 class ImportOrder(NewOrderCommand, kw_only=True):
     """Import an order.
 
-    The service refuses a sample ID that is taken. It may be taken by this command itself, if an
-    earlier sending succeeded and its answer was lost; the lookup decides.
+    The service refuses a sample ID that another order has. That order may be the one of this
+    command, if an earlier attempt succeeded and its answer was lost. A lookup decides.
     """
 
     kind: ClassVar[str] = "order.import"
@@ -60,9 +60,9 @@ class ImportOrder(NewOrderCommand, kw_only=True):
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
         """Look for the sample ID among all orders of the patient.
 
-        "sample_id: must be unique, a clash is a validation error" (orders.md 6), however it is
-        written. It "may be null until the requisition exists" (orders.md 3), so a new order without
-        one that has the same tests may be ours.
+        "sample_id: must be unique, a clash is a validation error" (orders.md 6). The spelling of
+        the ID does not matter. It "may be null until the requisition exists" (orders.md 3), so a
+        new order without one that has the same tests may be ours.
         """
         records, unreadable = self.orders_of_patient(service)
         wanted = _sample_id_key(self.body.sample_id)
@@ -84,11 +84,11 @@ class ImportOrder(NewOrderCommand, kw_only=True):
 
 
 def _sample_id_key(sample_id: Any) -> str:
-    """Return a sample ID in the form that is compared."""
+    """Return the normalized form of a sample ID, for comparison."""
     return comparison_key(sample_id) if isinstance(sample_id, str) else ""
 
 
 def _sample_id(one: Unreadable) -> Any:
-    """Return the sample ID of a record that could not be read whole."""
+    """Return the sample ID of a record that could not be read completely."""
     record = msgspec.json.decode(one.raw)
     return record.get("sample_id") if isinstance(record, dict) else None

@@ -15,8 +15,9 @@ Answer = Record[CommunicationSettings]
 
 
 class SwitchMessages(OrderCommand, kw_only=True):
-    """Turn the text messages about an order on or off. The team's own settings and e-mail do not
-    change.
+    """Turn the text messages about an order on or off.
+
+    This does not change the team's own settings and e-mail.
     """
 
     kind: ClassVar[str] = "order.messages"
@@ -25,7 +26,7 @@ class SwitchMessages(OrderCommand, kw_only=True):
 
     sms_enabled: bool
     seen: bool | None = None
-    """What the service showed when this was requested; None where it did not answer."""
+    """The state at the service when the person requested this; None if it did not answer."""
 
     def title(self) -> str:
         return f"Turn text messages {'on' if self.sms_enabled else 'off'}"
@@ -52,5 +53,7 @@ class SwitchMessages(OrderCommand, kw_only=True):
         return Confirmed(answer) if answer.data.sms_enabled == self.sms_enabled else NoTrace()
 
     def store(self, answer: Answer) -> str:
-        """Return the id. Nothing is mirrored: the page of the order asks the service."""
+        """Return the id. The mirror does not have the state: the page of the order asks the
+        service.
+        """
         return str(self.order_id)

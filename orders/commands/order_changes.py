@@ -1,4 +1,4 @@
-"""Changes of an existing order (orders.md 2.10, 4.2, 10); each may be sent twice."""
+"""Changes of an existing order (orders.md 2.10, 4.2, 10). Each may be sent twice without harm."""
 
 from __future__ import annotations
 
@@ -104,16 +104,16 @@ def _low_level_status(answer: Answer) -> str:
 
 
 class CancelOrder(_OrderChange, kw_only=True):
-    """Cancel an order. An appointment at home is canceled with it, one at a center is not."""
+    """Cancel an order. The service also cancels an appointment at home, but not one at a center."""
 
     kind: ClassVar[str] = "order.cancel"
 
     wrong_lab: bool = False
-    """The reason, sent to the service where it has a field for it."""
+    """The reason as sent to the service, for methods that have a field for it."""
     reorder: bool = False
-    """The person wants to order again once this order is canceled."""
+    """Whether the person wants to order again once this order is canceled."""
     visit: CancelVisit | None = None
-    """The appointment at a service center that is to be canceled too."""
+    """The appointment at a service center to cancel as well."""
 
     def title(self) -> str:
         return "Cancel the order"
@@ -169,7 +169,9 @@ class CancelOrder(_OrderChange, kw_only=True):
 
 
 class ChangeActivation(_OrderChange, kw_only=True):
-    """Change the date on which a scheduled order is dispatched; no date dispatches it now."""
+    """Change the date on which a scheduled order is dispatched. Without a date it is dispatched
+    now.
+    """
 
     kind: ClassVar[str] = "order.activation"
 
@@ -193,7 +195,7 @@ class ChangeActivation(_OrderChange, kw_only=True):
             raise PreconditionFailed(
                 "The order was placed without a date, so it cannot be given one now."
             )
-        # It is still yesterday in some zones: the service decides what is past.
+        # In some zones it is still yesterday. The service decides which date is in the past.
         if self.activate_by is not None and self.activate_by < _yesterday():
             raise PreconditionFailed("The date lies in the past.", field="activate_by")
 
@@ -201,8 +203,9 @@ class ChangeActivation(_OrderChange, kw_only=True):
         return service.orders.change_activation(self.order_id, self.activate_by)
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
-        # "activate_by | date or null": as it was sent; null "dispatches an ordered order at once"
-        # (orders.md 2.10), after which the order has left the statuses in which it can have a date.
+        # "activate_by | date or null" has the value that was sent. Null "dispatches an ordered
+        # order at once" (orders.md 2.10); after that the order has left the statuses in which it
+        # can have a date.
         answer = service.orders.get(self.order_id)
         same = answer.data.activate_by == self.activate_by
         gone_out = self.activate_by is None and _low_level_status(answer) not in DATABLE_STATUSES
@@ -239,7 +242,7 @@ class CompleteDraw(_OrderChange, kw_only=True):
 
 
 class ResendEvents(_OrderChange, kw_only=True):
-    """Have the service deliver the order's latest event again (orders.md 11)."""
+    """Request that the service deliver the order's latest event again (orders.md 11)."""
 
     kind: ClassVar[str] = "order.resend_events"
 
@@ -267,7 +270,7 @@ class ResendEvents(_OrderChange, kw_only=True):
 
 
 class Simulate(_OrderChange, kw_only=True):
-    """Have the service's sandbox move an order to another status (orders.md 10)."""
+    """Request that the service's sandbox move an order to another status (orders.md 10)."""
 
     kind: ClassVar[str] = "order.simulate"
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.NEVER
@@ -275,7 +278,9 @@ class Simulate(_OrderChange, kw_only=True):
     final_status: str | None = None
     interpretation: str = "normal"
     before: int
-    """Latest event of the order when this was requested: another one shows that the order moved."""
+    """Latest event of the order when this was requested. A different one shows that the order
+    moved.
+    """
 
     def title(self) -> str:
         low = service_orders.low_level(self.final_status or "")
@@ -295,8 +300,8 @@ class Simulate(_OrderChange, kw_only=True):
         return service.orders.get(self.order_id)
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Disproved:
-        # "Each has `id` (integer)" (specification, Order, events): an event that was not there
-        # before. Nothing promises that ids grow.
+        # "Each has `id` (integer)" (specification, Order, events): an event that did not exist
+        # before. The service does not promise that ids grow.
         answer = service.orders.get(self.order_id)
         event = answer.data.latest_event
         return Confirmed(answer) if event and event.id != self.before else NoTrace()

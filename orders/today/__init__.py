@@ -1,2 +1,1 @@
-"""Today: exact counts of work, new activity since the user's last look, the hand-over of a shift.
-"""
+"""Today: exact counts of work, activity since the last look, the hand-over of a shift."""

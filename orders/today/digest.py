@@ -33,8 +33,7 @@ FIRST_PERIOD: Final = timedelta(hours=24)
 MAX_ENTRIES: Final = 2_000
 """Most entries read. The page says if there are more."""
 MAX_GROUPS: Final = 25
-"""Most patients on the page, most urgent first. The next ones follow when these are marked as seen.
-"""
+"""Most patients on the page, most urgent first. Others follow once these are seen."""
 NEW_PROBLEM: Final = "new problem"
 OPENED_AND_SOLVED: Final = "came and went"
 SOLVED: Final = "no longer"
@@ -232,8 +231,7 @@ def mark_all_seen(user: User, snapshot: str) -> None:
 
 
 def _check_snapshot(snapshot: str) -> None:
-    """Raise InvalidSnapshot for an invalid snapshot. One of the future would hide later activity.
-    """
+    """Raise InvalidSnapshot if needed. A future snapshot would hide later activity."""
     if not is_snapshot(snapshot) or _is_from_other_cluster(snapshot):
         raise InvalidSnapshot(snapshot[:20])
 

@@ -1,5 +1,4 @@
-"""Render the digest and critical results in Python. A page has dozens, and templates would be slow.
-"""
+"""Render the digest and critical results in Python: templates would be slow for dozens."""
 
 from __future__ import annotations
 

@@ -59,8 +59,7 @@ class _TileKind:
     family: str
     permissions: tuple[str, ...]
     rows: Callable[[], QuerySet[Any]] | None = None
-    """The rows of the list. None: the visits of the tab named in `query`, which depend on the day.
-    """
+    """The rows of the list. None: the visits of the tab in `query`, which depend on the day."""
 
 
 _TILE_KINDS: Final = (
