@@ -47,9 +47,9 @@ class CancellationPreview:
     possible: bool
     lines: list[Consequence] = field(default_factory=list)
     visit: Appointment | None = None
-    """An appointment that stays, and can be canceled by a call of its own."""
+    """An appointment that is not canceled with the order, but can be canceled by its own call."""
     instead: Sequence[Order] = ()
-    """Orders that can be canceled where this one cannot."""
+    """Orders that can be canceled if this one cannot."""
 
     def will(self, words: str) -> None:
         self.lines.append(Consequence(words))
@@ -62,8 +62,9 @@ class CancellationPreview:
 
 
 def cancellation_preview(order: Order) -> CancellationPreview:
-    """Return the consequences by method, status, history, appointment and related orders in the
-    mirror.
+    """Return the consequences for one order.
+
+    They depend on its method, status, history, appointment, and related orders in the mirror.
     """
     low = order.low_level_status
     events = OrderEvent.objects.filter(order_id=order.pk)
@@ -149,8 +150,9 @@ def _visit(found: CancellationPreview, order: Order) -> None:
 
 
 def _message(found: CancellationPreview, order: Order) -> None:
-    """Add whether the service notifies the patient, by the team's settings and the contact data on
-    the order (orders.md 2).
+    """Add whether the service notifies the patient.
+
+    This depends on the team's settings and the contact data on the order (orders.md 2).
     """
     details = order.said("patient_details")
     ways = ["SMS"] if details.get("phone_number") else []

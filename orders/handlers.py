@@ -1,11 +1,11 @@
 """Handlers of events about orders, appointments and critical results (webhooks, chapters 4 and 5).
 
-An order event carries the whole order, and orders have a version: the newer one wins, whatever the
-order of arrival. An older one changes nothing but may complete the history. Where the version
-cannot decide, or the event lacks a part of the order, a lookup is scheduled; a handler never calls
-the service.
+An order event has the whole order, and orders have a version: the newer version wins, whatever the
+order of arrival. An older event changes nothing in the order, but may complete the history. A
+lookup is scheduled where the version cannot decide, or where the event lacks a part of the order. A
+handler never calls the service.
 
-Appointments have no version: an event about one only schedules a lookup.
+Appointments have no version. An event about one only schedules a lookup.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Version = tuple[datetime, int]
 
 @dataclass(frozen=True, slots=True)
 class _ReceivedOrder:
-    """One order as an event carries it."""
+    """One order as it was in an event."""
 
     message_id: str
     record: Record[service_orders.Order]
@@ -60,10 +60,10 @@ class _ReceivedOrder:
 
 
 def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
-    """Store newer orders, complete the history from older ones, and schedule lookups of doubtful
+    """Store newer orders, complete histories from older ones, and schedule lookups of doubtful
     ones.
 
-    Return the outcome of each event that was not simply applied, by message id.
+    Return the outcome by message id of each event that was not simply applied.
     """
     outcomes: dict[str, str] = {}
     doubtful: set[UUID] = set()
@@ -91,7 +91,7 @@ def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
         if stored is None or best.version > _version(stored):
             newest.append(best)
         elif _version(stored)[0] > latest:
-            # A version in the future is not trusted: the later event wins, until a lookup decides.
+            # A version in the future is not trusted. The later event wins until a lookup decides.
             newest.append(best)
             suspect.add(order_id)
         elif best.version < _version(stored):
@@ -110,7 +110,7 @@ def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
         raise ValueError("an order does not fit its columns")
     created = {record.key for record in outcome.created}
     written = {record.key[0] for record in outcome.touched}
-    # Another worker stored these since `known` was read; that read locked the others.
+    # Orders that another worker stored after `known` was read. That read locked the other orders.
     unknown = {(order_id,) for order_id in received} - known.keys() - created
     raced = mirror.stored_versions(ORDERS, sorted(unknown))
     for order in newest:
@@ -121,11 +121,11 @@ def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
             if other is None or _version(other) != order.version or _has_same_content(other, order):
                 continue
         if other is not None:
-            # Both have the same version, or it is no longer known what was overwritten.
+            # Both have the same version, or the overwritten content is no longer known.
             doubtful.add(order.order_id)
             outcomes[order.message_id] = "looked up"
         elif order.order_id not in doubtful:
-            del outcomes[order.message_id]  # simply applied
+            del outcomes[order.message_id]  # The default outcome: applied
     _complete_history(older, outcome.touched)
     sync.schedule_lookups("orders", doubtful | suspect | _unknown_relatives(outcome.touched))
     return outcomes
@@ -134,8 +134,8 @@ def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
 def handle_appointments(events: Sequence[Heard]) -> Mapping[str, str]:
     """Schedule lookups of the active appointments of orders.
 
-    The content of an event is not stored: it may be of an earlier appointment, or older than what
-    the mirror has.
+    The content of an event is not stored. It may be about an earlier appointment, or be older than
+    the record in the mirror.
     """
     kinds: dict[str, set[UUID]] = {kind: set() for kind in LOOKUP_KIND_BY_METHOD.values()}
     unnamed: set[UUID] = set()
@@ -155,8 +155,9 @@ def handle_appointments(events: Sequence[Heard]) -> Mapping[str, str]:
 
 
 def handle_critical_results(events: Sequence[Heard]) -> Mapping[str, str]:
-    """Add critical results to the worklist at once, from the event alone; schedule lookups of the
-    result and the order.
+    """Add critical results to the worklist at once, from the event alone.
+
+    Also schedule lookups of the result and of the order.
     """
     rows = []
     users = set()
@@ -193,7 +194,7 @@ def handle_critical_results(events: Sequence[Heard]) -> Mapping[str, str]:
 
 
 class _AppointmentReference(msgspec.Struct, gc=False):
-    """The fields of an appointment that decide what to look up."""
+    """The fields of an appointment that decide which record to look up."""
 
     order_id: UUID
     type: str = ""
@@ -211,7 +212,7 @@ _VERSION = (
     "CASE WHEN {0}.updated_at <= now() + interval"
     f" '{CLOCK_TOLERANCE.total_seconds():.0f} seconds' THEN {{0}}.updated_at ELSE '-infinity' END"
 )
-"""A time in the future is not a version (see CLOCK_TOLERANCE)."""
+"""Limit of a version. A time further in the future is not a version (see CLOCK_TOLERANCE)."""
 _NOTE_CRITICAL = f"""
 INSERT INTO orders_criticalresult AS held
  (order_id, user_id, sample_id, status, interpretation, created_at, updated_at,
@@ -241,7 +242,7 @@ def _critical_version(
 
 
 def _read_order(event: Heard) -> _ReceivedOrder | UUID:
-    """Return the order with its version, or only its id where the event is incomplete."""
+    """Return the order with its version, or only its id if the event is incomplete."""
     found = service_orders.ORDER.read(event.data, event.received_at)
     if isinstance(found, Unreadable):
         if _is_incomplete(event.data):
@@ -258,8 +259,9 @@ def _read_order(event: Heard) -> _ReceivedOrder | UUID:
 
 
 def _is_incomplete(data: bytes) -> bool:
-    """Whether a field is missing that every order has. Raises ValueError when the data is no
-    object.
+    """Whether a field is missing that every order has.
+
+    Raises ValueError if the data is not an object.
     """
     sent = _decode_members(data)
     return any(name not in sent or bytes(sent[name]) == b"null" for name in REQUIRED_FIELDS)
@@ -277,8 +279,9 @@ def _has_same_content(stored: mirror.StoredVersion, order: _ReceivedOrder) -> bo
 
 
 def _complete_history(older: Sequence[_ReceivedOrder], written: Iterable[MirrorRecord]) -> None:
-    """Add the steps that only an older event has. Steps are added, never changed; a step that
-    differs from the stored one is drift.
+    """Add the steps that only an older event has.
+
+    Steps are added and never changed. A step that differs from the stored one is drift.
     """
     orders = {order.order_id for order in older}
     steps = _steps(MirrorRecord.from_service(order.record, order.order_id) for order in older)
@@ -297,7 +300,7 @@ def _steps(records: Iterable[MirrorRecord]) -> dict[tuple[str, int], mirror.RowV
 
 
 def _unknown_relatives(touched: Iterable[Any]) -> set[UUID]:
-    """Return orders of the same transactions, such as a redraw, that the mirror does not have."""
+    """Return orders of the same transactions that the mirror does not have, such as a redraw."""
     return _unknown_orders(
         {
             other.id

@@ -14,14 +14,16 @@ from orders.models import Appointment, Order
 from orders.visit_zones import STATES_WITH_TWO_ZONES, state_zone
 
 FROM, TO = time(8), time(20)
-"""When patients may be called, by their own clock."""
+"""The times of day between which patients may be called, in their own time zone."""
 MORNING: Final = time(10)
 
 
 @dataclass(frozen=True, slots=True)
 class LocalClock:
-    """The clock of a patient. `sure` is False where the state has two zones; `known` is False where
-    nothing tells the zone, and times are in UTC.
+    """The clock of a patient.
+
+    `sure` is False if the state has two zones. `known` is False if the zone is unknown; times are
+    then in UTC.
     """
 
     zone: ZoneInfo
@@ -35,7 +37,7 @@ class LocalClock:
 
     @property
     def shown(self) -> str:
-        """Return the name of the zone where it is known, or an empty text."""
+        """Return the name of the zone if it is known, else an empty text."""
         return self.name if self.known else ""
 
     def warning(self, now: datetime) -> str:
@@ -46,17 +48,17 @@ class LocalClock:
         return "too early" if there < FROM else "too late" if there >= TO else ""
 
     def morning(self, now: datetime, days: int) -> datetime:
-        """Return 10:00 by that clock, `days` from now; on Monday where that is a weekend."""
+        """Return 10:00 of this clock, `days` from now; on Monday if that day is on a weekend."""
         day = now.astimezone(self.zone).date() + timedelta(days=days)
         day += timedelta(days=max(0, 7 - day.weekday()) if day.weekday() >= 5 else 0)
         return datetime.combine(day, MORNING, self.zone)
 
 
 def local_clock_of(order: Order, visit: Appointment | None = None) -> LocalClock:
-    """Return the clock by the appointment, the state of the address, or the zone of the patient's
-    devices; else UTC.
+    """Return the clock of the patient.
 
-    It reads `order.user`: select it with the order.
+    Its zone comes from the appointment, the state of the address, or the patient's devices; else it
+    is UTC. This reads `order.user`, so select it with the order.
     """
     address = order.said("patient_address")
     city, state = _text(address.get("city")), _text(address.get("state")).upper()
@@ -72,7 +74,7 @@ def local_clock_of(order: Order, visit: Appointment | None = None) -> LocalClock
 
 
 def staff_clock() -> LocalClock:
-    """Return the clock of the current user, for orders without somebody to call."""
+    """Return the clock of the current user, for orders without anybody to call."""
     return LocalClock(ZoneInfo(timezone.get_current_timezone_name()), "", sure=True)
 
 

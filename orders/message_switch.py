@@ -1,6 +1,6 @@
 """The state of the service's text messages about an order, read while a person waits.
 
-The record of the order does not have it, so it is not mirrored (orders.md 1).
+The record of the order does not have this state, so the mirror does not have it (orders.md 1).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from orders.models import Order
 logger = logging.getLogger(__name__)
 
 WAIT_SECONDS: Final = 3.0
-"""Seconds a person waits for the service."""
+"""Most seconds that a person waits for the service."""
 
 
 def messages_on(order: Order) -> bool | None:
-    """Return whether text messages are on; None where the service does not say."""
+    """Return whether text messages are on; None if the service does not answer that."""
     if order.missing_since:
         return None
     try:
@@ -32,7 +32,7 @@ def messages_on(order: Order) -> bool | None:
 
 
 def state_words(is_on: bool | None) -> str:
-    """Return "On", "Off", or that it is unknown."""
+    """Return "On", "Off", or a text for an unknown state."""
     if is_on is None:
         return "Unknown: the service does not answer"
     return "On" if is_on else "Off"

@@ -1,7 +1,8 @@
-"""Notify assignees of changes to their orders: needs action, result in, visit changed.
+"""Notify assignees of changes to their orders: needs action, result arrived, visit changed.
 
-Code that changes orders does not know of notifications. An assignment stores the state of its
-order that the assignee knows. One transaction notifies of what differs and stores the new state.
+Code that changes orders does not call this module. An assignment stores the state of its order that
+the assignee knows. One transaction creates notifications of the differences and stores the new
+state.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def notify_order_changes() -> int:
 def _notification_kinds(known: str, state: str) -> list[tuple[str, str]]:
     """Return (notification kind, key of the occurrence) for each change between two states.
 
-    The first state is the one at assignment: it notifies nobody.
+    The first state is the one at assignment, of which nobody is notified.
     """
     if not known:
         return []
@@ -79,7 +80,7 @@ def _notification_kinds(known: str, state: str) -> list[tuple[str, str]]:
 
 
 def _is_visit_changed(before: list[str | None] | None, now: list[str | None] | None) -> bool:
-    """Return whether a visit was moved or called off.
+    """Return whether a visit was moved or canceled.
 
     A first visit, or the first time of a visit, is expected and does not count.
     """

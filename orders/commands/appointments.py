@@ -307,8 +307,7 @@ class _ActiveVisitCommand(_VisitCommand, kw_only=True):
         return self.visit_type
 
     def visit(self, *also: datetime) -> Appointment:
-        """Return the appointment if it starts at the time that the person saw, or at one of `also`.
-        """
+        """Return the appointment if it starts at the time the person saw, or at one of `also`."""
         found = rules.active_visit(self.order_id)
         if found is None:
             raise PreconditionFailed(

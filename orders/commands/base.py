@@ -25,7 +25,7 @@ class OrderCommand(Command, kw_only=True):
         return self.user_id
 
     def order(self) -> Order:
-        """Return the mirrored order. Raises PreconditionFailed if the service has deleted it."""
+        """Return the mirrored order. Raises PreconditionFailed if the service no longer has it."""
         found = Order.objects.filter(pk=self.order_id).first()
         if found is None or found.missing_since:
             raise PreconditionFailed("The service no longer has this order.")

@@ -1,1 +1,1 @@
-"""The exception queue: orders that need a person, one call card at a time."""
+"""The exception queue: orders that need a person, with one call card for each."""

@@ -1,8 +1,8 @@
-"""The content of a call card: whom to call, the address, the script, the recommended action, and
-when the order comes back.
+"""The content of a call card.
 
-The script and the possible outcomes depend on how the sample is collected: only a kit can be sent
-again. Without anybody to call there is no script and no outcome of a call.
+It has whom to call, the address, the script, the recommended action, and when the order returns to
+the queue. The script and the possible outcomes depend on how the sample is collected: only a kit
+can be sent again. Without anybody to call there is no script and no outcome of a call.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ SNOOZED: Final = Contact.Outcome.SNOOZED.value
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """How a call ended. `key`: its keyboard shortcut; `days`: when the order comes back, unless it
-    changes before.
+    """How a call ended.
 
-    `needs_kit`: the outcome is about sending a kit again, so it is offered for kits only.
+    `key` is its keyboard shortcut. After `days`, the order returns to the queue, unless it changes
+    before. `needs_kit`: the outcome is about sending a kit again, so only orders of kits offer it.
     """
 
     value: str
@@ -117,7 +117,7 @@ OUTCOME_LABELS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class OutcomeChoice:
-    """One outcome as a card offers it, with the time at which the order comes back."""
+    """One outcome as a card offers it, with the time when the order returns to the queue."""
 
     outcome: CallOutcome
     until: datetime
@@ -134,14 +134,14 @@ def has_contact(order: Order) -> bool:
 
 
 def patient_clock(order: Order, visit: Appointment | None) -> LocalClock:
-    """Return the place with the patient's time zone; without anybody to call, the reader's."""
+    """Return the patient's clock; the staff member's clock if there is nobody to call."""
     return local_clock_of(order, visit) if has_contact(order) else staff_clock()
 
 
 def call_address(order: Order, visit: Appointment | None) -> tuple[str, Any]:
-    """Return the label and the address that a call is about: of the visit, else of the order.
+    """Return the label and the address that a call is about: that of the visit, else of the order.
 
-    A kit without a patient has a shipping address of its own.
+    A kit without a patient has its own shipping address.
     """
     if visit is not None and visit.type == HOME and visit.first_line:
         return "Visit at", visit
@@ -162,7 +162,7 @@ def outcome_choices(order: Order, place: LocalClock, now: datetime) -> list[Outc
 
 
 def snooze_choices(place: LocalClock, now: datetime) -> list[tuple[str, str]]:
-    """Return times to snooze a card until, in the patient's time zone: (ISO text, label)."""
+    """Return times until which a card can be snoozed, in the patient's zone: (ISO text, label)."""
     soon = (now + timedelta(hours=2)).astimezone(place.zone).replace(second=0, microsecond=0)
     moments = [place.morning(now, days) for days in (1, 2, 4, 7, 14)]
     found = {moments[0]: None, soon: None, **dict.fromkeys(moments)}
@@ -175,7 +175,7 @@ def time_text(moment: datetime, place: LocalClock) -> str:
 
 
 def call_script(order: Order, group: str, turn: str) -> tuple[str, ...]:
-    """Return two lines to say; none without anybody to call."""
+    """Return a script of two lines; empty if there is nobody to call."""
     if not has_contact(order):
         return ()
     if group == MOVED:
@@ -194,7 +194,7 @@ def card_actions(
 ) -> Sequence[dict[str, Any]]:
     """Return the possible actions, the recommended one first.
 
-    Empty where the recommended action is to ask the service.
+    Empty if the recommended action is to contact the service.
     """
     found: list[dict[str, Any]] = []
 

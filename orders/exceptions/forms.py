@@ -21,7 +21,7 @@ _NEEDS_REASON: Final = {
 
 
 class OutcomeForm(forms.Form):
-    """The outcome of a call, a reason to snooze, or what was done.
+    """The outcome of a call, a reason to snooze, or a note of what was done.
 
     Times are in the time zone of `place`.
     """

@@ -1,4 +1,4 @@
-"""What staff last did about an order in the exception queue."""
+"""The latest action of staff on an order in the exception queue."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from orders.models.order import Order
 
 
 class Handling(Read):
-    """Keeps an order out of the queue until a time, and only as long as nothing new happens.
+    """Hides an order from the queue until a time, as long as nothing new happens.
 
-    An event later than `event_id` brings the order back at once, and so does reaching `until`.
-    One row per order with the latest outcome. Every outcome is also a `Contact` or an audit entry.
+    An event later than `event_id` returns the order to the queue at once, and so does the time
+    `until`. There is one row per order, with the latest outcome. Every outcome is also a `Contact`
+    or an audit entry.
     """
 
     order = models.OneToOneField(
@@ -33,7 +34,7 @@ class Handling(Read):
 
     class Meta:
         indexes = [
-            # Reader: what was put off
+            # Reader: the snoozed orders
             models.Index(
                 fields=["until", "order"],
                 condition=Q(until__isnull=False),

@@ -1,6 +1,7 @@
-"""Record the outcome that takes an order out of the queue.
+"""Record the outcome that removes an order from the queue.
 
-Nothing else does. Of two people at once, the first outcome counts and the second is refused.
+Nothing else removes it. If two people record an outcome at once, the first one counts and the
+second one is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class OutcomeRecorded(Exception):
 
 
 def outcome_stamp(handling: Handling | None) -> str:
-    """Return a key for an outcome, by which a form says which outcome its page has shown."""
+    """Return a key of an outcome. A form has the key of the outcome that its page showed."""
     return "" if handling is None else str(int(handling.at.timestamp() * 1_000_000))
 
 
@@ -47,10 +48,10 @@ def record_outcome(
     seen_move: int | None,
     seen_outcome: str,
 ) -> Handling:
-    """Store an outcome: a contact (for HANDLED a note), and when the order comes back.
+    """Store an outcome: a contact (for HANDLED a note), and when the order returns to the queue.
 
     Raises `OrderChanged`, `OutcomeRecorded`, or `team.Taken` if the order is assigned to somebody
-    else. Nothing is stored then.
+    else. Then nothing is stored.
     """
     assert isinstance(request.user, User)
     with transaction.atomic():
@@ -60,7 +61,7 @@ def record_outcome(
         before = Handling.objects.filter(pk=order_id).select_related("by").first()
         if outcome_stamp(before) != seen_outcome and before is not None:
             raise OutcomeRecorded(before)
-        # A move may come without an event. Code that records a move locks the order, too.
+        # A move may come without an event. Code that records a move also locks the order.
         moves = OrderMove.objects.filter(order_id=order_id).order_by("-pk")
         last_move = moves.values_list("pk", flat=True).first()
         if (order_row.last_event_id, last_move) != (seen_event, seen_move):
@@ -99,7 +100,7 @@ def record_outcome(
 
 
 def end_snooze(request: HttpRequest, order_id: UUID) -> bool:
-    """Bring a snoozed order back now; return False if it is already back."""
+    """Return a snoozed order to the queue now. Return False if it is already there."""
     with transaction.atomic():
         rows = Handling.objects.select_for_update().filter(pk=order_id)
         row = rows.first()

@@ -1,7 +1,7 @@
-"""Orders that need a person, grouped by what is done about them, the most overdue first.
+"""Orders that need a person, grouped by what staff do about them, the most overdue first.
 
-A group is a condition for which `Order` has a partial index in the group's order. An order is left
-out while its `Handling` is active: until the time it comes back, or until the order changes.
+A group is a condition, for which `Order` has a partial index in the order of the group. The queue
+omits an order while its `Handling` is active: until a time, or until the order changes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OPEN_COMMANDS: Final = (CommandRecord.State.UNCERTAIN, CommandRecord.State.UNDEC
 
 @dataclass(frozen=True, slots=True)
 class ExceptionGroup:
-    """A cause of exceptions; `first` is what is usually done first."""
+    """A cause of exceptions. `first` is the usual first action."""
 
     key: str
     label: str
@@ -85,18 +85,19 @@ EXCEPTION_GROUPS: Final = {
 
 
 def group_orders(key: str, now: datetime) -> OrderQuerySet:
-    """Return the orders of a group that wait for somebody now."""
+    """Return the orders of a group that need action now."""
     return _cause_rows(key, now).filter(~Exists(_active_handlings(now)), missing_since=None)
 
 
 def troubled_orders(now: datetime) -> OrderQuerySet:
-    """Return the orders that are in a group because of their status. Today counts them together."""
+    """Return the orders that are in a group because of their status. Today shows one count of them.
+    """
     rows = Order.objects.filter(low_level_status__in=_TROUBLE_STATUSES)
     return rows.filter(~Exists(_active_handlings(now)), missing_since=None)
 
 
 def only_moved_orders(now: datetime, rights: frozenset[str]) -> OrderQuerySet:
-    """Return moved orders that a user with these rights sees in no other group but Gone quiet.
+    """Return moved orders that are in no other group that these rights allow, except Gone quiet.
 
     Today counts each order once.
     """
@@ -108,13 +109,13 @@ def only_moved_orders(now: datetime, rights: frozenset[str]) -> OrderQuerySet:
 
 
 def snoozed_handlings(now: datetime) -> QuerySet[Handling]:
-    """Return the handlings whose orders come back at a later time."""
+    """Return the handlings whose time has not come yet."""
     found = Handling.objects.filter(until__gt=now, order__missing_since=None)
     return found.filter(event_id__gte=F("order__last_event_id"))
 
 
 def group_of(order: Order, now: datetime) -> str:
-    """Return the group of an order, handled or not; empty for none.
+    """Return the group of an order, handled or not; empty if it is in no group.
 
     Moves are considered only if the order was read by `order_with_move`.
     """
@@ -144,7 +145,7 @@ def group_counts(now: datetime, user: Any) -> dict[str, Count]:
 
 _DECISIVE_RIGHTS: Final = ("results.view", "results.match", "commands.view")
 PLACEHOLDER_NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
-"""Placeholder for the current time in cached statements."""
+"""The value in cached statements that is replaced by the current time."""
 
 
 def queue_rights(user: Any) -> frozenset[str]:
@@ -161,8 +162,8 @@ def bind_now(now: datetime, values: Iterable[Any]) -> list[Any]:
 def _count_statement(rights: frozenset[str], cap: int) -> tuple[list[str], list[str], list[Any]]:
     """Return the groups, and the parts and values of the statement that counts them.
 
-    Only the current time changes between calls. Building the statement takes a third of the time
-    of the page, so it is cached.
+    Only the current time changes between calls. The statement is cached, because building it takes
+    a third of the time of the page.
     """
     # Each in the order of its index, so that PostgreSQL scans the index and stops at the cap.
     parts: list[tuple[str, QuerySet[Any]]] = [
@@ -197,9 +198,9 @@ def group_page(
 
 
 def next_card(order: Order, key: str, user: User, now: datetime) -> tuple[str, UUID] | None:
-    """Return the next card: further down the group, from its top, or in the next group.
+    """Return the next card: below in the group, else from its top, else in the next group.
 
-    Cards assigned to somebody else are skipped.
+    Cards that are assigned to somebody else are skipped.
     """
     groups = [each for each in EXCEPTION_GROUPS if each not in (CRITICAL, SNOOZED)]
     first = groups.index(key) if key in groups else 0
@@ -221,7 +222,7 @@ def next_card(order: Order, key: str, user: User, now: datetime) -> tuple[str, U
 
 @dataclass(frozen=True, slots=True)
 class OtherItem:
-    """An item of a group that is not an order and has a page of its own."""
+    """An item of a group that is not an order and has its own page."""
 
     title: str
     cause: str
@@ -268,7 +269,7 @@ def handlings_by_order(ids: Iterable[UUID]) -> dict[UUID, Handling]:
 
 
 def is_handled(order: Order, handling: Handling | None, now: datetime) -> bool:
-    """Return whether a handling keeps the order out of the queue."""
+    """Return whether a handling hides the order from the queue."""
     return (
         handling is not None
         and handling.event_id >= order.last_event_id
@@ -286,7 +287,7 @@ def _cause_rows(key: str, now: datetime) -> OrderQuerySet:
     if key == MOVED:
         waiting = OrderMove.objects.filter(settled_at=None)
         return Order.objects.filter(pk__in=waiting.values("order_id"))
-    # No further condition `quiet_at IS NOT NULL`: PostgreSQL would expect far fewer rows.
+    # The condition `quiet_at IS NOT NULL` is not added: PostgreSQL would expect far too few rows.
     return Order.objects.filter(bucket__in=CAN_GO_QUIET, quiet_at__lte=now)
 
 

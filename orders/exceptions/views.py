@@ -50,7 +50,7 @@ def group(request: HttpRequest, group: str) -> HttpResponse:
 @requires(*PERMISSIONS)
 @require_http_methods(["GET", "HEAD", "POST"])
 def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
-    """Show one call card; posting an outcome leads to the next card."""
+    """Show one call card. A posted outcome leads to the next card."""
     group, order = _valid_group(request, group), _order(order_id)
     if request.method != "POST":
         return _page(request, group, order)
@@ -113,7 +113,7 @@ def check_order(request: HttpRequest, group: str, order_id: UUID) -> HttpRespons
 @requires(*PERMISSIONS)
 @require_POST
 def end_snooze(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
-    """Bring a snoozed order back into the queue."""
+    """Return a snoozed order to the queue."""
     order = _order(order_id)
     if outcomes.end_snooze(request, order.pk):
         messages.success(request, "Back in the queue.")

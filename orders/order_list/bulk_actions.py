@@ -114,7 +114,7 @@ class AddOrderNote(BulkAction):
 class _ServiceBulkAction(BulkAction):
     """Base of actions that send one command per order to the service.
 
-    The form id is made of the run and the order: asking twice makes one command.
+    The form id is derived from the run and the order, so requesting it twice makes one command.
     """
 
     sends_command = True
@@ -166,7 +166,7 @@ class CancelOrders(_ServiceBulkAction):
         return {"reason": form.reason_text(), "wrong_lab": form.cleaned_data["why"] == "wrong_lab"}
 
     def review(self, rows: QuerySet[Order], user: Any) -> dict[str, Any]:
-        """Return the consequences for each order, and the ones they have in common once."""
+        """Return the consequences for each order, and once those that several orders share."""
         orders = list(Order.objects.filter(pk__in=rows.order_by().values("pk")).order_by("pk"))
         found = [(order, cancellation_preview(order)) for order in orders]
         able = [(order, one) for order, one in found if one.possible]

@@ -66,10 +66,10 @@ class OrderList(ListPage):
         )
 
     def filtered_rows(self, form: Any, user: Any, *, walks_rows: bool = False) -> OrderQuerySet:
-        """Apply all filters but the search text.
+        """Apply all filters except the search text.
 
-        `walks_rows`: check for overdue orders row by row along the index of the sort, whatever
-        the planner expects.
+        `walks_rows`: check whether orders are overdue row by row, along the index of the sort,
+        whatever the planner expects.
         """
         given = form.cleaned_data
         sort = form.sort[0]
@@ -88,8 +88,8 @@ class OrderList(ListPage):
             rows = rows.filter(_assigned_to(given["assigned"], user))
         now, can = timezone.now(), Q(bucket__in=CAN_GO_QUIET)
         if given["quiet"] == "true":
-            # Most orders with a usual time are in these buckets. The planner takes the two
-            # conditions for independent and would expect twenty times too few rows.
+            # Most orders with a usual time are in these buckets. The planner assumes that the two
+            # conditions are independent, and would expect twenty times too few rows.
             over = Q(quiet_at__lte=now)
             rows = (
                 rows.filter(opaque_condition(can & over))
@@ -101,7 +101,8 @@ class OrderList(ListPage):
         return rows
 
     def with_related(self, rows: list[Order], user: Any) -> list[Order]:
-        """Add the assignments, whether our part is done, and the lab names: three queries."""
+        """Add the assignments, the action already taken by staff, and the lab names: three queries.
+        """
         assignments = team.assignments_by_subject(SUBJECT, [row.pk for row in rows])
         done = _done_texts(rows)
         slugs = {row.lab_slug for row in rows if row.lab_slug}
@@ -141,10 +142,10 @@ def _lab_names(labs: Iterable[str]) -> dict[str, str]:
 
 
 def _done_texts(rows: Iterable[Order]) -> dict[UUID, str]:
-    """Return a word such as "Signed" for orders on which staff have already done our part.
+    """Return a word such as "Signed" for orders that staff have already handled.
 
-    These are orders whose status says it is our turn, and which have not changed since. The page
-    of an order says the same (`orders.progress.OrderTurn`).
+    The status of such an order says that it is our turn, and the order has not changed since staff
+    handled it. The page of an order shows the same (`orders.progress.OrderTurn`).
     """
     our_turn: dict[bool, list[UUID]] = {True: [], False: []}
     for row in rows:

@@ -33,9 +33,11 @@ from orders.today.counts import OrderCounts, order_counts
 COUNTED_FILTERS: Final = frozenset({"status", "order_type"})
 """Filters for which triggers keep counts, besides the bucket."""
 FEW_NAMES: Final = 600
-"""Most name words passed to the planner as numbers: it then knows how many orders to expect."""
+"""Most name words whose keys are passed to the planner. The planner then knows how many orders to
+expect.
+"""
 MAX_ORDERS_OF_FEW_NAMES: Final = 20_000
-"""Most orders of a few names that are found at once and sorted. A name may have thousands."""
+"""Most orders of a few names that are read at once and sorted. One name may have thousands."""
 
 
 def known_counts(form: Any) -> OrderCounts | None:
@@ -71,7 +73,7 @@ def count_and_page(
 def _all_orders(
     columns: Sequence[str], _: QuerySet[Order], edge: CursorValues, most: int, descending: bool
 ) -> list[Order]:
-    """Return the first of all orders after an edge, along the index of the sort."""
+    """Return the first of all orders after the cursor `edge`, along the index of the sort."""
     statement = (
         f"SELECT {prepared_queries.columns(Order, ROW_COLUMNS)} FROM orders_order"  # noqa: S608
         f"{cursor_condition_sql(columns, edge, descending)}"
@@ -108,9 +110,9 @@ def _page_of_many_names(
 ) -> tuple[Count, Page[Order]]:
     """Return a page of orders that match many names.
 
-    Looking up the names takes longer than everything else, so it is done for the page alone. A
-    long list is not counted: the count says that there are more. The last page is counted, up to
-    the size of a page.
+    The lookup of the names takes longer than everything else, so only the page needs it. A long
+    list is not counted: the count says that there are more. The last page is counted, up to the
+    size of a page.
     """
     everything, sort, called = (
         ORDER_LIST.visible_rows(form.user),
@@ -119,7 +121,7 @@ def _page_of_many_names(
     )
     by_name, begins = query_plan.sorts_by_name(form), not (place["after"] or place["before"])
     if query_plan.has_few(form) or (len(typed) == 1 and query_plan.is_quick(called, form)):
-        # The index of rare results contains the name, too.
+        # The index of rare results also has the name.
         find = (
             keys_unsorted_by_pk
             if by_name and not query_plan.has_rare_result(form)
@@ -145,16 +147,16 @@ def _page_of_many_names(
 
 
 def _filtered_rows(form: Any, *, walks_rows: bool = False) -> tuple[OrderQuerySet, dict[str, str]]:
-    """Return the rows with every filter but the names, and the names that were typed."""
+    """Return the rows with every filter except names, and the typed names."""
     rows = ORDER_LIST.filtered_rows(form, form.user, walks_rows=walks_rows)
     return rows.matching_identifiers(form.cleaned_data, by_name=form.by_name)
 
 
 def _matching_names(typed: Mapping[str, str]) -> str | None:
-    """Return the ids of matching names, as PostgreSQL writes an array; None: too many.
+    """Return the keys of matching names as a PostgreSQL array; None if there are too many.
 
-    A single letter is not looked up: it has too many names, or the planner knows that it has few
-    (`query_plan.is_quick`).
+    A single letter is not looked up: either it has too many names, or the planner knows that it has
+    few (`query_plan.is_quick`).
     """
     if len(typed) == 1 and len("".join(typed.values()).strip()) == 1:
         return None
@@ -167,10 +169,10 @@ def long_list_page(
 ) -> Page[Order]:
     """Return a page of a list that is long and not counted.
 
-    With names in the filter, the names are found first. The orders are then checked against them
-    along the index of the sort; sorted by name, they are read name by name. With a filter on one
-    time and a sort by another, the range where most of the rows are is searched apart from the
-    rest. Overdue orders are checked inside the index.
+    With names in the filter, the names are read first. The orders are then checked against them
+    along the index of the sort. In a sort by name, the orders are read name by name. With a filter
+    on one time and a sort by another, the range with most of the rows and the rest are searched
+    separately. Whether orders are overdue is checked inside the index.
     """
     rows, first = _first_rows_query(rows, typed, form)
     whole = ORDER_LIST.visible_rows(form.user)

@@ -1,7 +1,8 @@
-"""Decide how the orders of a filter form are found fastest.
+"""Choose the fastest way to find the orders of a filter form.
 
-Either all of them are found at once and sorted, or rows are read along the index of the sort until
-the page is full ("walked"). The decision follows from where the matching orders are in that index.
+Either all of them are read at once and sorted, or the rows are read along the index of the sort
+until the page is full ("walked"). The choice depends on where the matching orders are in that
+index.
 """
 
 from __future__ import annotations
@@ -30,47 +31,49 @@ from orders.models.order_queryset import (
 )
 
 OPEN_BUCKETS: Final = (*CAN_GO_QUIET, vocabulary.NEEDS_ACTION)
-"""Buckets of orders that are not finished: most of these orders are recent."""
+"""Buckets of orders that are not finished. Most of these orders are recent."""
 TIME_SORTS: Final = ("created_at", "updated_at", "last_status")
 """Sorts by the time an order was placed or updated, also within a status."""
 SHORT_PERIOD: Final = timedelta(days=32)
 RECENT_PERIOD: Final = timedelta(days=3)
 MAX_QUICK_COST: Final = QUICK_PLAN.cost / 2
-"""Highest cost at which all orders of a name are found faster than the first ones are walked to."""
+"""Highest cost at which reading all orders of a name is faster than walking to the first ones."""
 
 
 def sorts_by_name(form: Any) -> bool:
     """Return whether the list is sorted by patient name.
 
-    Names are independent of everything else about an order, as the planner assumes. So it
-    estimates correctly how many rows are walked.
+    Names are independent of everything else about an order, as the planner assumes. So its estimate
+    of the number of walked rows is correct.
     """
     return bool(form.sort[0] == "patient_name")
 
 
 def walks_sort_index(form: Any) -> bool:
-    """Return whether it is known beforehand that the rows are walked."""
+    """Return whether the form alone shows that the rows must be walked."""
     return is_overdue_scattered(form) or _sorts_by_short_period(form) or _is_near_start(form)
 
 
 def is_overdue_scattered(form: Any) -> bool:
-    """Return whether overdue orders are asked for in a sort that scatters them.
+    """Return whether the filter is for overdue orders and the sort scatters them.
 
-    The planner takes "overdue" for independent of everything else and would expect far too few
-    rows. In sorts by time, overdue orders are close together, possibly at the far end.
+    The planner assumes that "overdue" is independent of everything else, and would expect far too
+    few rows. In sorts by time, overdue orders are close together, but maybe at the far end.
     """
     return form.cleaned_data["quiet"] == "true" and form.sort[0] in ("patient_name", "last_status")
 
 
 def is_quick(rows: QuerySet[Order], form: Any) -> bool:
-    """Return whether the planner expects that all orders of these names are found quickly."""
+    """Return whether the planner expects a low cost for reading all orders of these names."""
     guess = planner_estimate(rows, form.keyset().columns)
     return guess.rows <= sort_limit(form).rows and guess.cost <= MAX_QUICK_COST
 
 
 def has_few(form: Any) -> bool:
-    """Return whether so few orders have this state, or are this recent, that they are found at
-    once even with many names."""
+    """Return whether so few orders match that they are read at once, even with many names.
+
+    These are orders in a rare state, or recent orders.
+    """
     filters = form.cleaned_data
     rare_status = bool(filters["status"]) and "completed" not in filters["status"]
     rare = rare_status or filters["bucket"] == vocabulary.NEEDS_ACTION or has_rare_result(form)
@@ -86,9 +89,9 @@ def has_rare_result(form: Any) -> bool:
 
 
 def _is_recent(filters: Mapping[str, Any]) -> bool:
-    """Return whether only recent orders are asked for, so few that sorting them by name is quick.
+    """Return whether the filter is for recent orders, so few that sorting them by name is fast.
 
-    The orders of the names themselves are many more.
+    The orders of the typed names alone would be many more.
     """
     begun = [filters["start_date"], filters["updated_start_date"]]
     begun += [filters[name][0] for name in ("ordered", "changed") if filters[name]]
@@ -97,7 +100,8 @@ def _is_recent(filters: Mapping[str, Any]) -> bool:
 
 
 def _sorts_by_short_period(form: Any) -> bool:
-    """Return whether all rows are close together at the start of the list: they are walked."""
+    """Return whether all rows are close together at the start of the list, so that they are walked.
+    """
     return form.sort[0] in _short_periods(form.cleaned_data)
 
 
@@ -118,8 +122,8 @@ def _short_periods(filters: Mapping[str, Any]) -> set[str]:
 def _is_near_start(form: Any) -> bool:
     """Return whether the rows are near the start of the list.
 
-    Open and recently changed orders are among the newest. Sorted by update, the orders of a bucket
-    have an index of their own.
+    Open and recently changed orders are among the newest. In the sort by update, the orders of a
+    bucket have their own index.
     """
     filters, (key, direction) = form.cleaned_data, form.sort
     if key == "updated_at":
@@ -131,10 +135,10 @@ def _is_near_start(form: Any) -> bool:
 
 
 def sort_limit(form: Any) -> PlannerEstimate:
-    """Return up to how many rows, and at which cost, all are found and sorted instead of walked.
+    """Return the number of rows and the cost up to which all rows are read and sorted, not walked.
 
-    Sorted by status, the rows of a bucket come after all rows of other statuses. Sorting more of
-    them is faster than passing over the others.
+    In the sort by status, the rows of a bucket come after all rows of other statuses. Sorting more
+    of them is faster than skipping the others.
     """
     if form.sort[0] == "last_status" and form.cleaned_data["bucket"]:
         return PlannerEstimate(3 * QUICK_PLAN.rows, QUICK_PLAN.cost)
@@ -142,9 +146,9 @@ def sort_limit(form: Any) -> PlannerEstimate:
 
 
 def likely_range(form: Any) -> Q | None:
-    """Return the range of the sort where most matching rows are; None if it is not known.
+    """Return the range of the sort with most of the matching rows; None if it is not known.
 
-    It is known for a filter on one time and a sort by the other time, or by status and time.
+    It is known for a filter on one time with a sort by the other time, or by status and time.
     """
     sort, (until, since) = form.sort[0], ordered_until_and_updated_since(form.cleaned_data)
     if sort not in TIME_SORTS:
@@ -162,9 +166,9 @@ def near_and_elsewhere(
     descending: bool,
     most: int,
 ) -> KeysetQuery:
-    """Return the query for the first keys inside `near` along the index, and outside it.
+    """Return the query for the first keys, inside `near` along the index and outside of it.
 
-    `near` holds most rows; the few others are found and sorted apart.
+    Most rows are inside `near`. The few other rows are read and sorted separately.
     """
     there, those = keys_by_index_scan(rows.filter(near), columns, edge, descending, most)
     others = rows.filter(~near, STILL_UPDATED)

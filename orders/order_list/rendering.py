@@ -1,6 +1,7 @@
 """Render the rows of the list of orders, with one function for each column.
 
-In Python and not in a template: fifty rows of ten columns are most of the cost of the page.
+This is Python and not a template, because fifty rows of ten columns are most of the cost of the
+page.
 """
 
 from __future__ import annotations
@@ -43,19 +44,19 @@ SHOWN_ORIGINS: Final = ("redraw", "recreation")
 
 @dataclass(frozen=True, slots=True)
 class OrderRowContext:
-    """What is the same for all rows of a page."""
+    """The values that are the same for all rows of a page."""
 
     by_name: bool
     sees_results: bool
     beside_result: bool
-    """The interpretation has no column of its own and is shown beside the status."""
+    """Whether the interpretation is shown beside the status, because its own column is hidden."""
     zone: tzinfo
     now: datetime
     today: date
 
 
 def render_rows(rows: list[Any], screen: ListContext) -> SafeString:
-    """Render the rows of one page in the columns that the reader has chosen."""
+    """Render the rows of one page in the columns that the user has chosen."""
     by_name, sees_results = screen.form.by_name, may(screen.user, "results.view")
     now = timezone.now()
     shared = OrderRowContext(
@@ -100,7 +101,8 @@ def _checkbox(row: Any, shared: OrderRowContext) -> str:
 
 
 def _documents(row: Any) -> str:
-    """Render the link to the documents, beside the name: the last columns may be off screen."""
+    """Render the link to the documents beside the name, because the last columns may be off screen.
+    """
     url = record_url("documents:order", row.pk)
     subject = row.name_html.strip()
     subject = (

@@ -18,14 +18,15 @@ from orders.results.history import time_taken
 MAX_MARKERS: Final = 400
 """Most markers shown."""
 MAX_LINES_PER_MARKER: Final = 20
-"""Most lines read of one marker, newest orders first. Several are needed because the sample of an
-order may be collected after that of a later order."""
+"""Most lines read of one marker, newest orders first. One line is not enough: the sample of an
+order may be collected after the sample of a later order.
+"""
 MAX_LINES: Final = 10_000
 """Most lines read in all, newest orders first."""
 NAME_PREFIX: Final = "name:"
 
-# The marker key groups comparable values (`results.history.marker_key`). Without a code it is the
-# name.
+# Comparable values have the same marker key (`results.history.marker_key`). Without a code, the key
+# is the name.
 _LINES_SQL: Final = f"""
     WITH given AS (
         SELECT o.id, o.created_at, line.position, coalesce(

@@ -63,7 +63,7 @@ def results(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 @requires("patients.view")
 @require_safe
 def activity(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """Show what the service, its sources and staff did, in one stream."""
+    """Show what the service, its sources and staff did, as one list."""
     show = request.GET.get("show", MILESTONES)
     if show not in TABS:
         raise BadRequest("There is no such view of the activity.")
