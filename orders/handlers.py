@@ -60,10 +60,10 @@ class _ReceivedOrder:
 
 
 def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
-    """Store newer orders, complete histories from older ones, and schedule lookups of doubtful
-    ones.
+    """Store newer orders, complete histories from older ones, and schedule lookups.
 
-    Return the outcome by message id of each event that was not simply applied.
+    Orders whose versions cannot be compared get a lookup. Return the outcome by message id of each
+    event that was not simply applied.
     """
     outcomes: dict[str, str] = {}
     doubtful: set[UUID] = set()

@@ -109,7 +109,7 @@ class CancelOrder(_OrderChange, kw_only=True):
     kind: ClassVar[str] = "order.cancel"
 
     wrong_lab: bool = False
-    """The reason as sent to the service, for methods that have a field for it."""
+    """Whether the wrong lab is the reason. It is sent if the service has a field for it."""
     reorder: bool = False
     """Whether the person wants to order again once this order is canceled."""
     visit: CancelVisit | None = None

@@ -90,8 +90,7 @@ def group_orders(key: str, now: datetime) -> OrderQuerySet:
 
 
 def troubled_orders(now: datetime) -> OrderQuerySet:
-    """Return the orders that are in a group because of their status. Today shows one count of them.
-    """
+    """Return the orders that are in a group by their status. Today shows their total."""
     rows = Order.objects.filter(low_level_status__in=_TROUBLE_STATUSES)
     return rows.filter(~Exists(_active_handlings(now)), missing_since=None)
 

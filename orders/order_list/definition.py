@@ -101,8 +101,7 @@ class OrderList(ListPage):
         return rows
 
     def with_related(self, rows: list[Order], user: Any) -> list[Order]:
-        """Add the assignments, the action already taken by staff, and the lab names: three queries.
-        """
+        """Add the assignments, what staff have done, and the lab names: three queries."""
         assignments = team.assignments_by_subject(SUBJECT, [row.pk for row in rows])
         done = _done_texts(rows)
         slugs = {row.lab_slug for row in rows if row.lab_slug}

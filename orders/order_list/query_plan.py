@@ -100,8 +100,7 @@ def _is_recent(filters: Mapping[str, Any]) -> bool:
 
 
 def _sorts_by_short_period(form: Any) -> bool:
-    """Return whether all rows are close together at the start of the list, so that they are walked.
-    """
+    """Return whether all rows are close together at the start of the list: they are walked."""
     return form.sort[0] in _short_periods(form.cleaned_data)
 
 

@@ -101,8 +101,7 @@ def _checkbox(row: Any, shared: OrderRowContext) -> str:
 
 
 def _documents(row: Any) -> str:
-    """Render the link to the documents beside the name, because the last columns may be off screen.
-    """
+    """Render the link to the documents beside the name: the last columns may be off screen."""
     url = record_url("documents:order", row.pk)
     subject = row.name_html.strip()
     subject = (

@@ -1,4 +1,4 @@
-"""Findings about the lab account: whether it can be used, and offers what is ordered.
+"""Findings about the lab account: whether it can be used, and whether it offers what is ordered.
 
 The account decides which lab tests and markers are available (specification, lab catalog and
 accounts). An account with an unknown catalog never stops an order.
@@ -21,8 +21,10 @@ NOT_CHECKED: Final = "account not checked"
 
 
 def account_findings(order_request: OrderRequest) -> Iterator[Finding]:
-    """Yield findings; at most one stops the order: the account cannot be used, is not chosen, or
-    does not offer what is ordered.
+    """Yield findings, of which at most one stops the order.
+
+    An order is stopped if the account cannot be used, is not chosen, or does not offer what is
+    ordered.
     """
     if order_request.lab is None:
         yield from _of_unknown_lab(order_request)
@@ -76,7 +78,7 @@ def _not_chosen(order_request: OrderRequest) -> Finding | None:
 
 
 def _catalog(order_request: OrderRequest, account: LabAccount) -> Iterator[Finding]:
-    """Yield what the account does not offer, and which accounts offer everything."""
+    """Yield findings on what the account does not offer, and on accounts that offer everything."""
     if not order_request.tests and not order_request.markers:
         return
     name = account_name(account)
@@ -98,7 +100,7 @@ def _catalog(order_request: OrderRequest, account: LabAccount) -> Iterator[Findi
 
 
 def _of_unknown_lab(order_request: OrderRequest) -> Iterator[Finding]:
-    """Yield a warning that the service picks the account: a test may name no lab
+    """Yield a warning that the service chooses the account: a test need not name a lab
     (catalogue.md 2).
     """
     if order_request.tests and not order_request.labs:

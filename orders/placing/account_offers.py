@@ -12,8 +12,9 @@ from labs.models import LabAccount, LabTest, Marker
 
 @dataclass(frozen=True)
 class AccountOffers:
-    """The catalogs of accounts, limited to the lab tests and markers in question. They may include
-    further accounts, tests and markers.
+    """The catalogs of accounts, limited to the lab tests and markers that are compared.
+
+    They may include further accounts, tests and markers.
     """
 
     catalogs_by_account: Mapping[UUID, AccountCatalog]
@@ -31,7 +32,7 @@ class AccountOffers:
     def is_known(
         self, account: LabAccount, tests: Sequence[LabTest], markers: Sequence[Marker]
     ) -> bool:
-        """Whether the catalog answers, for all of these, if the account offers them."""
+        """Whether the catalog shows for each of these if the account offers it."""
         catalog = self.catalogs_by_account.get(account.pk)
         if catalog is None or not catalog.is_known:
             return False
@@ -43,8 +44,8 @@ class AccountOffers:
     def lacks(
         self, account: LabAccount, tests: Sequence[LabTest], markers: Sequence[Marker]
     ) -> list[str]:
-        """Return the names of what the account does not offer; none where its catalog is not
-        known."""
+        """Return the names of what the account does not offer; empty if its catalog is not known.
+        """
         catalog = self.catalogs_by_account.get(account.pk)
         if catalog is None:
             return []

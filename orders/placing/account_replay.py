@@ -1,7 +1,7 @@
-"""What-if of a lab account's allowlist: which of our latest orders would have been refused.
+"""Simulation of a lab account's allowlist: which recent orders a changed list would have refused.
 
-Without a named account the service takes the only active one of our team at the lab. So a change of
-the allowlist also changes where orders go by default (orders.md 2.9).
+If an order names no account, the service takes the team's only active account at the lab. So a
+change of the allowlist also changes the default account of orders (orders.md 2.9).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from orders.placing.requested_accounts import OrderSource, order_sources
 
 DAYS: Final = 90
 MAX_ORDERS: Final = 2_000
-"""Orders that are replayed, the newest ones: a busy lab has more in these days."""
+"""Most orders that are replayed, newest first. A busy lab has more in the period."""
 _COLUMNS: Final = (
     "created_at",
     "user_id",
@@ -34,7 +34,7 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RefusedOrder:
-    """An order that would be refused, and why; `is_new`: only after the change."""
+    """An order that would be refused, and why. `is_new`: only after the change."""
 
     order: Order
     reason: str
@@ -43,13 +43,13 @@ class RefusedOrder:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Our orders at a lab in the last days, placed again.
+    """The team's recent orders at a lab, placed again.
 
-    `unknown`: number of orders placed elsewhere, or so long ago that their request has no contents
-    any more (`outbox.maintenance.forget`). Their account is not known, so they are refused only
-    where no active account offers what was ordered. `must_choose`: how many of them needed no
-    account so far and would have to name one, as several `choices` become active. `is_capped`:
-    there are older orders.
+    `unknown`: number of orders whose request is not known, because they were placed elsewhere or
+    their request is deleted (`outbox.maintenance.forget`). Their account is not known either, so
+    they are refused only if no active account offers what was ordered. `must_choose`: how many of
+    these did not need an account before, but would have to name one because several `choices`
+    become active. `is_capped`: there are older orders.
     """
 
     total: int
@@ -65,8 +65,10 @@ class Replay:
 
 
 def replay(account: LabAccount, is_allowed: bool, now: datetime) -> Replay:
-    """Return the outcome for our orders at the lab if our team is, or is not, on the allowlist of
-    `account`. A redraw is not a request, so it is not replayed.
+    """Return the outcome for orders at the lab if the team is, or is not, on the account's
+    allowlist.
+
+    A redraw is not a request, so it is not replayed.
     """
     newest = (
         Order.objects.filter(
@@ -120,7 +122,7 @@ class _Items:
         test_ids = {order.lab_test_id for order in orders if order.lab_test_id}
         test_ids |= {key for source in sources.values() for key in source.lab_test_ids}
         marker_ids = {key for source in sources.values() for key in source.marker_ids}
-        # The service generates tests for combinations: no account lists those.
+        # The service generates tests for combinations. No account lists these.
         listed = LabTest.objects.filter(pk__in=test_ids, auto_generated=False)
         tests = dict(listed.values_list("pk", "name"))
         markers: dict[int, str] = {}
@@ -152,8 +154,9 @@ def _refusal(
     items: _Items,
     allowed_now: Mapping[UUID, LabAccount],
 ) -> str:
-    """Return why the order is refused while our team may use the `allowed` accounts; empty where it
-    is not, or where that is not known.
+    """Return why the order is refused if the team may use the `allowed` accounts.
+
+    Empty if it is not refused, or if that is not known.
     """
     if source and source.account_id:
         named = items.accounts.get(source.account_id)
@@ -171,7 +174,7 @@ def _refusal(
         if not active:
             return "No account that our team may use at this lab is active."
         if source is None:
-            # It may have named any account, or would have to name one now.
+            # It may have named any account, or would have to name one after the change.
             return _lacking_everywhere(order, active, items)
         if len(active) > 1:
             names = ", ".join(sorted(map(str, active)))
@@ -186,9 +189,7 @@ def _lacking(account: LabAccount, order: Order, source: OrderSource | None, item
 
 
 def _lacking_everywhere(order: Order, accounts: Sequence[LabAccount], items: _Items) -> str:
-    """Return why an order is refused under every one of the accounts; empty where one of them may
-    offer it.
-    """
+    """Return why every one of the accounts refuses an order; empty if one of them may offer it."""
     reasons = [_lacking(one, order, None, items) for one in sorted(accounts, key=str)]
     return " ".join(reasons) if all(reasons) else ""
 

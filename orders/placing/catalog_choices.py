@@ -20,7 +20,7 @@ RECENT_ORDERS: Final = 500
 """Number of newest orders in which the most ordered tests are counted."""
 WORD_LETTERS: Final = 100
 MAX_NAMED: Final = 3
-"""Number of accounts that a reason names."""
+"""Most accounts that a reason names."""
 
 Orderable = TypeVar("Orderable", LabTest, Marker)
 
@@ -31,15 +31,15 @@ class NotOffered:
 
     name: str
     reason: str
-    """Return why it cannot be ordered; empty where it can, or where a catalog is not known."""
+    """Why it cannot be ordered; empty if it can, or if a catalog is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
     """Tests and markers to choose from.
 
-    `usual`: nothing was searched for, and these are the most ordered. `missing`: found, but not
-    offered by the account, or by any account that can be used.
+    `usual`: these are the most ordered ones, because nothing was searched for. `missing`: matches
+    that the account, or every usable account, does not offer.
     """
 
     tests: list[LabTest]
@@ -49,8 +49,9 @@ class Choices:
 
 
 def choices(order_request: OrderRequest, word: str) -> Choices:
-    """Return what matches the typed word, at the lab that is chosen already or at every lab that
-    can be used.
+    """Return what matches the typed word.
+
+    The search covers the lab that is already chosen, or else every lab that can be used.
     """
     word = word.replace("\x00", "").strip()[:WORD_LETTERS]
     accounts = _TeamAccounts(order_request)
@@ -77,8 +78,8 @@ def choices(order_request: OrderRequest, word: str) -> Choices:
 
 
 class _TeamAccounts:
-    """The accounts that may be used: that of the order, or else all that the team can use
-    at a lab.
+    """The accounts that may be used: that of the order, or else all usable ones of the team at a
+    lab.
     """
 
     def __init__(self, order_request: OrderRequest) -> None:
@@ -96,7 +97,7 @@ class _TeamAccounts:
         return AccountOffers.read(self._of(None), tests, markers)
 
     def reason(self, offers: AccountOffers, one: LabTest | Marker) -> str:
-        """Why it cannot be ordered; empty where it can, or where a catalog is not known."""
+        """Return why it cannot be ordered; empty if it can, or if a catalog is not known."""
         accounts = self._of(one.lab)
         tests, markers = ([one], []) if isinstance(one, LabTest) else ([], [one])
         if not accounts or not all(offers.lacks(each, tests, markers) for each in accounts):
@@ -105,13 +106,13 @@ class _TeamAccounts:
         return f"Not offered by {' or '.join(names)}"
 
     def _of(self, lab: Lab | None) -> list[LabAccount]:
-        """Return the accounts at the lab; all of them where the lab is not known."""
+        """Return the accounts at the lab; all accounts if the lab is not known."""
         accounts = [self.chosen] if self.chosen else self.usable
         return [one for one in accounts if lab is None or one.lab == lab.slug]
 
 
 def _prefix_matches_first(found: list[Any], word: str) -> list[Any]:
-    """Sort names that begin with the word to the front."""
+    """Move names that begin with the word to the front."""
     found.sort(key=lambda one: not one.name.lower().startswith(word.lower()))
     return found
 
@@ -141,7 +142,7 @@ def _markers(order_request: OrderRequest, accounts: _TeamAccounts) -> QuerySet[M
 def _offered_first(
     rows: QuerySet[Orderable], members: QuerySet[Any], accounts: _TeamAccounts
 ) -> QuerySet[Orderable]:
-    """Sort by name, and what the account of the order offers to the front."""
+    """Sort by name, with what the account of the order offers first."""
     rows = rows.defer("record", "content_hash")
     account = accounts.chosen
     if account is None or account.catalog_read_at is None:
@@ -151,8 +152,9 @@ def _offered_first(
 
 
 def _at_labs(order_request: OrderRequest, accounts: _TeamAccounts) -> Q:
-    """Return the condition for the lab chosen already, or for all labs except those where the team
-    can use no account. A test without a lab may be at any.
+    """Return the condition for the chosen lab, or for all labs where the team can use an account.
+
+    A test without a lab may be at any lab.
     """
     if order_request.lab is not None:
         return Q(lab=order_request.lab) | Q(lab=None)

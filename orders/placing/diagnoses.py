@@ -28,17 +28,17 @@ logger = logging.getLogger(__name__)
 
 WORD_LETTERS: Final = 100
 FEWEST_LETTERS: Final = 2
-"""Number of letters from which the service is asked."""
+"""Fewest letters for which the service is asked."""
 SHOWN: Final = 10
 WAIT_SECONDS: Final = 2.0
-"""Seconds a person waits for the service."""
+"""Most seconds that a person waits for the service."""
 RECENT_ORDERS: Final = 500
-"""Number of newest orders in which used codes are counted."""
+"""Number of newest orders whose codes are counted."""
 USED_KEY: Final = "diagnoses-used"
 _USED_SECONDS: Final = 300
 _DESCRIBED_SECONDS: Final = 30 * 24 * 3600
 _LIKE_A_CODE: Final = re.compile(r"[A-Z][0-9][0-9A-Z](\.[0-9A-Z]{1,4})?")
-"""ICD-10-CM: a category of three characters, and up to four more behind a dot."""
+"""ICD-10-CM: a category of three characters, and up to four more characters after a dot."""
 _STORABLE: Final = re.compile(r"[0-9A-Z.]{1,12}")
 
 
@@ -53,7 +53,7 @@ _CODES: Final = msgspec.json.Decoder(_Codes)
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A code with the service's description where it is known.
+    """A code with the service's description if it is known.
 
     `is_secondary`: it cannot be the first diagnosis. `uses`: how many of the newest orders have it.
     """
@@ -66,10 +66,10 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The codes offered for the letters typed.
+    """The codes offered for the typed letters.
 
-    `failed`: the service could not be asked. `by_hand`: the letters, where they look like a code
-    that was not found.
+    `failed`: the service did not answer. `by_hand`: the typed letters if they look like a code but
+    no code was found.
     """
 
     word: str
@@ -79,10 +79,10 @@ class Matches:
 
 
 def match_diagnoses(word: str, chosen: Collection[str] = ()) -> Matches:
-    """Return the codes that match `word`: the exact one, then used ones, then others; without a
-    word the most used ones. `chosen` codes are left out.
+    """Return the codes that match `word`: the exact one, then used ones, then others.
 
-    Where the service does not answer, nothing is raised and the result is `failed`.
+    Without a word, return the most used ones. `chosen` codes are omitted. If the service does not
+    answer, nothing is raised and the result is `failed`.
     """
     word = " ".join(word.replace("\x00", "").split())[:WORD_LETTERS]
     used = used_codes()
@@ -100,8 +100,9 @@ def match_diagnoses(word: str, chosen: Collection[str] = ()) -> Matches:
 
 
 def used_codes() -> dict[str, int]:
-    """Return the codes of the newest orders with their number, the most frequent first and of
-    equals the latest. Cached for five minutes.
+    """Return the codes of the newest orders with their number, most frequent first.
+
+    Among codes of the same number, the latest is first. The result is cached for five minutes.
     """
     try:
         cached: dict[str, int] | None = cache.get(USED_KEY)
@@ -120,21 +121,19 @@ def _count_used() -> dict[str, int]:
         try:
             codes = _CODES.decode(record).icd_codes or []
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            continue  # Codes of another type are shown with their order, and not counted.
+            continue  # Codes of other types are shown with their order but not counted.
         counts.update(filter(_STORABLE.fullmatch, codes_in(" ".join(codes))))
     return dict(counts.most_common())
 
 
 def _with_uses(found: Iterable[Diagnosis], used: dict[str, int]) -> list[Diagnosis]:
-    """Add the number of uses, and sort the most used first; equals keep their order."""
+    """Add the number of uses, and sort the most used first. Equal ones stay in their order."""
     counted = [replace(one, uses=used.get(one.code, 0)) for one in found]
     return sorted(counted, key=lambda one: -one.uses)
 
 
 def _matching(word: str, used: dict[str, int]) -> tuple[list[Diagnosis], bool]:
-    """Return the codes that the service finds and used ones that match; and whether the call
-    failed.
-    """
+    """Return the codes from the service and matching used ones, and whether the call failed."""
     typed = word.upper()
     remembered = {
         one.code: one
@@ -150,8 +149,9 @@ def _matching(word: str, used: dict[str, int]) -> tuple[list[Diagnosis], bool]:
 
 
 def _described(codes: Sequence[str]) -> tuple[list[Diagnosis], bool]:
-    """Return the codes with descriptions, asking the service for unknown ones; and whether a call
-    failed.
+    """Return the codes with descriptions, and whether a call failed.
+
+    The service is asked for descriptions that are not known.
     """
     ends = time.monotonic() + WAIT_SECONDS
     known = {one.code: one for one in _remembered(codes) if one.description}
@@ -168,7 +168,7 @@ def _described(codes: Sequence[str]) -> tuple[list[Diagnosis], bool]:
 
 
 def _search(word: str, ends: float) -> dict[str, Diagnosis]:
-    """Return what the service finds until `ends` of the monotonic clock. Raises ServiceError."""
+    """Return matches from the service, until `ends` of the monotonic clock. Raises ServiceError."""
     page = service().until(ends).insurance.search_diagnoses(word)
     found = [record.data for record in page.records]
     answer = {
@@ -202,12 +202,13 @@ def _cache(values: dict[str, Any], seconds: int) -> None:
     try:
         cache.set_many(values, seconds)
     except (RedisError, OSError):
-        return  # It is asked again.
+        return  # The next call asks the service again.
 
 
 def check_codes(codes: Sequence[str]) -> list[Finding]:
-    """Return findings from the service's check of the codes. A service that does not answer is a
-    warning.
+    """Return findings from the service's check of the codes.
+
+    If the service does not answer, the finding is a warning.
     """
     if not codes:
         return []

@@ -1,4 +1,4 @@
-"""Drafts of orders until they are placed, and the values that a new order starts with."""
+"""Drafts of orders until they are placed, and the initial values of a new order."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def delete_draft(user: Any, patient: Patient, importing: bool) -> None:
 
 
 def digest(typed: FormValues) -> str:
-    """Return a digest of the contents, whatever their order in the database."""
+    """Return a digest of the contents that does not depend on their order in the database."""
     return hashlib.sha256(json.dumps(dict(typed), sort_keys=True).encode()).hexdigest()
 
 
 def person_values(patient: Patient, person: Demographics | None) -> dict[str, list[str]]:
-    """Return what the mirror knows of the patient. Only demographics have the address."""
+    """Return what the mirror has about the patient. Only demographics have the address."""
     known = {
         "first_name": [patient.first_name],
         "last_name": [patient.last_name],
@@ -58,9 +58,7 @@ def person_values(patient: Patient, person: Demographics | None) -> dict[str, li
 
 
 def values_like(order: Order) -> dict[str, list[str]]:
-    """Return the values of an earlier order, to order the same again. Its account is not part of
-    it.
-    """
+    """Return the values of an earlier order, to order the same again, without its account."""
     record = order.said()
     catalog_tests = LabTest.objects.filter(auto_generated=False)
     known = order.lab_test_id is not None and catalog_tests.filter(pk=order.lab_test_id).exists()
@@ -75,7 +73,7 @@ def values_like(order: Order) -> dict[str, list[str]]:
     if known:
         typed["tests"] = [str(order.lab_test_id)]
         return typed
-    # The service generated the test for markers: order those by themselves.
+    # The service generated this test for single markers. Order the markers themselves.
     sent = order.said("lab_test").get("markers")
     ids = [one["id"] for one in (sent if isinstance(sent, list) else ()) if "id" in one]
     markers = Marker.objects.filter(pk__in=ids, a_la_carte_enabled=True)
@@ -85,7 +83,7 @@ def values_like(order: Order) -> dict[str, list[str]]:
 
 
 def _physician_of(order: Order) -> dict[str, list[str]]:
-    """Return the physician of the order: chosen among the known ones, or typed."""
+    """Return the physician of the order, as a choice among the known ones or as typed text."""
     sent = order.said("physician")
     npi = str(sent.get("npi") or "")
     if not npi or Physician.objects.filter(npi=npi, missing_since=None).exists():
@@ -96,7 +94,7 @@ def _physician_of(order: Order) -> dict[str, list[str]]:
 
 
 def _own_note(note: str, lab: str | None) -> str:
-    """Return the note without the text that the account adds by itself, which would come twice."""
+    """Return the note without the text of the account, which would otherwise be added twice."""
     accounts = LabAccount.objects.filter(lab=lab or "").exclude(default_clinical_notes=None)
     for added in accounts.values_list("default_clinical_notes", flat=True):
         note = note.strip().removesuffix(added or "").removeprefix(added or "").strip()

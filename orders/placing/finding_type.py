@@ -12,8 +12,10 @@ WARN: Final = "warn"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem. `kind` names the rule; `field` is the field to change; `url` has details; `key`
-    is what a tick confirms.
+    """One problem.
+
+    `kind` names the rule, `field` is the field to change, `url` leads to details, and `key` is what
+    a checkbox confirms.
     """
 
     kind: str

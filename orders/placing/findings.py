@@ -1,7 +1,7 @@
-"""Checks of an order before it is placed: what would be refused, or should be looked at twice.
+"""Checks of an order before it is placed: what would be refused, or needs a second look.
 
-Each finding names its field. `STOP` would be refused by the service or the lab, `CONFIRM` needs a
-tick, `WARN` is for a person to judge. Rules: orders.md 2.3-2.10, catalogue.md 7.
+Each finding names its field. The service or the lab would refuse a `STOP`. A `CONFIRM` needs a
+checked box. A `WARN` is for a person to judge. Rules: orders.md 2.3-2.10, catalogue.md 7.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from orders.placing.order_request import TYPED_PHYSICIAN, OrderRequest
 from orders.placing.questions import answer_warning
 
 UNNAMED_TICK: Final = "on"
-"""A tick that does not say which order it confirms."""
+"""A confirmation that does not say which order it confirms."""
 REPEATED_WITHIN: Final = timedelta(days=30)
 JUST_NOW: Final = timedelta(days=1)
 MISSING_MESSAGES: Final = {
@@ -69,7 +69,7 @@ def findings(order_request: OrderRequest) -> list[Finding]:
 
 
 def blocking_findings(found: list[Finding], order_request: OrderRequest) -> list[Finding]:
-    """Return the findings that keep the order from being placed as it is."""
+    """Return the findings that prevent placing the order as it is."""
     ticked = order_request.typed.get("another", ())
     return [
         one
@@ -79,7 +79,7 @@ def blocking_findings(found: list[Finding], order_request: OrderRequest) -> list
 
 
 def _check_replaced(order_request: OrderRequest) -> Iterator[Finding]:
-    """The order at the wrong lab must be canceled before another one replaces it."""
+    """Check that the order at the wrong lab is canceled before another one replaces it."""
     if order_request.replaces is None or order_request.importing:
         return
     if order_request.replaced_order is None:
@@ -127,9 +127,7 @@ def _check_person(order_request: OrderRequest) -> Iterator[Finding]:
 
 
 def _is_on_record(order_request: OrderRequest, name: str) -> bool:
-    """Whether the value is the one that the service has of the patient: our rules do not apply
-    then.
-    """
+    """Whether the service already has this value of the patient. Then our rules do not apply."""
     return drafts.person_values(order_request.patient, order_request.person).get(name) == [
         order_request.value(name)
     ]
@@ -182,7 +180,7 @@ def _check_tests(order_request: OrderRequest) -> Iterator[Finding]:
 
 
 def _check_repetition(order_request: OrderRequest) -> Iterator[Finding]:
-    """Check for the same test for the same person lately, or an import's sample ID."""
+    """Check for a recent order of the same test for the same person, or an import's sample ID."""
     if order_request.importing:
         yield from _check_sample_id(order_request)
         return

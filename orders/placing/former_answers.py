@@ -1,7 +1,7 @@
-"""Answers to a lab's questions that were given with a canceled order, for its replacement.
+"""Answers to a lab's questions on a canceled order, for the order that replaces it.
 
-An order does not show them (orders.md 3). They are known where the order was requested from here,
-as long as the contents of that request are stored.
+An order does not have them (orders.md 3). They are known if the order was requested here, as long
+as the contents of that request are stored.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from orders.placing.requested_accounts import OrderSource
 
 
 def former_answers(source: OrderSource | None, order_request: OrderRequest) -> dict[str, list[str]]:
-    """Return the former answers by field name, for each question that is the same or has the same
-    code. `source` is None where the former request is not known.
+    """Return the former answers by field name, for questions with the same text or the same code.
+
+    `source` is None if the former request is not known.
     """
     if source is None or not source.answers:
         return {}

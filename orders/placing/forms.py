@@ -1,4 +1,4 @@
-"""The form of an order to be placed or imported."""
+"""The form of an order to place or import."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ADDRESS: Final = ("first_line", "second_line", "city", "state", "zip")
 EXCLUDED_FIELDS: Final = (
     *("csrfmiddlewaretoken", "form_id", "do", "shape", "panel", "diagnosis", "add_code", WRITTEN),
 )
-"""Fields of the form that are no part of the order."""
+"""Fields of the form that are not part of the order."""
 _GENDERS: Final = ("female", "male", "other", "unknown")
 
 
@@ -31,7 +31,7 @@ def _text(label: str, letters: int = 100, **more: Any) -> forms.CharField:
 
 
 def _day(label: str, **more: Any) -> forms.DateField:
-    """Return a field that reads dates in the one format that `OrderRequest` reads."""
+    """Return a field that accepts dates only in the format that `OrderRequest` reads."""
     widget = forms.DateInput({"type": "date"})
     return forms.DateField(
         label=label, required=False, widget=widget, input_formats=["%Y-%m-%d"], **more
@@ -39,7 +39,7 @@ def _day(label: str, **more: Any) -> forms.DateField:
 
 
 class OpenChoiceField(forms.ChoiceField):
-    """A choice that also shows the current value where it cannot be chosen any more."""
+    """A choice that also shows its current value if that cannot be chosen any more."""
 
     default_error_messages: ClassVar[dict[str, Any]] = {
         "invalid_choice": "“%(value)s” cannot be chosen here any more. Choose again."
@@ -47,7 +47,7 @@ class OpenChoiceField(forms.ChoiceField):
     _current = ""
 
     def add_current_choice(self, value: str, words: str) -> None:
-        """Show `value` among the choices; it is accepted only where it is one of them already."""
+        """Show `value` among the choices. It is accepted only if it already was one of them."""
         if value and not self.valid_value(value):
             self._current = value
             self.choices = [*cast(list[tuple[str, str]], self.choices), (value, words)]
@@ -57,7 +57,8 @@ class OpenChoiceField(forms.ChoiceField):
 
 
 class PlaceForm(forms.Form):
-    """The fields of an order. None is required: a missing value is a finding, which says why."""
+    """The fields of an order. None is required: a missing value is a finding, which has the reason.
+    """
 
     WHO: ClassVar[tuple[str, ...]] = (*PERSON, *ADDRESS)
 
@@ -116,7 +117,7 @@ class PlaceForm(forms.Form):
             self.fields[question.name] = _answer(question, order_request.value(question.name))
         for field in self.fields.values():
             if isinstance(field.widget, forms.TextInput | forms.Textarea):
-                # Letters typed while a response is loading are kept.
+                # Letters that are typed while a response loads must not be lost.
                 field.widget.attrs["hx-preserve"] = "true"
 
     def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
@@ -138,7 +139,7 @@ class PlaceForm(forms.Form):
 
     @property
     def answered(self) -> list[tuple[str, str]]:
-        """Return the questions of the lab and their answers, in the lab's words."""
+        """Return the questions of the lab and their answers, in the wording of the lab."""
         answered = (
             (question, self.order_request.value(question.name))
             for question in self.order_request.questions
@@ -152,8 +153,7 @@ def account_text(account: LabAccount) -> str:
 
 
 def account_label(order_request: OrderRequest, account: LabAccount) -> str:
-    """Return the account with its status where orders cannot be placed under it, and with what it
-    lacks of what is ordered.
+    """Return the name of the account, its status if it cannot be used, and what it does not offer.
     """
     words = account_text(account)
     if account.status not in USABLE_STATUSES:
@@ -174,9 +174,10 @@ def gender_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
 
 
 def account_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
-    """Return the usable accounts with what they lack, those that lack nothing first. An account
-    chosen for another lab stays, with a note; so does that of an order at the wrong lab, which
-    cannot be chosen again.
+    """Return the usable accounts with what they do not offer; those that offer everything first.
+
+    An account that was chosen for another lab stays a choice, with a note. The account of an order
+    at the wrong lab also stays, but cannot be chosen again.
     """
     usable = order_request.accounts_by_offer
     choices = [(str(account.pk), account_label(order_request, account)) for account in usable]
@@ -197,8 +198,9 @@ def account_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
 
 
 def method_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
-    """Return what the lab offers; a method chosen before stays, with a note where it is not
-    offered.
+    """Return the methods that the lab offers.
+
+    A method that was chosen before stays a choice, with a note if the lab does not offer it.
     """
     offered = (
         order_request.lab.collection_methods
@@ -219,7 +221,7 @@ def method_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
 
 
 def billing_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
-    """Return every type, with a note where the account does not allow it in the patient's state."""
+    """Return every type, with a note if the account does not allow it in the patient's state."""
     state, chosen = order_request.value("state").upper(), order_request.value("billing_type")
     values = [*vocabulary.VOCABULARIES["order.billing_type"]]
     values += order_request.account.said("allowed_billing") if order_request.account else ()

@@ -1,4 +1,4 @@
-"""Lab accounts of an import table: which one a cell means, and what they offer."""
+"""Lab accounts of an import table: which one a cell names, and what they offer."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from orders.placing.order_request import OrderRequest
 
 MIN_ID_LETTERS: Final = 4
 MIN_NAME_LETTERS: Final = 3
-"""Number of letters from which a part of it means an account."""
+"""Fewest letters with which a part of a name identifies an account."""
 
 
 def read_accounts(order_requests: Sequence[OrderRequest]) -> None:
-    """Set the accounts, their offers, and the id of the account that the cell means on each
-    request.
+    """Set on each request the accounts, their offers, and the id of the account in the cell.
 
-    It takes two queries for all requests, and one more for each test without a lab.
+    This takes two queries for all requests, and one more for each test without a lab.
     """
     labs: dict[UUID, list[Lab]] = {}
     for order_request in order_requests:
@@ -53,15 +52,13 @@ def read_accounts(order_requests: Sequence[OrderRequest]) -> None:
 
 
 def _account_value(cell: str, accounts: Sequence[LabAccount]) -> str:
-    """Return the id of the account that the cell means, or the cell itself where that is not
-    certain.
-    """
+    """Return the id of the account in the cell, or the cell itself if that is not certain."""
     meant = _matching_accounts(cell, accounts)
     return str(meant[0].pk) if len(meant) == 1 else cell
 
 
 def account_error(cell: str, order_request: OrderRequest) -> str:
-    """Return why the cell means no usable account, and which ones can be written instead."""
+    """Return why the cell names no usable account, and which accounts can be written instead."""
     usable = "; ".join(
         account_label(order_request, each) for each in order_request.accounts_by_offer
     )
@@ -79,8 +76,9 @@ def account_error(cell: str, order_request: OrderRequest) -> str:
 
 
 def _matching_accounts(cell: str, accounts: Sequence[LabAccount]) -> list[LabAccount]:
-    """Return the accounts with this id, number or name; else those of which it is a part: the
-    beginning of the id, or any part of the name.
+    """Return the accounts with this id, number or name.
+
+    Without such an account, return those whose id begins with the cell or whose name contains it.
     """
     text = comparison_key(cell)
     if not text:

@@ -24,11 +24,11 @@ from orders.placing.requested_accounts import OrderSource, order_sources
 from patients.models import Demographics, Insurance, Patient
 
 FormValues = Mapping[str, Sequence[str]]
-"""A form as submitted: names to values."""
+"""The values of a submitted form by field name."""
 
 MAX_TESTS: Final = 40
 PHYSICIAN_REQUIRED_FLOWS: Final = ("order_delegated", "fully_delegated")
-"""Flows of a lab account under which the order must name its physician."""
+"""Flows of a lab account that require a physician on the order."""
 CHOICE_FIELDS: Final = ("tests", "markers")
 TYPED_PHYSICIAN: Final = "typed"
 
@@ -47,9 +47,7 @@ class OrderRequest:
         return values[-1].replace("\x00", "").strip()
 
     def identifier(self, name: str) -> str:
-        """Return the value as it is sent and compared; as typed where it has an unusable
-        character.
-        """
+        """Return the value as it is sent and compared; as typed if it has an invalid character."""
         try:
             return clean(self.value(name))
         except UnusableCharacter:
@@ -69,22 +67,24 @@ class OrderRequest:
 
     @cached_property
     def markers(self) -> list[Marker]:
-        """Markers ordered beside the tests."""
+        """The markers ordered in addition to the tests."""
         ids = [int(text) for text in self.typed.get("markers", ()) if _is_number(text)]
         rows = Marker.objects.filter(pk__in=ids[:MAX_TESTS]).select_related("lab")
         return sorted(rows, key=lambda marker: ids.index(marker.pk))
 
     @cached_property
     def unknown_choices(self) -> list[tuple[str, str]]:
-        """Chosen ids that the catalog does not have: names of fields and values."""
+        """The chosen ids that the catalog does not have: names of fields and values."""
         known = {str(one.pk) for one in (*self.tests, *self.markers)}
         chosen = [(name, value) for name in CHOICE_FIELDS for value in self.typed.get(name, ())]
         return [one for one in dict.fromkeys(chosen) if one[1].strip().lower() not in known]
 
     @cached_property
     def labs(self) -> list[Lab]:
-        """Labs of what is chosen. A test that names no lab is at the labs of its markers ("lab |
-        Lab or null", catalogue.md 2).
+        """The labs of what is chosen.
+
+        A test that names no lab is at the labs of its markers ("lab | Lab or null", catalogue.md
+        2).
         """
         labs = [*(test.lab for test in self.tests), *(marker.lab for marker in self.markers)]
         without_lab = [test.pk for test in self.tests if test.lab is None]
@@ -110,7 +110,7 @@ class OrderRequest:
 
     @cached_property
     def accounts(self) -> list[LabAccount]:
-        """All accounts that this team has at the lab."""
+        """All accounts of this team at the lab."""
         if self.lab is None:
             return []
         is_team_account = Q(teams__team_id=self.patient.team_id)
@@ -123,24 +123,25 @@ class OrderRequest:
 
     @property
     def usable_accounts(self) -> list[LabAccount]:
-        """Return the accounts to choose from: never that of an order at the wrong lab that is
-        replaced.
-        """
+        """Return the accounts to choose from, without that of a replaced order at the wrong lab."""
         usable = (account for account in self.accounts if account.status in self.usable_statuses)
         return [account for account in usable if account != self.incorrect_account]
 
     @cached_property
     def incorrect_account(self) -> LabAccount | None:
-        """The account, at this lab, of the order that this one replaces, where that order was
-        requested from here. An order does not show its account (orders.md 3).
+        """The account, at this lab, of the order that this one replaces.
+
+        It is known only if that order was requested here: an order does not have its account
+        (orders.md 3).
         """
         pk = self.replaced_order_source.account_id if self.replaced_order_source else None
         return next((account for account in self.accounts if account.pk == pk), None)
 
     @cached_property
     def account_elsewhere(self) -> LabAccount | None:
-        """The chosen account, where it is one of another lab: it was chosen for other tests and is
-        kept for them. An import states its account itself.
+        """The chosen account if it is one of another lab.
+
+        It was chosen for other tests and is kept for them. An import states its account itself.
         """
         pk = parse_uuid(self.value("lab_account"))
         if pk is None or self.importing:
@@ -155,8 +156,10 @@ class OrderRequest:
 
     @property
     def account(self) -> LabAccount | None:
-        """Return the chosen account; else the only usable one, or the only one that offers what is
-        ordered, unless it must be chosen again.
+        """Return the chosen account, or else the only possible one.
+
+        That is the only usable account, or the only one that offers what is ordered, unless the
+        account must be chosen again.
         """
         chosen, usable = self.chosen_account, self.usable_accounts
         if chosen:
@@ -171,11 +174,11 @@ class OrderRequest:
         return AccountOffers.read(self.accounts, self.tests, self.markers)
 
     def lacks(self, account: LabAccount) -> list[str]:
-        """Names of what is ordered that the account is known not to offer."""
+        """Return the names of what is ordered that the account is known not to offer."""
         return self.offers.lacks(account, self.tests, self.markers)
 
     def is_checked(self, account: LabAccount) -> bool:
-        """Whether it is known, for everything ordered, if the account offers it."""
+        """Whether it is known for everything ordered if the account offers it."""
         return self.offers.is_known(account, self.tests, self.markers)
 
     def offers_all(self, account: LabAccount) -> bool:
@@ -184,8 +187,7 @@ class OrderRequest:
 
     @property
     def accounts_by_offer(self) -> list[LabAccount]:
-        """Return usable accounts: those that offer everything ordered first, then those with an
-        unknown catalog.
+        """Return usable accounts: those that offer everything first, then those of unknown catalog.
         """
         return sorted(
             self.usable_accounts,
@@ -194,15 +196,13 @@ class OrderRequest:
 
     @property
     def only_offering_account(self) -> LabAccount | None:
-        """Return the account that offers everything, if each of the others is known to lack
-        something.
-        """
+        """Return the account that offers everything, if all others are known to lack something."""
         possible = [one for one in self.usable_accounts if not self.lacks(one)]
         return possible[0] if len(possible) == 1 and self.offers_all(possible[0]) else None
 
     @property
     def is_account_inferred(self) -> bool:
-        """Whether the account follows from what is ordered, among several."""
+        """Whether the account follows from what is ordered, among several accounts."""
         return bool(self.account) and not self.chosen_account and len(self.usable_accounts) > 1
 
     @property
@@ -218,8 +218,7 @@ class OrderRequest:
         return self.value("billing_type") or "client_bill"
 
     def allowed_states(self, billing_type: str) -> Sequence[str] | None:
-        """Return the states in which the account allows the billing type; None without an
-        account.
+        """Return the states in which the account allows the billing type; None without an account.
         """
         if self.account is None:
             return None
@@ -238,7 +237,7 @@ class OrderRequest:
 
     @property
     def joined_note(self) -> str:
-        """Return the note as it will print: ours, then the account's own."""
+        """Return the note as it will be printed: the typed text, then that of the account."""
         return "\n".join(note for note in (self.note, self.default_note) if note)
 
     @property
@@ -264,7 +263,7 @@ class OrderRequest:
 
     @cached_property
     def order_with_sample_id(self) -> Order | None:
-        """An order that has this sample ID already, in any spelling."""
+        """The order that already has this sample ID, in any spelling."""
         found = Order.objects.with_sample_id(self.sample_id)
         return found.only("pk", "sample_id").first()
 
@@ -274,7 +273,7 @@ class OrderRequest:
 
     @property
     def medical_proxy(self) -> dict[str, Any]:
-        """Return who answers for a minor, as the service has it."""
+        """Return the medical proxy of a minor, as the service has it."""
         return self.person.said("medical_proxy") if self.person else {}
 
     @property
@@ -287,7 +286,7 @@ class OrderRequest:
 
     @cached_property
     def replaced_order(self) -> Order | None:
-        """The order at the wrong lab that this one replaces, if it is the patient's."""
+        """The order at the wrong lab that this one replaces, if it is an order of the patient."""
         if self.replaces is None:
             return None
         return (
@@ -298,8 +297,8 @@ class OrderRequest:
 
     @cached_property
     def replaced_order_source(self) -> OrderSource | None:
-        """What that order was requested with, including its answers to the lab's questions; None
-        where that is not known.
+        """The request of that order, with its answers to the lab's questions; None if it is not
+        known.
         """
         return (
             order_sources([self.replaced_order]).get(self.replaced_order.pk)
@@ -328,8 +327,9 @@ class OrderRequest:
 
 
 def codes_in(text: str) -> list[str]:
-    """Return diagnosis codes as typed, each once, in capitals. Spaces, commas or semicolons
-    separate them.
+    """Return the typed diagnosis codes in capitals, each once.
+
+    Spaces, commas or semicolons separate them.
     """
     return list(dict.fromkeys(text.upper().replace(",", " ").replace(";", " ").split()))
 
