@@ -1,4 +1,4 @@
-"""The progress of an order: steps done, the current step, steps to come, and whose turn it is."""
+"""The progress of an order: past steps, the current step, future steps, and who acts next."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,16 +52,18 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "on_site_collection": ("ordered", "requisition_created", "draw_completed", "completed"),
 }
-"""Planned steps by method (orders.md 4.1). A method not listed shows only its own history."""
+"""Planned steps by method (orders.md 4.1). An unlisted method shows only its own history."""
 
 UNANNOUNCED_STEPS: Final = {"walk_in_test": frozenset({"draw_completed", "delivered_to_lab"})}
-"""Steps that the service does not announce for a method (orders.md 4). They count as done once the
-lab has sent its first status, and no earlier."""
+"""Steps that the service does not announce for a method (orders.md 4).
+
+They count as done once the lab has sent its first status, and not earlier.
+"""
 
 _LAB_STATUSES: Final = frozenset(
     {"partial_results", "completed", "corrected", "redraw_available", "sample_error"}
 )
-"""Statuses which prove that a lab had the sample."""
+"""Statuses that prove that a lab had the sample."""
 
 MOMENTARY_STATUSES: Final = frozenset(
     {
@@ -74,7 +76,7 @@ MOMENTARY_STATUSES: Final = frozenset(
         "corrected",
     }
 )
-"""Statuses of a moment: the page says "3 d ago", not "for 3 d"."""
+"""Statuses of a point in time. For these the page says "3 d ago", not "for 3 d"."""
 
 DONE, NOW, SKIPPED, DETOUR, TO_COME = "done", "now", "skipped", "detour", "to-come"
 STATE_LABELS: Final = {
@@ -86,7 +88,7 @@ STATE_LABELS: Final = {
 }
 
 _NO_RESULT: Final = frozenset({"redraw_available", "sample_error"})
-"""Statuses after which this order brings no result, whatever its high-level status says."""
+"""Statuses after which this order has no result, whatever its high-level status is."""
 
 
 @dataclass(slots=True)
@@ -113,11 +115,12 @@ class ProgressStep:
 
 @dataclass(frozen=True, slots=True)
 class OrderTurn:
-    """The answer to "where is it?": the current step, since when, the usual time, who is next.
+    """The state of an order for its page: the current step, since when, the usual time, who is
+    next.
 
-    `usual_text` states the usual time as a sentence; it is empty where nothing is expected.
-    `source` says where the usual time comes from. `is_handled`: staff did our part, so it is not
-    our turn until the order changes. `is_signed`: the result was signed.
+    `usual_text` states the usual time as a sentence, and is empty if nothing is expected. `source`
+    is the source of the usual time. `is_handled`: staff have done their part, so it is not our turn
+    until the order changes. `is_signed`: the result was signed.
     """
 
     term: Term
@@ -168,7 +171,7 @@ class OrderTurn:
                     if past
                     else f" for {format_duration(self.time_in_step)}"
                 )
-        # A step that needs action at once is overdue from its first moment.
+        # A step that needs action at once is overdue from its start.
         late = (
             f"{format_duration(self.overdue_by)} over."
             if self.overdue_by and self.overdue_by != self.time_in_step
@@ -207,7 +210,8 @@ def order_turn(
 
 
 def order_quiet_at(order: Order) -> datetime | None:
-    """Return `quiet_at` of the row; compute it for rows that are older than the column."""
+    """Return `quiet_at` of the row. Compute it for rows that were stored before the column existed.
+    """
     return order.quiet_at or limits.quiet_at(
         order.low_level_status,
         order.method,
@@ -221,7 +225,7 @@ def order_quiet_at(order: Order) -> datetime | None:
 def _usual_time(
     order: Order, item: Term, measured: UsualTime | None
 ) -> tuple[str, str, timedelta | None]:
-    """Return the usual time of this step as a sentence, its source, and the time itself."""
+    """Return the usual time of this step as a sentence, its source, and the time."""
     low = order.low_level_status
     if low == limits.BOOKED or (low == "delivered_to_lab" and order.expected_result_by_date):
         return "", "", None
@@ -308,7 +312,7 @@ def _planned_steps(method: str, history: Sequence[str], booked: bool) -> tuple[s
 
 
 def _has_booking(history: Sequence[str]) -> bool:
-    """Return whether an appointment was made or is being made. A walk-in needs none."""
+    """Return whether an appointment was booked or requested. A walk-in needs none."""
     return "appointment_scheduled" in history or history[-1:] == ["appointment_pending"]
 
 
@@ -345,7 +349,7 @@ def _detour_steps(
 
 
 def is_finished(order: Order) -> bool:
-    """Return whether no planned step can follow: closed, result in, or failed for good."""
+    """Return whether no planned step can follow: closed, result received, or failed for good."""
     if order.bucket in (CLOSED, RESULT_IN):
         return True
     failed = order.status == "failed" or order.low_level_status in _NO_RESULT

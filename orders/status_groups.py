@@ -1,9 +1,9 @@
 """Move orders into the status group that staff chose for an unknown status, and back.
 
-A decision applies to everything stored after it (`vocabulary.decisions`). Older orders are
-moved here in batches. For a moment, a worker that has not read the decision yet may still store
-orders in the old group, so each decision is checked again for a while. A pass that finds all
-orders in place reads an index and writes nothing.
+A decision applies to everything stored after it (`vocabulary.decisions`). Older orders are moved
+here in batches. A worker that has not read the decision yet may still store orders in the old
+group, so each decision is checked again for a while. If all orders are in the right group, a pass
+reads an index and writes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VOCABULARY: Final = "order.low_level_status"
 BATCH_SIZE: Final = 2_000
 MAX_SECONDS: Final = 20.0
 RECHECK_PERIOD: Final = timedelta(minutes=2)
-"""How long a decision is checked again: longer than any batch of a sync takes."""
+"""How long a decision is checked again. It is longer than any batch of a sync takes."""
 RECHECK_INTERVAL: Final = timedelta(seconds=10)
 _FINISHED_GROUPS: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
 

@@ -44,8 +44,7 @@ class AccountOffers:
     def lacks(
         self, account: LabAccount, tests: Sequence[LabTest], markers: Sequence[Marker]
     ) -> list[str]:
-        """Return the names of what the account does not offer; empty if its catalog is not known.
-        """
+        """Return the names of what the account does not offer; empty if its catalog is unknown."""
         catalog = self.catalogs_by_account.get(account.pk)
         if catalog is None:
             return []

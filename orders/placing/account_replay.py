@@ -65,10 +65,10 @@ class Replay:
 
 
 def replay(account: LabAccount, is_allowed: bool, now: datetime) -> Replay:
-    """Return the outcome for orders at the lab if the team is, or is not, on the account's
-    allowlist.
+    """Return the outcome for orders if the team is, or is not, on the account's allowlist.
 
-    A redraw is not a request, so it is not replayed.
+    The orders are those of the team at the lab of `account`. A redraw is not a request, so it is
+    not replayed.
     """
     newest = (
         Order.objects.filter(

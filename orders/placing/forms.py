@@ -57,8 +57,7 @@ class OpenChoiceField(forms.ChoiceField):
 
 
 class PlaceForm(forms.Form):
-    """The fields of an order. None is required: a missing value is a finding, which has the reason.
-    """
+    """The fields of an order. None is required: a missing value is a finding with a reason."""
 
     WHO: ClassVar[tuple[str, ...]] = (*PERSON, *ADDRESS)
 
@@ -153,8 +152,7 @@ def account_text(account: LabAccount) -> str:
 
 
 def account_label(order_request: OrderRequest, account: LabAccount) -> str:
-    """Return the name of the account, its status if it cannot be used, and what it does not offer.
-    """
+    """Return the account's name, its status if unusable, and what it does not offer."""
     words = account_text(account)
     if account.status not in USABLE_STATUSES:
         words += f", {vocabulary.term('lab_account.status', account.status).label.lower()}"

@@ -187,8 +187,7 @@ class OrderRequest:
 
     @property
     def accounts_by_offer(self) -> list[LabAccount]:
-        """Return usable accounts: those that offer everything first, then those of unknown catalog.
-        """
+        """Return usable accounts: first those that offer all, then those of unknown catalog."""
         return sorted(
             self.usable_accounts,
             key=lambda one: (bool(self.lacks(one)), not self.is_checked(one)),
@@ -218,8 +217,7 @@ class OrderRequest:
         return self.value("billing_type") or "client_bill"
 
     def allowed_states(self, billing_type: str) -> Sequence[str] | None:
-        """Return the states in which the account allows the billing type; None without an account.
-        """
+        """Return the states where the account allows the billing type; None without account."""
         if self.account is None:
             return None
         states = self.account.said("allowed_billing").get(billing_type)

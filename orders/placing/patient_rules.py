@@ -1,4 +1,4 @@
-"""What labs accept for a person: names, numbers, ages (orders.md 2.4, 2.5)."""
+"""Formats of a person's data that labs accept: names, numbers, ages (orders.md 2.4, 2.5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_name(text: str) -> bool:
 
 
 def plain_name(text: str) -> str:
-    """Return a similar name that would be accepted, or an empty text: José is Jose."""
+    """Return a similar name that would be accepted (Jose for José), or an empty text."""
     plain = names.plain_name(text)
     return plain if plain != text and is_name(plain) else ""
 
@@ -36,9 +36,7 @@ def is_mail(text: str) -> bool:
 
 
 def phone(text: str) -> str:
-    """Return the number as the service expects it, a plus and digits; empty where it cannot
-    be one.
-    """
+    """Return the number as the service expects it: a plus and digits. Empty if it is invalid."""
     try:
         return phone_numbers.e164(text)
     except phone_numbers.NotAPhoneNumber:
@@ -50,8 +48,9 @@ def age_on(born: date, day: date) -> int:
 
 
 def is_npi(text: str) -> bool:
-    """Whether the text has ten digits with a valid check digit (Luhn, over a prefix of
-    their own).
+    """Whether the text has ten digits with a valid check digit.
+
+    The check digit is Luhn's, computed with the prefix of these numbers.
     """
     if not re.fullmatch(r"[0-9]{10}", text):
         return False

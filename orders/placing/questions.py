@@ -13,7 +13,7 @@ from labs.models import Marker
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question of a lab. `answers` are pairs of code and text; none for texts and numbers."""
+    """One question of a lab. `answers` are pairs of code and text; empty for texts and numbers."""
 
     marker_id: int
     question_id: int
@@ -41,8 +41,9 @@ class Question:
 
 
 def questions_of(markers: Iterable[Marker]) -> list[Question]:
-    """Return the questions of the markers, in their order; those of one marker in the
-    lab's order.
+    """Return the questions of the markers, in the order of the markers.
+
+    Questions of one marker are in the lab's order.
     """
     return [
         _question(marker, sent)
@@ -64,7 +65,7 @@ def _question(marker: Marker, sent: dict[str, Any]) -> Question:
         marker=marker.name,
         words=words,
         type=str(sent.get("type") or ""),
-        # The fasting default of the test is used where nobody answers.
+        # If nobody answers, the fasting default of the test is used.
         required=sent.get("required") is True and not fasting,
         hint=str(sent.get("constraint") or ""),
         default=str(sent.get("default") or ""),
@@ -77,8 +78,9 @@ def _question(marker: Marker, sent: dict[str, Any]) -> Question:
 
 
 def answer_warning(question: Question, answer: str) -> str:
-    """Return why an answer should be looked at again, or an empty text. The hint of the lab is free
-    text: what it does not say clearly is not judged.
+    """Return why staff should check an answer, or an empty text.
+
+    The hint of the lab is free text. Only its clear statements are used.
     """
     answer, hint = answer.strip(), question.hint.strip()
     if not answer or question.is_choice:

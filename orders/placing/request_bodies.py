@@ -1,4 +1,4 @@
-"""The command of an order request without blocking findings (orders.md 2.2, 6)."""
+"""The command for an order request without blocking findings (orders.md 2.2, 6)."""
 
 from __future__ import annotations
 
@@ -104,8 +104,9 @@ def _state(text: str) -> str:
 
 
 def _country(order_request: OrderRequest, known: dict[str, Any]) -> str:
-    """Return the country on record where the state is the one on record: the form of an order does
-    not show it.
+    """Return the country on record if the state is the one on record.
+
+    The form of an order does not have the country.
     """
     if order_request.value("state").upper() == str(known.get("state") or "").upper():
         return str(known.get("country") or COUNTRY)
@@ -113,7 +114,7 @@ def _country(order_request: OrderRequest, known: dict[str, Any]) -> str:
 
 
 def _proxy(record: dict[str, Any]) -> NewGuarantor | None:
-    """Return the medical proxy as on record, with all fields that the interface takes."""
+    """Return the medical proxy on record, with all fields that the interface accepts."""
     address = record.get("address")
     if not record.get("first_name") or not isinstance(address, dict):
         return None
@@ -138,7 +139,7 @@ def _order_set(order_request: OrderRequest) -> OrderSet:
 
 
 def _method(order_request: OrderRequest) -> str | None:
-    """Return the method only where the tests do not state it themselves."""
+    """Return the method only if the tests do not have one themselves."""
     if (
         order_request.value("collection_method")
         or order_request.markers

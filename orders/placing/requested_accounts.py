@@ -1,7 +1,7 @@
-"""Lab accounts of orders that were requested from here.
+"""Lab accounts of orders that were requested here.
 
-The service does not show the account on an order (orders.md 3), so that of an order placed
-elsewhere is unknown.
+The service does not show the account on an order (orders.md 3), so the account of an order placed
+elsewhere is not known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from orders.models import Order
 
 @dataclass(frozen=True, slots=True)
 class OrderSource:
-    """The request of an order that was placed from here."""
+    """The request of an order that was placed here."""
 
     is_import: bool
     account_id: UUID | None
@@ -30,8 +30,9 @@ class OrderSource:
 
 
 def order_sources(orders: Sequence[Order]) -> dict[UUID, OrderSource]:
-    """Return the requests of orders, by order. Orders placed elsewhere are left out, and those
-    requested so long ago that the contents of the request are deleted.
+    """Return the requests by order.
+
+    Orders placed elsewhere are left out. So are orders whose request was deleted with age.
     """
     rows = CommandRecord.objects.filter(
         patient_id__in={order.user_id for order in orders if order.user_id},
@@ -61,7 +62,7 @@ def _source(row: CommandRecord) -> OrderSource:
 
 
 def requested_accounts(orders: Sequence[Order]) -> dict[UUID, UUID]:
-    """Return ids of lab accounts by order; orders whose account is unknown are left out."""
+    """Return ids of lab accounts by order. Orders with an unknown account are left out."""
     sources = order_sources(orders)
     return {key: one.account_id for key, one in sources.items() if one.account_id}
 
@@ -70,8 +71,8 @@ def requested_accounts(orders: Sequence[Order]) -> dict[UUID, UUID]:
 class RequestedAccount:
     """The account that an order was requested under.
 
-    `is_known`: the request is known here. A request that named an account which the mirror no
-    longer has is known, `is_named`, and without `account`.
+    `is_known`: the request is known here. If the request named an account that the mirror no longer
+    has, `is_named` is true and `account` is None.
     """
 
     is_known: bool
@@ -89,7 +90,8 @@ def requested_account(order: Order) -> RequestedAccount:
 
 @dataclass(frozen=True, slots=True)
 class TransactionRow:
-    """One order of a transaction, as the page of one of them (``is_shown``) lists it."""
+    """One order of a transaction, as a row on the page of an order. `is_shown`: it is that order.
+    """
 
     order: Order
     is_shown: bool
@@ -97,8 +99,10 @@ class TransactionRow:
 
 
 def transaction_rows(shown: Order, others: Sequence[Order], accounts: bool) -> list[TransactionRow]:
-    """Return the orders of a transaction, oldest first; with ``accounts`` also the lab accounts
-    they were requested under."""
+    """Return the orders of a transaction, oldest first.
+
+    With ``accounts``, also return the lab accounts that they were requested under.
+    """
     orders = sorted([shown, *others], key=lambda order: (order.created_at, order.pk))
     ids = requested_accounts(orders) if accounts else {}
     known = {one.pk: one for one in LabAccount.objects.filter(pk__in=set(ids.values()))}

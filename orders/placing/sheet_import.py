@@ -1,6 +1,6 @@
 """Import of many orders from a table: each row is checked like a form, and becomes one command.
 
-Nothing of a table is stored here: it travels with the page until its rows are imported.
+The server does not store the table. The page has it until its rows are imported.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ SAMPLE: Final = (
     "",
     "",
 )
-"""A row to start with. It names nobody, so it cannot be imported by mistake."""
+"""An example row. It names no patient, so it cannot be imported by mistake."""
 DEFAULT_BILLING: Final = "client_bill"
 DEFAULT: Final = "default"
 IDENTIFIERS: Final = ("patient", "sample_id", "lab_account", "physician_npi")
 CHOICES: Final = {"billing_type": "order.billing_type", "collection_method": "order.method"}
-"""Columns that take one of the service's values."""
+"""Columns that accept only values of the service."""
 LINE_END: Final = "\r\n"
 
 
 def check_rows(rows: Sequence[ImportRow]) -> None:
-    """Read what each row means and add what is wrong with it."""
+    """Read the meaning of each row, and add its errors."""
     known = _ReferencedRecords(rows)
     for row in rows:
         row.faults += _unusable(row.cells)
@@ -92,7 +92,7 @@ def _unusable(cells: Mapping[str, str]) -> Iterator[str]:
 
 
 def _cleaned(text: str) -> str:
-    """Return the text as it is looked up and sent; as typed where `_unusable` refuses it."""
+    """Return the text as it is looked up and sent; unchanged if `_unusable` refuses it."""
     try:
         return clean(text)
     except UnusableCharacter:
@@ -100,7 +100,7 @@ def _cleaned(text: str) -> str:
 
 
 def _choices(row: ImportRow) -> Iterator[RowChoice]:
-    """Yield who pays, how it is collected, and who is responsible, including our defaults."""
+    """Yield billing type, collection method and physician, including our defaults."""
     order_request, cells = row.order_request, row.cells
     billing = (
         order_request.billing_type
@@ -143,8 +143,9 @@ def _term(name: str, value: str) -> str:
 
 
 def _service_word(name: str, cells: Mapping[str, str]) -> str:
-    """Return the service's value for what was typed, ignoring case, spaces and dashes; also by its
-    label. As typed where there is none.
+    """Return the service's value for the typed text, which may also be its label.
+
+    Case, spaces and dashes are ignored. A text without a value is returned unchanged.
     """
     text = cells[name]
     for word in VOCABULARIES[CHOICES[name]]:
@@ -156,7 +157,7 @@ def _service_word(name: str, cells: Mapping[str, str]) -> str:
 def _blocking_messages(
     order_request: OrderRequest, account: str, found: Sequence[Finding]
 ) -> list[str]:
-    """Return what would stop the same order on the page for one import."""
+    """Return the messages that would stop the same order on the page that imports one order."""
     unknown = [
         name
         for name, words in CHOICES.items()
@@ -202,7 +203,7 @@ def _choice_message(name: str, text: str) -> str:
 
 
 def _table_message(one: Finding, order_request: OrderRequest, account: str) -> str:
-    """Return the message of a finding for a table, where choices are made by writing a value."""
+    """Return the message of a finding for a table, where staff choose by writing a value."""
     if one.kind == "physician missing":
         known = "; ".join(
             f"{two.npi} {two.first_name} {two.last_name}" for two in order_request.physicians
@@ -214,8 +215,9 @@ def _table_message(one: Finding, order_request: OrderRequest, account: str) -> s
 
 
 def write_table(rows: Iterable[ImportRow], *, reasons: bool) -> str:
-    """Return the rows as a table again, safe to open in a spreadsheet. Without reasons each row
-    keeps the line it was read from.
+    """Return the rows as a table again, safe to open in a spreadsheet.
+
+    Without reasons, each row has the line from which it was read.
     """
     names = [*COLUMNS, REASON] if reasons else list(COLUMNS)
     records, line = [_record(names)], 2
@@ -236,13 +238,13 @@ def _record(cells: Sequence[str]) -> str:
 
 
 def sample_table() -> str:
-    """Return a table to start with."""
+    """Return a table with an example row."""
     row = ImportRow(2, dict(zip(COLUMNS, SAMPLE, strict=True)))
     return write_table([row], reasons=False)
 
 
 class _ReferencedRecords:
-    """The records that the rows name, read in a few queries whatever the number of rows."""
+    """The records that the rows name, read by a few queries whatever the number of rows."""
 
     def __init__(self, rows: Sequence[ImportRow]) -> None:
         named = {_cleaned(row.cells["patient"]) for row in rows}
@@ -295,7 +297,7 @@ class _ReferencedRecords:
             "lab_account": [cells["lab_account"]],
         }
         order_request = OrderRequest(patient, person, typed, importing=True)
-        # Read already, or the same for many rows.
+        # These are already read, or the same for many rows.
         order_request.__dict__["tests"] = tests
         order_request.__dict__["physicians"] = self.physicians
         order_request.__dict__["order_with_sample_id"] = self.taken.get(
@@ -304,7 +306,7 @@ class _ReferencedRecords:
         return order_request
 
     def _patient(self, text: str) -> tuple[Patient | None, str]:
-        """Return the patient, or why none is meant: by the exact spelling, else by any other."""
+        """Return the patient, or why none is found. An exact spelling is preferred to any other."""
         found = list(self.patients.get(comparison_key(text), {}).values())
         exact = [one for one in found if _cleaned(text) in (str(one.pk), one.client_user_id)]
         if len(exact or found) == 1:

@@ -1,6 +1,6 @@
 """The reader of an import table: encodings, separators, column names.
 
-No typed text is dropped: a cell without a column is an error that names it.
+No typed text is dropped: a cell without a column is an error that quotes it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ COLUMNS: Final = (
 )
 NEEDED: Final = COLUMNS[:3]
 REASON: Final = "reason"
-"""Column of tables that we returned: ignored."""
+"""A column of the tables that this product returns. It is ignored."""
 SEPARATORS: Final = ",;\t"
-"""Tabs separate what is pasted from a spreadsheet."""
+"""The possible separators. Text pasted from a spreadsheet has tabs."""
 _NEAR: Final = 0.5
-"""Likeness (difflib) from which a column name is proposed."""
+"""Least similarity (difflib) for which a column name is proposed."""
 _SHOWN: Final = 5
-"""Number of column names or cells in one message."""
+"""Most column names or cells in one message."""
 _LETTERS_SHOWN: Final = 40
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NOT_TEXT: Final = {
@@ -48,13 +48,12 @@ _NOT_TEXT: Final = {
 
 
 class UnusableTable(Exception):
-    """The table as a whole cannot be read; the message is for staff."""
+    """The whole table cannot be read. The message is for staff."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowChoice:
-    """One value that a row decides, as it will be sent. `origin`: why, where nothing was typed for
-    it.
+    """One value of a row, as it will be sent. `origin` says where it is from if nothing was typed.
     """
 
     label: str
@@ -68,20 +67,20 @@ class RowChoice:
 
 @dataclass(slots=True)
 class ImportRow:
-    """One line: its cells as typed, what it means, and what is wrong with it."""
+    """One line: its typed cells, their meaning, and what is wrong with it."""
 
     number: int
-    """The line of the file on which it begins."""
+    """The line of the file where the row begins."""
     cells: dict[str, str]
     order_request: OrderRequest | None = None
     faults: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    """To compare with the paper; they do not keep the row from being imported."""
+    """Values to compare with the paper. They do not prevent the import of the row."""
     notes: list[str] = field(default_factory=list)
-    """What could not be checked."""
+    """Notes on what could not be checked."""
     choices: list[RowChoice] = field(default_factory=list)
     command: Any = None
-    """The command of the row, once it is enqueued."""
+    """The command of the row after it was enqueued."""
 
     @property
     def is_importable(self) -> bool:
@@ -89,9 +88,9 @@ class ImportRow:
 
 
 def read(raw: bytes) -> list[ImportRow]:
-    """Return the rows of a table with a head line. Raises Unusable.
+    """Return the rows of a table with a header line. Raises UnusableTable.
 
-    Commas, semicolons or tabs; UTF-8, UTF-16 or Windows-1252.
+    The separator is a comma, semicolon or tab. The encoding is UTF-8, UTF-16 or Windows-1252.
     """
     if len(raw) > MAX_BYTES:
         raise UnusableTable(f"The table is too large: at most {MAX_BYTES // 1024} KB are taken.")
@@ -123,8 +122,9 @@ def read(raw: bytes) -> list[ImportRow]:
 
 
 def squeezed(text: str) -> str:
-    """Return a column name or value without case, spaces, dashes and the like: “Billing Type” is
-    `billingtype`.
+    """Return a column name or value without case, spaces, dashes and the like.
+
+    “Billing Type” becomes `billingtype`.
     """
     folded = unicodedata.normalize("NFKD", text).casefold()
     return "".join(mark for mark in folded if mark.isalnum())
@@ -153,8 +153,9 @@ def _decoded(raw: bytes) -> str:
 
 
 def _named_separator(text: str) -> tuple[str, str]:
-    """Return the separator that a first line such as `sep=;` names, as some spreadsheets write it,
-    and the rest.
+    """Return the separator that a first line such as `sep=;` names, and the rest of the text.
+
+    Some spreadsheets write this line.
     """
     first, _, rest = text.partition("\n")
     first = first.strip('\r "')
@@ -164,7 +165,7 @@ def _named_separator(text: str) -> tuple[str, str]:
 
 
 def _lines(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield each record with the line on which it begins: a cell may have several lines."""
+    """Yield each record with the line where it begins. A cell may have several lines."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     begins = 1
     for line in reader:
@@ -173,7 +174,7 @@ def _lines(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns(heads: Sequence[str]) -> list[str]:
-    """Return the column of each name in the first line; empty where it has none."""
+    """Return the column for each name in the first line; empty for an unknown name."""
     names = [_BY_HEAD.get(squeezed(head), "") for head in heads]
     unknown = [head for head, name in zip(heads, names, strict=True) if head.strip() and not name]
     lacking = [name for name in NEEDED if name not in names]
@@ -195,7 +196,7 @@ def _columns(heads: Sequence[str]) -> list[str]:
 
 
 _LEAST_OF_HEAD: Final = 3
-"""Number of letters from which a part of its name proposes a column."""
+"""Fewest letters with which a part of its name proposes a column."""
 
 
 def _unknown(head: str) -> str:

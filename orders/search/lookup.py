@@ -35,8 +35,9 @@ MAX_FETCHED: Final = MAX_SHOWN + 1
 ORDERS_PER_PATIENT: Final = 5
 """Most orders read of each patient, newest first."""
 MAX_COUNTED_ORDERS: Final = 500
-"""The newest orders of a patient, among which the open ones are counted. Only patients under which
-a team keeps its stock of kits have more."""
+"""Number of newest orders of a patient among which the open ones are counted. Only the patients
+under which a team keeps its stock of kits have more orders.
+"""
 MIN_CODE_LENGTH: Final = 3
 MIN_ID_PREFIX_LENGTH: Final = 6
 """Length from which the beginning of an id is taken as that id."""
@@ -54,13 +55,13 @@ class PatientMatch:
     patient_id: UUID
     patient: Patient
     newest_order_ids: list[UUID] = field(default_factory=list)
-    """The newest orders, at most `ORDERS_PER_PATIENT`."""
+    """The ids of the newest orders, at most `ORDERS_PER_PATIENT`."""
     orders: list[Order] = field(default_factory=list)
-    """The orders that were read: all for a single match, else the one shown."""
+    """The orders that were read: all orders for a single match, else the one shown."""
     open_order_ids: list[UUID] = field(default_factory=list)
-    """All orders under way, newest first."""
+    """The ids of all orders under way, newest first."""
     former_name: str = ""
-    """The name on an order, if the patient was found by it and now has another name."""
+    """The name on an order, if the search found the patient by it and their name is another now."""
 
     @property
     def order(self) -> Order | None:
@@ -71,7 +72,8 @@ class PatientMatch:
 
     @property
     def name(self) -> str:
-        """The name in the demographics, else on the newest order, which may have only a part."""
+        """The name in the demographics, else the one on the newest order, which may be a part only.
+        """
         return self.patient.full_name or (self.orders and patient_name(self.orders[0])) or ""
 
     @property
@@ -82,7 +84,7 @@ class PatientMatch:
 
     @property
     def url(self) -> str:
-        """The page of their one open order or only order, else the page of the patient."""
+        """The URL of their only open order or only order, else of the patient."""
         own = self.open_order_ids or self.newest_order_ids
         if len(own) == 1:
             return order_url(own[0])
@@ -98,7 +100,7 @@ class SearchResult:
     samples: list[Order] = field(default_factory=list)
     visits: list[Appointment] = field(default_factory=list)
     has_more: bool = False
-    """There are further matches."""
+    """Whether there are further matches."""
     sole_match_url: str = ""
     """URL of the only match; empty if there are several or none."""
 
@@ -137,7 +139,7 @@ def search_records(text: str, user: User, most: int = MAX_SHOWN) -> SearchResult
             and len(text.replace("-", "")) < MIN_ID_PREFIX_LENGTH
             and id_range_for_prefix(text)
         ):
-            # The end of a phone number may also be, by chance, the beginning of a few order ids.
+            # A typed phone number may by chance also be the beginning of a few order ids.
             orders = [order for order in orders if not str(order.pk).startswith(text.lower())]
     found.sole_match_url = _sole_match_url(found.people, [*orders, *samples, *named], visits)
     if len(found.people) == 1 and not (orders or samples or visits or named):
@@ -196,7 +198,7 @@ def _people(text: str, most: int) -> tuple[list[PatientMatch], list[Order]]:
     """
     ranked = Patient.objects.best_matches(text, MAX_FETCHED)
     named = _orders_by_name(text, ranked) if len(ranked) < MAX_FETCHED else []
-    # The recipient of a parcel need not own the order: often it belongs to the team's own stock.
+    # The recipient of a parcel may not be the patient of the order, often the team's own stock.
     owners = {order.user_id: patient_name(order) for order in named if patient_name(order)}
     ids = [*ranked, *(pk for pk in owners if pk is not None)][:MAX_FETCHED]
     if not ids:

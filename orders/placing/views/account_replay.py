@@ -22,9 +22,7 @@ ALLOWED: Final = {"yes": True, "no": False}
 @requires("labs.view", "lab_accounts.change", "orders.view", "lists.export")
 @require_GET
 def refused_orders(request: HttpRequest, account_id: UUID) -> HttpResponse:
-    """Download all orders that would be refused if our team were, or were not, on the account's
-    list.
-    """
+    """Download all orders that would be refused if the team were, or were not, on the allowlist."""
     account = get_object_or_404(LabAccount, pk=account_id)
     is_allowed = ALLOWED.get(request.GET.get("allowed", ""))
     if is_allowed is None:

@@ -1,4 +1,4 @@
-"""The page on which an order is written, and the one on which it is reviewed and placed."""
+"""The page where an order is written, and the page where it is reviewed and placed."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ FIELD_HINTS: Final = (
     ("sample", "sample_id"),
     ("address", "first_line"),
 )
-"""Words of refusals that come without a field (orders.md 2.3: match them loosely)."""
+"""Parts of refusal messages that come without a field (orders.md 2.3: match them loosely)."""
 CODE_LETTERS: Final = 20
 CHANGED: Final = "The draft changed meanwhile: look at it again."
 
 
 class ReviewForm(outbox.CommandForm):
-    """Proves that the reviewed draft is the one that is placed: it may change in another tab."""
+    """Proves that the placed draft is the reviewed one: the draft may change in another tab."""
 
     draft = forms.CharField(widget=forms.HiddenInput, required=False)
 
@@ -65,9 +65,7 @@ class ReviewForm(outbox.CommandForm):
 @requires(*PERMISSIONS)
 @require_safe
 def start(request: HttpRequest) -> HttpResponse:
-    """Start an order that replaces or repeats another one; without one, a patient is
-    chosen first.
-    """
+    """Start an order that replaces or repeats another one. Otherwise, first choose a patient."""
     for name in ("replaces", "repeat"):
         given = request.GET.get(name, "")
         if given:
@@ -80,7 +78,7 @@ def start(request: HttpRequest) -> HttpResponse:
 @requires(*PERMISSIONS)
 @require_http_methods(METHODS)
 def edit(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> HttpResponse:
-    """The page of an order that is being written."""
+    """Show the page where an order is written."""
     patient, person = _patient_and_demographics(patient_id)
     if request.method == "POST":
         return _save_and_answer(request, patient, person, importing)
@@ -112,7 +110,7 @@ def edit(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> 
 @requires(*PERMISSIONS)
 @require_safe
 def search_panels(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """Panels and markers that match the letters typed: a fragment."""
+    """Show panels and markers that match the typed letters: a fragment."""
     patient, person = _patient_and_demographics(patient_id)
     importing = request.GET.get("importing") == "yes"
     order_request = OrderRequest(patient, person, order_values(request.GET), importing)
@@ -128,8 +126,9 @@ def search_panels(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 @requires(*PERMISSIONS)
 @require_POST
 def search_diagnoses(request: HttpRequest) -> HttpResponse:
-    """Diagnosis codes for the letters typed: a fragment. It is a POST, so that no diagnosis is part
-    of a URL.
+    """Show diagnosis codes for the typed letters: a fragment.
+
+    It is a POST, so that no URL has a diagnosis.
     """
     return render(request, "orders/placing/_diagnoses.html", {"matches": _matches(request)})
 
@@ -142,12 +141,12 @@ def _matches(request: HttpRequest) -> Matches:
 @requires(*PERMISSIONS)
 @require_http_methods(METHODS)
 def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> HttpResponse:
-    """The order as it will be sent, and the button that sends it."""
+    """Show the order as it will be sent, with the button that sends it."""
     patient, person = _patient_and_demographics(patient_id)
     draft = drafts.find_draft(request.user, patient, importing)
     sent = ReviewForm(request.POST if request.method == "POST" else None)
     if sent.is_valid():
-        # A second click finds no draft any more, but the command of the first one.
+        # After a second click the draft is gone, but the command of the first click exists.
         same = CommandRecord.objects.filter(form_id=sent.cleaned_data["form_id"]).first()
         if (
             same is not None
@@ -188,7 +187,7 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
 def _enqueue(
     request: HttpRequest, sent: ReviewForm, order_request: OrderRequest
 ) -> CommandRecord | str:
-    """Enqueue the reviewed order; or return why that is not possible now."""
+    """Enqueue the reviewed order, or return why that is not possible now."""
     if not sent.is_valid() or sent.cleaned_data["draft"] != drafts.digest(order_request.typed):
         return CHANGED
     command = (
@@ -208,7 +207,7 @@ def _enqueue(
 def _save_and_answer(
     request: HttpRequest, patient: Patient, person: Demographics | None, importing: bool
 ) -> HttpResponse:
-    """Save what was typed so far, and answer with what there is to say about it."""
+    """Save the typed values, and return the page's messages about them."""
     do, typed = request.POST.get("do", ""), order_values(request.POST)
     address = _address(patient, importing)
     if do == "discard":
@@ -224,7 +223,7 @@ def _save_and_answer(
         typed["icd_codes"] = [_with_code(typed.get("icd_codes", [""])[-1], code)]
     order_request = OrderRequest(patient, person, typed, importing)
     if order_request.replaced_order_source is not None:
-        # New tests may ask questions that were answered before.
+        # New tests may ask questions that already have answers.
         typed.update(
             {**former_answers(order_request.replaced_order_source, order_request), **typed}
         )
@@ -249,12 +248,12 @@ def _save_and_answer(
 
 
 def _with_code(typed: str, code: str) -> str:
-    """Return the typed codes with one more, unless it is one of them."""
+    """Return the typed codes and one more, unless it is already among them."""
     return typed if code.upper() in codes_in(typed) else f"{typed.strip()} {code}".strip()
 
 
 def _has_same_choice(request: HttpRequest, order_request: OrderRequest) -> bool:
-    """Whether the submitted page showed the same tests and markers as chosen."""
+    """Whether the submitted page showed the same chosen tests and markers."""
     before = request.POST.get("shape")
     return before is None or before.partition("|")[0] == order_request.chosen_ids
 
@@ -262,8 +261,9 @@ def _has_same_choice(request: HttpRequest, order_request: OrderRequest) -> bool:
 def _name_ticks(
     order_request: OrderRequest, typed: dict[str, list[str]], *, is_same_choice: bool
 ) -> None:
-    """Let a tick name the order that it confirms; one without a name is for the order that was
-    shown.
+    """Add to each confirmation the order that it confirms.
+
+    A confirmation without an order is for the order that the page showed.
     """
     if UNNAMED_TICK not in typed.get("another", ()):
         return
@@ -276,8 +276,9 @@ def _name_ticks(
 
 
 def _refreshed(request: HttpRequest, form: PlaceForm) -> HttpResponse:
-    """Return the changed parts of the page: the summary, and the fields where they depend on a
-    choice. A search ends with its choice.
+    """Return the changed parts of the page: the summary, and fields that depend on a choice.
+
+    A choice ends the search that it was made in.
     """
     is_same = _has_same_choice(request, form.order_request)
     context = _context(request, form, word=request.POST.get("panel", "") if is_same else "")
@@ -312,7 +313,10 @@ def _context(
     found: list[Finding] | None = None,
     matches: Matches | None = None,
 ) -> dict[str, Any]:
-    """Return the context of the page, with answers to questions that it does not show now."""
+    """Return the context of the page.
+
+    It includes answers to questions that the page does not show now.
+    """
     order_request, word = form.order_request, word.strip()
     found = findings(order_request) if found is None else found
     context: dict[str, Any] = {
@@ -337,7 +341,7 @@ def _context(
 
 
 def _add_blocking_errors(form: PlaceForm, found: list[Finding]) -> None:
-    """Show the findings that stop an order at their fields."""
+    """Show the findings that stop an order as errors of their fields."""
     form.is_valid()
     for one in blocking_findings(found, form.order_request):
         field = one.field if one.field in form.fields else None
@@ -346,7 +350,7 @@ def _add_blocking_errors(form: PlaceForm, found: list[Finding]) -> None:
 
 
 def _show_refusal(form: PlaceForm, refused: CommandRecord) -> None:
-    """Show the service's refusal of the same order at the fields it named."""
+    """Show the service's refusal of the same order as errors of the fields that it named."""
     form.is_valid()
     named = {refusal["field"] for refusal in refused.refusal_fields} & form.fields.keys()
     for refusal in refused.refusal_fields:
@@ -357,7 +361,7 @@ def _show_refusal(form: PlaceForm, refused: CommandRecord) -> None:
 
 
 def _refused_field(words: str, form: PlaceForm) -> str | None:
-    """Return the field that a refusal without a field is about, judged by its words."""
+    """Return the field that a refusal without a field is about, according to its text."""
     lowered = words.lower()
     for hint, field in FIELD_HINTS:
         if hint in lowered and field in form.fields:
@@ -379,7 +383,7 @@ def _initial_values(
     refused: CommandRecord | None,
     importing: bool,
 ) -> FormValues:
-    """Return the values of an order that was refused, or that this one repeats or replaces."""
+    """Return the values of a refused order, or of the order that this one repeats or replaces."""
     if refused is not None:
         return dict(refused.form_data)
     replaces, repeat = request.GET.get("replaces", ""), request.GET.get("repeat", "")

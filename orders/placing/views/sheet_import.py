@@ -1,4 +1,4 @@
-"""Import of orders from a table: check it, import the good rows, download the bad ones."""
+"""Import of orders from a table: check it, import the valid rows, download the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGE: Final = "orders/placing/sheet.html"
 
 
 class SheetForm(outbox.CommandForm):
-    """A file, or its text: the checked table travels as text."""
+    """A file, or its text. After the check, the page sends the table as text."""
 
     file = forms.FileField(label="CSV file", required=False)
     rows = forms.CharField(
@@ -38,7 +38,7 @@ class SheetForm(outbox.CommandForm):
     )
 
     def table_bytes(self) -> bytes:
-        """Return the table. Raises UnusableTable where there is none, or it is too large."""
+        """Return the table. Raises UnusableTable if there is none, or if it is too large."""
         file = self.cleaned_data["file"]
         if file is not None:
             if file.size > MAX_BYTES:
@@ -55,7 +55,7 @@ class SheetForm(outbox.CommandForm):
 @requires(*PERMISSIONS)
 @require_http_methods(METHODS)
 def import_table(request: HttpRequest) -> HttpResponse:
-    """Check a table, then import its good rows, one command each."""
+    """Check a table, then import its valid rows with one command each."""
     if request.method != "POST":
         return _page(request, SheetForm(), [])
     form, do = SheetForm(request.POST, request.FILES), request.POST.get("do", "")
@@ -85,7 +85,7 @@ def import_table(request: HttpRequest) -> HttpResponse:
 @requires(*PERMISSIONS)
 @require_safe
 def import_status(request: HttpRequest) -> HttpResponse:
-    """The states of the imports requested since a time: a fragment that is polled."""
+    """Show the states of imports requested since a time: a fragment that the page polls."""
     commands: list[CommandRecord] = []
     if "since" in request.GET:
         try:
@@ -119,12 +119,12 @@ def _command_states(commands: Sequence[CommandRecord]) -> dict[str, Any]:
 @requires(*PERMISSIONS)
 @require_safe
 def sample_table(request: HttpRequest) -> HttpResponse:
-    """Download a table to start with: the column names and one row that names nobody."""
+    """Download a table with the column names and one example row, which names no patient."""
     return _download(sheet_import.sample_table(), "orders-to-import.csv")
 
 
 def _attach_commands(request: HttpRequest, form_id: uuid.UUID, rows: list[ImportRow]) -> None:
-    """Attach the commands that this page enqueued before: their sample IDs are taken since then."""
+    """Attach the commands that this page already enqueued. Their sample IDs count as taken."""
     by_form = {_row_form_id(form_id, row): row for row in rows}
     commands = CommandRecord.objects.filter(form_id__in=by_form, requested_by=request.user.pk)
     for command in commands:
@@ -133,7 +133,7 @@ def _attach_commands(request: HttpRequest, form_id: uuid.UUID, rows: list[Import
 
 
 def _enqueue_row(request: HttpRequest, form_id: uuid.UUID, row: ImportRow) -> None:
-    """Enqueue one command for a row of a page, however often the page is submitted."""
+    """Enqueue one command for a row, however often the page is submitted."""
     assert row.order_request is not None
     row_form_id = _row_form_id(form_id, row)
     typed = {name: list(values) for name, values in row.order_request.typed.items()}
