@@ -115,8 +115,7 @@ class ProgressStep:
 
 @dataclass(frozen=True, slots=True)
 class OrderTurn:
-    """The state of an order for its page: the current step, since when, the usual time, who is
-    next.
+    """The current step of an order, its start, its usual time, and who acts next.
 
     `usual_text` states the usual time as a sentence, and is empty if nothing is expected. `source`
     is the source of the usual time. `is_handled`: staff have done their part, so it is not our turn
@@ -210,8 +209,7 @@ def order_turn(
 
 
 def order_quiet_at(order: Order) -> datetime | None:
-    """Return `quiet_at` of the row. Compute it for rows that were stored before the column existed.
-    """
+    """Return `quiet_at` of the row. Compute it for rows stored before the column existed."""
     return order.quiet_at or limits.quiet_at(
         order.low_level_status,
         order.method,

@@ -90,8 +90,7 @@ def requested_account(order: Order) -> RequestedAccount:
 
 @dataclass(frozen=True, slots=True)
 class TransactionRow:
-    """One order of a transaction, as a row on the page of an order. `is_shown`: it is that order.
-    """
+    """One order of a transaction, as a row on an order's page. `is_shown`: it is that order."""
 
     order: Order
     is_shown: bool

@@ -53,8 +53,7 @@ class UnusableTable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RowChoice:
-    """One value of a row, as it will be sent. `origin` says where it is from if nothing was typed.
-    """
+    """One value of a row, as it will be sent. `origin`: its source if nothing was typed."""
 
     label: str
     text: str

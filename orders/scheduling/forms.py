@@ -1,5 +1,7 @@
-"""Forms that book or reschedule an appointment. The filters of the list of times are part of the
-form: nothing about a patient's address is part of a URL, and a filter loses nothing that was typed.
+"""Forms that book or reschedule an appointment.
+
+The form includes the filters of the list of times. So no URL has a patient's address, and a changed
+filter loses no typed value.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ class _TimesForm(CommandForm):
     """A list of times, and a choice from it."""
 
     is_booking: bool = False
-    """Submitted by the button that books: the day from which times were listed does not matter
-    then.
+    """Whether the button that books submitted the form. Then the first day of the list of times
+    does not matter.
     """
 
     slot = forms.CharField(label="OfferedTime", required=False, max_length=5000)
@@ -53,7 +55,7 @@ class _TimesForm(CommandForm):
 
     def clean_start_date(self) -> Any:
         day = self.cleaned_data["start_date"]
-        # A day of the calendar at the place of the draw, which may be a day behind UTC.
+        # A calendar day at the place of the draw, which may be a day behind UTC.
         if day is not None and day < datetime.now(UTC).date() - timedelta(days=1):
             raise forms.ValidationError("Choose today or a later day.")
         return day
@@ -68,9 +70,7 @@ class _TimesForm(CommandForm):
             raise forms.ValidationError("Choose one of the times shown.") from None
 
     def current_value(self, name: str) -> Any:
-        """Return the value of a field, cleaned where possible, before the whole form is
-        validated.
-        """
+        """Return the value of a field, cleaned if possible, before the whole form is validated."""
         if not self.is_bound:
             return self.get_initial_for_field(self.fields[name], name)
         if not hasattr(self, "cleaned_data"):
@@ -88,7 +88,7 @@ class _TimesForm(CommandForm):
         )
 
     def require_slot(self) -> OfferedTime | None:
-        """Return the chosen time; None, with an error on the form, where none was chosen."""
+        """Return the chosen time. If there is none, add an error to the form and return None."""
         time: OfferedTime | None = self.cleaned_data.get("slot")
         if time is None and "slot" not in self.errors:
             self.add_error("slot", "Choose a time first.")
@@ -126,7 +126,7 @@ class HomeForm(_TimesForm):
         self.fields["notes"].label = "Notes to the phlebotomist"
 
     def full_clean(self) -> None:
-        """Accept an address that is the one on record, whatever our rules: the service knows it."""
+        """Accept an unchanged address on record without our rules: the service already has it."""
         super().full_clean()
         for name in ADDRESS:
             known = str(self.initial.get(name) or "")
@@ -144,7 +144,7 @@ class HomeForm(_TimesForm):
         return str(self.cleaned_data["state"]).upper()
 
     def address(self) -> VisitAddress | None:
-        """Return the address of the draw; None while it is not complete."""
+        """Return the address of the draw; None if it is not complete yet."""
         values = {name: self.current_value(name) or "" for name in ADDRESS}
         if not all(values[name] for name in ("first_line", "city", "state", "zip_code")):
             return None
@@ -159,7 +159,7 @@ class HomeForm(_TimesForm):
 
 
 class _Codes(forms.MultipleChoiceField):
-    """Codes of sites; the service decides which are valid."""
+    """Codes of sites. The service decides which ones are valid."""
 
     def valid_value(self, value: Any) -> bool:
         return len(str(value)) <= 64
@@ -182,7 +182,7 @@ class CenterForm(_TimesForm):
     )
     sites = _Codes(required=False)
     far_sites = _Codes(required=False)
-    """Sites that were chosen near another ZIP code."""
+    """Sites that the person chose near another ZIP code."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -229,5 +229,5 @@ class CancelVisitForm(_SeenVisitForm, CommandForm):
 
 
 def seen(moment: datetime | None) -> str:
-    """Return a start as a hidden field stores it, to the microsecond."""
+    """Return a start as the text of a hidden field, to the microsecond."""
     return moment.isoformat() if moment else ""

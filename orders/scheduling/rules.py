@@ -1,6 +1,4 @@
-"""Rules of appointments: what is possible, and what to warn about (appointments.md 3, 4, 6
-and 7).
-"""
+"""Rules of appointments: what is possible, and what to warn about (appointments.md 3, 4, 6, 7)."""
 
 from __future__ import annotations
 
@@ -25,9 +23,9 @@ CENTER: Final = "patient_service_center"
 VISIT_TYPE_BY_METHOD: Final = {"at_home_phlebotomy": HOME, "walk_in_test": CENTER}
 ADULT: Final = 18
 REFUND_PERIOD: Final = timedelta(hours=24)
-"""An appointment at home that is canceled later than this before its start is not refunded."""
+"""Shortest time before the start at which a canceled appointment at home is still refunded."""
 SOON: Final = timedelta(hours=48)
-"""Nearer visits may be moved by a provider that has not got the requisition."""
+"""A provider without the requisition may move visits that start earlier than this."""
 
 _NO_REQUISITION: Final = frozenset({"ordered", "awaiting_registration", "registered"})
 BOOKABLE: Final = frozenset(
@@ -43,7 +41,7 @@ DRAWN_STATUSES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """A warning to read before an appointment is changed."""
+    """A warning to show before an appointment is changed."""
 
     words: str
     family: str = "needs-action"
@@ -57,8 +55,9 @@ def active_visit(order_id: UUID) -> Appointment | None:
 
 
 def format_visit_time(moment: datetime | None, zone: VisitZone) -> str:
-    """Return a time in the zone of its place, with its name: `Tue 3 Nov, 09:30 MST`; with a note
-    where the zone was not given.
+    """Return a time in the zone of its place, with the zone: `Tue 3 Nov, 09:30 MST`.
+
+    A note is added if the service did not send the zone.
     """
     if moment is None:
         return "no time yet"
@@ -67,7 +66,7 @@ def format_visit_time(moment: datetime | None, zone: VisitZone) -> str:
 
 
 def no_time_text(visit: Appointment) -> str:
-    """Return the text in the place of a time."""
+    """Return the text to show instead of a time."""
     return "No time was agreed" if visit.has_ended else "No time agreed yet"
 
 
@@ -99,8 +98,9 @@ def why_not_book(order: Order) -> str:
         )
     if low not in BOOKABLE | STATUSES_WITH_VISIT:
         return "The order is past its draw: no visit can be booked any more."
-    # There is no active appointment. The order and its appointment are read one after the other:
-    # the order may still have the status of one, and is read again before anything is sent.
+    # There is no active appointment. The order and its appointment are read one after the other, so
+    # the order may still have the status of an active one. It is read again before anything is
+    # sent.
     last = _latest_visit(order)
     if last is not None and "completed" in (last.event_status, last.status):
         return "The visit took place: no other can be booked."
@@ -111,20 +111,22 @@ def why_not_book(order: Order) -> str:
 
 def _cancelled_since_read(order: Order, visit: Appointment) -> bool:
     """Whether the order shows that its appointment was canceled after the appointment was read.
+
     Both records arrive separately, in either order.
     """
     return order.low_level_status == "appointment_cancelled" and visit.as_of < order.as_of
 
 
 def _latest_visit(order: Order) -> Appointment | None:
-    """Return the appointment that was not replaced, or else the one that was replaced last."""
+    """Return the appointment that was not replaced, else the one that was replaced last."""
     rows = Appointment.objects.filter(order_id=order.pk)
     return rows.order_by(F("superseded_at").desc(nulls_first=True), "-as_of").first()
 
 
 def conflicting_visit(order: Order, providers: Iterable[str]) -> Appointment | None:
-    """Return the patient's active appointment with one of these providers for another order: a
-    patient has one at a time with each.
+    """Return the patient's active appointment with one of these providers for another order.
+
+    A patient can have one appointment at a time with each provider.
     """
     if order.user_id is None:
         return None
@@ -136,7 +138,7 @@ def conflicting_visit(order: Order, providers: Iterable[str]) -> Appointment | N
 
 
 def is_self_service(visit: Appointment) -> bool:
-    """Whether only the patient can change it, by the lab's own e-mail (appointments.md 7)."""
+    """Whether only the patient can change it, by the lab's e-mail (appointments.md 7)."""
     return visit.type == CENTER and visit.provider in settings.SELF_SERVICE_LABS
 
 

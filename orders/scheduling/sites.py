@@ -1,4 +1,4 @@
-"""Lookups near a patient: providers that come to their home, and service centers."""
+"""Lookups near a patient: providers that draw at home, and service centers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from orders.scheduling.slots import (
 )
 
 SECONDS: Final = 5.0
-"""How long a person waits for all lookups of one page."""
+"""Most seconds that a person waits for all lookups of one page."""
 NEAR: Final = "25"
 """Default radius around a ZIP code, in miles."""
 WEEK: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -64,7 +64,7 @@ class NearbySite:
 
     @property
     def hours(self) -> list[tuple[str, str]]:
-        """Return the days with their hours; empty where the lab must be asked."""
+        """Return the days with their hours; empty if staff must ask the lab."""
         hours = self.site.metadata.hours
         if not isinstance(hours, dict):
             return []
@@ -75,25 +75,27 @@ class NearbySite:
 
 @dataclass(slots=True)
 class PickerData:
-    """All lookups for one page."""
+    """The lookups for one page."""
 
     offer: TimeList | None = None
     trouble: str = ""
     sites: list[NearbySite] = field(default_factory=list)
     far_sites: list[str] = field(default_factory=list)
-    """Codes of centers that were chosen near another ZIP code: they wait for it."""
+    """Codes of centers that the person chose near another ZIP code. They apply again near that ZIP
+    code.
+    """
     requests: list[str] = field(default_factory=list)
     """Providers that call the patient to agree on a time."""
     unserved: str = ""
-    """The ZIP code, where nobody draws at home."""
+    """The ZIP code, if no provider draws at home there."""
     nearby: list[tuple[str, int]] = field(default_factory=list)
-    """Labs with their number of centers near an address that nobody comes to."""
+    """Labs with their number of centers near an address where no provider draws at home."""
     block: Appointment | None = None
     """The patient's appointment with the same provider, for another order."""
 
 
 class _SharedDeadline:
-    """Calls that share the time that a person waits."""
+    """Calls that share one time limit."""
 
     def __init__(self) -> None:
         self._ends = time.monotonic() + SECONDS
@@ -103,9 +105,7 @@ class _SharedDeadline:
 
 
 def load_home_times(form: HomeForm, order: Order, visit: Appointment | None) -> PickerData:
-    """Look up the times at the address of the form, and the providers that would call the
-    patient.
-    """
+    """Look up times at the address of the form, and providers that would call the patient."""
     found = PickerData()
     address = form.address()
     if address is None:
@@ -130,8 +130,10 @@ def _offer(
     time_filters: TimeFilters,
     visit: Appointment | None,
 ) -> TimeList:
-    """Return the times at a place. A chosen time on another day or at another center is looked up
-    separately: it stays chosen as long as it can be booked.
+    """Return the times at a place.
+
+    A chosen time on another day or at another center is looked up separately. It stays chosen as
+    long as it can be booked.
     """
     times = fetch_times(deadline(), place, time_filters.start_date)
     chosen = time_filters.chosen
@@ -143,7 +145,7 @@ def _offer(
 
 
 def _load_providers(found: PickerData, calls: Service, zip_code: str) -> list[str]:
-    """Return providers with times to book; add the others, and the alternatives, to `found`."""
+    """Return providers with times to book. Add the other providers and alternatives to `found`."""
     area = calls.appointments.area_info(zip_code).data
     ready = []
     for provider in area.phlebotomy.providers:
@@ -163,9 +165,7 @@ def _load_providers(found: PickerData, calls: Service, zip_code: str) -> list[st
 
 
 def load_center_times(form: CenterForm, order: Order, visit: Appointment | None) -> PickerData:
-    """Look up the centers of the order's lab near a ZIP code, and the times at up to three
-    of them.
-    """
+    """Look up centers of the order's lab near a ZIP code, and the times at up to three of them."""
     found = PickerData()
     deadline = _SharedDeadline()
     try:
@@ -197,8 +197,9 @@ def load_center_times(form: CenterForm, order: Order, visit: Appointment | None)
 
 
 def order_lab_slug(order: Order) -> str:
-    """Return the lab of the order, or that of its test's markers where the test names none ("lab |
-    Lab or null", catalogue.md 2); empty where there are several.
+    """Return the lab of the order, else the lab of its test's markers; empty if there are several.
+
+    A test need not name a lab ("lab | Lab or null", catalogue.md 2).
     """
     if order.lab_slug:
         return order.lab_slug
@@ -208,8 +209,9 @@ def order_lab_slug(order: Order) -> str:
 
 
 def sort_groups(groups: Iterable[SiteTimes], wanted: Sequence[str]) -> list[SiteTimes]:
-    """Sort groups by the order of the requested centers. Times at another center, or without one,
-    come last (appointments.md 2).
+    """Sort groups by the order of the requested centers.
+
+    Times at another center, or without a center, are last (appointments.md 2).
     """
     places = {code: place for place, code in enumerate(wanted)}
     return sorted(groups, key=lambda group: places.get(group.site, len(places)))
@@ -229,8 +231,9 @@ def _nearby_sites(
 def _sites_to_show(
     sites: list[NearbySite], asked: list[str], visit: Appointment | None
 ) -> list[str]:
-    """Return the requested sites that are near; else the site of the appointment; else the nearest
-    that can be booked here.
+    """Return the requested sites that are near, else the site of the appointment.
+
+    Without either, return the nearest site that can be booked here.
     """
     bookable = [near.code for near in sites if near.site.bookable]
     if there := [code for code in asked if code in bookable]:
@@ -245,8 +248,9 @@ def _sites_to_show(
 
 
 def _is_visit_site(near: NearbySite, visit: Appointment) -> bool:
-    """Whether the appointment is at this center. The address decides, as `provider_id` is the
-    site's code for some providers only.
+    """Whether the appointment is at this center.
+
+    The addresses are compared, because `provider_id` is the site's code for some providers only.
     """
     if visit.provider_id == near.code:
         return True

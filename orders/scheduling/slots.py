@@ -18,37 +18,37 @@ from orders.scheduling import rules
 from orders.visit_zones import Basis, VisitZone, visit_zone
 
 DAYS: Final = 14
-"""Number of days that one lookup covers."""
+"""Number of days in one lookup."""
 NEAREST: Final = 3
 NOON, EVENING = 12, 17
 PARTS: Final = {"": "Any time", "morning": "Morning", "midday": "Midday", "afternoon": "Afternoon"}
 _HOURS: Final = {"morning": (0, 11), "midday": (11, 14), "afternoon": (14, 24)}
 WEEKS: Final = {"": "Both weeks", "1": "First week", "2": "Second week"}
 MARGIN: Final = timedelta(seconds=10)
-"""A booking key this close to its end is not sent any more."""
+"""A booking key that expires within this time is not sent any more."""
 
 
 _Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class OfferedTime(msgspec.Struct, frozen=True, kw_only=True):
-    """An offered time, as it is chosen, stored and sent. `site` is empty at home."""
+    """An offered time, as it is chosen, stored and sent. `site` is empty for a draw at home."""
 
     start: _Instant
     zone: str = ""
     state: str = ""
-    """State of the address, where no zone was given; its zone is assumed."""
+    """State of the address. Its zone is assumed if the service sent none."""
     site: str = ""
     expires_at: _Instant | None = None
     key: str
 
     def written(self) -> str:
-        """Return the value of the form field, whatever characters codes and keys have."""
+        """Return the value of the form field. Codes and keys may have any characters."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
     def read(cls, text: str) -> OfferedTime:
-        """Return the time of a form value. Raises ValueError."""
+        """Return the time from a form value. Raises ValueError."""
         try:
             found = msgspec.json.decode(text, type=cls)
         except msgspec.DecodeError:
@@ -63,7 +63,7 @@ class OfferedTime(msgspec.Struct, frozen=True, kw_only=True):
         return visit_zone(self.zone, self.state)
 
     def is_same(self, other: OfferedTime) -> bool:
-        """Whether it has the same start and place; booking keys differ between lookups."""
+        """Whether start and place are the same. Booking keys differ between lookups."""
         return self.start == other.start and self.site == other.site
 
     @property
@@ -72,7 +72,7 @@ class OfferedTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VisitPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """Where times are looked up: a patient's address, or centers of a lab by their codes."""
+    """A place where times are looked up: a patient's address, or centers of a lab by code."""
 
     address: service_appointments.VisitAddress | None = None
     lab: str = ""
@@ -82,7 +82,7 @@ class VisitPlace(msgspec.Struct, frozen=True, kw_only=True):
 def fetch_times(
     service: Service, place: VisitPlace, start_date: date | None
 ) -> service_appointments.Availability | None:
-    """Return fourteen days of times; None when there are none. Raises ServiceError."""
+    """Return the times of fourteen days; None if there are none. Raises ServiceError."""
     calls = service.appointments
     try:
         if place.address is not None:
@@ -93,7 +93,7 @@ def fetch_times(
 
 
 def find_again(service: Service, place: VisitPlace, time: OfferedTime) -> OfferedTime | None:
-    """Return the same time with a valid booking key; None when it is not offered any more."""
+    """Return the same time with a valid booking key; None if it is not offered any more."""
     if time.site:
         place = VisitPlace(lab=place.lab, sites=(time.site,))
     day = time.start.astimezone(time.visit_zone.zone).date()
@@ -110,25 +110,25 @@ def find_again(service: Service, place: VisitPlace, time: OfferedTime) -> Offere
 
 @dataclass(slots=True)
 class TimeChip:
-    """One time to choose."""
+    """One time that can be chosen."""
 
     time: OfferedTime
     end: datetime
     local: datetime
     here: datetime
-    """The same time on the staff member's clock."""
+    """The same time in the zone of the staff member."""
     price: float | None = None
     priority: bool = False
     places: int | None = None
     usual: bool = False
-    """At the time of day of the appointment that it replaces."""
+    """Whether it has the time of day of the appointment that it replaces."""
     near: bool = False
-    """One of the nearest to a chosen time that is no longer offered."""
+    """Whether it is one of the nearest to a chosen time that is no longer offered."""
     chosen: bool = False
-    """Stays chosen while it is offered; else the nearest are marked."""
+    """Whether it is the chosen time. If that is no longer offered, the nearest times are marked."""
     soon: bool = False
     dear: bool = False
-    """Its price is higher than the usual one."""
+    """Whether its price is higher than the usual one."""
 
     @property
     def value(self) -> str:
@@ -136,7 +136,7 @@ class TimeChip:
 
     @property
     def clock(self) -> str:
-        """Return the local time. A template's `date` filter would show the staff member's clock."""
+        """Return the local time. A template's `date` filter would use the staff member's zone."""
         return f"{self.local:%H:%M}"
 
     @property
@@ -149,7 +149,7 @@ class TimeChip:
 
     @property
     def shift(self) -> str:
-        """Return `+1 d` where the staff member's day is another one."""
+        """Return `+1 d` or the like if the day is different in the staff member's zone."""
         days = (self.here.date() - self.local.date()).days
         return f"{'+' if days > 0 else '−'}{abs(days)} d" if days else ""
 
@@ -193,12 +193,12 @@ class TimeFilters:
     week: str = ""
     same: bool = False
     chosen: OfferedTime | None = None
-    """Kept when it is offered still; else the nearest are marked."""
+    """The chosen time. If it is no longer offered, the nearest times are marked."""
 
 
 @dataclass(slots=True)
 class TimeList:
-    """The list of times as it is shown."""
+    """The list of times as the page shows it."""
 
     days: list[DayTimes]
     first: date
@@ -207,16 +207,16 @@ class TimeList:
     zones: list[str]
     """Names of the zones of the times."""
     here: str
-    """The staff member's zone, where it shows another clock; empty where both agree."""
+    """The staff member's zone if its clock differs; empty if both clocks agree."""
     expires_at: datetime | None
     hidden: int
-    """Number of times that the filters leave out."""
+    """Number of times that the filters hide."""
     gone: OfferedTime | None = None
-    """A chosen time that is not offered any more."""
+    """The chosen time, if it is not offered any more."""
     apart: TimeChip | None = None
-    """The chosen time, where it is on another day or at another center than those listed."""
+    """The chosen time, if it is on another day or at another center than the listed ones."""
     price: float | None = None
-    """The usual one; nothing where there are no prices."""
+    """The usual price; None if there are no prices."""
 
     @property
     def last(self) -> date:
@@ -228,13 +228,13 @@ class TimeList:
 
     @property
     def earlier(self) -> date | None:
-        """Return the start of the earlier period; None before today."""
+        """Return the start of the earlier period; None if that is before today."""
         start = max(self.first - timedelta(days=DAYS), self.today)
         return start if start < self.first else None
 
     @property
     def seconds(self) -> int:
-        """Return the seconds until the list must be loaded again."""
+        """Return the seconds until the page must load the list again."""
         if self.expires_at is None:
             return 0
         left = (self.expires_at - MARGIN - timezone.now()).total_seconds()
@@ -255,8 +255,8 @@ def build_time_list(
 ) -> TimeList:
     """Return the filtered times by day and place.
 
-    `current_start`: the start of the active appointment; `apart`: the chosen time with a valid key,
-    where it is not in the list; `state`: that of the address, if the draw is not at a center.
+    `current_start`: the start of the active appointment. `apart`: the chosen time with a valid key,
+    if it is not in the list. `state`: that of the address, unless the draw is at a center.
     """
     chips = list(_chips(found, state))
     now = timezone.now()
@@ -345,8 +345,9 @@ def _time_of_day(moment: datetime | None, zone: VisitZone | None) -> str | None:
 def _mark_chosen(
     chips: Sequence[tuple[SiteTimes, TimeChip]], wanted: OfferedTime | None
 ) -> OfferedTime | None:
-    """Mark the chosen time where it is still offered; else mark the nearest, and return the chosen
-    one.
+    """Mark the chosen time if it is still offered.
+
+    Otherwise mark the nearest times, and return the chosen one.
     """
     if wanted is None:
         return None
@@ -385,7 +386,8 @@ def _days(pairs: Sequence[tuple[SiteTimes, TimeChip]]) -> list[DayTimes]:
 
 
 def _zone_words(local: datetime, note: str = "") -> str:
-    """Return `MST (America/Phoenix)`: two zones may share an abbreviation."""
+    """Return the zone with its name, `MST (America/Phoenix)`: two zones may share an abbreviation.
+    """
     zone = local.tzinfo
     key = zone.key.replace("_", " ") if isinstance(zone, ZoneInfo) else ""
     name = zone_name(local)

@@ -1,8 +1,7 @@
-"""Pages that book, reschedule and cancel an appointment. Each also opens as a drawer over the
-order.
+"""Pages that book, reschedule and cancel an appointment. They also open as drawers over the order.
 
-A lookup (another week, another address) is a POST like a booking: the form has personal data, which
-stays out of URLs. Only the button that books makes a command.
+A lookup (another week, another address) is a POST like a booking, because the form has personal
+data, which no URL may have. Only the button that books makes a command.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @requires("orders.view", "patients.view", "appointments.change")
 @require_http_methods(METHODS)
 def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Reschedule the active appointment; the old time is valid until the new one is confirmed."""
+    """Reschedule the active appointment. Its old time is valid until the new one is confirmed."""
     order, visit = get_object_or_404(Order, pk=order_id), rules.active_visit(order_id)
     if _is_booking(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
@@ -99,7 +98,7 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @requires("orders.view", "patients.view", "appointments.change")
 @require_POST
 def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """The list of times: a fragment, by the filters of the form."""
+    """Show the list of times for the filters of the form: a fragment."""
     order, visit = get_object_or_404(Order, pk=order_id), rules.active_visit(order_id)
     form = _form(request, order, visit)
     verb = "Confirm" if visit else "Book"
@@ -111,7 +110,7 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @requires("orders.view", "patients.view", "appointments.change")
 @require_http_methods(METHODS)
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Cancel the appointment; with `rebook`, to book another one: an order has one at a time."""
+    """Cancel the appointment. With `rebook`, book another one next: an order has one at a time."""
     order, visit = get_object_or_404(Order, pk=order_id), rules.active_visit(order_id)
     if _is_booking(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
@@ -142,7 +141,7 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
 
 
 def cancellation_reasons(visit_type: str) -> list[tuple[str, str]] | None:
-    """Return ids and names of the service's reasons; None where it does not answer."""
+    """Return ids and names of the service's reasons; None if it does not answer."""
     key = f"cancellation-reasons:{visit_type}"
     cached: list[tuple[str, str]] | None = _cached(key)
     if cached:
@@ -166,7 +165,7 @@ def cancellation_reasons(visit_type: str) -> list[tuple[str, str]] | None:
 def _cached(key: str) -> Any:
     try:
         return cache.get(key)
-    except Exception:  # Redis may be away: then the service is asked.
+    except Exception:  # Redis may be unavailable. Then the service is asked.
         return None
 
 
@@ -182,9 +181,7 @@ def _is_booking(request: HttpRequest) -> bool:
 
 
 def _booking_command(request: HttpRequest, order: Order, form: Any) -> Command | None:
-    """Return the command of a valid form; None, with an error on the form, where no time was
-    chosen.
-    """
+    """Return the command of a valid form. If no time was chosen, add an error and return None."""
     order_ids: dict[str, Any] = {"order_id": order.pk, "user_id": order.user_id}
     notes = form.cleaned_data["notes"]
     if order.method == "at_home_phlebotomy" and request.POST.get("ask") == "request":
@@ -258,7 +255,7 @@ def _picker_context(
     if not found.trouble:
         names += ["sites", "far_sites"]  # The list of centers shows both.
     elif found.trouble == sites.NOT_ENABLED:
-        names.append("slot")  # It cannot be booked, however often that is tried.
+        names.append("slot")  # No time can be booked, however often this is tried.
     context = {"order": order, "visit": visit, "form": form, **shown}
     page = render_to_string("orders/scheduling/_form.html", context, request=request)
     return {**shown, "unshown": unshown(typed, page, (*BUTTONS, *names))}

@@ -72,8 +72,7 @@ class PatientMatch:
 
     @property
     def name(self) -> str:
-        """The name in the demographics, else the one on the newest order, which may be a part only.
-        """
+        """The name in the demographics, else on the newest order, which may have only a part."""
         return self.patient.full_name or (self.orders and patient_name(self.orders[0])) or ""
 
     @property
@@ -198,7 +197,8 @@ def _people(text: str, most: int) -> tuple[list[PatientMatch], list[Order]]:
     """
     ranked = Patient.objects.best_matches(text, MAX_FETCHED)
     named = _orders_by_name(text, ranked) if len(ranked) < MAX_FETCHED else []
-    # The recipient of a parcel may not be the patient of the order, often the team's own stock.
+    # The recipient of a parcel may not be the patient of the order. Often the order belongs to the
+    # team's own stock of kits.
     owners = {order.user_id: patient_name(order) for order in named if patient_name(order)}
     ids = [*ranked, *(pk for pk in owners if pk is not None)][:MAX_FETCHED]
     if not ids:

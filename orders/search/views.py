@@ -1,7 +1,7 @@
 """The search box: suggestions while the user types, a redirect to the only match, or results.
 
-Search texts may name patients, so they are not part of a URL. They are posted and texts in the
-session, so that the user can return to a page of results.
+Search texts may name patients, so no URL has them. They are posted, and stored in the session, so
+that the user can return to a page of results.
 """
 
 from __future__ import annotations

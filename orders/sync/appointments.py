@@ -1,5 +1,6 @@
-"""Sync of appointments (appointments.md 5, 6): read per order, because the service has no list of
-them.
+"""Sync of appointments (appointments.md 5, 6).
+
+They are read per order, because the service has no list of them.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ APPOINTMENTS = mirror.MirrorTable(
 def _store(
     answers: Mapping[str, Record[service_appointments.Appointment]],
 ) -> dict[str, timedelta | None]:
-    """Store the active appointment of each order; earlier ones are marked as superseded."""
+    """Store the active appointment of each order, and mark earlier ones as superseded."""
     records = [MirrorRecord.from_service(r, r.data.id) for r in answers.values()]
     mirror.apply(APPOINTMENTS, records)
     active = {mirror_record.data.order_id: mirror_record for mirror_record in records}
@@ -109,7 +110,7 @@ def _store(
 
 
 def _next_lookup(draw: service_appointments.Appointment) -> timedelta | None:
-    """Return when to read the appointment again; None once it has ended.
+    """Return when to read the appointment again; None if it has ended.
 
     Appointments change without an event of their order, so they are read often around the draw.
     """
@@ -122,8 +123,9 @@ def _next_lookup(draw: service_appointments.Appointment) -> timedelta | None:
 
 
 def _mark_superseded(other: str, keys: Sequence[str], asked_at: datetime) -> None:
-    """Mark the appointments of orders that have no active one of this type. That says nothing about
-    appointments of the `other` type.
+    """Mark the appointments of orders that have no active one of this type.
+
+    Appointments of the `other` type are not affected.
     """
     Appointment.objects.filter(
         ~Q(type=other),

@@ -27,7 +27,7 @@ from patients.sync import unknown_patients
 ORDERS_A_PAGE = 100
 
 CLOCK_TOLERANCE = timedelta(minutes=10)
-"""How far clocks may differ: a version further in the future than this is not trusted."""
+"""Most by which clocks may differ. A version further in the future is not trusted."""
 
 RESULT_STATUSES = {"partial_results", "completed", "corrected", "redraw_available"}
 KNOWN_STATUSES = vocabulary.VOCABULARIES["order.low_level_status"].keys()
@@ -51,7 +51,7 @@ def _order(record: MirrorRecord) -> mirror.RowValues:
     slug = order.lab_test.lab.slug if order.lab_test.lab else None
     name = name_key(patient.first_name, patient.last_name)
     receiver = address.receiver_name
-    # Usually the recipient is the patient, and the key is known already.
+    # Usually the recipient is the patient, so that the key is already known.
     is_patient = receiver == f"{patient.first_name} {patient.last_name}"
     recipient = name if is_patient else name_key(receiver)
     word = interpretations.read_word(order.interpretation)
@@ -109,7 +109,7 @@ def patient_phone(
     name: str,
     recipient: str,
 ) -> str:
-    """Return the patient's phone number, else that of the address unless it is another person's."""
+    """Return the patient's phone number, else that of the address if it is not another person's."""
     if patient.phone_number:
         return patient.phone_number
     is_patient = not recipient or plain_key(recipient) == plain_key(name)
@@ -117,7 +117,7 @@ def patient_phone(
 
 
 def _events(record: MirrorRecord) -> Iterator[mirror.RowValues]:
-    # These values end up as text anyway. Half of the rows of a sync are events, and this halves
+    # These values are stored as text anyway. Half of the rows of a sync are events, and this halves
     # their cost.
     order_id = record.key[0].hex
     for event in {event.id: event for event in record.data.events}.values():
@@ -178,8 +178,8 @@ def store_orders(
 ) -> mirror.ApplyOutcome:
     """Store orders, newer versions only, and schedule lookups of what belongs to a changed order.
 
-    The transaction comes with each of its orders; the latest read wins. `known` is what the mirror
-    has of the orders, where the caller holds locks on those rows.
+    A transaction comes with each of its orders; its latest read wins. `known` is the mirror's state
+    of the orders, if the caller has locked their rows.
     """
     related: dict[mirror.RecordKey, _RelatedRecords] = {}
 
@@ -207,8 +207,7 @@ def mirror_record_of(record: Record[service_orders.Order]) -> MirrorRecord:
 
 
 class _RelatedRecords(NamedTuple):
-    """What belongs to an order: its transaction, its patient, and records that have a call of their
-    own.
+    """What belongs to an order: its transaction, its patient, and records with their own call.
 
     `draw` is the kind of lookup of its appointment, if it has one.
     """
@@ -260,8 +259,9 @@ def _mark_lookups(touched: list[_RelatedRecords]) -> None:
 def _fetch_pages(service: Service, run: SyncRun) -> Iterator[sync.Batch[service_orders.Order]]:
     """Yield all orders, oldest first; with a window, only those updated since its start.
 
-    The window has no end: a row that is updated while the list is read would leave a closed window.
-    An updated row may enter this one on any page, so changes are read one page at a time.
+    The window has no end, because a row that is updated while the list is read would leave a closed
+    window. An updated row may enter this window on any page, so changes are read one page at a
+    time.
     """
     since = run.checkpoint.get("since")
     return sync.batches_by_creation(

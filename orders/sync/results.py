@@ -171,7 +171,7 @@ RESULTS = mirror.MirrorTable(
 
 
 def _closed_with_new_records(known: mirror.StoredVersions, same: Collection[UUID]) -> list[UUID]:
-    """Return closed results that received another record and are stored in the present reading."""
+    """Return closed results that received another record and were read by the current release."""
     changed = [
         key
         for (key,), stored in known.items()
@@ -182,8 +182,9 @@ def _closed_with_new_records(known: mirror.StoredVersions, same: Collection[UUID
 
 
 def _contents(orders: Collection[UUID]) -> dict[UUID, tuple[bytes, tuple[str, str]]]:
-    """Return the contents of results and the person they name. A record with other times has the
-    same content.
+    """Return the contents of results and the persons that they name.
+
+    Records that differ only in their times have the same content.
     """
     checks = checks_by_order(orders) if orders else {}
     return {
@@ -205,7 +206,7 @@ def _store(
     mirror.apply(RESULTS, records, known=known)
     after = _contents(before)
     same |= {key for key, content in before.items() if after[key] == content}
-    # Unchanged results too: their order may have become corrected since.
+    # Unchanged results are included: their order may have become corrected since.
     checks = checks_by_order(keys)
     store_versions(keys, reread=same, checks=checks)
     write_checks(checks)

@@ -1,5 +1,6 @@
-"""Parts of a result that could not be read. Their lines are still shown: a result never gets
-shorter, and such a line is never normal.
+"""Parts of a result that could not be read.
+
+Their lines are still shown, so a result never gets shorter. Such a line is never normal.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ _PLACE: Final = re.compile(r"\$\.(results|missing_results)\[(\d+)\](?:\.(.+))?")
 
 @dataclass(frozen=True, slots=True)
 class UnreadableParts:
-    """Unreadable parts of one result: of its head, whole `lines` by list and index (as received),
-    and fields of lines that are otherwise readable.
+    """The unreadable parts of one result.
+
+    These are parts of its head, whole `lines` by list and index (as received), and fields of lines
+    that are otherwise readable.
     """
 
     raw: bytes
@@ -35,18 +38,19 @@ class UnreadableParts:
 
     @property
     def count(self) -> int:
-        """Number of lines that could not be read, wholly or in part."""
+        """Return the number of lines that could not be read, completely or in part."""
         return sum(map(len, self.lines.values())) + len(self.fields)
 
     @property
     def all(self) -> list[str]:
-        """Names of all parts; empty where the whole result was read."""
+        """Return the names of all parts; empty if the whole result was read."""
         places = [f"{name}[{place}]" for name in LISTS for place in sorted(self.lines[name])]
         return [*self.head, *places, *(part for parts in self.fields.values() for part in parts)]
 
     def in_place(self, name: str, read: Sequence[T]) -> Iterator[tuple[int, T | None, list[str]]]:
-        """Yield the lines of a list with their index as received and the fields each lacks; None
-        for a line that could not be read.
+        """Yield the lines of a list with their index as received and the fields that each lacks.
+
+        A line that could not be read is None.
         """
         lost, following = self.lines[name], iter(read)
         for place in range(len(read) + len(lost)):
@@ -54,7 +58,7 @@ class UnreadableParts:
             yield place, line, self.fields.get((name, place), [])
 
     def name(self, name: str, place: int) -> str:
-        """Return the name of a line that could not be read, as far as it has one."""
+        """Return the name of a line that could not be read, if it has one."""
         try:
             lines = json.loads(json_text.make_decodable(self.raw))[name]
             found = lines[place]["name"]
@@ -78,16 +82,19 @@ def parts_of(record: MirrorRecord) -> UnreadableParts:
 
 
 def interpretation(reading: str | None, unreadable: Sequence[str]) -> str | None:
-    """Return the interpretation of something that was not read whole. The missing part may be the
-    abnormal one, so it is not interpreted unless it is abnormal or worse already.
+    """Return the interpretation of something that was read only in part.
+
+    The missing part may be the abnormal one. So the interpretation is "not interpreted", unless the
+    readable part is abnormal or worse.
     """
     is_normal = (reading or "").strip().casefold() in ("", "normal")
     return NOT_INTERPRETED if unreadable and is_normal else reading
 
 
 def line(record: MirrorRecord, position: int, name: str, *, is_missing: bool = False) -> RowValues:
-    """Return the columns of a line that stands for an unreadable one: the result keeps its length,
-    and the line is not interpreted.
+    """Return the columns of a line that replaces an unreadable one.
+
+    So the result has all its lines. The line is not interpreted.
     """
     return {
         "result_id": record.key[0],
