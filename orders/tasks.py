@@ -18,7 +18,9 @@ from orders.turnaround.measurement import measure_when_due
 from orders.unmatched.sync import SYNCED_LIST as UNMATCHED
 
 LOOK_UP_SECONDS = 8.0
-"""Shorter than a slice of a sync: changes wait on the same queue while lookups run."""
+"""Seconds that a task looks up records. This is less than a slice of a sync, because commands wait
+in the same queue meanwhile.
+"""
 
 
 @shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)

@@ -1,7 +1,7 @@
-"""The zone that the times of an appointment are shown in: its own, else that of its state, marked
-as assumed, else UTC.
+"""The zone in which the times of an appointment are shown.
 
-It is never the zone of the staff member: that is not the time of day at which blood is drawn.
+It is the appointment's own zone, else that of its state, marked as assumed, else UTC. It is never
+the zone of the staff member, because blood is not drawn by that clock.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ STATE_NAMES: Final[dict[str, str]] = {
     "WI": "Wisconsin", "WY": "Wyoming",
 }  # fmt: skip
 _BY_STATE: Final = {state: zone for zone, states in _ZONES.items() for state in states.split()}
-"""The zone of most people in a state, by its two letters and by its name."""
+"""The zone of most people in a state, by the state's two letters and by its name."""
 _BY_STATE.update((name.upper(), _BY_STATE[code]) for code, name in STATE_NAMES.items())
 STATES_WITH_TWO_ZONES: Final = frozenset(
     ("AK", "FL", "ID", "IN", "KS", "KY", "MI", "ND", "NE", "OR", "SD", "TN", "TX")
@@ -51,7 +51,7 @@ STATES_WITH_TWO_ZONES: Final = frozenset(
 
 
 class Basis(StrEnum):
-    """How the zone of an appointment is known."""
+    """The way in which the zone of an appointment is known."""
 
     GIVEN = "given"
     STATE = "assumed from the state"
@@ -73,9 +73,7 @@ class VisitZone:
 
     @property
     def note(self) -> str:
-        """Return the note beside every time that is shown in this zone; empty where the zone was
-        given.
-        """
+        """Return the note for every time in this zone; empty if the service sent the zone."""
         return _NOTES[self.basis]
 
 

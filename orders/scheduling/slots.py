@@ -386,8 +386,7 @@ def _days(pairs: Sequence[tuple[SiteTimes, TimeChip]]) -> list[DayTimes]:
 
 
 def _zone_words(local: datetime, note: str = "") -> str:
-    """Return the zone with its name, `MST (America/Phoenix)`: two zones may share an abbreviation.
-    """
+    """Return the zone, such as `MST (America/Phoenix)`: two zones may share an abbreviation."""
     zone = local.tzinfo
     key = zone.key.replace("_", " ") if isinstance(zone, ZoneInfo) else ""
     name = zone_name(local)

@@ -18,7 +18,7 @@ CANCELLED: Final = "cancelled"
 
 @register.simple_tag
 def collection_day(visits: Iterable[Appointment], result: Result | None) -> date | None:
-    """Return the day on which the sample was taken: as the lab says, else of the active visit."""
+    """Return the day on which a sample was taken: from the lab, else of the active visit."""
     active = [one for one in visits if one.superseded_at is None and one.event_status != CANCELLED]
     zone = active[0].visit_zone.zone if active else UTC
     taken = read_written_time(result.date_collected if result else None)

@@ -1,4 +1,7 @@
-"""Labels of the records that notifications are about. The pages of `team` do not know orders."""
+"""Labels of the records that notifications are about, for the pages of `team`.
+
+The package `team` does not import `orders`.
+"""
 
 from __future__ import annotations
 

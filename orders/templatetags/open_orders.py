@@ -1,4 +1,4 @@
-"""Orders under way, for the pages of labs, which do not know orders."""
+"""Orders under way, for the pages of `labs`, which does not import `orders`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNDER_WAY: Final = [bucket for bucket in vocabulary.BUCKETS if bucket not in END
 
 @register.simple_tag
 def open_orders(lab_slug: str) -> Count:
-    """Return the number of orders under way at a lab. Orders do not name their lab account."""
+    """Return the number of orders under way at a lab. Orders do not have their lab account."""
     return capped_count(Order.objects.filter(bucket__in=UNDER_WAY, lab_slug=lab_slug))
 
 
@@ -29,9 +29,9 @@ def open_orders(lab_slug: str) -> Count:
 def pending_order_requests(account_id: UUID) -> int:
     """Return the number of open commands that place or import an order under a lab account.
 
-    Open commands are few, so their payloads are read.
+    Their payloads are read, because open commands are few.
     """
     kinds = (CreateOrder.kind, ImportOrder.kind)
     commands = CommandRecord.objects.open().filter(kind__in=kinds).only("payload")
-    bodies = (row.payload.get("body", {}) for row in commands)  # Rows open what is sealed.
+    bodies = (row.payload.get("body", {}) for row in commands)  # Loading a row decrypts its payload.
     return sum(body.get("lab_account_id") == str(account_id) for body in bodies)

@@ -1,4 +1,5 @@
-"""Simulation of a lab account's allowlist, for its page, which does not know orders."""
+"""Simulation of a lab account's allowlist, for the page of `labs`, which does not import `orders`.
+"""
 
 from __future__ import annotations
 

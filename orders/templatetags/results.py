@@ -44,14 +44,14 @@ PLACE_BADGES: Final = {
 }
 ACKNOWLEDGED_BADGE: Final = ("Critical, acknowledged", "critical", "half-ring")
 CALLED_BADGE: Final = ("Critical, told", "closed", "tick")
-"""Badges of acknowledged critical results, before and after the call-back."""
+"""Badge of an acknowledged critical result after the call."""
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 64, 16
 """Size of a sparkline in SVG units."""
 
 
 @register.simple_tag
 def place_badge(review: Review) -> SafeString:
-    """Render the badge that says why a result has its place in the queue."""
+    """Render the badge with the reason for a result's place in the queue."""
     if review.is_critical and review.is_acknowledged:
         return _badge(*(CALLED_BADGE if review.is_called else ACKNOWLEDGED_BADGE))
     return _badge(*PLACE_BADGES[review.place])
@@ -59,9 +59,12 @@ def place_badge(review: Review) -> SafeString:
 
 @register.simple_tag
 def identity_badge(review: Review) -> SafeString:
-    """Render the badge of a result that names somebody else, beside `place_badge`; else nothing."""
+    """Render the badge of a result that names somebody else, next to `place_badge`.
+
+    Other results have no such badge.
+    """
     if not review.names_somebody_else or review.place == SOMEBODY_ELSE:
-        return SafeString("")  # `place_badge` already says so.
+        return SafeString("")  # `place_badge` already shows it.
     return _badge(*PLACE_BADGES[SOMEBODY_ELSE])
 
 
@@ -84,7 +87,7 @@ def _badge(words: str, family: str, glyph: str) -> SafeString:
 
 @register.simple_tag
 def completeness_ring(found: Completeness | None, words: bool = True) -> SafeString | str:
-    """Render how much of a result is back. Without queries: see `completeness_by_order`."""
+    """Render which part of a result is back, without queries: see `completeness_by_order`."""
     if found is None or not found.total:
         return ""
     state = "whole" if found.is_whole else "lost" if found.failed_count else "open"
@@ -114,7 +117,8 @@ def completeness_ring(found: Completeness | None, words: bool = True) -> SafeStr
 def sparkline(values: Sequence[MarkerValue]) -> SafeString | str:
     """Render earlier values and this one as a small line.
 
-    Hidden from screen readers, which get the previous value as text and the page of the marker.
+    It is hidden from screen readers. They get the previous value as text, and the page of the
+    marker.
     """
     numbers = [value for value in values if value.number is not None]
     if len(numbers) < 2:
@@ -163,7 +167,7 @@ ARROWS: Final = {
 
 @register.simple_tag
 def change_arrow(direction: str) -> SafeString | str:
-    """Render an arrow, with a word for screen readers."""
+    """Render an arrow, and a word for screen readers."""
     if direction not in ARROWS:
         return ""
     glyph, words = ARROWS[direction]
@@ -186,13 +190,13 @@ def outcome(value: str) -> str:
 
 @register.filter
 def teller_label(value: str) -> str:
-    """Return the label of the person who tells the patient."""
+    """Return the label of the person who informs the patient."""
     return TELLER_LABELS.get(value, value)
 
 
 @register.filter
 def duration(length: timedelta | None) -> SafeString | str:
-    """Return "3 d" or "5 h"; a dash for None."""
+    """Return a duration such as "3 d" or "5 h"; a dash for None."""
     return DASH if length is None else format_duration(length)
 
 
@@ -213,8 +217,8 @@ def ago_exactly(moment: datetime, now: datetime) -> str:
 def trend_plot(values: Sequence[MarkerValue]) -> SafeString | str:
     """Render the values in the newest unit over time.
 
-    Each point has its own band of the reference range, because ranges differ between labs, and a
-    mark shaped by its flag. No line crosses a value of another unit.
+    Ranges differ between labs, so each point has its own band of the reference range. Its mark has
+    the shape of its flag. No line crosses a value of another unit.
     """
     shown = [v for v in values if v.number is not None]
     if not shown:
@@ -283,8 +287,8 @@ def trend_plot(values: Sequence[MarkerValue]) -> SafeString | str:
 def _mark_path(value: MarkerValue) -> str:
     """Return the SVG path of a mark.
 
-    An octagon for critical, a triangle pointing to the side for abnormal, a square for values that
-    are not interpreted, else a disc.
+    It is an octagon for critical, a triangle that points to the side for abnormal, a square for not
+    interpreted, and else a disc.
     """
     if value.flag == "critical":
         return "M-2.5-6h5L6-2.5v5L2.5 6h-5L-6 2.5v-5z"

@@ -1,6 +1,6 @@
 """Render matching patients and orders for suggestions and results.
 
-In Python, because they are most of the cost of a suggestion.
+This is Python, because rendering is most of the cost of a suggestion.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def patient_match(one: PatientMatch) -> SafeString:
 
 @register.simple_tag
 def order_match(order: Order, by_name: bool, by_sample: bool = False) -> SafeString:
-    """Render an order. `by_sample`: it was found by its sample id."""
+    """Render an order. `by_sample`: the search found it by its sample id."""
     name = f"<bdi>{escape(f'{order.patient_first_name} {order.patient_last_name}')}</bdi>"
     about = f"{_test(order)} · {short_id(order.pk, False)}"
     if by_name and order.patient_dob:

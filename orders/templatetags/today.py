@@ -21,7 +21,7 @@ register = template.Library()
 
 @register.inclusion_tag("today/_critical.html", takes_context=True)
 def critical_results(context: Context) -> dict[str, Any]:
-    """Show how many critical results are open, and since when. Names are only on their page."""
+    """Show how many critical results are open, and since when. Only their page has names."""
     user = _user(context)
     if user is None:
         return {}
@@ -58,7 +58,7 @@ def critical_rows(rows: list[tuple[Review, Order | None]]) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def page_icon(context: Context) -> str:
-    """Return the URL of the icon: another one while a critical result is not acknowledged."""
+    """Return the URL of the icon. It changes while a critical result is not acknowledged."""
     user = _user(context)
     alarm = user is not None and result_badges(user).unacknowledged
     return static("today/icon-critical.svg" if alarm else "backoffice/icon.svg")

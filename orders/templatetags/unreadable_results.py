@@ -27,7 +27,7 @@ def unreadable_patient_notices(context: Context, patient_id: UUID) -> dict[str, 
 
 @register.inclusion_tag("reviewing/_unread.html", takes_context=True)
 def unreadable_result_notices(context: Context) -> dict[str, Any]:
-    """Show all notices above the queue, which omits results without an older version."""
+    """Show all notices above the queue, which has no results without an older version."""
     return _notice(context, unreadable_versions.first_results())
 
 

@@ -44,7 +44,7 @@ register.filter(rules.no_time_text)
 
 @register.simple_tag
 def visit_moment(moment: datetime | None, zone: VisitZone | None) -> SafeString | str:
-    """Render a time in the visit's zone, with a note on how the zone was chosen if not given."""
+    """Render a time in the visit's zone. A note says how the zone was chosen if none was sent."""
     zone = zone or visit_zone(None, None)
     shown = when(moment, zone.name)
     if moment is None or not zone.note:
@@ -60,7 +60,7 @@ def visit_time(visit: Appointment) -> SafeString | str:
 
 @register.simple_tag
 def previous_time(visit: Appointment) -> datetime | None:
-    """Return the start before the visit was moved, if staff moved it; else None."""
+    """Return the start before staff moved the visit; None if staff did not move it."""
     if visit.superseded_at or visit.start_at is None:
         return None
     moves = CommandRecord.objects.about("order", visit.order_id).filter(

@@ -1,4 +1,4 @@
-"""Whose turn the next step of an order is, for lists: from its columns, without a query."""
+"""Who acts next on an order, for lists: from its columns, without a query."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def whose_turn(order: Order, now: datetime | None = None) -> SafeString:
 
 @register.simple_tag
 def overdue(order: Order) -> SafeString:
-    """Render "⚠ 3 d over", also for orders that need action at once; nothing if not overdue."""
+    """Render "⚠ 3 d over" if the order is overdue. Orders that need action at once are included."""
     return overdue_badge(order.quiet_at, timezone.now())
 
 
@@ -48,7 +48,7 @@ def time_in_step_text(order: Order, now: datetime) -> str:
 
 
 def usual_time_text(order: Order) -> str:
-    """Return the tooltip: "Usual up to 6 d", or a text for orders without such a time."""
+    """Return the tooltip, such as "Usual up to 6 d", or a text for orders without a usual time."""
     if order.quiet_at is None or order.last_event_at is None:
         return "No usual time"
     if order.quiet_at <= order.last_event_at:

@@ -1,1 +1,1 @@
-"""How long orders usually stay in a step, learned from their history, and which are overdue."""
+"""How long orders usually stay in a step, computed from their history, and which are overdue."""

@@ -28,11 +28,11 @@ from orders.turnaround.models import UsualTime
 MIN_SAMPLES: Final = 30
 """Fewest samples from which a learned time is used."""
 MIN_LIMIT: Final = timedelta(hours=1)
-"""Shortest limit: steps that usually take minutes are not reported earlier."""
+"""Shortest limit. Steps that usually take minutes are not reported as overdue earlier."""
 BOOKED: Final = "appointment_scheduled"
 VISIT_GRACE_PERIOD: Final = timedelta(hours=6)
 END_OF_DAY_OFFSET: Final = timedelta(days=1, hours=10)
-"""From 00:00 UTC of a date until that day has ended in every time zone of the country."""
+"""Time from 00:00 UTC of a date until that day has ended in every time zone of the country."""
 
 StepKey = tuple[str, str, str]
 
@@ -42,7 +42,7 @@ _WEEK: Final = timedelta(days=7)
 _WORKING_WEEK: Final = timedelta(days=5)
 _WEEKEND_LENGTH: Final = timedelta(days=2)
 _MAX_MOMENT: Final = datetime(9000, 1, 1, tzinfo=UTC)
-"""Later times are nonsense, and adding to them would overflow `datetime`."""
+"""Later times are invalid: a sum with them would overflow `datetime`."""
 
 _learned_limits: dict[StepKey, timedelta] = {}
 _limit_cache: dict[tuple[str, str, str | None], timedelta | None] = {}
@@ -51,9 +51,9 @@ _decision = 0
 
 
 def refresh() -> None:
-    """Read the learned times if the cache is older than a minute or a decision was made since.
+    """Read the learned times if the cache is older than a minute or than the latest decision.
 
-    At most one query.
+    This runs at most one query.
     """
     global _read_at, _decision
     decided = vocabulary.decisions.last_decision()
@@ -80,13 +80,13 @@ def use_measurements(measured: Iterable[UsualTime]) -> None:
 
 
 def expire_cache() -> None:
-    """Make the next `refresh` read."""
+    """Make the next `refresh` read the learned times."""
     global _read_at
     _read_at = -math.inf
 
 
 def has_usual_time(low_level_status: str) -> bool:
-    """Return whether a step has a usual time: not final, not waiting for us or for a visit."""
+    """Return whether a step has a usual time: it is not final, and needs neither us nor a visit."""
     family = vocabulary.term("order.low_level_status", low_level_status or "unknown").family
     return family not in (NEEDS_ACTION, RESULT_IN, CLOSED) and low_level_status != BOOKED
 
@@ -94,20 +94,20 @@ def has_usual_time(low_level_status: str) -> bool:
 def round_up(length: timedelta) -> timedelta:
     """Round up to hours, above two days to days.
 
-    So the time shown is the time applied, and a measurement that differs by minutes changes no
-    order.
+    So the limit is exactly the time that is shown. A new measurement that differs by minutes
+    changes no order.
     """
     step = timedelta(days=1) if length > timedelta(days=2) else timedelta(hours=1)
     return max(step * math.ceil(length / step), MIN_LIMIT)
 
 
 def default_limit(low_level_status: str, method: str) -> timedelta | None:
-    """Return the default time of the vocabulary; None where the step is never overdue."""
+    """Return the default time of the vocabulary; None if the step is never overdue."""
     return vocabulary.order_term(low_level_status, method, ()).quiet_after
 
 
 def counts_working_days(low_level_status: str, method: str) -> bool:
-    """Return whether the default time excludes weekends: kits are packed on working days."""
+    """Return whether the default time excludes weekends. Kits are packed on working days."""
     return method == "testkit" and low_level_status in _KIT_PAPERWORK_STATUSES
 
 
@@ -151,7 +151,7 @@ def quiet_at(
 
 
 def booked_quiet_at(start: datetime | None) -> datetime | None:
-    """Return when an order with a booked visit becomes overdue: the draw should be done then."""
+    """Return when an order with a booked visit becomes overdue: when the draw should be done."""
     return None if start is None else min(start, _MAX_MOMENT) + VISIT_GRACE_PERIOD
 
 
@@ -177,6 +177,6 @@ def _cache_limit(low: str, method: str, lab_slug: str | None) -> timedelta | Non
     limit = learned_limit(low, method, lab_slug)
     if limit is None and low != BOOKED:
         limit = default_limit(low, method)
-    if len(_limit_cache) < 10_000:  # Bound the memory, whatever the service sends.
+    if len(_limit_cache) < 10_000:  # Limit the memory, whatever the service sends.
         _limit_cache[low, method, lab_slug] = limit
     return limit

@@ -1,8 +1,9 @@
 """Measure usual times from our own events, and update `quiet_at` of open orders.
 
-Bounded: whatever the mirror holds, one measurement reads the events of the `MAX_ORDERS` orders
-that changed last. The update reads the open orders along their index, in batches, and writes only
-rows that differ. Usual times are rounded, so most measurements write nothing.
+The work is limited, whatever the size of the mirror: one measurement reads the events of the
+`MAX_ORDERS` orders that changed last. The update reads the open orders along their index, in
+batches, and writes only rows that differ. Usual times are rounded, so most measurements write
+nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MAX_ORDERS: Final = 20_000
 INTERVAL: Final = timedelta(hours=1)
 BATCH_SIZE: Final = 5_000
 _LOCK: Final = 5_280_117
-"""Advisory lock of PostgreSQL: one process measures at a time."""
+"""Number of the advisory lock in PostgreSQL: one process measures at a time."""
 
 _MEASURE_SQL = """
 WITH recent AS MATERIALIZED (
@@ -69,7 +70,7 @@ UPDATE orders_order SET quiet_at = locked.quiet_at FROM locked WHERE orders_orde
 def measure_when_due(now: datetime | None = None) -> int | None:
     """Measure and update orders if the last measurement is an hour old.
 
-    Returns how many orders were updated; None where nothing was measured.
+    Return how many orders were updated; None if nothing was measured.
     """
     now = now or datetime.now(UTC)
     if UsualTime.objects.filter(measured_at__gt=now - INTERVAL).exists():
@@ -108,7 +109,7 @@ def measure(now: datetime) -> bool:
 def update_open_orders() -> int:
     """Set `quiet_at` of every order that is under way or needs action.
 
-    Returns how many orders changed.
+    Return how many orders changed.
     """
     return sum(update_orders_in_status(status) for status in _unfinished_statuses())
 
@@ -124,7 +125,7 @@ def update_orders_in_status(status: str) -> int:
 
 
 def update_booked_orders(starts: dict[UUID, datetime | None]) -> None:
-    """Set `quiet_at` of orders with a booked visit: a while after its start.
+    """Set `quiet_at` of orders with a booked visit to a while after its start.
 
     `starts`: start of the visit by order.
     """

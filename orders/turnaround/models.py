@@ -1,4 +1,4 @@
-"""Usual times, as measured."""
+"""Measured usual times."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class UsualTime(Read):
     """How long orders stayed in a step before the next one, per method and lab.
 
-    Measured over the orders that changed last (`measurement.MAX_ORDERS`). With fewer than
-    `limits.MIN_SAMPLES` samples the value is only shown, and the default of the vocabulary applies.
+    This is measured over the orders that changed last (`measurement.MAX_ORDERS`). A value from
+    fewer than `limits.MIN_SAMPLES` samples is only shown, and the default of the vocabulary
+    applies.
     """
 
     low_level_status = models.TextField()

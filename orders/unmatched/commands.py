@@ -1,7 +1,7 @@
 """Commands that decide an unmatched result (orders.md 9).
 
-The service takes one decision per result and answers 404 to a second one, so a decision that may
-have arrived can be sent again. The item shows what was decided, whoever decided it.
+The service accepts one decision per result and answers 404 to a second one. So a decision may be
+sent again, even if the first attempt has arrived. The record shows the decision, whoever made it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RESULT_GONE = "The service no longer has this result."
 
 
 def resolution_text(status: str, action: str | None) -> str:
-    """Return what was decided about a result that is not pending here."""
+    """Return the decision about a result that is not pending here."""
     if status == PENDING_SERVICE_REVIEW or action == "unsure":
         return "It was passed to the service’s people, who decide now."
     if action == "reject":
@@ -48,7 +48,7 @@ def resolution_text(status: str, action: str | None) -> str:
 
 
 def _action_of(item: Item) -> str | None:
-    """Return what was decided, also where "resolution_action | enum or null" is null."""
+    """Return the decision, even if "resolution_action | enum or null" is null."""
     found = item.data
     if found.resolution_action:
         return found.resolution_action
@@ -101,7 +101,7 @@ class _DecisionCommand(Command, kw_only=True):
             raise PreconditionFailed(RESULT_GONE) from None
 
     def _disproved(self, item: Item) -> Disproved:
-        """Return that somebody else decided; the page shows what."""
+        """Return the outcome that somebody else decided. The page shows the decision."""
         store_unmatched([item])
         return Disproved(
             "Somebody else was faster. "
@@ -110,22 +110,20 @@ class _DecisionCommand(Command, kw_only=True):
 
 
 class Accepted(NamedTuple):
-    """The order that has the result now, and the item after the decision, where it could
-    be read.
-    """
+    """The order that now has the result, and the record after the decision, if it could be read."""
 
     order: Record[service_orders.Order]
     item: Item | None
 
 
 class AcceptResult(_DecisionCommand, kw_only=True):
-    """Give the result to an order, or to a patient. The service may answer with a new order."""
+    """Assign the result to an order, or to a patient. The service may answer with a new order."""
 
     kind: ClassVar[str] = "result.accept"
 
     order_id: UUID | None
     user_id: UUID | None
-    """Both None: the only possibility that the service sees."""
+    """If the user and the order are None, the service has only one possible match."""
 
     def title(self) -> str:
         if self.order_id is not None:
@@ -157,13 +155,13 @@ class AcceptResult(_DecisionCommand, kw_only=True):
         try:
             return Accepted(order, service.unmatched.get(self.result_id))
         except errors.ServiceError:
-            return Accepted(order, None)  # It is looked up soon after.
+            return Accepted(order, None)  # A lookup soon reads it.
 
     def settle(
         self, service: Service, sending: SendContext
     ) -> Confirmed | NoTrace | Disproved | Ambiguous:
-        # "404 not found or no longer reviewable": one decision is taken per result (orders.md 9).
-        # "resolved_order_id | uuid or null": only an accepted one has it.
+        # "404 not found or no longer reviewable": the service accepts one decision per result
+        # (orders.md 9). "resolved_order_id | uuid or null": only an accepted result has it.
         item = service.unmatched.get(self.result_id)
         if item.data.status == PENDING_REVIEW:
             return NoTrace()
@@ -177,14 +175,15 @@ class AcceptResult(_DecisionCommand, kw_only=True):
             return self._disproved(item)
         if self._is_requested_order(order):
             return Confirmed(Accepted(order, item))
-        # "Returns an Order which may be a new one": that it is ours is likely, and not said.
+        # "Returns an Order which may be a new one": it is probably the result of this decision, but
+        # the service does not say so.
         store_orders([order])
         return Ambiguous(
             [PossibleMatch(str(order_id), f"It was given to the order {str(order_id)[:8]}")]
         )
 
     def store(self, answer: Accepted) -> str:
-        """The order is followed to where the result is, also where it is one we never knew."""
+        """Store the order that has the result, even if it is new here, and look it up again."""
         order_id = answer.order.data.id
         store_orders([answer.order])
         sync.schedule_lookups("results", [order_id])
@@ -197,8 +196,9 @@ class AcceptResult(_DecisionCommand, kw_only=True):
         return str(order_id)
 
     def _is_requested_order(self, order: Record[service_orders.Order]) -> bool:
-        """Whether it is the requested order, or a new one that recreates it: that joins its
-        transaction (orders.md 2.11).
+        """Whether it is the requested order, or a new order that recreates it.
+
+        A new order joins the transaction of the requested one (orders.md 2.11).
         """
         if self.order_id is None or self.order_id == order.data.id:
             return True
@@ -210,7 +210,7 @@ class AcceptResult(_DecisionCommand, kw_only=True):
 
 
 class ResolveResult(_DecisionCommand, kw_only=True):
-    """Reject the result, or pass it to the service's staff."""
+    """Reject the result, or hand it over to the service's staff."""
 
     kind: ClassVar[str] = "result.resolve"
 
@@ -238,7 +238,7 @@ class ResolveResult(_DecisionCommand, kw_only=True):
         if _action_of(item) == self.action:
             return Confirmed(item)
         if self.action == "unsure":
-            # The service's staff may have decided since it was passed to them.
+            # The service's staff may have decided after the hand-over.
             words = resolution_text(item.data.status, item.data.resolution_action)
             return Ambiguous([PossibleMatch(str(item.data.id), words)])
         return self._disproved(item)

@@ -1,4 +1,4 @@
-"""Comparison of the person whom a result names with those it may belong to."""
+"""Comparison of the person named on a result with the possible patients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ComparedValue:
 
 @dataclass(frozen=True, slots=True)
 class ComparedPerson:
-    """A suggestion beside the result; `order` and `candidate` are None for a patient alone."""
+    """A suggestion beside the result. For a patient alone, `order` and `candidate` are None."""
 
     choice: str
     user_id: UUID | None
@@ -40,9 +40,7 @@ class ComparedPerson:
 
 
 def obvious_choice(sides: Sequence[ComparedPerson]) -> str:
-    """Return the only suggestion where it agrees with the person whom the result names; otherwise
-    an empty text.
-    """
+    """Return the only suggestion if it agrees with the person on the result, else an empty text."""
     if len(sides) != 1 or any(
         (sides[0].name.differs, sides[0].dob.differs, sides[0].gender.differs)
     ):
@@ -53,7 +51,7 @@ def obvious_choice(sides: Sequence[ComparedPerson]) -> str:
 def compare_candidates(
     item: UnmatchedResult, candidates: Sequence[Candidate]
 ) -> list[ComparedPerson]:
-    """Compare the suggestions, in the service's order. Three queries."""
+    """Compare the suggestions, in the service's order: three queries."""
     orders = Order.objects.defer("record").in_bulk(
         [one.order_id for one in candidates if one.order_id]
     )
@@ -78,7 +76,7 @@ def compare_candidates(
 
 
 def compare_patients(item: UnmatchedResult, people: Sequence[Patient]) -> list[ComparedPerson]:
-    """Compare patients that somebody searched for."""
+    """Compare patients that staff searched for."""
     return [
         ComparedPerson(
             choice=f"{PATIENT}{person.pk}",
@@ -99,7 +97,7 @@ def _compare_candidate(
     person: Patient | None,
     labs: Mapping[str, str],
 ) -> ComparedPerson:
-    """Compare the details of the order, or of the patient where there is no order."""
+    """Compare the details of the order, or of the patient if there is no order."""
     if order is not None:
         first, last = order.patient_first_name, order.patient_last_name
         born, gender = order.patient_dob, order.patient_gender

@@ -27,7 +27,7 @@ def choice_of(candidate: Candidate) -> str:
 class DecisionForm(CommandForm):
     """A decision. `choice`: one of the suggested orders with its patient, or any patient.
 
-    `obvious` is the choice without a selection, empty where somebody has to choose.
+    `obvious` is the default choice. It is empty if staff must choose.
     """
 
     action = forms.ChoiceField(required=True)

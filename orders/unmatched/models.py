@@ -8,13 +8,13 @@ from django.db import models
 from backoffice.models import Mirrored
 
 PENDING_REVIEW = "pending_customer_review"
-"""Status of a result that staff here must decide."""
+"""Status of a result that staff of the clinic must decide."""
 PENDING_SERVICE_REVIEW = "pending_ops_review"
 RESOLVED = ("resolved", "matched")
 
 
 class UnmatchedResult(Mirrored):
-    """A result as it was received, and what was decided."""
+    """A result as it was received, and the decision about it."""
 
     id = models.UUIDField(primary_key=True)
     status = models.TextField()

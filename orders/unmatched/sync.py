@@ -1,4 +1,4 @@
-"""Sync of unmatched results: a list of the open ones, and lookups of single ones."""
+"""Sync of unmatched results: the list of the open ones, and lookups of single ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from orders.unmatched.models import RESOLVED, Candidate, UnmatchedResult
 RESOURCE: Final = "unmatched"
 PAGE_SIZE: Final = 50
 NO_SUCH_QUEUE: Final = (400, 403, 404)
-"""Statuses of the service's answer to a team without the queue."""
+"""HTTP statuses with which the service answers a team that does not have the queue."""
 _DISABLED: Final = object()
 
 Item = Record[service_unmatched.UnmatchedResult]
@@ -103,7 +103,7 @@ UNMATCHED: Final = mirror.MirrorTable(
 
 
 def store_unmatched(records: Sequence[Item]) -> mirror.ApplyOutcome:
-    """Store items, and schedule lookups of their orders."""
+    """Store records, and schedule lookups of their orders."""
     outcome = mirror.apply(
         UNMATCHED, [MirrorRecord.from_service(record, record.data.id) for record in records]
     )
@@ -115,7 +115,7 @@ def store_unmatched(records: Sequence[Item]) -> mirror.ApplyOutcome:
 
 
 def _orders(item: service_unmatched.UnmatchedResult) -> set[UUID]:
-    """Return the orders that an item names: their state has changed, or they are new."""
+    """Return the orders that a record names. They have changed, or they are new."""
     found = {one.order_id for group in item.candidate_groups for one in group.candidates}
     return {order for order in found | {item.resolved_order_id} if order is not None}
 
@@ -123,7 +123,7 @@ def _orders(item: service_unmatched.UnmatchedResult) -> set[UUID]:
 def _fetch_batches(
     service: Service, run: SyncRun
 ) -> Iterator[sync.Batch[service_unmatched.UnmatchedResult]]:
-    """Yield all open items. That the team has no queue is an answer too, not an error."""
+    """Yield all open records. A team without the queue is a valid answer, not an error."""
     try:
         yield from sync.batches_by_cursor(lambda cursor: service.unmatched.list(PAGE_SIZE, cursor))
     except (errors.Refused, errors.Missing) as error:
@@ -133,14 +133,14 @@ def _fetch_batches(
 
 
 def is_enabled() -> bool:
-    """Whether the team has the queue, by the latest run over the list."""
+    """Whether the team has the queue, according to the latest sync run."""
     done = SyncRun.objects.filter(resource=RESOURCE, state=SyncRun.State.DONE)
     latest = done.order_by("-created_at").values_list("checkpoint", flat=True).first()
     return latest is None or latest.get("enabled", True)
 
 
 class _OpenResultComparison(sync.UnsortedListComparison):
-    """Looks up items that are open in the mirror and missing in the list: somebody decided them."""
+    """Looks up records that are open in the mirror but not in the list: somebody decided them."""
 
     def __init__(self, run: SyncRun) -> None:
         super().__init__(
@@ -194,7 +194,7 @@ LOOKUP: Final = sync.LookupType(kind=RESOURCE, fetch=_fetch, store=_store, on_mi
 
 
 def handle_match_reviews(events: Sequence[Heard]) -> Mapping[str, str]:
-    """Schedule lookups: an event has less than the item (webhooks.md 4.2)."""
+    """Schedule lookups, because an event has less than the whole record (webhooks.md 4.2)."""
     sync.schedule_lookups(
         RESOURCE, [typed(service_events.MATCH_REVIEW, event).id for event in events]
     )

@@ -1,4 +1,4 @@
-"""Unmatched results: the list, and the page on which one is decided."""
+"""Pages of unmatched results: the list, and the page where staff decide about one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from patients.models import Patient
 
 SIZE: Final = 50
 FOUND: Final = 8
-"""Number of patients that a search shows: enough to see that more letters are needed."""
+"""Most patients that a search shows. If there are more, staff type more letters."""
 OLDEST_FIRST: Final = Sort(("created_at", "id"))
 NEWEST_FIRST: Final = Sort(("created_at", "id"), descending=True)
 TABS: Final = {"": "Ours to decide", "service": "With the service", "decided": "Decided"}
@@ -41,7 +41,7 @@ STATUSES: Final = {"": (PENDING_REVIEW,), "service": (PENDING_SERVICE_REVIEW,), 
 @requires("orders.view", "patients.view")
 @require_safe
 def results(request: HttpRequest) -> HttpResponse:
-    """Unmatched results; those that wait for us first, the oldest on top."""
+    """List unmatched results: those that wait for us first, the oldest at the top."""
     show = request.GET.get("show", "")
     if show not in TABS:
         raise BadRequest("There is no such tab.")
@@ -70,9 +70,9 @@ def results(request: HttpRequest) -> HttpResponse:
 @requires("orders.view", "patients.view")
 @require_http_methods(["GET", "HEAD", "POST"])
 def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
-    """One result: the person it names, whom it may belong to, and what can be done.
+    """Show one result: the person on it, possible patients, and possible actions.
 
-    The search for a patient is a POST like the decision: names stay out of URLs.
+    The search for a patient is a POST like the decision, so that no URL has a name.
     """
     item = get_object_or_404(UnmatchedResult, pk=result_id)
     candidates = list(item.candidates.order_by("position"))
@@ -138,7 +138,7 @@ def _card(item: UnmatchedResult, form: DecisionForm) -> dict[str, Any]:
 
 
 def _people(word: str, form: DecisionForm) -> list[Patient]:
-    """Return patients by name, birth date, e-mail or phone, without those that are suggested."""
+    """Return patients by name, birth date, e-mail or phone, except the suggested ones."""
     if not word:
         return []
     found = Patient.objects.defer("record").filter(missing_since=None).identified_by(word)

@@ -1,4 +1,7 @@
-"""Pages that change an order that stands: each shows what follows, asks, and goes to the order."""
+"""Pages that change an existing order.
+
+Each page shows the consequences, asks for confirmation, and then redirects to the order.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ METHODS = ("GET", "HEAD", "POST")
 
 
 def order_actions(order: Order, user: Any) -> list[dict[str, Any]]:
-    """Return what this person may do with the order now, the most likely action first."""
+    """Return what this user may do with the order now, the most likely action first."""
     low, pk = order.low_level_status, order.pk
     if order.missing_since:
         return []
@@ -64,7 +67,7 @@ def order_actions(order: Order, user: Any) -> list[dict[str, Any]]:
 @requires("orders.view", "orders.change")
 @require_http_methods(METHODS)
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Cancel an order, after what will and will not happen; order anew, where that is wanted."""
+    """Cancel an order after showing the consequences. If wanted, start a new order."""
     order = get_object_or_404(Order, pk=order_id)
     if was_already_sent(request):
         return redirect("orders:detail", order.pk)
@@ -113,7 +116,7 @@ def _visit_cancellation(
 @requires("orders.view", "orders.change")
 @require_http_methods(METHODS)
 def activation(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Change the date on which a scheduled order is sent out."""
+    """Change the date on which a scheduled order is dispatched."""
     order = get_object_or_404(Order, pk=order_id)
     form = ActivationForm.from_request(request, initial={"activate_by": order.activate_by})
 
@@ -141,7 +144,7 @@ def drawn(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @requires("orders.view", "orders.change")
 @require_http_methods(METHODS)
 def resend(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Have the latest event of an order delivered again."""
+    """Request that the service deliver the latest event of an order again."""
     order = get_object_or_404(Order, pk=order_id)
     command = ResendEvents(order_id=order.pk, user_id=order.user_id)
     words = "Deliver the latest event again", "Deliver it again"
@@ -179,7 +182,7 @@ def messages(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @requires("orders.view")
 @require_safe
 def message_state(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Whether text messages about an order are on: a fragment of its page."""
+    """Show whether text messages about an order are on: a fragment of its page."""
     order = get_object_or_404(Order, pk=order_id)
     context = {"words": state_words(messages_on(order))}
     return render(request, "orders/_message_state.html", context)
@@ -188,7 +191,7 @@ def message_state(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @requires("orders.view", "orders.simulate")
 @require_http_methods(METHODS)
 def simulate(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Have the sandbox move an order to another status."""
+    """Request that the sandbox move an order to another status."""
     if settings.MANAGEMENT_ENV == "production":
         raise Http404
     order = get_object_or_404(Order, pk=order_id)
@@ -218,10 +221,9 @@ def _enqueue_or_show(
     command: Callable[[dict[str, Any]], Command],
     says: str = "",
 ) -> HttpResponse:
-    """Enqueue the command that `command` makes of a valid form, and go to the order; else show the
-    page.
+    """Enqueue the command made from a valid form and redirect to the order; else show the page.
 
-    `words` are the title and the button; `says` is what will happen.
+    `words` are the title and the label of the button. `says` is what will happen.
     """
     if request.method == "POST" and (
         was_already_sent(request)
