@@ -1,7 +1,7 @@
 """The zone in which the times of an appointment are shown.
 
 It is the appointment's own zone, else that of its state, marked as assumed, else UTC. It is never
-the zone of the staff member, because blood is not drawn by that clock.
+the zone of the staff member, because that does not show the time of day of the draw.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Pages that stand open learn what becomes of an upload, whoever writes it; of more than
-`changes.MOST` at once they learn that there are many."""
+"""Notify open pages of the state of an upload, whatever code changes it.
+
+If more than `changes.MOST` change at once, the pages learn only that there are many.
+"""
 
 from django.db import migrations
 

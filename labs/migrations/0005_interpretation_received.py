@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
             name='interpretation',
             field=models.TextField(help_text='Our reading of the whole row', null=True),
         ),
-        # What was read before is the word as received; the pages read it anew.
+        # The stored value was the one received. Pages interpret it again.
         migrations.RunSQL(
             "UPDATE labs_reportresult SET interpretation_received = interpretation",
             migrations.RunSQL.noop,

@@ -1,4 +1,4 @@
-"""How tables are kept and what the planner is told of them."""
+"""Storage settings of tables, and statistics for the planner."""
 
 from django.db import migrations
 
@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     operations = [
         keep_records_out_of_line("orders_order", "orders_appointment", "orders_result"),
-        # Rows come and go in thousands while a sync runs, and few are ever alive.
+        # A sync adds and removes thousands of rows, and few of them exist at the same time.
         migrations.RunSQL(
             "ALTER TABLE today_ordercount SET"
             " (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0)",

@@ -1,11 +1,12 @@
-"""How a review stands, derived inside the database: functions and triggers.
+"""The state of a review, derived in the database by functions and triggers.
 
-Rows that were added are refused every change; TRUNCATE is left to those who own the tables.
+Triggers reject every change of rows that were added. Only the owner of the tables may TRUNCATE
+them.
 
-Whoever adds a version, a signature, an acknowledgement, a call or a critical event makes the
-database derive the review anew from all of them. It takes the review's lock first and reads in the
-next statement, which sees what the one before has committed: so of two writers the second reads
-what the first wrote.
+A new version, signature, acknowledgement, call or critical event makes the database derive the
+review again from all of them. The function first locks the review and reads in the next statement,
+which sees everything committed before it. So the second of two writers reads what the first one has
+written.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ APPENDED: Final = {
     "orders_criticalacknowledgement": "at",
     "orders_criticalcall": "at",
 }
-"""Tables that only grow, and the column with the time, stamped here and by nobody else."""
+"""Append-only tables, with the column for the time. Only a trigger sets that column."""
 
 DERIVE: Final = """
 CREATE FUNCTION orders_derive_reviews(ids uuid[]) RETURNS void LANGUAGE plpgsql AS $$
@@ -106,7 +107,8 @@ BEGIN
 END $$;
 """
 
-# One tally row per statement that changed a sum, never an update: writers do not wait.
+# Each statement that changed a sum adds one tally row. Rows are never updated, so writers do not
+# wait for each other.
 TALLY: Final = """
 CREATE FUNCTION orders_tally_reviews() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,12 +1,15 @@
-"""Counts of orders and happenings, kept by triggers: in the transaction of the change, whoever
-makes it, once per statement."""
+"""Counts of orders and the activity of orders, written by triggers.
+
+A trigger runs once per statement, in the transaction of the change, whatever code makes the change.
+"""
 
 from django.db import migrations
 
-# Plans are kept, and the first call may bring one row: a nested loop would be kept for thousands.
+# PostgreSQL caches the plans of a function. The first call may have one row, and the cached nested
+# loop would then also run for thousands of rows. So nested loops are disabled.
 #
-# An order that is first heard of is news only where something happened to it lately: the first
-# sync brings years of orders. Where `orders.status_groups` moves orders, only the counts follow.
+# A new order counts as activity only if it had an event in the last days: the first sync brings
+# years of orders. When `orders.status_groups` moves orders, only the counts change.
 ORDERS = """
 CREATE FUNCTION today_orders_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -85,7 +88,7 @@ DROP FUNCTION today_orders_removed();
 DROP FUNCTION today_orders_emptied();
 """
 
-# A visit that replaces another comes as a row of its own, while the other still counts.
+# A visit that replaces another one is a new row, while the other one is still active.
 OTHERS = """
 CREATE FUNCTION today_visits_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

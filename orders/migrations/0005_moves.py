@@ -1,10 +1,12 @@
-"""Orders that go to another patient, or back in their life: noted in the transaction that changes
-them, whoever makes it."""
+"""Orders that move to another patient, or back to an earlier status.
+
+A trigger records the move in the transaction of the change, whatever code makes the change.
+"""
 
 from django.db import migrations
 
-# Whatever was put off about the order comes back. The review follows its order at once, not only
-# with the next version of its result. A kit that nobody had been named for is no move.
+# A move ends every snooze of the order. The review gets the new patient at once, not with the next
+# version of its result. A kit that had no named patient before does not count as moved.
 FORWARDS = """
 CREATE FUNCTION orders_moved() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

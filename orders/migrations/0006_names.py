@@ -1,9 +1,10 @@
-"""Orders know their names by number, names their words: triggers add what an order brings."""
+"""Names of orders, each with a number, and the words of names. Triggers add those of each order."""
 
 from django.db import migrations
 
-# In the order of the numbers, so that two that add the same do not wait for each other. An upsert
-# adds twice, what is new and what is changed: two of these may, and one of them begins anew.
+# Names are added in the order of their numbers, so that two transactions that add the same names do
+# not deadlock. An upsert adds names twice: those of new rows, then those of changed rows. So two
+# upserts can deadlock, and one of them is then tried again.
 NAMES = """
 CREATE FUNCTION order_names_number(patient text, recipient text) RETURNS bigint
   LANGUAGE sql IMMUTABLE
@@ -51,7 +52,7 @@ DROP FUNCTION order_names_added();
 DROP FUNCTION order_names_told();
 DROP FUNCTION order_names_number(text, text);
 """
-# Words of the patient's name 1, of the recipient's 2, of a name that both have 3.
+# `whose` of a word: 1 in the patient's name, 2 in the recipient's, 3 if both have the same name.
 WORDS = """
 CREATE FUNCTION order_name_words_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

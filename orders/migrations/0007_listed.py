@@ -1,5 +1,8 @@
-"""Names beside what few orders are found by, the state of orders beside their patient, and what is
-over its usual time by lab."""
+"""Indexes with more columns.
+
+Indexes on columns that find few orders get the patient's name. The index on patients gets the state
+of orders. Overdue orders get an index by lab.
+"""
 
 from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models

@@ -1,7 +1,7 @@
-"""Names on orders are found by their other spellings, too: written together, without umlauts.
+"""Search names on orders by their other spellings, too: written together, without umlauts.
 
-Keys of patients' names are made anew, a few thousand orders at a time, and with them those of
-recipients who are the patient. Another recipient's follows when the order changes.
+The keys of patients' names are computed again, a few thousand orders at a time. So are those of
+recipients who are the patient. The key of another recipient is computed when the order changes.
 """
 
 from django.db import migrations

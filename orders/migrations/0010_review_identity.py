@@ -1,4 +1,4 @@
-"""Whether a result names its patient stands beside its review.
+"""Store on the review whether a result names its patient.
 
 Results that wait for a review are read again, and compared then.
 """

@@ -1,4 +1,4 @@
-"""Orders are found by a sample ID in whatever spelling."""
+"""Search orders by a sample ID in any spelling."""
 
 from django.contrib.postgres.indexes import OpClass
 from django.db import migrations, models

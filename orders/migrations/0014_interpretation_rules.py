@@ -12,7 +12,8 @@ TRIGGER: Final = """
 CREATE TRIGGER show_interpretation BEFORE INSERT OR UPDATE ON orders_order FOR EACH ROW
  WHEN (NEW.result_interpretation IS NOT NULL) EXECUTE FUNCTION orders_show_interpretation();
 """
-# Versions of before know their reading, not whether a line of them was not interpreted.
+# Versions stored before this migration have their reading, but not whether one of their lines was
+# not interpreted.
 DERIVE: Final = """
 SELECT orders_derive_reviews(array_agg(order_id)) FROM orders_review WHERE version > signed;
 """

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    # An index of a large table is made while others write.
+    # The index of a large table is built without blocking writers.
     atomic = False
 
     dependencies = [

@@ -1,4 +1,7 @@
-"""A result that names somebody else ranks at least abnormal, and whoever signs it confirms that."""
+"""Give a result that names somebody else at least the rank of abnormal results.
+
+Whoever signs such a result must confirm the identity.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Visits without a usable time zone have the day of their state's zone, no longer that of UTC."""
+"""Compute the day of visits without a usable time zone in the zone of their state, not in UTC."""
 
 from __future__ import annotations
 
@@ -41,8 +41,10 @@ BATCH: Final = 2_000
 
 
 def recompute(connection: BaseDatabaseWrapper, batch: int = BATCH) -> int:
-    """Walk all visits by their keys, in batches of one transaction each; how many batches. Where it
-    was stopped it may begin again: what is right already is not written."""
+    """Process all visits in the order of their keys; return the number of batches.
+
+    Each batch is one transaction. After an interruption, start again: correct rows are not written.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT name FROM pg_timezone_names")
         zones = [name for (name,) in cursor.fetchall()]
@@ -62,7 +64,7 @@ def forwards(apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    # Not one transaction over all visits: syncs would wait for it.
+    # One transaction over all visits would block syncs.
     atomic = False
     dependencies = [("orders", "0017_identity_ranks")]
 

@@ -1,4 +1,4 @@
-"""The index by which results are found that an earlier release has read."""
+"""An index that finds results that an earlier release has read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders say who a patient is where demographics do not."""
+"""Take the identity of a patient from orders where demographics lack it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Identify patients on record by their orders, a few hundred at a time, each step by itself.
+"""Identify existing patients by their orders, a few hundred at a time, each step by itself.
 
-Phone numbers and emails are read out of the records of these orders alone. Those of other orders
-follow when they change: nobody is identified by them.
+Phone numbers and emails are read only from the records of the orders that identify a patient. Those
+of other orders are read when the orders change, because they identify nobody.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def fill(apps: Any, schema_editor: Any) -> None:
 
 
 def _reached(name: str, recipient: str, record: str) -> tuple[str, str]:
-    """Phone and email of the patient, as `orders.sync.orders` reads them."""
+    """Return phone and email of the patient, as `orders.sync.orders` reads them."""
     if "\\u" in record:
         record = json_text.replace_unstorable(record.encode()).decode()
     order = json.loads(record)

@@ -1,4 +1,4 @@
-"""Jobs that print the documents of many orders, their parts and files: new, empty tables."""
+"""Tables for jobs that print the documents of many orders, their parts and files."""
 
 import uuid
 

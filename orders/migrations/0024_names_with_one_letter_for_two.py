@@ -1,7 +1,7 @@
-"""Names on orders are found with one letter for two as well: Muller finds Mueller.
+"""Search names on orders with one letter for two as well: Muller finds Mueller.
 
-Only keys of names with such letters are made anew, a few thousand orders at a time. Triggers bring
-the words of the new keys, and the names of patients whom only orders name.
+Only keys of names with such letters are computed again, a few thousand orders at a time. Triggers
+add the words of the new keys, and the names of patients that only orders name.
 """
 
 from __future__ import annotations

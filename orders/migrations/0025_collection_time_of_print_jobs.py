@@ -1,4 +1,4 @@
-"""The collection time for labels of orders of which none is known: a column that may be empty."""
+"""The collection time for labels of orders without a known one: a nullable column."""
 
 from django.db import migrations, models
 

@@ -1,4 +1,4 @@
-"""Orders that repeat what is on file of a patient no longer read the patient's other orders."""
+"""Do not read a patient's other orders if an order repeats the stored details of the patient."""
 
 from __future__ import annotations
 

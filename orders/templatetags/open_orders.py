@@ -33,5 +33,5 @@ def pending_order_requests(account_id: UUID) -> int:
     """
     kinds = (CreateOrder.kind, ImportOrder.kind)
     commands = CommandRecord.objects.open().filter(kind__in=kinds).only("payload")
-    bodies = (row.payload.get("body", {}) for row in commands)  # Loading a row decrypts its payload.
+    bodies = (row.payload.get("body", {}) for row in commands)  # Rows decrypt their payload.
     return sum(body.get("lab_account_id") == str(account_id) for body in bodies)

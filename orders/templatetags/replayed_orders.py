@@ -1,5 +1,4 @@
-"""Simulation of a lab account's allowlist, for the page of `labs`, which does not import `orders`.
-"""
+"""Simulation of a lab account's allowlist, for `labs`, which does not import `orders`."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ PLACE_BADGES: Final = {
 }
 ACKNOWLEDGED_BADGE: Final = ("Critical, acknowledged", "critical", "half-ring")
 CALLED_BADGE: Final = ("Critical, told", "closed", "tick")
-"""Badge of an acknowledged critical result after the call."""
+"""Badges of acknowledged critical results, before and after the call."""
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 64, 16
 """Size of a sparkline in SVG units."""
 

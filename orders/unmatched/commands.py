@@ -183,7 +183,7 @@ class AcceptResult(_DecisionCommand, kw_only=True):
         )
 
     def store(self, answer: Accepted) -> str:
-        """Store the order that has the result, even if it is new here, and look it up again."""
+        """Store the order that has the result, even if it is new here, and schedule lookups."""
         order_id = answer.order.data.id
         store_orders([answer.order])
         sync.schedule_lookups("results", [order_id])

@@ -1,9 +1,10 @@
-"""Patients are found by the words of their names: triggers keep those of each."""
+"""The words of patients' names, by which patients are found. Triggers add and remove the words."""
 
 import django.db.models.deletion
 from django.db import migrations, models
 
-# In the order of the key, so that two that add or take away the same do not wait for each other.
+# In the order of the key, so that two transactions that add or delete the same words do not
+# deadlock.
 WORDS = """
 CREATE FUNCTION patient_name_words(name_key text) RETURNS SETOF text
   LANGUAGE sql IMMUTABLE

@@ -1,7 +1,7 @@
-"""Names are found by their other spellings, too: written together, and without umlauts.
+"""Search names by their other spellings, too: written together, and without umlauts.
 
-The keys of names on record are made anew, a few thousand at a time: one whose words have no other
-spelling stays as it is, and is not written.
+The keys of stored names are computed again, a few thousand at a time. A name whose words have no
+other spelling does not change and is not written.
 """
 
 from django.db import migrations

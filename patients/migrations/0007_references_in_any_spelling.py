@@ -1,4 +1,4 @@
-"""Patients are found by our reference in whatever spelling."""
+"""Search patients by our reference in any spelling."""
 
 from django.db import migrations, models
 

@@ -1,4 +1,4 @@
-"""Links by which patients connect devices, until they are shown."""
+"""Links by which patients connect devices. They are stored until they are shown."""
 
 from django.db import migrations, models
 

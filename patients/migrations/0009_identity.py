@@ -1,6 +1,6 @@
-"""Patients have columns that say who they are: one table is searched and sorted.
+"""Columns with the identity of a patient, so that one table is searched and sorted.
 
-From here on triggers set them. Those of rows on record are filled by the next migration.
+From here on, triggers set these columns. The next migration fills them for existing rows.
 """
 
 from __future__ import annotations

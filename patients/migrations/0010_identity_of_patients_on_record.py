@@ -1,7 +1,7 @@
-"""Fill the columns that say who a patient is, a few thousand at a time, and index them.
+"""Fill the columns with the identity of a patient, a few thousand at a time, and index them.
 
-Nobody waits: each step is committed by itself, and indexes are built beside the work. It may be
-begun again wherever it ended.
+Nothing blocks other work: each step is committed by itself, and indexes are built concurrently.
+After an interruption, start the migration again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def fill(apps: Any, schema_editor: Any) -> None:
 
 
 def _drop(name: str) -> migrations.RunSQL:
-    """Drop an index that was built before this migration was interrupted at a later one."""
+    """Drop an index that an interrupted run of this migration has already built."""
     return migrations.RunSQL(f"DROP INDEX CONCURRENTLY IF EXISTS {name}", migrations.RunSQL.noop)
 
 

@@ -1,6 +1,6 @@
-"""Names are found with one letter for two as well: Muller finds Mueller.
+"""Search names with one letter for two as well: Muller finds Mueller.
 
-Only keys of names with such letters are made anew, a few thousand rows at a time.
+Only keys of names with such letters are computed again, a few thousand rows at a time.
 """
 
 from __future__ import annotations

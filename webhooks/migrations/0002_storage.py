@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
 
     operations = [
         keep_records_out_of_line("webhooks_event"),
-        # A queue that empties as fast as it fills: vacuumed by its rows, not by its size.
+        # A queue that empties as fast as it fills. Vacuum depends on the number of changed rows.
         migrations.RunSQL(
             "ALTER TABLE webhooks_event SET (autovacuum_vacuum_scale_factor = 0.01,"
             " autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_limit = 2000,"

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 from backoffice.core.migration_storage import keep_records_out_of_line
 
-# Django cannot say PARTITION BY. Wide columns first, so that none is padded.
+# Django does not support PARTITION BY. Wide columns are first, so that no column is padded.
 CHUNKS = """
 CREATE TABLE wearables_chunk (
     first_at bigint NOT NULL,
