@@ -40,16 +40,16 @@ SELECT account.id, account.catalog_read_at,
 FROM labs_labaccount account WHERE account.id = ANY(%(accounts)s::uuid[])
 """
 MAX_NAMED: Final = 10
-"""Lacking lab tests and markers that the page of an account lists by name."""
+"""Most lacking lab tests and markers that the page of an account lists by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccountCatalog:
     """The requested lab tests and markers that an account offers.
 
-    `read_at`: when its lists were read; None for never or too long ago. `newer_tests` and
-    `newer_markers` are not offered, but were added or changed since then, so it is not known yet
-    whether they are lacking.
+    `read_at`: when its lists were read; None if never or too long ago. `newer_tests` and
+    `newer_markers` are not offered, but were added or changed since then. So it is not known yet
+    whether the account lacks them.
     """
 
     account_id: UUID
@@ -64,13 +64,13 @@ class AccountCatalog:
         return self.read_at is not None
 
     def lacks_tests(self, lab_test_ids: Iterable[UUID]) -> list[UUID]:
-        """Return those that the account does not offer; none if the catalog is not known."""
+        """Return the tests that the account does not offer; empty if the catalog is not known."""
         if not self.is_known:
             return []
         return [key for key in lab_test_ids if key not in self.lab_tests | self.newer_tests]
 
     def lacks_markers(self, marker_ids: Iterable[int]) -> list[int]:
-        """Return those that the account does not offer; none if the catalog is not known."""
+        """Return the markers that the account does not offer; empty if the catalog is not known."""
         if not self.is_known:
             return []
         return [key for key in marker_ids if key not in self.markers | self.newer_markers]
@@ -107,7 +107,8 @@ def catalogs_by_account(
 
 
 class CatalogPart(NamedTuple):
-    """The active lab tests, or the markers, of a lab that one account offers and lacks."""
+    """The active lab tests, or the markers, of a lab that one account offers, and those it lacks.
+    """
 
     tests: bool
     offered: QuerySet[LabTest] | QuerySet[Marker]
@@ -123,7 +124,7 @@ class CatalogPart(NamedTuple):
 
     @property
     def first_lacking(self) -> list[Any]:
-        """Return the first few by name, for the account's own page."""
+        """Return the first few lacking ones by name, for the page of the account."""
         return list(self.lacking.order_by("name", "id")[:MAX_NAMED])
 
 
@@ -139,8 +140,8 @@ def compare_tests(account: LabAccount) -> CatalogPart:
 def compare_markers(account: LabAccount) -> CatalogPart:
     """Return the markers that the account offers, and those of its lab that it lacks.
 
-    No account lacks a marker that no account offers and that is no add-on. Such markers, for
-    example reflex markers, cannot be ordered by themselves anywhere.
+    A marker that no account offers and that is no add-on does not count as lacking. Such markers,
+    for example reflex markers, cannot be ordered by themselves anywhere.
     """
     rows = Marker.objects.filter(missing_since=None).defer("record")
     is_offered = Exists(LabAccountMarker.objects.filter(account=account, marker=OuterRef("pk")))

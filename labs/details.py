@@ -1,4 +1,4 @@
-"""Details of catalog records that have no column: billing by state, order-entry questions."""
+"""Details of catalog records without a column: billing by state, order-entry questions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Question:
 def billing_by_state(account: LabAccount) -> list[BillingRow]:
     """Return `allowed_billing` grouped by state (catalogue.md 7), most allowed types first.
 
-    Empty if the record has no states. A missing state or type is refused.
+    Empty if the record has no states. The lab refuses a state or type that is missing.
     """
     allowed = {
         kind: {str(state) for state in states}

@@ -158,9 +158,10 @@ class LabTestMarker(Read):
 
 
 def is_current(catalog_read_at: datetime | None) -> bool:
-    """Whether the lists of a lab account were read recently enough to tell what it lacks.
+    """Whether the lists of a lab account were read recently enough to show what it lacks.
 
-    They are due every SYNC_CATALOGUE_HOURS, but the service may refuse them or not answer for long.
+    They are read every SYNC_CATALOGUE_HOURS, but the service may refuse them or not answer for
+    long.
     """
     oldest = timezone.now() - 2 * timedelta(hours=settings.SYNC_CATALOGUE_HOURS)
     return catalog_read_at is not None and catalog_read_at > oldest

@@ -1,4 +1,4 @@
-"""Rows of the list of labs as HTML. There are hundreds, so no template renders them."""
+"""Render rows of the list of labs as HTML, in Python and not in a template: there are hundreds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labs.models import Lab, LabAccount
 
 @dataclass(frozen=True, slots=True)
 class LabRow:
-    """A lab with our accounts and its numbers of lab tests and markers."""
+    """A lab with the team's accounts and its numbers of lab tests and markers."""
 
     lab: Lab
     accounts: list[LabAccount]

@@ -38,7 +38,7 @@ TESTS_A_PAGE = 50
 ACCOUNT_CATALOG: Final = "lab-account-catalog"
 """Kind of the lookups that read the catalog of a lab account."""
 ACCOUNTS_AT_ONCE: Final = 4
-"""Catalogs in memory at once. One catalog may have tens of thousands of markers."""
+"""Number of catalogs in memory at once. One catalog may have tens of thousands of markers."""
 
 
 def _lab(record: MirrorRecord) -> mirror.RowValues:
@@ -181,7 +181,7 @@ LAB_ACCOUNTS = mirror.MirrorTable(
         "status": "lab_account.status",
         "delegated_flow": "lab_account.delegated_flow",
     },
-    # 2: read the catalogs of all accounts, also of accounts that were stored before.
+    # 2: also read the catalogs of accounts that were stored before.
     revision=2,
 )
 
@@ -206,7 +206,7 @@ def _store(
 def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> mirror.ApplyOutcome:
     """Store lab tests.
 
-    For each new or changed one, mark the lookups of its markers, reflex markers included, and of
+    For each new or changed test, schedule lookups of its markers, reflex markers included, and of
     the catalogs of the accounts at its lab.
     """
     outcome = _store(LAB_TESTS, "id", records)
@@ -219,7 +219,7 @@ def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> mirror.A
 
 
 def store_lab_accounts(records: Sequence[Record[service_labs.LabAccount]]) -> mirror.ApplyOutcome:
-    """Store lab accounts. Mark the lookup of the catalog of each new or changed one."""
+    """Store lab accounts. Schedule a lookup of the catalog of each new or changed one."""
     outcome = _store(LAB_ACCOUNTS, "id", records)
     sync.schedule_lookups(ACCOUNT_CATALOG, [record.key[0] for record in outcome.touched])
     return outcome
@@ -237,7 +237,8 @@ def _test_markers(service: Service, key: str) -> list[Record[service_labs.Marker
 def _store_test_markers(
     answers: Mapping[str, list[Record[service_labs.Marker]]],
 ) -> dict[str, timedelta | None]:
-    """Store the markers of lab tests. Each answer is the whole set: other members are removed."""
+    """Store the markers of lab tests. Each answer is the complete list: other members are removed.
+    """
     _store(MARKERS, "id", [record for records in answers.values() for record in records])
     stored: dict[UUID, list[int]] = {UUID(key): [] for key in answers}
     for test_id, marker_id in (
@@ -264,7 +265,7 @@ def _store_test_markers(
 class AccountLists:
     """The lists of lab tests and markers of an account, and when they were requested.
 
-    A record is None if only its id could be read. The account offers it too.
+    A record is None if only its id could be read. The account still offers it.
     """
 
     read_at: datetime
@@ -287,7 +288,8 @@ def _account_lists(service: Service, key: str) -> AccountLists:
     except errors.Denied as error:
         if error.status == 401:
             raise
-        # The service refuses this account's lists to us. Another request soon does not help.
+        # The service refuses to show this account's lists. It would not help to repeat the request
+        # soon.
         raise errors.Missing(status=error.status, route=error.route) from None
 
 
@@ -304,7 +306,7 @@ def _by_id(
 
 
 def _store_account_lists(answers: Mapping[str, AccountLists]) -> dict[str, timedelta | None]:
-    """Store the catalogs of accounts. Each answer is the whole catalog."""
+    """Store the catalogs of accounts. Each answer is the complete catalog."""
     read = {UUID(key): lists for key, lists in answers.items()}
     _store_unknown(LAB_TESTS, [lists.lab_tests for lists in read.values()])
     _store_unknown(MARKERS, [lists.markers for lists in read.values()])
@@ -321,9 +323,9 @@ def _store_account_lists(answers: Mapping[str, AccountLists]) -> dict[str, timed
 def _store_unknown(
     table: mirror.MirrorTable, offers: Sequence[Mapping[Any, Record[Any] | None]]
 ) -> None:
-    """Store the records that the general lists lack.
+    """Store the records that are missing in the general lists.
 
-    Records of the general lists are not written: an account may see a different version of a
+    Records of the general lists are not written. An account may have a different version of a
     record, and the two versions would overwrite each other.
     """
     records = {key: record for offer in offers for key, record in offer.items() if record}
@@ -403,9 +405,9 @@ def _flag_missing_tests(keys: list[mirror.RecordKey], asked_at: datetime) -> lis
 
 
 def _offered(rows: QuerySet[Any], key: str) -> set[Any]:
-    """Return the keys that are in catalogs of accounts, and mark these catalogs for a lookup.
+    """Return the keys that are in catalogs of accounts, and schedule lookups of these catalogs.
 
-    If the account does not offer them any more either, the next sweep flags them.
+    If an account no longer offers them, the next comparison flags them as missing.
     """
     found = list(rows.values_list("account_id", key))
     sync.schedule_lookups(ACCOUNT_CATALOG, {account for account, _ in found})

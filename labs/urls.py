@@ -1,4 +1,4 @@
-"""Addresses of the catalogue pages."""
+"""URLs of the catalog pages."""
 
 from django.urls import path
 

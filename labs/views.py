@@ -62,7 +62,7 @@ ORDER BY name, id
 @requires("labs.view")
 @require_safe
 def labs(request: HttpRequest) -> HttpResponse:
-    """List labs with the state of our accounts there."""
+    """List labs with the state of the team's accounts there."""
     by_lab: dict[str, list[LabAccount]] = defaultdict(list)
     for account in read(LabAccount, _ACCOUNTS, [], _ACCOUNT_COLUMNS):
         by_lab[account.lab].append(account)
@@ -117,7 +117,7 @@ def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
 @requires("labs.view")
 @require_safe
 def account_catalog(request: HttpRequest, account_id: UUID) -> HttpResponse:
-    """Show what one lab account offers and what of its lab it does not, with tabs and a search."""
+    """Show what one lab account offers and what it lacks of its lab, with tabs and a search."""
     shown = get_object_or_404(LabAccount.objects.defer("record"), pk=account_id)
     tab = request.GET.get("show", "tests")
     tab = tab if tab in CATALOG_TABS else "tests"
@@ -153,7 +153,8 @@ def _search_text(request: HttpRequest) -> str:
 
 
 def _matching(rows: Any, word: str, *, tests: bool) -> Any:
-    """Return rows with the word in the name, the slug (of tests), or starting the lab's code."""
+    """Return rows by a part of the name, a part of a test's slug, or the start of the lab's code.
+    """
     code = Q(slug__icontains=word) if tests else Q(provider_id__istartswith=word)
     return rows.filter(Q(name__icontains=word) | code)
 

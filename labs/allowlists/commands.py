@@ -36,7 +36,7 @@ NOT_SHOWN = "The management interface does not show this account."
 
 
 def obstacle(account: LabAccount) -> str:
-    """Return why nobody can change this account's list from here; empty if somebody can."""
+    """Return why this account's list cannot be changed here; empty if it can."""
     if not settings.MANAGEMENT_KEY:
         return NO_KEY
     if account.missing_since:
@@ -84,8 +84,8 @@ class SetAllowlist(Command, kw_only=True):
             raise PreconditionFailed(why)
         if set(self.target) == set(self.expected):
             raise PreconditionFailed("Nothing would change: the teams are the same.", field="teams")
-        # The account may have the target list already, set by a colleague or by an attempt with a
-        # lost answer. Then it is harmless to send it.
+        # The account may already have the target list, set by a colleague or by an attempt whose
+        # answer was lost. Then it is harmless to send it again.
         now = allowed_team_ids(account)
         if now not in (set(self.expected), set(self.target)):
             raise PreconditionFailed(self._conflict(now))
@@ -103,7 +103,7 @@ class SetAllowlist(Command, kw_only=True):
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         answer = service.management.set_allowlist(self.account_id, self.target)
-        answer = answer or self._read(service)  # The list was written, but the answer may lack it.
+        answer = answer or self._read(service)  # The list was written, but the answer may not have it.
         if answer is None or set(answer.data.team_id_allowlist) != set(self.target):
             raise errors.Uncertain(reason="another list than was written")
         return answer

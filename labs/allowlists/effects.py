@@ -1,4 +1,4 @@
-"""Consequences of a change of the teams of a lab account: the "blast radius" (orders.md 2.9).
+"""Effects of a change of the teams of a lab account: the "blast radius" (orders.md 2.9).
 
 A team that orders at a lab without naming an account needs exactly one active account there.
 """
@@ -18,7 +18,7 @@ from labs.models import LabAccount, LabAccountTeam
 
 @dataclass(frozen=True, slots=True)
 class TeamEffect:
-    """The effect on one team: its number of active accounts at the lab before and after."""
+    """The effect on one team: its numbers of active accounts at the lab before and after."""
 
     team: UUID
     ours: bool
@@ -85,7 +85,7 @@ def team_effects(account: LabAccount, target: Collection[UUID]) -> list[TeamEffe
 
 @dataclass(frozen=True, slots=True)
 class TeamComparison:
-    """One team, and which of three lists have it."""
+    """One team, and which of the three lists include it."""
 
     team: UUID
     ours: bool

@@ -49,7 +49,7 @@ class TeamIdsField(forms.CharField):
 class TeamsForm(CommandForm):
     """The teams of an account.
 
-    `expected`: the list that the person saw. `looked_at`: the list that the shown effects are of.
+    `expected`: the list that the person saw. `looked_at`: the list whose effects were shown.
     """
 
     expected = TeamIdsField(required=False, widget=forms.HiddenInput)
@@ -80,7 +80,7 @@ class TeamsForm(CommandForm):
         field.choices = [(str(team), str(team)) for team in choices]
 
     def target(self) -> set[UUID]:
-        """Return the wanted list, also of an invalid form. Unreadable ids are left out."""
+        """Return the wanted list, also for an invalid form. Unreadable ids are left out."""
         if not self.is_bound:
             return {UUID(team) for team in self.initial.get("teams", ())}
         wanted: set[UUID] = set()
@@ -91,7 +91,7 @@ class TeamsForm(CommandForm):
         return wanted
 
     def show(self, *, expected: Collection[UUID], looked_at: Collection[UUID]) -> None:
-        """Set the lists that the page shows now, for the next submission."""
+        """Set the two lists of the page that is shown, for its next submission."""
         shown = {"expected": join_team_ids(expected), "looked_at": join_team_ids(looked_at)}
         self.initial = {**self.initial, **shown}
         if isinstance(self.data, QueryDict):
@@ -103,7 +103,7 @@ class TeamsForm(CommandForm):
         """Whether the person typed the name of every team that loses its last account."""
         typed = " ".join(self.cleaned_data["confirm"].casefold().split())
         names = {" ".join(one.name.casefold().split()) for one in effects if one.loses_last_account}
-        for name in sorted(names, key=len, reverse=True):  # A name may begin with another.
+        for name in sorted(names, key=len, reverse=True):  # One name may begin with another one.
             if name not in typed:
                 return False
             typed = typed.replace(name, "", 1)

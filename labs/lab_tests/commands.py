@@ -38,8 +38,8 @@ def _folded(name: str) -> str:
 class CreateLabTest(Command, kw_only=True):
     """Create a lab test of the team. The service must approve it before it can be ordered.
 
-    The service has no idempotency key for this and allows two tests with one name. We do not allow
-    it, so that the test can be found by name when the answer is lost.
+    The service has no idempotency key for this and allows two tests with one name. This command
+    refuses a used name, so that the test can be found by name if the answer is lost.
     """
 
     kind: ClassVar[str] = "lab_test.create"
@@ -62,7 +62,8 @@ class CreateLabTest(Command, kw_only=True):
     description: str
     marker_ids: list[int]
     codes: list[str] | None
-    """The lab's codes of the same markers, which the service prefers; None if a marker has none."""
+    """The lab's codes of the same markers, which the service prefers; None if a marker has no code.
+    """
     fasting: bool
     lab_account_id: UUID | None
 
@@ -215,7 +216,8 @@ class RenameLabTest(_LabTestCommand, kw_only=True):
         return service.labs.update_test(self.lab_test_id, change)
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
-        # "name | string | yes" (catalogue.md 2): as it was sent, except for spaces and case.
+        # "name | string | yes" (catalogue.md 2): the name that was sent, except for spaces and
+        # case.
         answer = service.labs.lab_test(self.lab_test_id)
         now = answer.data.name
         if now == self.new_name or (_folded(now) == _folded(self.new_name) != _folded(self.name)):
@@ -226,7 +228,7 @@ class RenameLabTest(_LabTestCommand, kw_only=True):
 
 
 class ArchiveLabTest(_LabTestCommand, kw_only=True):
-    """Archive a lab test: nobody can order it any more. Orders under way go on."""
+    """Archive a lab test: nobody can order it any more. Orders under way continue."""
 
     kind: ClassVar[str] = "lab_test.archive"
 

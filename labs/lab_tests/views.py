@@ -26,7 +26,7 @@ from labs.models import Lab, LabTest, Marker
 
 METHODS = ("GET", "HEAD", "POST")
 MAX_FOUND = 30
-"""Markers that a search shows."""
+"""Most markers that a search shows."""
 ARCHIVE_EFFECTS = (
     "Nobody can order it any more.",
     "Orders under way go on.",

@@ -11,10 +11,11 @@ from labs.reports.models import Report, ReportJob, ReportResult
 
 @requires("reports.view", "results.view")
 class Reports(Resource):
-    """A parsing job with its results (errors and limits, 7.2 and 7.3), and our upload.
+    """A parsing job with its results (errors and limits, 7.2 and 7.3), and its upload.
 
-    `upload` is our record: its `state`, when it was accepted, and whether it was parsed again or
-    corrected since, so that the acceptance no longer holds. It is null for a job without a report.
+    `upload` is the record of this product: its `state`, when it was accepted, and whether it was
+    parsed again or corrected since, so that the acceptance is no longer valid. It is null for a job
+    without a report.
     """
 
     model = ReportJob

@@ -44,7 +44,8 @@ from labs.reports.sync import create_missing_reports, job_state, schedule_job_lo
 logger = logging.getLogger(__name__)
 
 LEASE: Final = timedelta(minutes=4)
-"""Longer than any attempt takes, including the time limit of the task."""
+"""Duration of a lease. It is longer than any attempt takes, including the time limit of the task.
+"""
 MAX_TASK_SECONDS: Final = 200
 """Seconds a task may run. It starts no attempt after the first 20, and one takes at most 120."""
 MAX_BACKOFF: Final = timedelta(minutes=10)
@@ -95,7 +96,8 @@ def claim_next() -> Claim | None:
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(
             "UPDATE labs_report SET state = %s, lease_token = %s, refusal = '',"
-            # A job that may answer an uncertain attempt was made after the first such attempt.
+            # A job can answer an uncertain attempt only if it was made after the first such
+            # attempt.
             " sent_at = CASE WHEN doubted THEN sent_at ELSE now() END,"
             " lease_until = now() + make_interval(secs => %s), attempts = attempts + 1"
             " WHERE id = (SELECT id FROM labs_report WHERE state = %s AND due_at <= now()"
@@ -152,7 +154,7 @@ def _upload(claim: Claim, user_id: UUID, files: list[Upload]) -> Record[ServiceJ
         # After an uncertain attempt a refusal proves nothing: a person decides.
         _close(claim, UNCERTAIN if report.doubted else REFUSED, refusal=_refusal_text(error))
     except BaseException as error:
-        # A time limit or a bug, when the request may have been sent already.
+        # This is a time limit or a bug. The request may have been sent already.
         logger.exception("a report was left uncertain", extra={"kind": type(error).__name__})
         _close(claim, UNCERTAIN, doubted=True)
         raise
@@ -181,7 +183,7 @@ def _store_answer(claim: Claim, job: Record[ServiceJob]) -> None:
         try:
             return _link_job(claim, job)
         except IntegrityError:
-            # An event of this job created a report of it between our read and our write.
+            # Between our read and our write, an event of this job has created a report.
             if is_last:
                 raise
 
@@ -255,7 +257,7 @@ def _refusal_text(error: errors.ServiceError) -> str:
     return f"The service refused it without a reason (answer {error.status})."
 
 
-# Decisions of a person. Each names the attempt that the person saw, so that a second click, or a
+# Decisions of a person. Each names the attempt that the person saw. So a second click, or a
 # decision after a colleague's, changes nothing. They return whether the report was still open.
 
 

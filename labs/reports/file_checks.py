@@ -1,4 +1,5 @@
-"""Checks that a file is a complete and harmless PDF, JPEG or PNG. Runs as a script in its process.
+"""Check that a file is a complete and harmless PDF, JPEG or PNG. Run as a script in its own
+process.
 
     python -I file_checks.py < FILE
 
@@ -9,9 +10,9 @@ It writes one of these:
     {"problem": "other_kind", "found": "a HEIC picture"}
 
 `start` and `end` are the bounds of the document in FILE, in bytes. The caller cuts off what a
-phone, a printer or a mail program added before or after it. pypdf and Pillow read the document.
-The file is not trusted: memory and processor time are limited before it is opened, and the caller
-kills this process after a timeout.
+phone, a printer or a mail program added before or after it. pypdf and Pillow read the document. The
+file is not trusted: memory and processor time are limited before it is opened, and the caller kills
+this process after a timeout.
 
 Accepted risk: this process has access to the network. It opens no connection, and its environment
 is empty, so it has no secrets.
@@ -40,11 +41,11 @@ PIXELS = 50_000_000
 PAGES = 30
 OBJECTS = 100_000
 UNPACKED = 400 * 1024 * 1024
-"""Bytes that all streams of a PDF may unpack to."""
+"""Most bytes to which all streams of a PDF may unpack."""
 DEPTH = 100
-"""How deep a PDF may nest lists in lists."""
+"""Most levels of lists within lists in a PDF."""
 HEAD = 4096
-"""Bytes that may precede a PDF: a printer's header at most."""
+"""Most bytes that may precede a PDF, such as a printer's header."""
 PIECE = 256 * 1024
 
 PDF, JPEG, PNG = "application/pdf", "image/jpeg", "image/png"
@@ -69,7 +70,7 @@ OTHER_KINDS = (
     (rb"\x1f\x8b|Rar!|7z\xbc\xaf", "a compressed archive"),
     (rb"MZ|\x7fELF|#!", "a program"),
 )
-"""How files of other kinds begin, and their names for staff."""
+"""The first bytes of files of other kinds, with their names for staff."""
 
 ACTIVE = {
     *("/JavaScript", "/JS", "/Launch", "/EmbeddedFile", "/EmbeddedFiles", "/EF", "/RichMedia"),
@@ -133,7 +134,7 @@ def _refuse_two_kinds(document: bytes, behind: bytes) -> None:
 
 
 def _is_archive(content: bytes) -> bool:
-    """Whether a ZIP reader would accept the file: its end record ends exactly at the end."""
+    """Whether a ZIP reader would accept the file: its end record is exactly at the end."""
     at = content.rfind(b"PK\x05\x06")
     while at >= 0 and len(content) - at <= 22 + 0xFFFF:
         comment = int.from_bytes(content[at + 20 : at + 22], "little")
@@ -147,7 +148,7 @@ def _is_archive(content: bytes) -> bool:
 
 _WHITE = rb"[\x00\t\n\x0c\r ]"
 _PREFIX = re.compile(rb"(?:\xef\xbb\xbf)?[\x00\t\n\x0c\r ]*(?:\x1b%-12345X(?:@PJL[^\n]*\n\s*)*)?")
-"""What may precede a PDF: a byte-order mark, white space, a printer's header."""
+"""Bytes that may precede a PDF: a byte-order mark, white space, a printer's header."""
 _STREAM = re.compile(rb"(?<![A-Za-z])stream(?:\r\n|\n|\r)")
 _OBJECT = re.compile(rb"(?<![0-9])\d{1,10}" + _WHITE + rb"+\d{1,5}" + _WHITE + rb"+obj\b")
 _NAME = re.compile(rb"/[^\x00\t\n\x0c\r ()<>\[\]{}/%]*")
@@ -200,7 +201,7 @@ def _scan(document: bytes) -> None:
     """Check everything that a PDF reader could find without the table of objects.
 
     These are names outside of streams and objects inside of streams. The unpacked size of the
-    streams is counted piece by piece.
+    streams is added up while they are unpacked.
     """
     unpacked = 0
     for text, stream in _parts(document):
@@ -267,7 +268,7 @@ def _unpacked_size(stream: bytes) -> int:
             if not piece and not data:
                 break
     except zlib.error:
-        pass  # Image data, or data that no reader needs. pypdf reads the rest.
+        pass  # This is image data, or data that no reader needs. pypdf reads the rest.
     return size
 
 
@@ -338,7 +339,7 @@ _STANDALONE = {0x01, *range(0xD0, 0xD8)}
 
 
 def _end_of_jpeg(content: bytes) -> int:
-    """Return where the first picture ends. Follows the markers, past comments and previews."""
+    """Return where the first picture ends, by its markers. Comments and previews are skipped."""
     at = 2
     while True:
         marker = content[at : at + 2]
@@ -364,7 +365,7 @@ def _end_of_jpeg(content: bytes) -> int:
 def _end_of_scan(content: bytes, at: int) -> int:
     """Return the position of the marker after a scan.
 
-    Inside of a scan 0xFF is followed by 0 or a restart.
+    Inside of a scan, 0xFF is followed by 0 or a restart marker.
     """
     found = re.compile(rb"\xff+[^\x00\xd0-\xd7\xff]").search(content, at)
     if found is None:
@@ -394,7 +395,7 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Messages of the libraries may quote the file.
+    # Log messages of the libraries may quote the file.
     logging.disable()
     warnings.simplefilter("ignore")
     try:

@@ -14,9 +14,8 @@ from labs.reports.sync import create_missing_reports, schedule_job_lookups, stor
 def handle_report_jobs(events: Sequence[Heard]) -> Mapping[str, str] | None:
     """Apply the events and schedule a lookup of each job.
 
-    Events may come late, twice and out of order. The job that has progressed further is the newer
-    one, so a completed or failed job never goes back. Raises ValueError for a job that cannot be
-    read.
+    Events may come late, twice and out of order. The record with more progress is the newer one, so
+    a completed or failed job never goes back. Raises ValueError for a job that cannot be read.
     """
     records = [_record(event) for event in events]
     outcome = store_jobs(

@@ -37,14 +37,14 @@ MAX_FILES: Final = 8
 MAX_NAME_LENGTH: Final = 200
 DAY: Final = timedelta(days=1)
 MAX_DAILY_UPLOADS: Final = 50
-"""One person may upload this many times the size limit in a day."""
+"""Daily limit of one person's uploads, as a multiple of the size limit."""
 
 
 class UploadRejected(Exception):
     """A rejected upload. `problems` are sentences for staff, `status` is the HTTP status.
 
-    `before`: when the same file was uploaded for this patient, which staff may override. `form_id`:
-    the new id of a form that was used for another upload.
+    `before`: when the same file was uploaded for this patient. Staff may upload it again anyway.
+    `form_id`: the new id of a form that was used for another upload.
     """
 
     def __init__(
@@ -123,10 +123,10 @@ def new_report_id() -> UUID:
 
 
 def find_report_of_form(upload: UploadRequest) -> Report | None:
-    """Return the report that this form has made before from the same files, or None.
+    """Return the report that this form has created from the same files, or None.
 
-    Raises UploadRejected if the form made another report, for example after the browser's Back
-    button. The new upload would be lost otherwise.
+    Raises UploadRejected if the form created another report, for example after the browser's Back
+    button. Otherwise the new upload would be lost.
     """
     report = Report.objects.filter(form_id=upload.form_id).first()
     if report is None:
@@ -166,7 +166,7 @@ def create_report(upload: UploadRequest, report_id: UUID) -> Report:
     except BaseException as error:
         storage.delete(one.stored_as for one in stored)
         if isinstance(error, IntegrityError | UploadRejected):
-            # A second submission may have been recorded while this one was checked.
+            # Another submission may have been stored while this one was checked.
             other = find_report_of_form(upload)
             if other is not None:
                 return other
@@ -193,7 +193,7 @@ def _check_before_reading(upload: UploadRequest) -> None:
 
 
 def _store_files(files: Sequence[UploadedFile[Any]]) -> list[storage.StoredFile]:
-    """Check and store all files. On any problem store none and raise all problems."""
+    """Check and store all files. If any file has a problem, store none and raise all problems."""
     stored: list[storage.StoredFile] = []
     problems: list[str] = []
     try:

@@ -146,7 +146,8 @@ class Report(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["-uploaded_at", "id"], name="report_newest"),
-            # Readers: the first two tabs of the list, which stay short while reports pile up
+            # Readers: the first two tabs of the list. They stay short while the number of reports
+            # grows
             models.Index(
                 fields=["-uploaded_at", "id"], condition=WAITING_FOR_STAFF, name="report_for_us"
             ),
@@ -191,8 +192,8 @@ class ReportFile(models.Model):
 class RowCheck(models.Model):
     """A person's check of one row. Checks are only added; the latest one of a row counts.
 
-    `reading` is the digest of the checked row: when the service parses the row again with another
-    result, the check no longer holds. The parsed row itself is never changed.
+    `reading` is the digest of the checked row. If the service parses the row again with another
+    result, the check is no longer valid. The parsed row itself is never changed.
     """
 
     report = models.ForeignKey(Report, on_delete=models.CASCADE, related_name="checks")

@@ -62,7 +62,7 @@ class ReviewedRow:
     parsed: ReportResult
     check: RowCheck | None
     outdated: bool
-    """The latest check was of an earlier parsed version of this row."""
+    """Whether the latest check was of an earlier parsed version of this row."""
 
     @property
     def corrections(self) -> Mapping[str, Any]:
@@ -114,9 +114,9 @@ class ReviewedRow:
 
     @property
     def meaning(self) -> Reading:
-        """Our interpretation of the row.
+        """Return our interpretation of the row.
 
-        After a correction of value or range, the above and below flags of the service are ignored.
+        After a correction of value or range, the service's flags for above and below are ignored.
         """
         shown = self.shown
         is_as_read = not self.corrections.keys() & {*_VALUE_COLUMNS}
@@ -167,7 +167,7 @@ class ReviewedRow:
 
     @property
     def doubts(self) -> list[str]:
-        """Reasons to highlight this row. None of them blocks the acceptance."""
+        """Return reasons to highlight this row. None of them blocks the acceptance."""
         found = []
         units = self.shown["units"]
         if self.parsed.type in ("numeric", "range", None) and self.number is not None and not units:
@@ -202,7 +202,7 @@ def confidence(score: Any) -> str:
 
 
 def format_limit(number: float) -> str:
-    """Return a reference limit with all its digits, without an exponent for usual sizes."""
+    """Return a reference limit with all its digits, without an exponent for common sizes."""
     if number and not 1e-9 < abs(number) < 1e16:
         return repr(number)
     return format(Decimal(repr(number)), "f").removesuffix(".0")
@@ -314,7 +314,7 @@ def _is_changed(value: Any, parsed: Any) -> bool:
 class PersonFact:
     """One fact about the person, as printed and as known.
 
-    `same` tells whether they agree; None if one of them is missing.
+    `same` says whether they agree; None if one of them is missing.
     """
 
     label: str

@@ -1,7 +1,7 @@
-"""Stores the files of reports.
+"""Store the files of reports.
 
-They are outside the web root, readable only by this account, have random names, and are encrypted
-with the name as context. Only files that passed the checks are written.
+They are outside the web root, readable only by this system account, have random names, and are
+encrypted with the name as context. Only files that passed the checks are written.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class StoredFile:
 class CheckedFile:
     """A file that passed the checks: media type, pages of a PDF, and content.
 
-    The content is without what a phone, a printer or a mail program added before or after it.
+    The content excludes what a phone, a printer or a mail program added before or after it.
     """
 
     kind: str
@@ -124,7 +124,7 @@ def check_file(
 def store(content: bytes, kind: str = "", pages: int | None = None) -> StoredFile:
     """Write a new file, encrypted and durably.
 
-    Raises OSError and leaves nothing behind if the disk refuses.
+    Raises OSError if it cannot be written, and then leaves nothing behind.
     """
     name = secrets.token_hex(24)
     path = _path(name)
@@ -173,7 +173,7 @@ def _context(stored_as: str) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write the whole file or nothing, also when it replaces one."""
+    """Write the whole file or nothing, also when replacing a file."""
     new = path.with_name(secrets.token_hex(24))
     try:
         with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -1,4 +1,4 @@
-"""Stores parsing jobs of the service, from answers, events and lookups."""
+"""Store parsing jobs of the service, from answers, events and lookups."""
 
 from __future__ import annotations
 

@@ -31,8 +31,9 @@ WORDS: Final = PersonalParameters("whose report", frozenset({"q"}))
 FORM_OVERHEAD: Final = 64 * 1024
 """Bytes of a request that are not file data: fields and part headers."""
 MAX_READ_FACTOR: Final = 4
-"""A body above this many times the limit is refused unread. A smaller one is read to its end and
-discarded, because the browser would show a broken connection otherwise, not the reason."""
+"""A body larger than this many times the limit is refused unread. A smaller one is read to its end
+and discarded. Otherwise the browser would show a broken connection and not the reason.
+"""
 
 
 @requires("reports.upload", "patients.view")
@@ -64,7 +65,7 @@ def upload(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """
     if request.method != "POST":
         return _checked(request, patient_id)
-    # Set the limit first: the handlers cannot be changed once the body is being read.
+    # Set the limit first: the upload handlers cannot be changed once the body is being read.
     length = request.META.get("CONTENT_LENGTH") or ""
     # Django does not read the body if the length is invalid.
     size = int(length) if length.isascii() and length.isdigit() else 0
@@ -104,7 +105,7 @@ def _checked(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         report = intake.find_report_of_form(wanted)
         if report is None:
             report_id = intake.new_report_id()
-            # Record it first, so that nothing happens without a record.
+            # Write the audit entry first, so that no upload lacks one.
             audit.record_entry(request, "change", "report", ids=[report_id], patients=[patient.pk])
             report = intake.create_report(wanted, report_id)
     except UploadRejected as refused:

@@ -112,7 +112,7 @@ def detail(request: HttpRequest, report_id: UUID) -> HttpResponse:
 def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
     sees_names = may(request.user, "patients.view")
     sees_results = may(request.user, "results.view")
-    seen = acceptance.page_digest(report)  # Before the rows, as its docstring says.
+    seen = acceptance.page_digest(report)  # Read before the rows: see its docstring.
     person = Demographics.objects.filter(pk=report.user_id).defer("record").first()
     rows = review.reviewed_rows(report) if sees_results else []
     facts = review.compare_with_patient(report.job, person) if report.job and sees_names else []
@@ -143,7 +143,7 @@ def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
 @requires("reports.view")
 @require_safe
 def progress(request: HttpRequest, report_id: UUID) -> HttpResponse:
-    """Tell a waiting page to reload when the state of the report has changed."""
+    """Show a waiting page that the state of the report has changed, so that it reloads."""
     report = _report(report_id)
     if request.GET.get("state", "") != report.state:
         response = HttpResponse(status=204)
@@ -278,7 +278,7 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
         return _changed_row(request, report, position, form)
     if request.headers.get("HX-Request") != "true":
         return redirect(f"{_report_url(report)}#row-{position}")
-    # The page does not show what others changed meanwhile, so it must not be able to accept it.
+    # The page does not show what others changed meanwhile, so its digest must not cover that.
     page_seen = request.POST.get("seen", "")
     context = {
         **_context(request, _report(report_id)),
@@ -367,7 +367,7 @@ def accept(request: HttpRequest, report_id: UUID) -> HttpResponse:
 
 
 def _record_change(request: HttpRequest, report: Report) -> None:
-    """Record a change before it happens, so that nothing happens without a record."""
+    """Write the audit entry of a change before the change, so that no change lacks one."""
     audit.record_entry(request, "change", "report", ids=[report.pk], patients=[report.user_id])
 
 

@@ -12,5 +12,5 @@ register = template.Library()
 
 @register.simple_tag
 def team_name(team: UUID, names: Mapping[UUID, str]) -> str:
-    """The name a team was given; empty for none."""
+    """Return the name of a team; empty if it has none."""
     return names.get(team, "")
