@@ -107,8 +107,7 @@ def catalogs_by_account(
 
 
 class CatalogPart(NamedTuple):
-    """The active lab tests, or the markers, of a lab that one account offers, and those it lacks.
-    """
+    """The active lab tests, or the markers, of a lab: those that one account offers and lacks."""
 
     tests: bool
     offered: QuerySet[LabTest] | QuerySet[Marker]

@@ -17,8 +17,7 @@ _UUID: Final = re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{1
 _MARKERS: Final = re.compile(
     r"\bmarkers?(?:[ _]ids?)?[ :=\[(]{1,3}(\d{1,18}(?:, ?\d{1,18})*)\b", re.IGNORECASE
 )
-"""One or several marker ids. They are plain numbers, so the text must name them as markers first.
-"""
+"""One or several marker ids. They are plain numbers, so the word "marker" must precede them."""
 _NUMBER: Final = re.compile(r"\d+")
 
 

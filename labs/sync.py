@@ -237,8 +237,7 @@ def _test_markers(service: Service, key: str) -> list[Record[service_labs.Marker
 def _store_test_markers(
     answers: Mapping[str, list[Record[service_labs.Marker]]],
 ) -> dict[str, timedelta | None]:
-    """Store the markers of lab tests. Each answer is the complete list: other members are removed.
-    """
+    """Store the markers of lab tests. Each answer is the whole list: others are removed."""
     _store(MARKERS, "id", [record for records in answers.values() for record in records])
     stored: dict[UUID, list[int]] = {UUID(key): [] for key in answers}
     for test_id, marker_id in (

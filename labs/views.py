@@ -153,8 +153,7 @@ def _search_text(request: HttpRequest) -> str:
 
 
 def _matching(rows: Any, word: str, *, tests: bool) -> Any:
-    """Return rows by a part of the name, a part of a test's slug, or the start of the lab's code.
-    """
+    """Return rows by a part of the name or of a test's slug, or the start of the lab's code."""
     code = Q(slug__icontains=word) if tests else Q(provider_id__istartswith=word)
     return rows.filter(Q(name__icontains=word) | code)
 

@@ -18,7 +18,7 @@ from backoffice.core.encryption.cipher import DecryptionError
 from webhooks.models import Event, decrypted_body
 
 MAX_LISTED_BODY: Final = 32_768
-"""Most bytes of a body in a list; a longer one is only in the answer for its event."""
+"""Most bytes of a body in a list. A longer body is only in the answer for its event."""
 
 
 def _record_field() -> serializers.Field[Any, Any, Any, Any]:

@@ -1,17 +1,19 @@
-"""Apply received events in batches: one transaction has the changes and the states of the events.
+"""Apply received events in batches. One transaction has the changes and the states of the events.
 
 A worker claims rows that are due and unlocked, groups them by route, and gives each group to its
-handler. The handler's changes and the events' new states commit together, so a worker may be killed
-at any line: no event is lost, and none is applied twice. Two workers never claim the same row.
+handler. The handler's changes and the events' new states are committed together. So a worker may be
+killed at any line: no event is lost, and none is applied twice. Two workers never claim the same
+row.
 
-Two workers do not apply events of the same subject at the same time either: one would wait for the
-rows of the other until the end of its batch. A claimed event is left for the next batch if another
-worker has locked its subject. If that is so for all claimed events, the worker waits for the first.
+Two workers also never apply events of the same subject at the same time: one would wait for the
+rows of the other until the end of its batch. If another worker has locked the subject of a claimed
+event, the event is left for the next batch. If this applies to all claimed events, the worker waits
+for the first subject.
 
-A group that fails is rolled back to its savepoint and halved until the failing event is alone. That
-event is tried again later; after its last attempt it is dead: visible, with its reason, for replay.
-A transient error (a lost connection, a deadlock) is not the fault of an event: the whole batch is
-rolled back and left for the next run.
+A group that fails is rolled back to its savepoint and split in halves until the failing event is
+alone. That event is tried again later. After its last attempt it is dead: staff see it with its
+reason and can replay it. A transient error (a lost connection, a deadlock) is not caused by an
+event. Then the whole batch is rolled back and left for the next run.
 """
 
 from __future__ import annotations
@@ -60,14 +62,15 @@ BATCH = 200
 BYTES = 16 * 1024 * 1024
 """Most bytes of bodies in one batch; a single larger body is a batch of its own."""
 MAX_BATCH_ATTEMPTS = 5
-"""How often a batch is tried at once when the database rolls it back by a deadlock or conflict."""
+"""How often a batch is tried immediately if the database rolls it back for a deadlock or conflict.
+"""
 
 DATA_ERROR_DELAYS = (timedelta(minutes=1),)
-"""Delays before an event with invalid data is tried again. It will hardly become valid."""
+"""Delays before an event with invalid data is tried again. It will probably never become valid."""
 OTHER_ERROR_DELAYS = tuple(
     timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 3_600, 4 * 3_600, 12 * 3_600)
 )
-"""Delays after any other failure, such as a bug of ours that may be fixed meanwhile."""
+"""Delays after any other failure, such as a bug that may be fixed meanwhile."""
 
 _TRANSIENT_CLASSES = ("08", "40", "53", "57", "58")
 """Classes of SQLSTATE: connection, rollback by a conflict, resources, intervention, system."""
@@ -75,10 +78,10 @@ _TRANSIENT_STATES = ("25006", "55006", "55P03")
 """Read-only, in use, locked."""
 
 SET_ASIDE_DELAY = timedelta(seconds=30)
-"""How long an event waits that is set aside until the team, or an encryption key, is known."""
+"""Delay of an event that is set aside until the team, or an encryption key, is known."""
 
 # The record of a subject may not exist yet, so an advisory lock on a hash of its id is used.
-# Another subject with the same hash waits, too.
+# Another subject with the same hash also waits.
 _CLAIM_SQL = """
 SELECT claimed.*,
  subject_id = '' OR pg_try_advisory_xact_lock(hashtextextended(subject_id, 0))
@@ -125,12 +128,12 @@ class ClaimedEvent:
     is_untouched: bool
     """Whether it was neither retried nor replayed since its receipt."""
     held: bool
-    """Whether this worker has locked its subject, until the end of the transaction."""
+    """Whether this worker has locked its subject until the end of the transaction."""
 
 
 @dataclass
 class BatchResult:
-    """What happened to the events of a batch, by event id."""
+    """The results of the events of a batch, by event id."""
 
     ends: dict[tuple[Event.State, str], list[int]] = field(
         default_factory=lambda: defaultdict(list)
@@ -194,7 +197,7 @@ def _claim_batch() -> list[ClaimedEvent]:
 
 
 def _with_free_subject(claims: list[ClaimedEvent]) -> list[ClaimedEvent]:
-    """Return the claims with a subject that no other worker has locked.
+    """Return the claims whose subject no other worker has locked.
 
     If all subjects are locked, wait for that of the first claim. A worker that waits has not locked
     any subject itself, so two workers cannot wait for each other.
@@ -224,7 +227,7 @@ def _group_by_route(
             if stored is None:
                 raise Misread("", "the body is no longer kept")
             body = decrypted_body(claim.message_id, stored)
-            # A replayed event may have been invalid on receipt: its body is checked in full.
+            # A replayed event may have been invalid on receipt, so its body is checked in full.
             envelope = (
                 event_envelope.read_stored(body)
                 if claim.is_untouched
@@ -293,7 +296,7 @@ def _record_outcomes(claims: Sequence[ClaimedEvent], result: BatchResult) -> Non
         attempts = {claim.number: claim.attempts for claim in claims}
         for number, error in chain(result.failed.items(), result.unsound.items()):
             reason, path = event_envelope.describe_error(error)
-            # A body that is not a valid event will never become one.
+            # A body that is not a valid event never becomes one.
             wait = None if number in result.unsound else _retry_delay(error, attempts[number])
             state = Event.State.DEAD if wait is None else Event.State.RETRY
             cursor.execute(
@@ -326,7 +329,7 @@ def _is_data_error(error: Exception) -> bool:
     state = _sqlstate(error)
     if state is not None:
         return state[:2] in ("22", "23", "54")  # data, constraints, limits of a row
-    # The driver itself refuses some values: text with a NUL character, dates it cannot write.
+    # The driver itself rejects some values: text with a NUL character, dates it cannot write.
     refused = (DataError, IntegrityError, psycopg.DataError, psycopg.IntegrityError)
     return isinstance(error, (ValueError, KeyError, RecursionError, OverflowError, *refused))
 

@@ -1,12 +1,12 @@
 """Encrypt the bodies of events two minutes after receipt.
 
-Encryption on receipt would add a seventh to the cost of receiving, and as much again to applying,
-mostly because PostgreSQL stores values that it cannot compress beside the table. Two minutes later
-nearly all events have been applied, and neither a sender nor a page waits. Readers accept both
-forms: see `models.decrypted_body`.
+Encryption on receipt would add a seventh to the cost of receiving, and the same to the cost of
+applying, mostly because PostgreSQL stores incompressible values outside of the table. Two minutes
+later nearly all events have been applied, and neither a sender nor a page waits. Readers accept
+both forms: see `models.decrypted_body`.
 
-Bodies are encrypted in the order of receipt. All unencrypted bodies are therefore newer than the
-newest encrypted one: the next run continues after a killed one without a stored position. Older
+Bodies are encrypted in the order of receipt. So all unencrypted bodies are newer than the newest
+encrypted one, and after a killed run the next one continues without a stored position. Older
 unencrypted bodies, received by an earlier release, are left to `manage.py rotatekeys`.
 """
 
@@ -27,10 +27,11 @@ from webhooks.models import body_encryption_context
 MIN_AGE: Final = timedelta(minutes=2)
 STEP: Final = 500
 BYTES: Final = 32 * 1024 * 1024
-"""Bodies of one transaction, and about their total size. A drain never waits for these rows; this
-job waits for one batch of a drain at most."""
+"""Approximate total size of the bodies in one transaction. Workers that apply events never wait for
+these rows; this job waits for at most one batch of theirs.
+"""
 MAX_EVENTS: Final = 200_000
-"""Events that one run looks back over; older ones are left to `rotatekeys`, too."""
+"""Most recent events that one run examines. Older ones are also left to `rotatekeys`."""
 
 _BEFORE_SQL: Final = """
 SELECT id, octet_length(body), substring(body FROM 1 FOR 1) FROM webhooks_event
@@ -43,7 +44,7 @@ ORDER BY id FOR NO KEY UPDATE
 
 
 def encrypt_bodies(seconds: float | None = None) -> int:
-    """Encrypt all bodies that are old enough, or for about `seconds`. Return how many."""
+    """Encrypt all bodies that are old enough, or for about `seconds`. Return the number."""
     ends = None if seconds is None else time.monotonic() + seconds
     unencrypted = _unencrypted()
     encrypted = 0
@@ -53,8 +54,7 @@ def encrypt_bodies(seconds: float | None = None) -> int:
 
 
 def _unencrypted() -> list[tuple[int, int]]:
-    """Return ids of events and sizes of their bodies, newest first, back to the newest encrypted
-    one."""
+    """Return event ids and sizes of unencrypted bodies, newest first, up to an encrypted one."""
     at = event_log.last_event_before(timezone.now() - MIN_AGE) + 1
     found: list[tuple[int, int]] = []
     while len(found) < MAX_EVENTS and (rows := binary_rows.fetch_all(_BEFORE_SQL, [at, STEP])):
@@ -67,7 +67,7 @@ def _unencrypted() -> list[tuple[int, int]]:
 
 
 def _take_step(unencrypted: list[tuple[int, int]]) -> list[int]:
-    """Remove the oldest events from the list, enough for one transaction; return their ids."""
+    """Remove the oldest events from the list, enough for one transaction. Return their ids."""
     numbers: list[int] = []
     bytes_left = BYTES
     while unencrypted and len(numbers) < STEP and bytes_left > 0:

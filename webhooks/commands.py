@@ -65,7 +65,7 @@ class ExistingEndpointCommand(EndpointCommand, kw_only=True):
 
 
 class CreateEndpoint(EndpointCommand, kw_only=True):
-    """Create an endpoint, so that the service delivers all events of a team to one more URL."""
+    """Create an endpoint, so that the service also delivers all events of a team to this URL."""
 
     kind: ClassVar[str] = "webhook.create"
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.NEVER
@@ -98,7 +98,7 @@ class CreateEndpoint(EndpointCommand, kw_only=True):
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "url required; description, rate_limit, disabled, filter_types, secret optional": the
-        # description that we sent names our request (webhooks.md 1.2).
+        # description that was sent identifies this request (webhooks.md 1.2).
         mark = _mark(sending)
         for one in service.management.every_webhook(self.team_id):
             if one.data.description == mark:
@@ -110,14 +110,17 @@ class CreateEndpoint(EndpointCommand, kw_only=True):
 
 
 class RotateSecret(ExistingEndpointCommand, kw_only=True):
-    """Rotate the signing secret. The service makes the new one and signs with both for a while, so
-    that deliveries are accepted until the settings have both."""
+    """Rotate the signing secret.
+
+    The service makes the new secret and signs with both for a while, so that deliveries are
+    accepted until the settings have both.
+    """
 
     kind: ClassVar[str] = "webhook.rotate"
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.NEVER
 
     before: str = ""
-    """Name of the secret before the command is first sent; it reveals nothing of the secret."""
+    """Name of the secret before the first attempt. It reveals nothing of the secret."""
 
     def title(self) -> str:
         return f"Rotate the secret of webhook endpoint {self.endpoint_id[:60]}"
@@ -145,7 +148,9 @@ class RotateSecret(ExistingEndpointCommand, kw_only=True):
         return NoTrace() if secret_name(found) == self.before else Confirmed(found)
 
     def store(self, answer: Record[WebhookSecret]) -> str:
-        """Return the endpoint id. The secret is not stored: a page shows it, and staff set it."""
+        """Return the endpoint id. The secret is not stored: a page shows it, and staff configure
+        it.
+        """
         return self.endpoint_id
 
 
@@ -183,7 +188,7 @@ class SwitchEndpoint(ExistingEndpointCommand, kw_only=True):
 
 
 class DeleteEndpoint(ExistingEndpointCommand, kw_only=True):
-    """Delete an endpoint, with the events not yet delivered to it."""
+    """Delete an endpoint, including the events not yet delivered to it."""
 
     kind: ClassVar[str] = "webhook.delete"
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
@@ -201,8 +206,8 @@ class DeleteEndpoint(ExistingEndpointCommand, kw_only=True):
         service.management.delete_webhook(self.team_id, self.endpoint_id)
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
-        # "GET, PATCH, DELETE /{webhook_id}": an endpoint that was deleted is no longer in the list
-        # of all, "data[] Webhook" (webhooks.md 1.2).
+        # "GET, PATCH, DELETE /{webhook_id}": a deleted endpoint is no longer in the list of all
+        # endpoints, "data[] Webhook" (webhooks.md 1.2).
         listed = service.management.every_webhook(self.team_id)
         if any(one.data.id == self.endpoint_id for one in listed):
             return NoTrace()

@@ -1,7 +1,7 @@
 """The webhook endpoint as a WSGI application: `POST /webhooks/`.
 
 `backoffice.wsgi` calls it directly, without the middleware of the pages and without Django's
-request and response objects: together they cost as much as all the rest of receiving.
+request and response objects. Together they cost as much as everything else on receipt.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def webhook_application(
 
 
 def respond(environ: Mapping[str, Any]) -> tuple[int, Headers, bytes]:
-    """Return status, headers and body: 204 once the event is committed, else 4xx or 503 with the
-    reason in a few words.
+    """Return status, headers and body.
 
-    It never redirects: the sender counts a redirect as a failure.
+    The status is 204 once the event is committed, else 4xx or 503 with the reason in a few words.
+    It never redirects, because the sender counts a redirect as a failure.
     """
     if environ["REQUEST_METHOD"] != "POST":
         return _response(405, "deliveries are posted", ("Allow", "POST"))
@@ -66,8 +66,10 @@ def respond(environ: Mapping[str, Any]) -> tuple[int, Headers, bytes]:
 
 
 def _is_https(environ: Mapping[str, Any]) -> bool:
-    """Return whether the request is secure, as `HttpRequest.is_secure` decides it: by the header
-    of the proxy where the settings trust one."""
+    """Return whether the request is secure, as `HttpRequest.is_secure` does.
+
+    That is by the header of the proxy, if the settings trust one.
+    """
     if settings.SECURE_PROXY_SSL_HEADER is not None:
         variable, secure = settings.SECURE_PROXY_SSL_HEADER
         if variable in environ:
@@ -81,7 +83,7 @@ def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
     prefixes = tuple(settings.WEBHOOK_HEADER_PREFIXES)
     found = {name: environ.get(variable) for name, variable in _header_variables(prefixes)}
     if not found["content-length"] and "HTTP_TRANSFER_ENCODING" not in environ:
-        # There is no body. Without a length a server may wait for one for ever.
+        # There is no body. Without a length, a server may wait for one forever.
         found["content-length"] = "0"
     return {name: value for name, value in found.items() if value is not None}
 

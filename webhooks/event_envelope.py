@@ -1,6 +1,6 @@
 """The envelope of an event, read on receipt and again before the event is applied.
 
-Nothing here quotes the body: reasons name types, never values.
+No error of this module quotes the body: reasons name types, never values.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ _QUOTE = re.compile("['\"]")
 _READER_ERROR = re.compile(
     r"((?:Expected|Invalid|Object|Input|JSON|Integer|Number)[^'\"]{0,150}) at (\$[^\s'\"]{0,200})"
 )
-"""Error messages of the client's readers about a value that does not fit its type."""
+"""Error messages of the client's readers about a value of the wrong type."""
 
 ATTEMPT_EXHAUSTED = "message.attempt.exhausted"
-"""The notice that the sender gave a message up: the only event without the envelope
-(webhooks, chapter 1)."""
+"""The notice that the sender gave up on a message. It is the only event without an envelope
+(webhooks, chapter 1).
+"""
 
 _WRAPPED_NOTICE = b'{"event_type":"' + ATTEMPT_EXHAUSTED.encode() + b'","data":%b}'
 
@@ -52,7 +53,7 @@ class _Team(msgspec.Struct, gc=False):
 
 
 _MAX_CANONICAL_DEPTH: Final = 8
-"""Levels of nesting that the fast check accepts; the records of the interface have fewer."""
+"""Most levels of nesting that the fast check accepts. Records of the interface have fewer."""
 
 
 def _canonical_type() -> Any:
@@ -81,7 +82,7 @@ def read(body: bytes) -> events.Envelope:
         if _is_canonical(body):
             return _envelope(body)
     except (ValueError, RecursionError):
-        pass  # The slow reader below tolerates more, and describes what it refuses.
+        pass  # The slow reader below accepts more, and describes what it rejects.
     try:
         return events.read(body)
     except Misread:
@@ -91,19 +92,21 @@ def read(body: bytes) -> events.Envelope:
             notice = None
         if notice is None or notice.type != ATTEMPT_EXHAUSTED:
             raise
-        # The whole notice is checked like every other body: wrapped, it has an envelope.
+        # The whole notice is checked like every other body, after an envelope is put around it.
         events.read(_WRAPPED_NOTICE % body)
         return events.Envelope(event_type=ATTEMPT_EXHAUSTED, data=notice.data)
 
 
 def _is_canonical(body: bytes) -> bool:
-    """Return whether encoding the decoded body gives the same bytes, so that it has no duplicate
-    names. A body that is formatted differently may be valid too. Raises ValueError."""
+    """Return whether encoding the decoded body gives the same bytes. Raises ValueError.
+
+    Then the body has no duplicate names. A body with other formatting may also be valid.
+    """
     return _bytes(_value(body)) == body and not needs_replacing(body)
 
 
 def read_stored(body: bytes) -> events.Envelope:
-    """Return the envelope of an event that was found valid on receipt and not changed since.
+    """Return the envelope of an event that was valid on receipt and has not changed since.
 
     The body is checked again only if its envelope cannot be decoded directly.
     """
@@ -114,9 +117,9 @@ def read_stored(body: bytes) -> events.Envelope:
 
 
 def subject(envelope: events.Envelope) -> tuple[str, UUID | None]:
-    """Return the ids of the record and of the user that an event is about, as far as it has them.
+    """Return the ids of the record and of the user that an event is about, if it has them.
 
-    The record is the order where there is one, else the record in the event.
+    The record is the order if there is one, else the record in the event.
     """
     data = bytes(envelope.data)
     ids = _Ids()
@@ -126,7 +129,7 @@ def subject(envelope: events.Envelope) -> tuple[str, UUID | None]:
     for sent in (ids.order_id, ids.workout_id, ids.id, ids.job_id):
         if sent is _NONE:
             continue
-        # In the spelling that the mirror uses for the id, so that pages find the event by it.
+        # Use the mirror's spelling of the id, so that pages find the event by it.
         known = _uuid(sent)
         found = str(known) if known else _text_or_empty(sent)
         if found:
@@ -135,7 +138,7 @@ def subject(envelope: events.Envelope) -> tuple[str, UUID | None]:
 
 
 def teams(envelope: events.Envelope) -> set[UUID]:
-    """Return the team ids of an event: that of its envelope and that in its data."""
+    """Return the team ids of an event, from its envelope and from its data."""
     data = bytes(envelope.data)
     inside = _uuid(_team(data).team_id) if data[:1] == b"{" else None
     return {team for team in (envelope.team_id, inside) if team}
@@ -157,8 +160,11 @@ def received_event(
 
 
 def describe_error(error: BaseException) -> tuple[str, str]:
-    """Return reason and path of a failure: its message where that names types only, else the name
-    of its class, because the message may quote a value."""
+    """Return reason and path of a failure.
+
+    The reason is the error message if it names only types. Otherwise it is the name of the error's
+    class, because the message may quote a value.
+    """
     if isinstance(error, Misread):
         return error.reason[:200], error.path[:200]
     if isinstance(error, msgspec.DecodeError):

@@ -18,10 +18,10 @@ from backoffice.pages.paging.counts import COUNT_CAP, Count
 from webhooks.models import Event
 
 TYPES_READ: Final = 1_000
-"""Most event types that are counted; the service has about 200."""
+"""Most event types that are counted. The service has about 200."""
 MAX_ID: Final = 2**63 - 1
 RECEIPT_SLACK: Final = timedelta(minutes=1)
-"""Ids and times of receipt are not assigned in exactly the same order."""
+"""Tolerance in the search by time: ids and times of receipt are not in exactly the same order."""
 
 # The states are literals: a condition with a parameter cannot use the partial indexes.
 _STATES_SQL: Final = " UNION ALL ".join(
@@ -58,7 +58,7 @@ WITH RECURSIVE search (low, high) AS (
 SELECT coalesce(max(low), 0) FROM search
 """
 
-# Each state by its own index: a retry is due later than most events that were received after it.
+# Each state is read by its own index: a retry is due later than most events received after it.
 _OLDEST_SQL: Final = """
 SELECT min(received_at) FROM (
     (SELECT received_at FROM webhooks_event WHERE state = 'pending' ORDER BY due_at, id LIMIT 1)
@@ -86,17 +86,16 @@ def state_counts() -> dict[str, Count]:
 
 
 def type_counts() -> dict[str, Count]:
-    """Return every type that was ever received with its number of events, each counted up to a
-    cap: one query."""
+    """Return every received type with its number of events, each counted up to a cap: one query."""
     with connection.cursor() as cursor:
         cursor.execute(_TYPES_SQL, {"cap": COUNT_CAP + 1, "most": TYPES_READ})
         return {name: _capped(count) for name, count in cursor.fetchall()}
 
 
 def last_event_before(moment: datetime) -> int:
-    """Return the id of an event received before `moment`, close to the last such one: one query.
+    """Return the id of an event received shortly before `moment`: one query.
 
-    Ids grow with receipt, so a binary search finds it without an index on time.
+    Ids grow with receipt, so a binary search finds the event without an index on time.
     """
     with connection.cursor() as cursor:
         cursor.execute(_BEFORE_SQL, {"moment": moment - RECEIPT_SLACK})
@@ -104,7 +103,7 @@ def last_event_before(moment: datetime) -> int:
 
 
 def numbers_between(since: datetime | None, until: datetime | None) -> tuple[int, int]:
-    """Return the ids between which all events received from `since` to `until` lie."""
+    """Return the ids between which all events received from `since` to `until` are."""
     low = 0 if since is None else last_event_before(since)
     high = MAX_ID if until is None else last_event_before(until + 3 * RECEIPT_SLACK) + 2
     return low, high
@@ -189,8 +188,10 @@ def _first_of_each(
 
 
 def oldest_waiting() -> datetime | None:
-    """Return when the event was received that has waited longest to be applied: the first due of
-    those not tried yet, or the first received of those to be tried again."""
+    """Return when the event that has waited longest to be applied was received.
+
+    That is the first due of the untried events, or the first received of those to be tried again.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_OLDEST_SQL)
         found: datetime | None = cursor.fetchone()[0]
@@ -217,7 +218,7 @@ def _capped(count: int) -> Count:
     return Count(min(count, COUNT_CAP), capped=count > COUNT_CAP)
 
 
-# Words
+# Labels
 
 _GROUPS: Final = {
     "labtest.order": "Orders",
@@ -251,7 +252,7 @@ _VERBS: Final = {"created": "new", "updated": "changed", "error": "broken", "cha
 
 
 def group_words(prefix: str) -> str:
-    """Return the label of the first two words of a type; the words themselves if unknown."""
+    """Return the label for the first two words of a type; these words if they are unknown."""
     return _GROUPS.get(prefix, prefix)
 
 
@@ -271,6 +272,6 @@ def type_words(event_type: str) -> str:
 
 
 def types_with_prefix(event_types: Sequence[str], prefix: str) -> list[str]:
-    """Return the types that are `prefix` or start with its whole words."""
+    """Return the types that are `prefix` or begin with it as whole words."""
     stem = prefix.rstrip(".")
     return [name for name in event_types if name == stem or name.startswith(f"{stem}.")]

@@ -1,4 +1,4 @@
-"""Events as rows of a page: their type in words, patient, delay and outcome."""
+"""Events as rows of a page: the label of the type, patient, delay and outcome."""
 
 from __future__ import annotations
 
@@ -27,18 +27,21 @@ class EventRow:
 
     @property
     def delay(self) -> timedelta | None:
-        """Time from the change to its receipt; None if the event has no time of the change."""
+        """Return the time from the change to its receipt; None if the event has no time of change.
+        """
         return self.event.received_at - self.happened_at if self.happened_at else None
 
     @property
     def attempts(self) -> int:
-        """How often it was tried. The column counts failed attempts only."""
+        """Return how often it was tried. The column counts failed attempts only."""
         is_applied = self.event.applied_at and self.event.state != Event.State.DEAD
         return self.event.attempts + (1 if is_applied else 0)
 
     @property
     def processing_time(self) -> timedelta | None:
-        """Time from receipt until it was applied; None if it was not, or is dead."""
+        """Return the time from receipt until it was applied; None if it was not applied, or is
+        dead.
+        """
         done = self.event.applied_at
         if done is None or self.event.state == Event.State.DEAD:
             return None
@@ -75,7 +78,7 @@ def _row(event: Event, person: Patient | None) -> EventRow:
 
 
 def _listed_body(event: Event) -> bytes | None:
-    """Return the body of an event that was read for a list; None for a large body."""
+    """Return the body of an event read for a list; None for a large body."""
     stored = getattr(event, "small_body", None)
     try:
         return None if stored is None else decrypted_body(event.message_id, bytes(stored))

@@ -1,4 +1,4 @@
-"""Pages of the inbox: the event log, replay, and the sources of an order's values."""
+"""URLs of the inbox: the event log, replay, and the sources of an order's values."""
 
 from django.urls import path
 

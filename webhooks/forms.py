@@ -40,7 +40,7 @@ class TypeField(forms.CharField):
 
 
 class EventFilters(forms.Form):
-    """Filters of the event log. They take ids only, so that no personal data are in the URL."""
+    """Filters of the event log. They accept only ids, so that no URL has personal data."""
 
     type = TypeField()
     user_id = UuidField(label="Patient ID")
@@ -68,16 +68,17 @@ class EventFilters(forms.Form):
         check_day_order(self, "since", "until")
 
     def types(self, known: Iterable[str]) -> list[str] | None:
-        """Return the `known` types that match; None if there is no filter by type."""
+        """Return the `known` types that match; None without a filter by type."""
         prefix = self.cleaned_data.get("type")
         return event_log.types_with_prefix(list(known), prefix) if prefix else None
 
     def is_specific(self) -> bool:
-        """Return whether a filter for a patient, record or message is set: few events match it."""
+        """Return whether there is a filter for a patient, record or message: few events match it.
+        """
         return any(self.cleaned_data.get(name) for name in (*self.IDS, "conflict"))
 
     def apply(self, rows: QuerySet[Event]) -> QuerySet[Event]:
-        """Filter rows by everything but the type."""
+        """Filter rows by everything except the type."""
         given = self.cleaned_data
         plain: dict[str, Any] = {
             "user_id": given.get("user_id"),
@@ -91,7 +92,7 @@ class EventFilters(forms.Form):
 
     @cached_property
     def within(self) -> tuple[int, int]:
-        """Ids between which all events lie that match the dates."""
+        """Return the ids between which all events are that match the dates."""
         return event_log.numbers_between(
             self.cleaned_data.get("since"), self.cleaned_data.get("until")
         )
@@ -135,8 +136,7 @@ class ReplayFilters(forms.Form):
         return str(self.cleaned_data.get("state") or Event.State.DEAD)
 
     def apply(self, rows: QuerySet[Event], types: list[str]) -> QuerySet[Event]:
-        """Filter rows as they were when the page was shown: without events that arrived or failed
-        since."""
+        """Filter the rows that the page has shown, without events that arrived or failed since."""
         given = self.cleaned_data
         rows = rows.filter(state=self.chosen_state())
         if given.get("type"):

@@ -1,14 +1,14 @@
-"""Group commit: store deliveries that arrive at the same time in one statement and one commit.
+"""Group commit: store deliveries that arrive at the same time by one statement and one commit.
 
-Each request runs in its own thread and has one row to store. While no write is running, a thread
-becomes the leader: it writes its own row, together with the rows of threads that are waiting
-already. Rows that arrive during that write wait; when it ends, the first of them becomes the next
-leader and writes all of them. So no thread waits for a group to fill up: an idle server commits
-each row at once, and under load one commit carries as many rows as there are threads.
+Each request runs in its own thread and stores one row. If no write is running, a thread becomes the
+leader: it writes its own row, together with the rows of threads that already wait. Rows that arrive
+during that write wait. When it ends, the first of them becomes the next leader and writes all of
+them. So no thread waits for a group to become full: an idle server commits each row at once, and
+under load one commit has as many rows as there are threads.
 
-`GroupCommit.store` returns True after the commit that contained the row. If that commit failed,
-for whatever reason, it returns False, and the caller stores its row by itself and sees the error
-of its own row, not that of another one.
+`GroupCommit.store` returns True after the commit of the row. If that commit failed, for whatever
+reason, it returns False. The caller then stores its row by itself and gets the error of its own
+row, not of another one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ RowValues = tuple[object, ...]
 
 
 class _WaitingRow:
-    """A row that waits to be written. `turn` is released once the row was written by another
-    thread, or once its own thread is the next leader."""
+    """A row that waits to be written.
+
+    `turn` is released when another thread has written the row, or when its own thread is the next
+    leader.
+    """
 
     __slots__ = ("is_leader", "is_stored", "row", "turn")
 
@@ -59,7 +62,8 @@ class GroupCommit:
             mine.turn.acquire()
             if not mine.is_leader:
                 return mine.is_stored
-        # Let threads that are about to call `store` run first: then this write takes their rows.
+        # Let threads that are about to call `store` run first, so that this write includes their
+        # rows.
         os.sched_yield()
         with self._lock:
             places = [mine, *self._take_waiting(mine)]
@@ -68,16 +72,17 @@ class GroupCommit:
             for place in places:
                 place.is_stored = True
         except Exception:
-            # One bad row may have caused it: each thread tries its own row and sees its own error.
+            # One invalid row may be the cause. Each thread stores its own row and gets its own
+            # error.
             return False
         finally:
             self._wake_others(places)
         return True
 
     def _take_waiting(self, mine: _WaitingRow) -> list[_WaitingRow]:
-        """Return the waiting rows that this write takes along.
+        """Return the waiting rows that this write includes.
 
-        Two rows of the same key cannot be in one statement: the later one keeps waiting.
+        One statement cannot have two rows of the same key, so the later one continues to wait.
         """
         taken: list[_WaitingRow] = []
         left: list[_WaitingRow] = []
@@ -92,7 +97,7 @@ class GroupCommit:
         return taken
 
     def _wake_others(self, places: Sequence[_WaitingRow]) -> None:
-        """Wake the threads of written rows, and make the first that still waits the leader."""
+        """Wake the threads of written rows, and make the first waiting thread the leader."""
         with self._lock:
             if self._waiting:
                 leader = self._waiting.pop(0)

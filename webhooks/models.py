@@ -116,8 +116,10 @@ class Event(models.Model):
 
 
 def body_encryption_context(message_id: str) -> str:
-    """Return the context with which the body of this message is encrypted, the same as the field
-    uses, for code that reads bodies with SQL."""
+    """Return the encryption context for the body of this message.
+
+    Code that reads bodies with SQL needs it. The encrypted field uses the same context.
+    """
     return f"webhooks_event.body:{message_id}"
 
 

@@ -1,4 +1,4 @@
-"""Bodies of events for pages: whole, or with their values hidden."""
+"""Bodies of events for pages: complete, or with masked values."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from webhooks.models import Event
 
 MASK: Final = "•••"
 MAX_DISPLAYED: Final = 100_000
-"""Characters of a body that a page shows."""
+"""Most characters of a body that a page shows."""
 LISTED_ITEMS: Final = 2
-"""Items of a list that a masked body shows."""
+"""Most items of a list that a masked body shows."""
 UNMASKED_KEYS: Final = ("event_type", "team_id")
 """Members of the envelope that are never masked."""
 UNREADABLE: Final = (msgspec.DecodeError, ValueError, RecursionError)
@@ -28,7 +28,7 @@ LATEST: Final = datetime(9998, 12, 31, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A member that differs between two versions of a record."""
+    """A member with different values in two versions of a record."""
 
     name: str
     before: str
@@ -52,7 +52,7 @@ class _Step(msgspec.Struct):
 
 
 def happened_at(body: bytes | memoryview | None) -> datetime | None:
-    """Return when the change happened according to the event; None if it has no such time."""
+    """Return the time of the change according to the event; None if it has no such time."""
     if body is None:
         return None
     try:
@@ -69,7 +69,7 @@ def happened_at(body: bytes | memoryview | None) -> datetime | None:
 
 
 def data_of(event: Event) -> dict[str, Any]:
-    """Return the `data` of an event; an empty one if the body is deleted or not such JSON."""
+    """Return the `data` of an event; empty if the body is deleted or has no such object."""
     if event.body is None:
         return {}
     try:
@@ -114,7 +114,9 @@ def _structure(body: Any) -> Any:
 
 
 def mask(value: Any) -> Any:
-    """Return the structure of a JSON value: names, no values, the first items of long lists."""
+    """Return the structure of a JSON value: names without values, and the first items of long
+    lists.
+    """
     if isinstance(value, dict):
         return {key: mask(found) for key, found in value.items()}
     if isinstance(value, list):
@@ -139,7 +141,7 @@ def field_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[F
 
 
 def one_line(value: Any) -> str:
-    """Return a value in one line, for a table of changes."""
+    """Return a value as one line, for a table of changes."""
     if value is None:
         return ""
     if isinstance(value, datetime):
@@ -168,7 +170,7 @@ def _last_step(raw: msgspec.Raw) -> Any:
 
 
 def parse_instant(text: Any) -> datetime | None:
-    """Return a time as the service writes it (ISO 8601 with an offset); None for anything else."""
+    """Return a time in the service's format (ISO 8601 with an offset); None for anything else."""
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
@@ -180,7 +182,7 @@ def parse_instant(text: Any) -> datetime | None:
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which JSON can contain and UTF-8 cannot, by question marks."""
+    """Replace lone surrogates by question marks. JSON can contain them, UTF-8 cannot."""
     return text.encode("utf-8", "replace").decode()
 
 

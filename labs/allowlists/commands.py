@@ -103,7 +103,7 @@ class SetAllowlist(Command, kw_only=True):
 
     def send(self, service: Service, sending: SendContext) -> Answer:
         answer = service.management.set_allowlist(self.account_id, self.target)
-        answer = answer or self._read(service)  # The list was written, but the answer may not have it.
+        answer = answer or self._read(service)  # The answer may not have the written list.
         if answer is None or set(answer.data.team_id_allowlist) != set(self.target):
             raise errors.Uncertain(reason="another list than was written")
         return answer

@@ -62,8 +62,7 @@ class CreateLabTest(Command, kw_only=True):
     description: str
     marker_ids: list[int]
     codes: list[str] | None
-    """The lab's codes of the same markers, which the service prefers; None if a marker has no code.
-    """
+    """The lab's codes of the same markers, which the service prefers; None if one has no code."""
     fasting: bool
     lab_account_id: UUID | None
 

@@ -44,8 +44,7 @@ from labs.reports.sync import create_missing_reports, job_state, schedule_job_lo
 logger = logging.getLogger(__name__)
 
 LEASE: Final = timedelta(minutes=4)
-"""Duration of a lease. It is longer than any attempt takes, including the time limit of the task.
-"""
+"""Duration of a lease: longer than any attempt takes, including the time limit of the task."""
 MAX_TASK_SECONDS: Final = 200
 """Seconds a task may run. It starts no attempt after the first 20, and one takes at most 120."""
 MAX_BACKOFF: Final = timedelta(minutes=10)

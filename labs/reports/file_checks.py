@@ -1,5 +1,4 @@
-"""Check that a file is a complete and harmless PDF, JPEG or PNG. Run as a script in its own
-process.
+"""Check that a file is a complete and harmless PDF, JPEG or PNG. Run as a script.
 
     python -I file_checks.py < FILE
 
@@ -10,9 +9,9 @@ It writes one of these:
     {"problem": "other_kind", "found": "a HEIC picture"}
 
 `start` and `end` are the bounds of the document in FILE, in bytes. The caller cuts off what a
-phone, a printer or a mail program added before or after it. pypdf and Pillow read the document. The
-file is not trusted: memory and processor time are limited before it is opened, and the caller kills
-this process after a timeout.
+phone, a printer or a mail program added before or after it. pypdf and Pillow read the document.
+The file is not trusted: the script runs in its own process, memory and processor time are limited
+before the file is opened, and the caller kills the process after a timeout.
 
 Accepted risk: this process has access to the network. It opens no connection, and its environment
 is empty, so it has no secrets.

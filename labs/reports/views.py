@@ -143,7 +143,7 @@ def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
 @requires("reports.view")
 @require_safe
 def progress(request: HttpRequest, report_id: UUID) -> HttpResponse:
-    """Show a waiting page that the state of the report has changed, so that it reloads."""
+    """Make a waiting page reload if the state of the report has changed."""
     report = _report(report_id)
     if request.GET.get("state", "") != report.state:
         response = HttpResponse(status=204)
