@@ -62,8 +62,7 @@ BATCH = 200
 BYTES = 16 * 1024 * 1024
 """Most bytes of bodies in one batch; a single larger body is a batch of its own."""
 MAX_BATCH_ATTEMPTS = 5
-"""How often a batch is tried immediately if the database rolls it back for a deadlock or conflict.
-"""
+"""Attempts of a batch in a row, if the database rolls it back for a deadlock or conflict."""
 
 DATA_ERROR_DELAYS = (timedelta(minutes=1),)
 """Delays before an event with invalid data is tried again. It will probably never become valid."""

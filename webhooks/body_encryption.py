@@ -27,11 +27,11 @@ from webhooks.models import body_encryption_context
 MIN_AGE: Final = timedelta(minutes=2)
 STEP: Final = 500
 BYTES: Final = 32 * 1024 * 1024
-"""Approximate total size of the bodies in one transaction. Workers that apply events never wait for
-these rows; this job waits for at most one batch of theirs.
+"""Approximate total size of the bodies in one transaction; `STEP` is their largest number. Workers
+that apply events never wait for these rows; this job waits for at most one batch of theirs.
 """
 MAX_EVENTS: Final = 200_000
-"""Most recent events that one run examines. Older ones are also left to `rotatekeys`."""
+"""Number of latest events that one run examines. Older ones are also left to `rotatekeys`."""
 
 _BEFORE_SQL: Final = """
 SELECT id, octet_length(body), substring(body FROM 1 FOR 1) FROM webhooks_event

@@ -27,8 +27,7 @@ class EventRow:
 
     @property
     def delay(self) -> timedelta | None:
-        """Return the time from the change to its receipt; None if the event has no time of change.
-        """
+        """Return the time from the change to its receipt; None if the time of change is unknown."""
         return self.event.received_at - self.happened_at if self.happened_at else None
 
     @property

@@ -73,8 +73,7 @@ class EventFilters(forms.Form):
         return event_log.types_with_prefix(list(known), prefix) if prefix else None
 
     def is_specific(self) -> bool:
-        """Return whether there is a filter for a patient, record or message: few events match it.
-        """
+        """Return whether a filter selects a patient, record or message: few events match it."""
         return any(self.cleaned_data.get(name) for name in (*self.IDS, "conflict"))
 
     def apply(self, rows: QuerySet[Event]) -> QuerySet[Event]:

@@ -1,8 +1,8 @@
 """Provenance of the values of an order: the event, lookup or sync run that each came from.
 
-`as_of` of a mirrored row is when its version was known: the receipt of an event, or the sending of
-the request that read it. So an event is found by its subject and its receipt, a lookup by its key,
-and a run by the time it ran. Past states of an order are in `record_history`.
+`as_of` of a mirrored row is when its version was known: the time when an event was received, or
+when the request that read it was sent. So an event is found by its subject and time of receipt, a
+lookup by its key, and a run by its period. Past states of an order are in `record_history`.
 """
 
 from __future__ import annotations
@@ -29,17 +29,20 @@ from webhooks.record_history import (
 )
 
 MAX_EVENTS: Final = 100
-"""Latest events about an order that are searched."""
+"""Most events about an order that are searched, latest first."""
 MAX_VISITS: Final = 50
 LOOKUP_DURATION: Final = timedelta(seconds=90)
-"""An answer is stored at most this long after its request."""
+"""Longest time between a request and the storage of its answer."""
 RUN, LOOKUP, EVENT, READ = "run", "look-up", "event", "read"
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSource:
-    """Where a version of a record came from. `kind` is event, look-up, run, or read: a read of the
-    service that is no longer on record."""
+    """The source of a version of a record.
+
+    `kind` is event, look-up, run, or read. A read is a request to the service that is no longer on
+    record.
+    """
 
     kind: str
     at: datetime
@@ -51,7 +54,7 @@ class ValueSource:
 
 @dataclass(frozen=True, slots=True)
 class SourcedValue:
-    """A value that the page of an order shows, and its source."""
+    """A value on the page of an order, with its source."""
 
     label: str
     term: vocabulary.Term
@@ -60,7 +63,7 @@ class SourcedValue:
 
 @dataclass(frozen=True, slots=True)
 class SourcedStep:
-    """A step of the order's history, and the first event that had it."""
+    """A step of the order's history, with the first event that had it."""
 
     at: datetime
     term: vocabulary.Term
@@ -74,8 +77,7 @@ def record_histories(
     event_rows: Sequence[EventRow],
     granted: frozenset[str],
 ) -> list[RecordHistory]:
-    """Return the histories of the records of an order that the reader may see. At most one
-    query."""
+    """Return the histories of the records of an order that the user may see: at most one query."""
     found = [order_history(order, event_rows, granted)]
     if "results.view" in granted:
         of_result = result_history(order.pk, result)
@@ -93,7 +95,10 @@ def visits_of_order(order: Order) -> Iterable[Appointment]:
 
 
 def stored_events(order: Order, until: datetime | None) -> list[Event]:
-    """Return the latest events about an order; if there are more, also some before `until`."""
+    """Return the latest events about an order.
+
+    If there are more, also return some before `until`.
+    """
     about = Event.objects.filter(subject_id=str(order.pk)).defer("body_digest").order_by("-pk")
     found = list(about[:MAX_EVENTS])
     if until is not None and len(found) == MAX_EVENTS and found[-1].received_at > until:
@@ -102,7 +107,7 @@ def stored_events(order: Order, until: datetime | None) -> list[Event]:
 
 
 class SourceFinder:
-    """Finds the sources of versions in data that are read once for the whole page."""
+    """Finds the sources of versions. The data is read once for the whole page."""
 
     def __init__(self, order: Order, event_rows: Sequence[EventRow]) -> None:
         self.event_rows = {row.event.received_at: row for row in event_rows}
@@ -117,8 +122,10 @@ class SourceFinder:
         self.runs = list(runs[:20])
 
     def find(self, record: Mirrored, *kinds: str, listed: bool = False) -> ValueSource:
-        """Return the source of this version of a record: an event, else a lookup of `kinds`, else,
-        if `listed`, a run."""
+        """Return the source of this version of a record.
+
+        It is an event, else a lookup of `kinds`, else, if `listed`, a run.
+        """
         at = record.as_of
         if at in self.event_rows:
             return ValueSource(
@@ -183,7 +190,7 @@ def sourced_values(
 
 
 def _critical_warning(order: Order, sources: SourceFinder) -> SourcedValue | None:
-    """Return the lab's warning that a result is critical; it comes only by event."""
+    """Return the lab's warning that a result is critical. Only events have it."""
     warning = CriticalResult.objects.filter(pk=order.pk).first()
     row = sources.event_rows.get(warning.heard_at) if warning is not None else None
     if warning is None or row is None:
@@ -201,7 +208,7 @@ def sourced_steps(
 ) -> list[SourcedStep]:
     """Return the steps, newest first, each with the earliest event that had it."""
     first: dict[int, EventRow] = {}
-    for row in event_rows:  # Newest first: the earliest is written last.
+    for row in event_rows:  # Rows are newest first, so the earliest event is written last.
         if row.event.state not in WITHOUT_EFFECT:
             first.update(dict.fromkeys(payloads.steps_in(row.event), row))
     past: list[str] = []

@@ -2,8 +2,8 @@
 
 `receive` does not depend on a web framework. It checks the headers, reads at most the allowed
 number of bytes, verifies the signature over the raw bytes, and commits one row. It parses the body
-only as far as the event log needs; a body that cannot be parsed is stored too. It calls neither
-Redis nor Celery nor the service, so none of them can make the sender wait.
+only as far as the event log needs. A body that cannot be parsed is stored, too. It calls neither
+Redis nor Celery nor the service, so none of them can delay the answer to the sender.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'dead', 'failed', now()) {_ON_REPEAT}
 """
 STORED_ALREADY_SQL = "SELECT 1 FROM webhooks_event WHERE message_id = $1 AND body_digest = $2"
 MAX_GROUP_SIZE = 16
-"""Most rows of one statement. It is more than the threads that the launcher gives a process."""
+"""Most rows of one statement. It is more than the number of threads of a server process."""
 FLOOD_PER_MINUTE = 20
-"""More refusals than this of one reason in one minute count as a flood."""
+"""Number of refusals for one reason in one minute. More of them count as a flood."""
 COUNT_REFUSALS_SQL = f"""
 INSERT INTO webhooks_refusal AS held (hour, reason, times, seconds_off, minute, in_minute, flood_at)
 SELECT date_trunc('hour', now(), 'UTC'), given.reason, given.times, given.seconds_off,
@@ -86,10 +86,10 @@ STORED = DeliveryResponse(204)
 
 
 def receive(headers: Mapping[str, str], read: Callable[[int], bytes]) -> DeliveryResponse:
-    """Store one delivery, or return the reason why not.
+    """Store one delivery, or return the reason why it is refused.
 
-    `headers` are keyed by lower-case name. `read(n)` returns the next bytes of the body, at most
-    `n`, and no bytes at the end.
+    The keys of `headers` are lower-case names. `read(n)` returns the next bytes of the body, at
+    most `n`, and no bytes at the end.
     """
     answer = _verify_and_store(headers, read)
     if answer.status >= 400:
@@ -104,7 +104,7 @@ def _verify_and_store(headers: Mapping[str, str], read: Callable[[int], bytes]) 
     if headers.get("content-encoding", "identity").lower() != "identity":
         return DeliveryResponse(415, "encoded body")
     try:
-        # Checked before the body is read: a request without valid headers costs no reading.
+        # Checked first, so that the body of a request without valid headers is not read.
         signing.claimed(headers, settings.WEBHOOK_HEADER_PREFIXES)
         body = _read_body(headers.get("content-length"), read, settings.WEBHOOK_MAX_BYTES)
         if isinstance(body, DeliveryResponse):
@@ -164,7 +164,7 @@ def _store(signed: signing.Signed, body: bytes) -> DeliveryResponse:
         )
     else:
         subject_id, user_id = event_envelope.subject(envelope)
-        # As text: then the statement is the same with and without these ids.
+        # As text, so that the statement is the same with and without these ids.
         ids = (str(one) if one else None for one in (user_id, envelope.team_id))
         row = (*signed_values, envelope.event_type, subject_id, *ids)
         statement = _insert_sql(1)
@@ -173,9 +173,9 @@ def _store(signed: signing.Signed, body: bytes) -> DeliveryResponse:
     try:
         _execute(statement, row)
     except psycopg.errors.LockNotAvailable:
-        # A worker is applying the event that this delivery repeats. The event is stored, so the
-        # count may be one too low. A different body must be flagged, though: raise, so that the
-        # sender tries again.
+        # A worker is applying the event that this delivery repeats. The event is stored, and the
+        # count of repeats may be one too low. But a different body must be flagged: raise an error,
+        # so that the sender tries again.
         if not _execute(STORED_ALREADY_SQL, (signed.message_id, _digest(body))):
             raise
     return STORED
@@ -188,18 +188,18 @@ def _digest(body: bytes) -> bytes:
 def _execute(
     statement: str, values: tuple[object, ...], wrapper: BaseDatabaseWrapper | None = None
 ) -> int:
-    """Run one statement on the connection of this thread, or on `wrapper`; return the row count.
+    """Run one statement on the connection of this thread, or on `wrapper`. Return the row count.
 
-    Connect again once if the connection has died.
+    If the connection was lost, connect again once.
     """
     wrapper = wrapper or connections[DATABASE]
     for last in (False, True):
         wrapper.ensure_connection()
         database = wrapper.connection
         try:
-            # Prepared, with binary parameters: Django's cursor would write the body into the
-            # statement. Raw: other cursors parse the placeholders, and do so on every call for a
-            # statement with more than fifty.
+            # A prepared statement with binary parameters: Django's cursor would write the body into
+            # the statement. A raw cursor: other cursors parse the placeholders, and do so on every
+            # call for a statement with more than fifty.
             cursor = psycopg.RawCursor(database)
             return cursor.execute(statement.encode(), values, prepare=True).rowcount
         except psycopg.Error:
@@ -211,10 +211,10 @@ def _execute(
 
 @cache
 def group_connection() -> BaseDatabaseWrapper:
-    """Return the one connection on which all groups are stored, whichever thread writes them.
+    """Return the one connection that stores all groups, whichever thread writes them.
 
-    Only one group is written at a time, so one connection is enough, and the statements are
-    prepared once instead of once per thread.
+    Only one group is written at a time, so one connection is enough. Its statements are prepared
+    once, not once per thread.
     """
     wrapper = connections.create_connection(DATABASE)
     wrapper.inc_thread_sharing()
@@ -222,7 +222,7 @@ def group_connection() -> BaseDatabaseWrapper:
 
 
 def _store_group(rows: Sequence[RowValues]) -> None:
-    # Sorted by key to avoid deadlocks: another process may store the same messages in its group.
+    # Sorted by key to avoid deadlocks: another process may store the same messages.
     ordered = sorted(rows, key=lambda row: str(row[0]))
     values = tuple(value for row in ordered for value in row)
     _execute(_insert_sql(len(rows)), values, group_connection())
@@ -243,9 +243,9 @@ _group_commit = GroupCommit(_store_group, MAX_GROUP_SIZE)
 
 
 class RefusalCounter:
-    """Count refused deliveries by reason.
+    """Counts refused deliveries by reason.
 
-    One log line and one row per reason are written every `every` seconds, however many deliveries
+    Every `every` seconds, one log line and one row per reason are written, however many deliveries
     are refused. The first refusal is written at once, later ones when the interval ends.
     """
 
@@ -284,7 +284,7 @@ class RefusalCounter:
             try:
                 _execute(COUNT_REFUSALS_SQL, (reason, times, seconds_off.get(reason)))
             except (psycopg.Error, DjangoDatabaseError):
-                # A failed write must not fail the request: these counts go with the next ones.
+                # A failed write must not fail the request. These counts are added to the next ones.
                 with self._lock:
                     self._counts[reason] += times
             else:

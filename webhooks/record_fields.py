@@ -33,7 +33,7 @@ class RecordField(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DisplayedValue:
-    """A value as a page shows it: a moment, a day, a status, or text."""
+    """A value for display: a moment, a day, a status, or text."""
 
     text: str = ""
     moment: datetime | None = None
@@ -129,7 +129,7 @@ RESULT_FIELDS: Final = (
 )
 EMPTY: Final = DisplayedValue()
 _NOT_COMPARED: Final = ("events", "requisition_form_url")
-"""Steps are counted, not listed; the link of the requisition differs in each answer."""
+"""Steps are only counted. The link of the requisition differs in each answer."""
 
 
 def compare(
@@ -137,7 +137,7 @@ def compare(
 ) -> tuple[list[FieldRow], int]:
     """Return the fields that have a value in either version, and how many of them are hidden.
 
-    Readers who may see raw records also get the differing members that are not in `fields`.
+    Users who may see raw records also get the differing members that are not in `fields`.
     """
     rows: list[FieldRow] = []
     hidden = 0
@@ -167,7 +167,7 @@ def value_at(values: Values, path: str) -> Any:
 
 
 def display_value(value: Any, field: RecordField) -> DisplayedValue:
-    """Return a value as its field is displayed; a value that does not fit is displayed as sent."""
+    """Return a value in the format of its field; unchanged if it does not fit the field."""
     if value is None or value in ("", [], {}):
         return EMPTY
     if field.kind == "moment" and (moment := parse_instant(value)) is not None:

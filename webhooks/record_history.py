@@ -1,8 +1,9 @@
 """An order, its result and its appointments as they were known at a past moment.
 
-Stored are the bodies of events, until they are deleted after `EVENT_BODY_DAYS`, and each version of
-a result. A read of the service replaces the record, so of reads only the newest is stored. The
-state at a moment is the last stored version before it; before the first version it is not known.
+The bodies of events are stored until they are deleted after `EVENT_BODY_DAYS`, and so is each
+version of a result. A read of the service replaces the record, so only the newest read is stored.
+The state at a moment is the last stored version before it. Before the first version, the state is
+not known.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from webhooks.record_fields import EMPTY, DisplayedValue, FieldRow, Values
 MAX_VERSIONS: Final = 50
 """Newest versions of a result that are read."""
 EFFECTIVE_OUTCOMES: Final = ("applied", "unchanged")
-"""Outcomes of events with the version that was, or became, the stored one."""
+"""Outcomes of events whose version was, or became, the stored one."""
 URL_MOMENT_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
-"""A moment in a URL: the same for every reader, in every time zone."""
+"""Format of a moment in a URL. It is in UTC, so it is the same for every user."""
 MAX_CLOCK_LEAD: Final = timedelta(minutes=10)
-"""An order with a later `updated_at` has no version (`orders.sync.orders`)."""
+"""An order whose `updated_at` is later than this has no version (`orders.sync.orders`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class StoredVersion:
     """One stored version of a record. `source` is event, read or version (of a result)."""
 
     at: datetime
-    """When it became known here."""
+    """When this product received it."""
     source: Literal["event", "read", "version"]
     values: Values | None
     """None if the body of the event has been deleted."""
@@ -47,8 +48,10 @@ class StoredVersion:
 
 @dataclass(frozen=True, slots=True)
 class RecordAtMoment:
-    """A record as of a past moment, compared with its current version. `version` is None if it is
-    not known."""
+    """A record as of a past moment, compared with its current version.
+
+    `version` is None if it is not known.
+    """
 
     title: str
     version: StoredVersion | None
@@ -59,11 +62,11 @@ class RecordAtMoment:
     """When the next stored version was received."""
     rows: list[FieldRow] = field(default_factory=list)
     hidden: int = 0
-    """Fields that the role of the reader may not see."""
+    """Number of fields that the role of the user may not see."""
     missing_since: datetime | None = None
-    """Since when the service did not have the record, if it was missing at that moment."""
+    """When the service was first found not to have the record, if it was missing at that moment."""
     superseded_at: datetime | None = None
-    """Since when another appointment replaced it, if it was replaced at that moment."""
+    """When another appointment replaced it, if it was replaced at that moment."""
 
     @property
     def is_current(self) -> bool:
@@ -125,7 +128,7 @@ class SliderStop:
     """A moment when a record changed: a stop of the slider on the page."""
 
     at: datetime
-    """The next whole second: a URL can have it, and the change is included."""
+    """The next whole second, which a URL can have and which includes the change."""
     titles: tuple[str, ...]
     """Titles of the records that changed."""
 
@@ -151,8 +154,10 @@ def _second(at: datetime) -> datetime:
 def first_move_after(
     order: Order, moves: Sequence[OrderMove], moment: datetime
 ) -> OrderMove | None:
-    """Return the first move of the order to another patient after a moment; its `before` is the
-    patient at that moment."""
+    """Return the first move of the order to another patient after a moment.
+
+    Its `before` is the patient at that moment.
+    """
     return min((move for move in moves if move.at > moment), key=lambda m: m.at, default=None)
 
 
@@ -190,7 +195,8 @@ def order_history(
 def visit_histories(
     visits: Sequence[Appointment], event_rows: Sequence[EventRow], granted: frozenset[str]
 ) -> list[RecordHistory]:
-    """Return the history of each appointment: stored ones, then those that only events have."""
+    """Return the history of each appointment: stored ones first, then those known only from events.
+    """
 
     def compare(at_moment: Values, now: Values) -> tuple[list[FieldRow], int]:
         return record_fields.compare(record_fields.VISIT_FIELDS, at_moment, now, granted)
@@ -212,7 +218,7 @@ def visit_histories(
             version = StoredVersion(event.received_at, "event", data, row)
             by_visit.setdefault(str(key), []).append(version)
     known = {str(visit.pk): visit for visit in visits}
-    # An event without its body can be assigned only if there is exactly one appointment.
+    # An event without its body belongs to a known appointment only if there is exactly one.
     if removed and len(by_visit) == 1:
         only = next(iter(by_visit))
         by_visit[only] = removed + by_visit[only]
@@ -223,7 +229,7 @@ def visit_histories(
 
 
 def warning_history(event_rows: Sequence[EventRow], granted: frozenset[str]) -> RecordHistory:
-    """Return the history of the lab's warnings of a critical result; they come only by event."""
+    """Return the history of the lab's warnings of a critical result. Only events have them."""
 
     def compare(at_moment: Values, now: Values) -> tuple[list[FieldRow], int]:
         return record_fields.compare(record_fields.WARNING_FIELDS, at_moment, now, granted)
@@ -245,7 +251,7 @@ def warning_history(event_rows: Sequence[EventRow], granted: frozenset[str]) -> 
 
 
 def result_history(order_id: UUID, result: Result | None) -> RecordHistory:
-    """Return the history of the result; each version that differs is stored for good. One query."""
+    """Return the history of the result, whose versions are all stored forever: one query."""
     found = ResultVersion.objects.filter(order_id=order_id).order_by("-number")[:MAX_VERSIONS]
     versions = [
         StoredVersion(one.received_at, "version", one.content, number=one.number)
@@ -273,7 +279,7 @@ def _compare_results(at_moment: Values, now: Values) -> tuple[list[FieldRow], in
 
 
 def _marker_value(line: ResultLine | None) -> DisplayedValue:
-    """Return a marker in one line: value, unit, flag, range, notes of the lab."""
+    """Return a marker as one line: value, unit, flag, range, notes of the lab."""
     if line is None:
         return EMPTY
     if line.get("missing"):
@@ -291,7 +297,7 @@ def _with_current(
 ) -> RecordHistory:
     """Return the history of the events' versions, with the mirrored record as the last one."""
     if record is None:
-        # Only events have it: the latest version is the current one.
+        # Only events have this record, so the latest version is the current one.
         return RecordHistory(title, versions, compare, versions[-1] if versions else None)
     own = next(
         (one for one in versions if one.row and one.row.event.received_at == record.as_of), None
@@ -315,8 +321,10 @@ def _known_since(event: Event) -> datetime:
 
 
 def _order_version(data: dict[str, Any], received_at: datetime) -> tuple[datetime, int] | None:
-    """Return the version of an order as `orders.handlers` computes it; None if the event has
-    none."""
+    """Return the version of an order as `orders.handlers` computes it.
+
+    Return None if the event has no version.
+    """
     updated_at = payloads.parse_instant(data.get("updated_at"))
     if updated_at is None or updated_at > received_at + MAX_CLOCK_LEAD:
         return None

@@ -1,4 +1,4 @@
-"""Form for a past moment: a time that staff type, or a stop of the slider."""
+"""Form for a past moment: a typed time, or a stop of the slider."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from webhooks.record_history import SliderStop
 
 
 class PastMomentField(TimestampField):
-    """A past time; one without seconds means the end of its minute."""
+    """A past time. A time without seconds means the end of its minute."""
 
     def clean(self, value: Any) -> datetime | None:
         moment = super().clean(value)
@@ -44,11 +44,11 @@ class MomentForm(forms.Form):
 
     @classmethod
     def showing(cls, moment: datetime | None) -> Self:
-        """Return a form with the moment in the field, in the time zone of the reader."""
+        """Return a form with the moment in the field, in the time zone of the user."""
         return cls(initial={"at": timezone.make_naive(moment) if moment else None})
 
     def shareable(self) -> bool:
-        """Return whether the URL has the moment in UTC, the same for every reader."""
+        """Return whether the URL has the moment in UTC, which is the same for every user."""
         given = str(self.data.get("at", "")).strip()
         return "stop" not in self.data and given.endswith("Z") and _is_moment(given)
 

@@ -29,19 +29,20 @@ from webhooks.routes import FOREIGN_TEAM, TEAM_UNKNOWN, UNKNOWN_TYPE, SetAside, 
 ROWS: Final = 20
 """Most rows of one table that a preview lists; all are counted."""
 SECONDS: Final = 5
-"""Time limit of a preview: it must not hold its locks for longer."""
+"""Time limit of a preview in seconds, because a preview holds locks."""
 STEP: Final = 5_000
 """Events replayed in one transaction."""
 UNCOMPARED_COLUMNS: Final = frozenset({"record", "content_hash", "as_of"})
-"""Columns that differ in every version and mean nothing to a reader."""
+"""Columns that differ in every version and have no meaning for users."""
 
 _ROWS_WRITTEN_SQL: Final = """
 SELECT coalesce(pg_partition_root(relid), relid)::regclass::text, sum(n_tup_ins + n_tup_upd)
 FROM pg_stat_xact_user_tables WHERE schemaname = 'public' GROUP BY 1
 """
 _WRITTEN_HERE_SQL: Final = "xmin::text::bigint >= (pg_current_xact_id()::text::bigint & 4294967295)"
-"""Condition on rows written by this transaction. Rows of a transaction that started later and has
-committed may be among them."""
+"""Condition on rows written by this transaction. It may also find rows of a transaction that
+started later and has been committed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What applying an event now would do. `reason` is why it could not be applied."""
+    """The effect of applying an event now. `reason` is why it could not be applied."""
 
     outcome: vocabulary.Term
     reason: str = ""
@@ -115,12 +116,12 @@ def _preview_in_transaction(event: Event) -> Preview:
     rows = [
         change for table, found in after.items() for change in _row_changes(table, found, event)
     ]
-    rows.sort(key=lambda row: row.key != event.subject_id)  # The record it is about comes first.
+    rows.sort(key=lambda row: row.key != event.subject_id)  # The record that the event is about is first.
     return Preview(vocabulary.term("event.outcome", outcome), rows=rows, written=written)
 
 
 def _handle(event: Event) -> str:
-    """Apply the event as a drain would, in the caller's transaction. Return its outcome."""
+    """Apply the event as a worker would, in the caller's transaction. Return its outcome."""
     envelope = event_envelope.read(bytes(event.body or b""))
     route = find_route(envelope, mirror_team())
     if isinstance(route, SetAside):
@@ -132,8 +133,10 @@ def _handle(event: Event) -> str:
 
 
 def _rows_written() -> dict[str, int]:
-    """Return the number of rows written so far in this transaction, by table; partitions count as
-    their table."""
+    """Return the number of rows written so far in this transaction, by table.
+
+    Partitions count as their table.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_ROWS_WRITTEN_SQL)
         return {table: int(count) for table, count in cursor.fetchall() if count}
@@ -144,8 +147,8 @@ def _models() -> dict[str, type[models.Model]]:
 
 
 def _written_rows(table: str, event: Event) -> dict[Any, dict[str, Any]]:
-    """Return the rows of a table that belong to the event and that this transaction wrote, by
-    key."""
+    """Return the rows of a table that belong to the event and that this transaction wrote, by key.
+    """
     model = _models().get(table)
     if model is None:
         return {}
@@ -158,8 +161,10 @@ def _written_rows(table: str, event: Event) -> dict[Any, dict[str, Any]]:
 
 
 def _event_condition(model: type[models.Model], event: Event) -> Q | None:
-    """Return the condition that a row of `model` belongs to the event, or None. An index serves
-    it."""
+    """Return the condition that a row of `model` belongs to the event, or None.
+
+    An index finds the rows of the condition.
+    """
     names = {item.attname for item in model._meta.concrete_fields}
     found: list[Q] = []
     try:
@@ -171,7 +176,7 @@ def _event_condition(model: type[models.Model], event: Event) -> Q | None:
             found.append(Q(pk=subject))
         if "order_id" in names:
             found.append(Q(order_id=subject))
-    # Other tables with a patient have samples, millions of rows.
+    # Other tables with a patient are tables of samples, with millions of rows.
     if "user_id" in names and event.user_id is not None and issubclass(model, Mirrored):
         found.append(Q(user_id=event.user_id))
     condition = None
@@ -181,7 +186,7 @@ def _event_condition(model: type[models.Model], event: Event) -> Q | None:
 
 
 def _values(model: type[models.Model], rows: QuerySet[Any]) -> dict[Any, dict[str, Any]]:
-    """Return rows by key, with the columns that mean something to a reader."""
+    """Return rows by key, with the columns that have a meaning for users."""
     key = [item.attname for item in model._meta.pk_fields]
     names = [
         item.attname for item in model._meta.concrete_fields if item.name not in UNCOMPARED_COLUMNS
@@ -220,8 +225,10 @@ def replayable() -> QuerySet[Event]:
 
 
 def replay(events: QuerySet[Event]) -> int:
-    """Make these events due again, as if they had just been received; they keep their ids. Return
-    how many."""
+    """Make these events due again, as if they had just been received. Return how many.
+
+    They keep their ids.
+    """
     return events.filter(body__isnull=False).update(
         state=Event.State.PENDING,
         outcome="",

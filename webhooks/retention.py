@@ -1,7 +1,7 @@
-"""Delete the bodies of old events; the rows stay.
+"""Delete the bodies of old events, but not the rows.
 
 Message id and digest are never deleted: they identify a repeated delivery. Events that failed or
-wait keep their bodies until they are closed.
+still wait have their bodies until they are closed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from webhooks import event_log
 STEP: Final = 1_000
 """Bodies deleted in one transaction."""
 
-# The states are literals, as in the condition of the partial index that serves this statement.
-# MATERIALIZED: a subquery with a limit may be evaluated again for each row, and would then lock
-# and delete more than one step.
+# The states are literals, as in the condition of the partial index for this statement. MATERIALIZED
+# is needed: a subquery with a limit may be evaluated again for each row, and would then lock and
+# delete more than one step.
 _DELETE_BODIES_SQL: Final = """
 WITH old AS MATERIALIZED (
     SELECT id FROM webhooks_event

@@ -1,8 +1,8 @@
 """Routes of events: which handler applies which event type (webhooks, chapter 3).
 
 The table has every type of the catalogue. Groups of events are applied in the order of this table.
-An event of a type that is not in the table is stored and counted as unknown; it can be replayed
-once the table has its type.
+An event with a type that is not in the table is stored and counted as unknown. It can be replayed
+when a later release has its type.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Handler = Callable[[Sequence[Heard]], Mapping[str, str] | None]
 class Route:
     """How events of some types are applied.
 
-    `handler` applies events and returns the outcome by message id of those that differ from
-    the default `outcome`. Events of a route without handler only stay in the inbox.
+    `handler` applies events and returns the outcome by message id of those that differ from the
+    default `outcome`. Events of a route without a handler only stay in the inbox.
     """
 
     name: str
@@ -54,12 +54,12 @@ class SetAside:
 FOREIGN_TEAM: Final = SetAside(Event.State.QUARANTINED, "foreign team")
 UNKNOWN_TYPE: Final = SetAside(Event.State.SKIPPED, "unknown type")
 TEAM_UNKNOWN: Final = SetAside(Event.State.PENDING, "team not known yet")
-"""Our team is not known before the first sync: the event waits, and it does not count as an
-attempt."""
+"""The team is not known before the first sync. The event waits, and this is not an attempt."""
 
 UNDECRYPTABLE: Final = SetAside(Event.State.PENDING, "body cannot be opened")
-"""The body is encrypted with a key that this worker does not have: the event waits for the key,
-and it does not count as an attempt."""
+"""The body is encrypted with a key that this worker does not have. The event waits for the key, and
+this is not an attempt.
+"""
 
 CRITICAL_RESULTS: Final = Route("critical results", handle_critical_results)
 ORDERS: Final = Route("orders", handle_orders)

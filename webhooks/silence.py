@@ -1,10 +1,10 @@
 """Whether the service still delivers events: silence, clock skew, refused deliveries.
 
-The sender disables an endpoint after days of failures, and after that no message shows that events
-are missing. So the usual pause is computed from the latest events. If no event came for much longer
-than usual although a sync finds orders that changed, the service is silent. Pages show it, and the
-service is asked to send the missed events again. It does not send device data again: these are
-read, from the beginning of the silence. The sync continues to read orders.
+The sender disables an endpoint after days of failures. After that, no message shows that events are
+missing. So the usual pause is computed from the latest events. The service is silent if no event
+came for much longer than usual although a sync finds orders that changed. Pages then show the
+silence, and the service is asked to send the missed events again. It does not send device data
+again, so these are read, from the beginning of the silence. The sync continues to read orders.
 """
 
 from __future__ import annotations
@@ -32,56 +32,59 @@ from webhooks.models import Event, Refusal
 SHORTEST_SILENCE: Final = timedelta(minutes=15)
 """Shorter pauses never count as silence."""
 LONGEST_USUAL_PAUSE: Final = timedelta(hours=6)
-"""No longer pause counts as usual: after a quiet weekend, a silent day must still be noticed."""
+"""Longest pause that counts as usual. So a silent day is noticed even after a quiet weekend."""
 TIMES_USUAL: Final = 2
-"""A pause is silence if it is this many times the longest recent pause."""
+"""A pause is silence if it is this many times as long as the longest recent pause."""
 RHYTHM_EVENTS: Final = 200
 """Latest events from which the usual pause is computed."""
 SEARCHED_EVENTS: Final = 2_000
 """Latest events that are searched for a silence that has just ended: many may arrive at once."""
 STEP_GRACE: Final = timedelta(minutes=2)
-"""A sync may see a step before its event arrives, and clocks differ a little."""
+"""Tolerance: a sync may see a step before its event arrives, and clocks differ a little."""
 UNANNOUNCED_STATUSES: Final = ("partial_results",)
 """Statuses that the service announces only to teams that opted in (webhooks, chapter 5)."""
 RESEND_INTERVAL: Final = timedelta(minutes=30)
 """Time between two requests to send the events of one silence again."""
 MAX_RESEND_WINDOW: Final = timedelta(days=60)
-"""The service sends events of at most this time again (orders.md 11)."""
+"""Longest period of events that the service sends again (orders.md 11)."""
 OVERLAP: Final = timedelta(minutes=5)
 MAX_SKEW: Final = timedelta(seconds=60)
-"""Deliveries are refused from 5 minutes on; a warning is shown earlier."""
+"""Skew from which a warning is shown. Deliveries are refused only from 5 minutes on."""
 REFUSED_WITHIN: Final = timedelta(hours=24)
 STALE_REASON: Final = signing.Stale.reason
 STALE_WITHIN: Final = timedelta(hours=1)
-"""For this long a delivery refused for its time shows a clock skew: refused deliveries are not
-stored, so no event shows it."""
+"""How long a delivery that was refused for its time shows a clock skew. Refused deliveries are not
+stored, so no event shows the skew.
+"""
 UNVERIFIED_REASONS: Final = (signing.Forged.reason, signing.Unsigned.reason, "misshapen signature")
 FLOODED_WITHIN: Final = timedelta(minutes=15)
 CONFLICT_WITHIN: Final = timedelta(hours=24)
 
 MAX_BACKFILLS: Final = 5_000
-"""Series of device data that are read after a silence, the most recently fetched first. Each is one
-call, and there may be half an hour for all of them."""
+"""Most series of device data that are read after a silence, the most recently fetched first. Each
+is one call, and half an hour of them may be missing.
+"""
 
 RESEND: Final = "events-resent"
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryHealth:
-    """How well the deliveries of the service arrive."""
+    """The state of the deliveries of the service."""
 
     last: datetime | None
     """When the latest event was received."""
     usual_pause: timedelta
     """The longest pause that is not silence."""
     unannounced_step_at: datetime | None
-    """When an order changed, as a sync found, without an event about it."""
+    """When an order changed without an event about it, as found by a sync."""
     skew: timedelta
     """Our clock minus the signed times of recent deliveries."""
     now: datetime
     has_stale_refusals: bool = False
-    """Whether deliveries with a valid signature were recently refused for their time; `skew` is
-    then the skew of those."""
+    """Whether deliveries with a valid signature were recently refused for their time. Then `skew`
+    is the skew of these deliveries.
+    """
 
     @property
     def pause(self) -> timedelta | None:
@@ -103,7 +106,7 @@ class DeliveryHealth:
 
 
 def read(now: datetime | None = None) -> DeliveryHealth:
-    """Return how well the deliveries arrive: three queries."""
+    """Return the state of the deliveries: three queries."""
     now = now or timezone.now()
     latest = list(
         Event.objects.order_by("-pk").values_list("received_at", "sent_at")[: RHYTHM_EVENTS + 1]
@@ -121,10 +124,10 @@ def read(now: datetime | None = None) -> DeliveryHealth:
 
 
 def _latest_stale_offset() -> timedelta | None:
-    """Return the time of the latest delivery that was refused for it, minus our time.
+    """Return the signed time of the latest delivery refused for its time, minus our time.
 
-    None if none was refused recently. "Recently" is by the clock of the database, because the
-    clock of this server may be the wrong one.
+    None if none was refused recently. "Recently" is by the clock of the database, because the clock
+    of this server may be wrong.
     """
     late = Refusal.objects.filter(reason=STALE_REASON, last_at__gte=Now() - STALE_WITHIN)
     found = (
@@ -135,7 +138,7 @@ def _latest_stale_offset() -> timedelta | None:
 
 
 def is_flooded() -> bool:
-    """Return whether there were recently many deliveries without a valid signature."""
+    """Return whether many deliveries recently had no valid signature."""
     floods = Refusal.objects.filter(
         reason__in=UNVERIFIED_REASONS, flood_at__gte=Now() - FLOODED_WITHIN
     )
@@ -164,9 +167,9 @@ def _usual_pause(received: list[datetime]) -> timedelta:
 
 
 def _unannounced_step(last: datetime | None, now: datetime) -> datetime | None:
-    """Return when an order last changed after the last event; None if none did.
+    """Return when an order last changed after the last event; None if no order did.
 
-    If no event was ever received, changes count from the first sync run on.
+    If no event was ever received, changes since the first sync run count.
     """
     began = SyncRun.objects.filter(resource="orders").order_by("created_at").values("created_at")
     since: Any = Subquery(began[:1]) if last is None else last + STEP_GRACE
@@ -178,19 +181,23 @@ def _unannounced_step(last: datetime | None, now: datetime) -> datetime | None:
 
 
 def _skew(latest: list[tuple[datetime, datetime]]) -> timedelta:
-    """Return the median skew. A signed time is that of the attempt, about a second before
-    receipt."""
+    """Return the median skew.
+
+    A signed time is that of the attempt, about a second before receipt.
+    """
     seconds = [(received - sent).total_seconds() for received, sent in latest[:50]]
     return timedelta(seconds=median(seconds)) if seconds else timedelta()
 
 
-# The sweep
+# Requests for missed events
 
 
 class Gap(msgspec.Struct, frozen=True, array_like=True):
-    """The beginning of a silence, as the key of its lookup: the last event before it and its time
-    of receipt. All events since then are requested, whatever arrives later. Number 0: no event was
-    ever received."""
+    """The beginning of a silence, as the key of its lookup.
+
+    It is the last event before the silence, and its time of receipt. All events since then are
+    requested, whatever arrives later. Number 0: no event was ever received.
+    """
 
     number: int
     began: datetime | None
@@ -206,7 +213,7 @@ class Gap(msgspec.Struct, frozen=True, array_like=True):
 def schedule_resends() -> bool:
     """Schedule requests to send missed events again. Return whether the service is silent.
 
-    This covers a silence that lasts, and one that an event ended recently before it was noticed.
+    A silence that lasts is covered, and one that an event ended recently before it was noticed.
     """
     delivery_health = read()
     latest = list(Event.objects.order_by("-pk").values_list("pk", "received_at")[:SEARCHED_EVENTS])
@@ -219,7 +226,7 @@ def schedule_resends() -> bool:
 
 
 def _ended_gaps(latest: list[tuple[int, datetime]], now: datetime) -> list[Gap]:
-    """Return silences that ended recently. A pause is judged as of its end."""
+    """Return silences that ended recently. Each pause is judged by the state at its end."""
     found = []
     for place, ((_, ended), (number, began)) in enumerate(pairwise(latest), 1):
         if now - ended > RESEND_INTERVAL:
@@ -232,7 +239,7 @@ def _ended_gaps(latest: list[tuple[int, datetime]], now: datetime) -> list[Gap]:
 
 
 def _request_resend(service: Service, key: str) -> tuple[datetime, Any]:
-    """Ask the service to send all events since the silence began again."""
+    """Ask the service to send again all events since the silence began."""
     began = Gap.parse(key).began
     now = datetime.now(UTC)
     longest = now - MAX_RESEND_WINDOW + OVERLAP
@@ -243,9 +250,9 @@ def _request_resend(service: Service, key: str) -> tuple[datetime, Any]:
 def _next_resends(answers: Mapping[str, tuple[datetime, Any]]) -> dict[str, timedelta | None]:
     """Schedule reads of device data, and return when each request is repeated.
 
-    The service cannot send device data again, so they are read. An endpoint that is still disabled
-    does not receive what is sent again: the request is repeated until one was sent after the end
-    of the silence.
+    The service cannot send device data again, so they are read. A disabled endpoint does not
+    receive what is sent again. So the request is repeated until one was sent after the end of the
+    silence.
     """
     again: dict[str, timedelta | None] = {}
     for key, (asked_at, _) in answers.items():
@@ -260,8 +267,8 @@ def _next_resends(answers: Mapping[str, tuple[datetime, Any]]) -> dict[str, time
 def _backfill_keys(number: int, received_at: datetime) -> list[str]:
     """Return the keys of the ranges to read.
 
-    The data read count as received with the last event, so that they do not overwrite data that
-    were delivered later. The keys stay the same within a day: a second call finds the lookups of
+    The data read counts as received with the last event, so that it does not overwrite data that
+    was delivered later. The keys stay the same within a day, so a second call finds the lookups of
     the first.
     """
     start = (received_at - OVERLAP).replace(minute=0, second=0, microsecond=0)
@@ -284,4 +291,5 @@ RESEND_LOOKUPS: Final = sync.LookupType(
     store=_next_resends,
     retry_missing_after=lambda key: RESEND_INTERVAL,
 )
-"""The request is a lookup: it has a lease, waits longer after each failure, and shows its error."""
+"""The request is a lookup, so it has a lease, waits longer after each failure, and shows its error.
+"""

@@ -7,10 +7,11 @@ from webhooks import apply_events, body_encryption, retention, silence
 from webhooks.commands import COMMANDS
 
 TIME_SLICE = 5.0
-"""Seconds that a task works: far less than its time limit. Beat sends the next one within a
-second."""
+"""Seconds that a task works: far less than its time limit. Beat sends the next task within a
+second.
+"""
 MAINTENANCE_SLICE = 30.0
-"""Seconds that deleting or encrypting bodies may take; the rest waits for the next task."""
+"""Seconds in which bodies may be deleted or encrypted. The rest waits for the next task."""
 
 
 @shared_task

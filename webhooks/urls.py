@@ -1,4 +1,4 @@
-"""`/webhooks/`, with and without the final slash: neither redirects."""
+"""URL of the endpoint: `/webhooks/`, with and without the final slash. Neither redirects."""
 
 from django.urls import path
 

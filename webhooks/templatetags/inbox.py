@@ -31,7 +31,7 @@ def failed_events(user: Any) -> Count | None:
 
 @register.simple_tag
 def delivery_health() -> silence.DeliveryHealth:
-    """Return how well the deliveries of the service arrive."""
+    """Return the state of the deliveries of the service."""
     return silence.read()
 
 
@@ -43,7 +43,7 @@ def refused_deliveries() -> list[dict[str, Any]]:
 
 @register.simple_tag
 def is_flooded() -> bool:
-    """Return whether there were recently many deliveries without a valid signature."""
+    """Return whether many deliveries recently had no valid signature."""
     return silence.is_flooded()
 
 
@@ -55,7 +55,7 @@ def body_conflicts() -> bool:
 
 @register.simple_tag
 def oldest_waiting() -> Any:
-    """Return when the event was received that has waited longest."""
+    """Return when the event that has waited longest was received."""
     return event_log.oldest_waiting()
 
 

@@ -29,13 +29,13 @@ NEWEST_FIRST: Final = Sort(("id",), descending=True)
 RARE_TABS: Final = ("failed", "retrying", "waiting", "skipped", "foreign")
 """Tabs of states with few events, which have partial indexes."""
 SMALL_BODY_BYTES: Final = 32_768
-"""Bytes of a body up to which a list looks into it for when it happened."""
+"""Most bytes of a body that a list parses for the time of the change."""
 
 
 @requires("events.view")
 @require_safe
 def event_list(request: HttpRequest) -> HttpResponse:
-    """Show events, newest first; the URL has the filters and the page."""
+    """Show events, newest first. The URL has the filters and the page."""
     form = EventFilters(request.GET)
     valid = form.is_valid()
     tab = request.GET.get("show", "")
@@ -76,7 +76,7 @@ def _page_and_total(
 ) -> tuple[Page[Event], Count]:
     """Return a page of the rows of the chosen types, and how many rows there are."""
     types = form.types(known) if form.is_valid() else None
-    # Then another condition has an index, and few rows match it.
+    # Then another condition has an index, and few rows match.
     few = tab in RARE_TABS or not form.is_valid() or form.is_specific()
     after, before = request.GET.get("after"), request.GET.get("before")
     page = partial(fetch_page, sort=NEWEST_FIRST, size=PAGE_SIZE, after=after, before=before)
@@ -90,8 +90,7 @@ def _page_and_total(
 @requires("events.view")
 @require_safe
 def event_detail(request: HttpRequest, event_id: int) -> HttpResponse:
-    """Show one event: its delivery, its outcome, its body, and the changes since the event before
-    it."""
+    """Show one event: its delivery, outcome and body, and the changes since the event before it."""
     event = event_or_404(event_id)
     values = may(request.user, "records.view")
     audit.record_view(request, "event payload" if values else "event", [event.pk], [event.user_id])
@@ -124,15 +123,17 @@ def event_or_404(event_id: int) -> Event:
 
 
 def _list_queryset() -> QuerySet[Event]:
-    """Return events without their bodies, but small ones as `small_body`: they have the time of
-    the change."""
+    """Return events without their bodies, but with small ones as `small_body`.
+
+    Small bodies have the time of the change.
+    """
     rows = Event.objects.defer("body", "body_digest").alias(size=Length("body"))
     small_body = Case(When(size__lte=SMALL_BODY_BYTES, then=F("body")), output_field=BinaryField())
     return rows.annotate(small_body=small_body)
 
 
 def _tabs(counts: dict[str, Any], current: str) -> list[dict[str, Any]]:
-    """Return a tab per state; tabs of errors only if they have events."""
+    """Return a tab per state. Tabs of errors are left out if they have no events."""
     found = []
     for name, (label, states) in TABS.items():
         count = counts[states[0]] if states else None

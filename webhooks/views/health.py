@@ -1,4 +1,4 @@
-"""`/health/inbox` for monitors. It is public, so it has only words, no figures."""
+"""`/health/inbox` for monitors. It is public, so it has no figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from webhooks import silence
 from webhooks.models import Event
 
 MAX_WAIT: Final = timedelta(minutes=1)
-"""How long a due event may wait to be applied."""
+"""Longest time for which a due event may wait to be applied."""
 
 
 @public
@@ -25,8 +25,11 @@ MAX_WAIT: Final = timedelta(minutes=1)
 @never_cache
 @require_safe
 def inbox(request: HttpRequest) -> JsonResponse:
-    """Answer 200 `{"status": "ok", "inbox": []}`, or `attention` with its reasons: silent, clock,
-    failed events, behind, bad signatures, body conflicts. Answer 503 without PostgreSQL."""
+    """Answer 200 `{"status": "ok", "inbox": []}`, or `attention` with its reasons.
+
+    The reasons are silent, clock, failed events, behind, bad signatures, body conflicts. Without
+    PostgreSQL, answer 503.
+    """
     try:
         found = _attention_reasons()
     except DatabaseError:

@@ -1,4 +1,4 @@
-"""Why an order shows what it shows: the delivery or the read behind each value."""
+"""The page with the delivery or the read behind each value of an order."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ from webhooks.record_history_forms import MomentForm
 @requires("orders.view")
 @require_safe
 def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Show the sources of an order's status, result, appointments and steps, and the record as it
-    was known at the moment `at` beside what it is now."""
+    """Show the sources of an order's status, result, appointments and steps.
+
+    Also compare the record as it was known at the moment `at` with the current one.
+    """
     order = Order.objects.defer("content_hash").filter(pk=order_id).first()
     if order is None:
         raise Http404

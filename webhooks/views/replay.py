@@ -1,4 +1,4 @@
-"""Replay of events: GET previews it, POST does it and records it in the audit."""
+"""Replay of events: GET previews it, POST runs it and records it in the audit log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PREVIEWED_EVENTS: Final = 10
 GROUPS: Final = 50
 STATES: Final = ReplayFilters.STATES
 SECONDS: Final = 10.0
-"""How long one request replays events; the rest is left to the next request."""
+"""Seconds for which one request replays events. The rest is left to the next request."""
 
 
 @requires("events.view", "events.replay")
@@ -56,8 +56,10 @@ def replay_one(request: HttpRequest, event_id: int) -> HttpResponse:
 @requires("events.view", "events.replay")
 @require_http_methods(["GET", "HEAD", "POST"])
 def replay_failed(request: HttpRequest) -> HttpResponse:
-    """Show events that were not applied by type and reason, and preview the first of them; POST
-    replays all."""
+    """Show events that were not applied by type and reason, and preview the first of them.
+
+    POST replays all.
+    """
     given = request.POST if request.method == "POST" else request.GET
     form = ReplayFilters(given)
     valid = form.is_valid()
@@ -68,8 +70,8 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
         if not form.cleaned_data.get("through"):
             return redirect("events:replay")
         return _replay_chosen(request, chosen, form)
-    # Read before anything is counted, so that events that arrive or fail meanwhile are not
-    # replayed unseen.
+    # Read this before anything is counted. So events that arrive or fail meanwhile are not replayed
+    # without having been shown.
     through, shown_at = event_log.latest()
     choice: dict[str, Any] = form.cleaned_data if valid else {}
     trials = replay.preview_all(list(chosen.order_by("pk")[:PREVIEWED_EVENTS]))
@@ -121,13 +123,13 @@ def _replay_chosen(
 
 
 def _same_query(form: ReplayFilters) -> str:
-    """Return the query string of the same choice, as it was first shown."""
+    """Return the query string of the same selection, as it was first shown."""
     names = ("state", "since", "type", "reason", "through", "shown_at")
     return urlencode({name: form.data[name] for name in names if form.data.get(name)})
 
 
 def _record_audit(request: HttpRequest, ids: list[int], count: int, reason: str) -> None:
-    """Record a replay in the audit, before it is done: without a record it must not happen."""
+    """Record a replay in the audit log before it runs, so that no replay lacks an entry."""
     audit.record_entry(request, "change", "event", ids=ids, reason=reason, row_count=count)
 
 
