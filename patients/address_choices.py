@@ -26,7 +26,7 @@ _ZIP: Final = re.compile(r"[0-9]{5}(-[0-9]{4})?")
 
 
 class StateField(forms.CharField):
-    """The two letters of a state, or any text outside the United States."""
+    """A state as two letters, or any text outside of the United States."""
 
     widget = forms.TextInput(attrs={"list": "states", "autocapitalize": "characters"})
 
@@ -36,7 +36,7 @@ class StateField(forms.CharField):
 
 
 class CountryField(forms.CharField):
-    """The two letters of a country; the United States if it is empty."""
+    """A country as two letters. An empty value means the United States."""
 
     widget = forms.TextInput(attrs={"list": "countries", "autocapitalize": "characters"})
 

@@ -27,7 +27,7 @@ class SearchFilter(Filter):
 
 @requires("patients.view")
 class Patients(Resource):
-    """A user of the service (users.md 2), with the user information (users.md 3) when known.
+    """A user of the service (users.md 2), with the user information (users.md 3) if it is known.
 
     `identity` is from the user information, except for the `fields_from_order`.
     """
@@ -125,8 +125,8 @@ class Connections(Resource):
 class Insurances(Resource):
     """An insurance record (users.md 4).
 
-    The service gives no id and shows only the latest record. `id` is derived from user, kind and
-    content, and `superseded_at` is set on earlier records.
+    The service sends no id and shows only the latest record. `id` is derived from user, kind and
+    content. Earlier records have `superseded_at`.
     """
 
     model = Insurance

@@ -26,8 +26,8 @@ PREFILLED: Final = {
 def load(user: Any) -> tuple[RegistrationDraft, QueryDict] | None:
     """Return the draft of a user and its form data, or None.
 
-    A draft that was saved while its form was submitted outlives the registration. It is deleted
-    here.
+    A draft that was saved while its form was submitted still exists after the registration. It is
+    deleted here.
     """
     draft = RegistrationDraft.objects.filter(user=user).first()
     if draft is None:
@@ -62,7 +62,7 @@ def discard(user: Any, form_id: str, written: str = "") -> None:
 
 
 def discard_any(user: Any) -> None:
-    """Delete the draft of a user, whatever form it is of."""
+    """Delete the draft of a user, whichever form it is of."""
     RegistrationDraft.objects.filter(user=user).delete()
 
 

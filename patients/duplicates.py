@@ -1,6 +1,6 @@
-"""Possible duplicates: patients who may be the person in a form or another patient.
+"""Duplicate candidates: patients who may be the person in a form or another patient.
 
-Staff are warned and can go on. A candidate has the same birth date and a similar name (also with
+Staff are warned and can continue. A candidate has the same birth date and a similar name (also with
 first and last name swapped), the same phone number, or the same e-mail address. Each reason has its
 own index.
 """
@@ -22,7 +22,7 @@ from patients.names import phone_key, words
 
 MAX_CANDIDATES: Final = 5
 MAX_COMPARED: Final = 200
-"""People compared for each birth date, phone number or e-mail address."""
+"""Most people compared for each birth date, phone number or e-mail address."""
 MIN_SIMILARITY: Final = 0.8
 PHONE_DIGITS: Final = 10
 

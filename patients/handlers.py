@@ -1,6 +1,6 @@
-"""Events about connected sources: each is a reason to read the user's connections again.
+"""Handlers of events about connected sources. Each event schedules a lookup of the connections.
 
-Interface: webhooks, chapters 4.3 and 4.4; users, chapter 7.
+Specification: webhooks, chapters 4.3 and 4.4; users, chapter 7.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from patients.sync import unknown_patients
 
 
 class _UserOnly(msgspec.Struct):
-    """The user of the event. Everything else is read from the connections at the service."""
+    """The user of the event. The other data is read from the connections at the service."""
 
     user_id: UUID | None = None
 
@@ -26,10 +26,10 @@ _USER_ONLY = Reader(_UserOnly)
 
 
 def handle_connections(events: Sequence[Heard]) -> Mapping[str, str]:
-    """Mark the users of these events so that their connections are looked up.
+    """Schedule lookups of the connections of the users of these events.
 
-    The events say that a source was connected or failed, or that a device was added or changed.
-    Devices have no list of their own at the service.
+    The events say that a source was connected or failed, or that a device was added or changed. The
+    service has no separate list of devices.
     """
     _look_up([_user(event) for event in events])
     return {event.message_id: "looked up" for event in events}

@@ -21,14 +21,14 @@ from django.utils import timezone
 from patients.names import EXTRAS, PARTICLES, contract_umlauts, digraphs, fold, words
 
 MAX_TEXT_LENGTH: Final = 300
-"""Characters of a printed name or date that are read."""
+"""Most characters of a printed name or date that are read."""
 MAX_WORDS: Final = 12
 _PLACEHOLDERS = (
     "unknown none null na nil anonymous anon unavailable withheld redacted not given provided"
     " available specified recorded on file no name n a"
 )
 _PLACEHOLDER_WORDS: Final = frozenset(_PLACEHOLDERS.split())
-"""Words that laboratories print when they have no name."""
+"""Words that laboratories print if they have no name."""
 _IN_BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|“[^”]*”")
 
 _SEPARATORS: Final = re.compile(r"[/;_]")
@@ -108,17 +108,18 @@ def _compare_one(printed: _Name, known: _Name) -> Agreement:
     if printed.is_initials or known.is_initials:
         equal = all(one == other for one, other in halves)
         return Agreement.SAME if equal else Agreement.UNKNOWN
-    # Half a name is not enough to agree, but it does not contradict.
+    # Half a name is not enough to agree, but it does not contradict either.
     whole = all(bool(one) == bool(other) for one, other in halves)
     return Agreement.SAME if whole else Agreement.UNKNOWN
 
 
 def _given_fits(printed: Sequence[str], known: Sequence[str]) -> bool:
-    """Whether the first given names agree and no other contradicts. Initials count as names."""
+    """Whether the first given names agree and no other contradicts. Initials also count as names.
+    """
     if not printed or not known or "".join(printed) == "".join(known):
         return True
     for few, many in ((printed, known), (known, printed)):
-        # Maryann and Mary Ann Lee: the first words of one are joined in the other.
+        # Maryann and Mary Ann Lee: the first words of one name are joined in the other.
         for end in range(1, len(many) + 1):
             if _is_name_or_initial(few[0], "".join(many[:end])) and _middle_fits(
                 few[1:], many[end:]
@@ -128,7 +129,7 @@ def _given_fits(printed: Sequence[str], known: Sequence[str]) -> bool:
 
 
 def _middle_fits(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether the words of one are all in the other, in the same order."""
+    """Whether all words of one are in the other, in the same order."""
     few, many = sorted((one, other), key=len)
     rest = iter(many)
     return all(any(_is_name_or_initial(word, name) for name in rest) for word in few)
@@ -173,8 +174,8 @@ def _joined(name: Sequence[str]) -> Iterator[str]:
 def _readings(text: str) -> list[_Name]:
     """Return the ways to divide a whole name into given and family name.
 
-    A comma separates them. Without a comma they are divided between any two words. Both orders are
-    returned.
+    A comma divides them. Without a comma, they may be divided between any two words. Both orders
+    are returned.
     """
     parts = [found for part in _with_commas(text).split(",") if (found := _tokens(part))]
     if len(parts) > 1:
@@ -187,8 +188,10 @@ def _readings(text: str) -> list[_Name]:
 
 
 def _with_commas(text: str) -> str:
-    """Put a comma after the first part of `SAMPLE^KARL^M^JR`, as HL7 messages print names, and of
-    names with other marks instead of spaces."""
+    """Put a comma after the first part of names with other marks instead of spaces.
+
+    HL7 messages print such names, for example `SAMPLE^KARL^M^JR`.
+    """
     if "^" in text:
         return text.replace("^", ",", 1).replace("^", " ")
     return text if " " in text.strip() else _SEPARATORS.sub(",", text)
@@ -275,7 +278,7 @@ _TIME: Final = re.compile(r"(?<=\d)(?:t|\s+)\d{1,2}:\d{2}.*$")
 _TOKEN: Final = re.compile(r"\d+|[a-z]+")
 _YEAR: Final = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 _MASKED: Final = re.compile(r"\*|[0-9]x|(?<![a-z])x+[0-9/.-]|\?|#")
-"""Masked digits. Only the year of such a date is read."""
+"""Matches masked digits. Of such a date only the year is read."""
 _ORDINAL: Final = frozenset({"st", "nd", "rd", "th"})
 _OLDEST: Final = 130
 _PLACEHOLDER: Final = PartialDate(1900, 1, 1)
@@ -294,7 +297,8 @@ def birth_dates(printed: str) -> frozenset[PartialDate]:
     tokens = [token for token in _TOKEN.findall(text) if token not in _ORDINAL]
     numbers = [token for token in tokens if token.isdecimal()]
     if any(len(number) == 4 and number != "0000" for number in numbers):
-        # 00 is an unknown day or month. Without a year of four digits it is the year 2000.
+        # 00 is an unknown day or month. In a date without a year of four digits, it is the year
+        # 2000.
         numbers = [number for number in numbers if number not in ("0", "00")]
     named = [token for token in tokens if token in _LONG_MONTHS or token in _MONTHS]
     months = {_MONTHS.index(token[:3]) + 1 for token in named}

@@ -1,6 +1,6 @@
 """Keys and search terms for names, phone numbers and birth dates.
 
-Stored values and search texts go through the same functions. `patients.identity` compares the names
+The same functions process stored values and search texts. `patients.identity` compares the names
 and birth dates of two people.
 """
 
@@ -19,11 +19,11 @@ _LETTERS: Final = str.maketrans(
         **dict.fromkeys("ʹʺʻʼʽʾʿˈˊˋˮ՚׳ꞌꞋ", "'"),
     }
 )
-"""Letters that Unicode does not decompose, and apostrophes that it counts as letters."""
+"""Letters that Unicode does not decompose, and apostrophes that it classifies as letters."""
 _DIGRAPHS: Final = str.maketrans(
     dict(zip("äöüåøÄÖÜÅØ", ["ae", "oe", "ue", "aa", "oe"] * 2, strict=True))
 )
-"""How laboratories print these letters when they cannot: Müller is MUELLER or MULLER."""
+"""Replacements that laboratories print for umlauts: Müller is MUELLER or MULLER."""
 _UMLAUT_DIGRAPH: Final = re.compile(r"(?<=[ou])e(?=.)|(?<=a)e(?!l|$)|a(?=a)")
 _SHORTEST_CONTRACTED: Final = 5
 _UMLAUTS: Final = "äöüåø"
@@ -32,22 +32,24 @@ _HIDE_UMLAUTS: Final = str.maketrans(_PRIVATE_LETTERS)
 _SHOW_UMLAUTS: Final = str.maketrans(
     {private: letter for letter, private in _PRIVATE_LETTERS.items()}
 )
-"""Private use letters stand for umlauts while a text is folded, since folding does not change
-them."""
+"""Private use letters that replace umlauts while a text is folded, because folding does not change
+them.
+"""
 _PARTICLES = (
     "abu af al av ben bin bint d da das de del della den der di do dos du el ibn l la las le"
     " lo los mac mc o of san santa st t te ten ter van vom von y zu zum zur"
 )
 PARTICLES: Final = frozenset(_PARTICLES.split())
-"""Words of a surname that are often written together with the next one."""
+"""Words of a surname that are often joined with the next word."""
 _EXTRAS = (
     "jr jnr junior sr snr senior ii iii iv md phd dds dvm rn np pa esq mr mrs ms miss mx dr"
     " prof herr frau"
 )
 EXTRAS: Final = frozenset(_EXTRAS.split())
-"""Titles and suffixes. Laboratories add them or leave them out."""
+"""Titles and suffixes. Laboratories may add them or leave them out."""
 WRITTEN_TOGETHER: Final = "  "
-"""Separates the words of a name from their other spellings in a key. A search sees a space."""
+"""Separates the words of a name from their other spellings in a key. A search reads it as a space.
+"""
 _INVISIBLE: Final = frozenset({"Mn", "Me", "Cf"})
 """Unicode categories of decomposed accents and of invisible characters. Folding drops them."""
 _PLAIN: Final = str.maketrans(
@@ -64,7 +66,9 @@ _DATES: Final = (
     *("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y"),
 )
 _BARE_DATES: Final = ("%m%d%Y", "%Y%m%d")
-"""Dates of eight digits without separators. They may also be a part of a phone number."""
+"""Formats of dates of eight digits without separators. These digits may also be a part of a phone
+number.
+"""
 _DATE: Final = re.compile(
     r"(?<!\d)(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([/.-])\d{1,2}\1(?:\d{4}|\d\d)"
     r"|\d{1,2} [a-z]{3,9},? \d{4}|[a-z]{3,9} \d{1,2},? \d{4})(?!\d)"
@@ -72,9 +76,9 @@ _DATE: Final = re.compile(
 _NUMBER: Final = re.compile(r"[+(]?\d[\d\s().+/-]*\d")
 _LEAST_DIGITS: Final = 4
 _LONG_NUMBER: Final = 9
-"""A number with at least this many digits is complete, with or without its country code."""
+"""Digits of a complete number, with or without its country code: at least so many."""
 LONGEST_WORD: Final = 64
-"""Letters of a word that are stored. An index entry holds at most about two thousand bytes."""
+"""Most letters of a word that are stored. An index entry can have about two thousand bytes."""
 
 
 def fold(*parts: str | None) -> str:
@@ -86,7 +90,8 @@ def fold(*parts: str | None) -> str:
     text = " ".join(part for part in parts if part)
     if text.isascii():
         return " ".join(text.lower().split())
-    # Twice: a character compatible with a capital letter becomes one in the first pass only.
+    # Twice: a character that is compatible with a capital letter becomes one only in the first
+    # pass.
     plain = unicodedata.normalize("NFKD", text.casefold())
     plain = unicodedata.normalize("NFKD", plain.casefold().translate(_LETTERS))
     kept = "".join(mark for mark in plain if unicodedata.category(mark) not in _INVISIBLE)
@@ -133,7 +138,7 @@ def name_key(*parts: str | None) -> str:
     others: dict[str, None] = {}
     for part in given:
         if part.isascii() and part.isalpha():
-            continue  # One word with one spelling: `plain` has it.
+            continue  # One word with one spelling, which `plain` has.
         for spelling in {part: None, digraphs(part): None}:
             for run in _runs(fold(spelling), whole=len(parts) > 1):
                 others |= dict.fromkeys("".join(run[start:]) for start in range(len(run)))
@@ -143,7 +148,7 @@ def name_key(*parts: str | None) -> str:
 
 
 def add_contracted_words(key: str) -> str:
-    """Return a key from before keys had contracted words, with these words added."""
+    """Return a key of an earlier release with contracted words added."""
     known = key.split()
     new = [word for word in map(contract_umlauts, plain_key(key).split()) if word not in known]
     if not new:
@@ -153,18 +158,18 @@ def add_contracted_words(key: str) -> str:
 
 
 with_contracted = add_contracted_words
-"""The name by which migrations import it."""
+"""The name that migrations import."""
 
 
 def plain_key(key: str) -> str:
-    """Return the words of a name as it is written from its key."""
+    """Return the words of a name from its key, as the name is written."""
     return key.partition(WRITTEN_TOGETHER)[0]
 
 
 def _runs(folded: str, *, whole: bool) -> list[list[str]]:
     """Return the groups of words that may be joined to one word.
 
-    `whole`: all words of the name are one group. Otherwise a group has the words that hyphens,
+    With `whole`, all words of the name are one group. Otherwise a group has the words that hyphens,
     apostrophes or particles join.
     """
     if whole:
@@ -185,10 +190,10 @@ def words(text: str) -> list[str]:
 def required_prefixes(text: str) -> list[tuple[str, ...]]:
     """Return the word prefixes that a name must have so that `text` finds it.
 
-    The name must have one prefix of each tuple. A typed word also counts joined with the two words
-    before it, so `de la cruz` finds Delacruz. Müller finds Mueller, and Angstroem finds Ångström.
-    The name may lack titles and suffixes, and initials beside two other words, because laboratories
-    add them.
+    The name must have one prefix of each tuple. A typed word may also be joined with up to two
+    words before it, so `de la cruz` finds Delacruz. Müller finds Mueller, and Angstroem finds
+    Ångström. Titles, suffixes, and initials beside two other words are not required, because
+    laboratories add them.
     """
     typed = words(text)
     other = words(digraphs(text))
@@ -221,9 +226,9 @@ def phone_key(number: str | None) -> str:
 
 
 def phone_tail(text: str) -> str:
-    """Return the `phone_key` of a typed number without the leading 1, 00 or 0 of a complete number.
+    """Return the `phone_key` of a typed number, without 1, 00 or 0 before a complete number.
 
-    Used as a prefix it finds the number, however that was stored.
+    Used as a prefix, it finds the number in any stored form.
     """
     digits = "".join(mark for mark in text if mark in "0123456789")
     if len(digits) >= _LONG_NUMBER:
@@ -235,9 +240,9 @@ def phone_tail(text: str) -> str:
 
 
 def parse_birth_date(text: str) -> date | None:
-    """Return the date that the text spells in one of the common forms, or None.
+    """Return the date that the text has in one of the common forms, or None.
 
-    A year of two digits is in the latest century that does not put the date in the future.
+    A year of two digits is in the latest century in which the date is not in the future.
     """
     plain = " ".join(fold(text).replace(",", " ").split()).title()
     for pattern in _DATES:
@@ -262,7 +267,7 @@ class SearchText:
     """The parts of a search text about a person. All given parts must match."""
 
     words: str = ""
-    """Folded, umlauts kept."""
+    """Folded, with umlauts."""
     email: str = ""
     birth_date: date | None = None
     phone_digits: str = ""
@@ -301,7 +306,7 @@ def parse_search_text(text: str) -> SearchText:
 
 
 def _fold_but_umlauts(text: str) -> str:
-    """Return the folded text, umlauts kept: `required_prefixes` reads both of their spellings."""
+    """Return the folded text with umlauts. `required_prefixes` reads both of their spellings."""
     apart = unicodedata.normalize("NFC", text).lower().translate(_HIDE_UMLAUTS)
     return fold(apart).translate(_SHOW_UMLAUTS)
 

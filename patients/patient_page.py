@@ -25,8 +25,8 @@ TABS: Final = (
 def patient_page_context(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
     """Return the context of a patient's page, or raise Http404.
 
-    `person` is the demographics, `named` the patient if the name is known, and `patient_tabs` the
-    tabs that the user may open.
+    `person` is the demographics. `named` is the patient if the name is known. `patient_tabs` are
+    the tabs that the user may open.
     """
     patient = by_key(Patient, [patient_id]).get(patient_id)
     if patient is None:

@@ -1,7 +1,7 @@
-"""The whole record of a person with the changes of a form (users.md 3).
+"""The complete record of a person with the changes of a form (users.md 3).
 
-The service accepts demographics only as a whole. A write starts from the record as received, so
-that fields that no form shows (income, fields that the service adds later) are kept.
+The service accepts demographics only as a whole. A write begins with the record as received, so
+that fields without a form field (income, fields that the service adds later) do not change.
 """
 
 from __future__ import annotations

@@ -9,13 +9,16 @@ from typing import Final
 from qrcode.main import QRCode
 
 QUIET_ZONE: Final = 4
-"""Light modules around a code. Cameras need them to find it."""
+"""Light modules around a code. Cameras need them to find the code."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class QrImage:
-    """`size` of the square in modules, quiet zone included; `path` fills the dark modules, one
-    unit each."""
+    """`size` is the side of the square in modules, with the quiet zone. `path` fills the dark
+    modules.
+
+    A module is one unit.
+    """
 
     size: int
     path: str

@@ -16,11 +16,11 @@ from patients.names import fold
 
 _PHONE_LIKE: Final = re.compile(r"[0-9 +().\-/]{7,}")
 _SHORTEST_NAME: Final = 3
-"""A name of at least this many letters in a reference is not there by chance."""
+"""Fewest letters of a name that a reference cannot have by chance."""
 
 
 class UnusableReference(ValueError):
-    """A reference that may tell something about the patient. `words` is the text for staff."""
+    """A reference that may reveal something about the patient. `words` is the text for staff."""
 
     def __init__(self, words: str) -> None:
         super().__init__(words)
@@ -33,7 +33,8 @@ def new_reference() -> str:
 
 
 def is_random(reference: str) -> bool:
-    """Whether it has the form of `new_reference`. Any word in it is there by chance."""
+    """Whether it has the form of `new_reference`. Any word in such a reference is there by chance.
+    """
     try:
         found = UUID(reference)
     except ValueError:

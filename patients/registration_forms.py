@@ -1,7 +1,7 @@
 """Forms for the details and the insurance of a patient, in the order of an insurance card.
 
-The pages that register a person, edit the details and add an insurance have the same fields, so
-that a value typed on one page can be shown on another.
+The pages that register a person, edit the details and add an insurance have the same fields. So a
+value that was typed on one page can be shown on another.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ def _day(label: str, **options: Any) -> forms.DateField:
 
 
 class BlockForm(CommandForm):
-    """A form with blocks of fields that are required only in some cases.
+    """A form with groups of fields that are required only in some cases.
 
-    Their fields are not required themselves; `clean` requires them.
+    The fields themselves are not required; `clean` requires them.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -250,9 +250,9 @@ class PersonForm(BlockForm):
     """The values that the person saw in each field, as JSON. Only fields they changed are saved."""
 
     def __init__(self, *args: Any, on_record: Demographics | None = None, **more: Any) -> None:
-        """`on_record`: the details at the service.
+        """Set the details at the service, `on_record`.
 
-        Unchanged fields are not validated, and unknown values of choice fields are kept.
+        Unchanged fields are not validated, and unknown values of choice fields stay.
         """
         super().__init__(*args, **more)
         self.record: dict[str, Any] = on_record.said() if on_record else {}
@@ -265,7 +265,7 @@ class PersonForm(BlockForm):
 
     @cached_property
     def unchanged(self) -> dict[str, Any]:
-        """The fields that still have the value that the person saw, with these values."""
+        """Return the fields that still have the value that the person saw, with these values."""
         if not self.is_bound or not self.now:
             return {}
         return {
@@ -279,7 +279,7 @@ class PersonForm(BlockForm):
         return set(PATHS) - self.unchanged.keys() | ({"proxy_same_address"} - self.unchanged.keys())
 
     def _before(self) -> dict[str, Any]:
-        """Return the values that the person saw, or the current ones where the form has none."""
+        """Return the values that the person saw, or the current ones if the form has none."""
         try:
             sent = json.loads(self.data.get("before") or "{}")
         except ValueError:
@@ -453,7 +453,7 @@ class InsuranceForm(BlockForm):
             new_payor = NewPayor(name=name, address=self.address("payor_"))
         relationship = data["relationship"] or "Self"
         guarantor = None
-        if relationship != "Self":  # Some labs refuse one for the patient's own policy.
+        if relationship != "Self":  # Some labs refuse a guarantor for the patient's own policy.
             guarantor = self.guarantor("guarantor_", home)
         rank = data["rank"] or "primary"
         return InsuranceRequest(

@@ -1,4 +1,4 @@
-"""Signals that apps above this one connect to."""
+"""Signals for apps that import this one."""
 
 from typing import Final
 

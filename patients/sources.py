@@ -31,7 +31,7 @@ class Source:
 
     @property
     def in_trouble(self) -> int:
-        """Count the failing pulls."""
+        """Return the number of failing pulls."""
         return sum(pull.status in FAILING_STATUSES for pull in self.pulls)
 
     def for_support(self, patient_id: UUID) -> str:
@@ -62,7 +62,7 @@ class Source:
 
 
 def related(patient: Patient, name: str) -> QuerySet[Any]:
-    """Return the rows of an app above this one that point to the patient, without importing it."""
+    """Return the rows of a higher app that refer to the patient, without importing the app."""
     rows: QuerySet[Any] = getattr(patient, name).all()
     return rows
 

@@ -179,7 +179,7 @@ PROVIDERS = mirror.MirrorTable(
 
 
 def store_users(records: Sequence[Record[User]]) -> mirror.ApplyOutcome:
-    """Store users as patients. Mark the lookups of each new or changed user."""
+    """Store users as patients. Schedule the lookups of each new or changed user."""
     outcome = mirror.apply(
         PATIENTS, [MirrorRecord.from_service(r, r.data.user_id) for r in records]
     )
@@ -210,7 +210,7 @@ def _store_user_answers(answers: Mapping[str, Record[User]]) -> dict[str, timede
 
 
 def _users_absent(keys: Sequence[str], asked_at: datetime) -> None:
-    """Flag missing users and mark their lookups: each answer flags its own part."""
+    """Flag missing users and schedule their lookups: each answer flags its own part."""
     if mirror.flag_missing(PATIENTS, [(UUID(key),) for key in keys], asked_at):
         for kind in USER_LOOKUPS:
             sync.schedule_lookups(kind, keys)
@@ -321,7 +321,9 @@ def _no_insurance(is_primary: bool) -> Callable[[Sequence[str], datetime], None]
 
 
 def _insurance_id(user_id: str, is_primary: bool, record: InsuranceRecord) -> UUID:
-    """Return an id made from the content, not the bytes: two answers may spell it differently."""
+    """Return an id derived from the content, not from the bytes: two answers may be spelled
+    differently.
+    """
     content = "\x00".join([user_id, "1" if is_primary else "2", insurance_digest(record)]).encode()
     return UUID(bytes=fingerprint(content))
 
@@ -369,7 +371,7 @@ def _store_payor_answers(
 def lookup_delay(key: str) -> timedelta:
     """Return when to read a user's details again.
 
-    Daily by default (SYNC_PROFILE_HOURS), spread over a fifth of that time.
+    The default is once a day (SYNC_PROFILE_HOURS), spread over a fifth of that time.
     """
     hours = settings.SYNC_PROFILE_HOURS
     return timedelta(hours=hours * (0.9 + (zlib.crc32(key.encode()) % 200) / 1000))

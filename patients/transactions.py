@@ -1,6 +1,6 @@
-"""Orders of a patient grouped by transaction.
+"""Orders of a patient, grouped by transaction.
 
-The orders app is above this one, so its model is not imported.
+The orders app imports this one, so its model is not imported.
 """
 
 from __future__ import annotations

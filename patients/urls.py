@@ -1,4 +1,4 @@
-"""Pages of patients."""
+"""URLs of patients."""
 
 from django.urls import path
 

@@ -195,8 +195,7 @@ def order_history(
 def visit_histories(
     visits: Sequence[Appointment], event_rows: Sequence[EventRow], granted: frozenset[str]
 ) -> list[RecordHistory]:
-    """Return the history of each appointment: stored ones first, then those known only from events.
-    """
+    """Return the history of each appointment: stored ones first, then those only events have."""
 
     def compare(at_moment: Values, now: Values) -> tuple[list[FieldRow], int]:
         return record_fields.compare(record_fields.VISIT_FIELDS, at_moment, now, granted)

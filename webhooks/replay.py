@@ -116,7 +116,7 @@ def _preview_in_transaction(event: Event) -> Preview:
     rows = [
         change for table, found in after.items() for change in _row_changes(table, found, event)
     ]
-    rows.sort(key=lambda row: row.key != event.subject_id)  # The record that the event is about is first.
+    rows.sort(key=lambda row: row.key != event.subject_id)  # The event's own record is first.
     return Preview(vocabulary.term("event.outcome", outcome), rows=rows, written=written)
 
 
@@ -147,8 +147,7 @@ def _models() -> dict[str, type[models.Model]]:
 
 
 def _written_rows(table: str, event: Event) -> dict[Any, dict[str, Any]]:
-    """Return the rows of a table that belong to the event and that this transaction wrote, by key.
-    """
+    """Return by key the rows of a table that belong to the event and this transaction wrote."""
     model = _models().get(table)
     if model is None:
         return {}

@@ -62,7 +62,7 @@ CONFLICT_WITHIN: Final = timedelta(hours=24)
 
 MAX_BACKFILLS: Final = 5_000
 """Most series of device data that are read after a silence, the most recently fetched first. Each
-is one call, and half an hour of them may be missing.
+is one call, and there may be only half an hour for all calls.
 """
 
 RESEND: Final = "events-resent"
@@ -291,5 +291,4 @@ RESEND_LOOKUPS: Final = sync.LookupType(
     store=_next_resends,
     retry_missing_after=lambda key: RESEND_INTERVAL,
 )
-"""The request is a lookup, so it has a lease, waits longer after each failure, and shows its error.
-"""
+"""The request is a lookup: it has a lease, waits longer after each failure, shows its error."""

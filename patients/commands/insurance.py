@@ -1,7 +1,7 @@
 """Commands that add an insurance or create a payor of the team (users.md 4 and 5).
 
-The service offers no natural key and no idempotency key for either. If the outcome is unknown and
-the service does not show it clearly, a person decides.
+For both, the service has no natural key and no idempotency key. If the outcome is unknown and a
+read of the service does not clearly show it, a person decides.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 TASK: Final = "patients.tasks.deliver"
 RESOLUTION_AGE: Final = timedelta(days=7)
-"""How long after a command was requested a person's decision still starts the next step."""
+"""How long after the request of a command a person's decision still starts the next step."""
 INSURANCE_CHANGED: Final = (
     "Another insurance was recorded meanwhile. Look at it, then add this one."
 )
@@ -62,7 +62,9 @@ GUARANTOR_FIELDS: Final = {
 
 
 class InsuranceRequest(msgspec.Struct, kw_only=True):
-    """The insurance card. With `new_payor` the payor is created first and gives the payor code."""
+    """The insurance card. With `new_payor`, that payor is created first and provides the payor
+    code.
+    """
 
     payor_code: str
     payor_name: str
@@ -76,7 +78,7 @@ class InsuranceRequest(msgspec.Struct, kw_only=True):
     """Digest of the insurance of this kind that the person saw."""
 
     def first_command(self, user_id: UUID, insured: NewInsured) -> Command:
-        """Return the command to send first: for the new payor, or else for the insurance."""
+        """Return the command to send first: for the new payor, else for the insurance."""
         if self.new_payor is not None:
             return CreatePayor(
                 payor=self.new_payor, user_id=user_id, insuring=self, insured=insured
@@ -85,7 +87,7 @@ class InsuranceRequest(msgspec.Struct, kw_only=True):
 
 
 class AddInsurance(Command, kw_only=True):
-    """Add an insurance record. Records never change: the newest of a kind is in force."""
+    """Add an insurance record. Records never change; the newest of a kind is in force."""
 
     kind: ClassVar[str] = "insurance.create"
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.NEVER
@@ -154,8 +156,8 @@ class AddInsurance(Command, kw_only=True):
         """Compare the latest record with the one before and with the one that was sent.
 
         "Each POST adds a new record and never edits one; only the latest is readable" (users.md 4).
-        Our record has the `member_id`, `relationship` and `group_id` that were sent. It has the
-        `payor_code` too, unless "the service infers the state plan" (specification, Insurance, rule
+        Our record has the `member_id`, `relationship` and `group_id` that were sent. It also has
+        the `payor_code`, unless "the service infers the state plan" (specification, Insurance, rule
         1).
         """
         card = self.insuring
@@ -178,7 +180,7 @@ class AddInsurance(Command, kw_only=True):
 
     def store(self, answer: Record[InsuranceRecord]) -> str:
         store_insurance({str(self.user_id): answer}, self.insuring.is_primary)
-        # A lookup that already runs may have been sent before the service had the new record.
+        # A lookup in progress may have been sent before the service had the new record.
         sync.schedule_lookups(f"insurance-{self._rank()}", [self.user_id])
         return self._rank()
 
@@ -205,8 +207,8 @@ def current_insurance(user_id: UUID, is_primary: bool) -> Insurance | None:
 class CreatePayor(Command, kw_only=True):
     """Create a payor of the team, then add an insurance with it.
 
-    The service gives payors a code, and their names need not be unique. We create a payor only if
-    no payor that the team sees has its name.
+    The service assigns payor codes, and names of payors need not be unique. A payor is created only
+    if no payor that the team sees has its name.
     """
 
     kind: ClassVar[str] = "payor.create"
@@ -316,5 +318,6 @@ def follow_resolved_payors() -> None:
             with transaction.atomic():
                 enqueue_next(row, CreatePayor.read(row.payload).next_command(row.remote_id))
         except (msgspec.ValidationError, IntegrityError) as error:
-            # Another release wrote the payload, or another worker follows it. Go on with the rest.
+            # Another release wrote the payload, or another worker has enqueued it. Continue with
+            # the rest.
             logger.warning("could not enqueue the insurance of a payor: %s", type(error).__name__)

@@ -41,8 +41,8 @@ class MadeLink:
 class MakeConnectLink(Command, kw_only=True):
     """Make a link to connect a device.
 
-    The URL is a secret: no field of the command has it. Only the person who requested the link can
-    see it, once.
+    The URL is a secret, so the command has no field for it. Only the person who requested the link
+    can see it, once.
     """
 
     kind: ClassVar[str] = "connection.link"
@@ -87,12 +87,13 @@ class MakeConnectLink(Command, kw_only=True):
 
     def settle(self, service: Service, sending: SendContext) -> NoTrace | Disproved:
         # "returns `link_web_url`; one use" (users.md 8): only the answer has the URL, and no other
-        # call shows it. If the answer is lost, nobody knows the link and it expires. So it is safe
-        # to make another one while somebody still waits.
+        # call shows it. If the answer is lost, nobody knows the link and it expires. So another
+        # link can safely be made while somebody still waits.
         return Disproved(TOO_LATE) if self._is_late() else NoTrace()
 
     def store(self, answer: MadeLink) -> str:
-        """Store the first answer and return an empty text: the outbox keeps it unencrypted."""
+        """Store the first answer. Return an empty text, because the outbox stores it unencrypted.
+        """
         values = {"url": answer.url, "expires_at": answer.expires_at}
         ConnectLink.objects.get_or_create(pk=answer.command_id, defaults=values)
         return ""

@@ -74,7 +74,7 @@ class CreateUser(Command, kw_only=True):
     """Register a person: create the user, then save the details and the insurance as next steps.
 
     The reference is unique at the service, so a second attempt is harmless: the service answers
-    with the user of the first. If another patient had the reference before, the first attempt gets
+    with the user of the first. If another patient already had the reference, the first attempt gets
     the duplicate error and is refused.
     """
 
@@ -96,8 +96,10 @@ class CreateUser(Command, kw_only=True):
         return "new patient", self.client_user_id
 
     def lock_key(self) -> str:
-        """Return a lock on name and birth date, so that two staff members cannot register one
-        person at the same time."""
+        """Return a lock on name and birth date.
+
+        So two staff members cannot register one person at the same time.
+        """
         names = sorted([fold(self.info.first_name), fold(self.info.last_name)])
         who = "\n".join([*names, self.info.dob.isoformat()])
         return f"patient.create:{hashlib.blake2b(who.encode(), digest_size=16).hexdigest()}"
@@ -168,7 +170,7 @@ class CreateUser(Command, kw_only=True):
 
 
 class SetUserInfo(Command, kw_only=True):
-    """Save the user information as a whole: fields that are left out are deleted."""
+    """Save the complete user information. The service deletes fields that are left out."""
 
     kind: ClassVar[str] = "patient.info"
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
@@ -203,7 +205,7 @@ class SetUserInfo(Command, kw_only=True):
     def check(self) -> None:
         person = Demographics.objects.filter(pk=self.user_id).first()
         content = person_digest(parse_person(person))
-        # A command of an earlier release has the digest of the fields that we know.
+        # A command of an earlier release has the digest of the fields that this product knows.
         if self.seen in (record_digest(person), content):
             return
         if not is_equivalent(parse_person(person), parse_info(self.info)):
@@ -219,8 +221,9 @@ class SetUserInfo(Command, kw_only=True):
         return service.users.update_info(self.user_id, self.info)
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
-        # "All required fields, not a partial" (users.md 1): what was sent is the whole record. The
-        # interface does not promise how a value is spelled, so spellings of one value are equal.
+        # "All required fields, not a partial" (users.md 1): the sent data is the whole record. The
+        # interface does not promise a spelling of values, so different spellings of a value are
+        # equal.
         try:
             answer = service.users.info(self.user_id)
         except errors.Missing:
@@ -247,7 +250,7 @@ class SetUserInfo(Command, kw_only=True):
 
 
 def home_address(info: Mapping[str, Any]) -> NewAddress:
-    """Return the address of a person's record as a request body has it."""
+    """Return the home address from a person's record, as a request body has it."""
     return msgspec.convert(info["address"], NewAddress, strict=False)
 
 

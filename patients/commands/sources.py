@@ -28,8 +28,8 @@ Answer = Page[ConnectionRecord]
 class Deregister(Command, kw_only=True):
     """Disconnect a source.
 
-    If the app on the patient's device holds the connection, the service accepts the request and
-    changes nothing. So staff see the connections that the service shows afterwards.
+    If the connection belongs to the app on the patient's device, the service accepts the request
+    and changes nothing. So staff see the connections that the service shows afterwards.
     """
 
     kind: ClassVar[str] = "connection.end"
@@ -77,8 +77,8 @@ class Deregister(Command, kw_only=True):
             return None  # The request was accepted. A later lookup reads the connections.
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
-        # "slug | string | yes" and "created_on | date-time | yes" (users.md 7): a connection made
-        # later is another one, and nobody asked to end it.
+        # "slug | string | yes" and "created_on | date-time | yes" (users.md 7): a connection that
+        # was made later is another one, and nobody requested to end it.
         answer = service.users.connections(self.user_id)
         same_slug = [record.data for record in answer.records if record.data.slug == self.slug]
         began = self.connected_on

@@ -13,8 +13,8 @@ from patients.models.patient import mirrored_patient
 class Insurance(Mirrored):
     """An insurance record (users.md 4).
 
-    The service shows only the latest record; the history exists only here. Records have no id at
-    the service: `id` is derived from user, kind and content. Fields that identify the insured at
+    The service shows only the latest record, so only this table has the history. Records have no id
+    at the service: `id` is derived from user, kind and content. Fields that identify the insured at
     their insurer are encrypted.
     """
 

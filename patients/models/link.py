@@ -12,7 +12,7 @@ from django.utils import timezone
 from backoffice.core.encryption import encrypted_fields
 
 KEPT: Final = timedelta(days=1)
-"""How long a page can tell that a link was shown or has expired."""
+"""How long a page can show that a link was shown or has expired."""
 
 
 class ConnectLink(models.Model):

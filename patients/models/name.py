@@ -16,8 +16,8 @@ from patients.names import LONGEST_WORD, required_prefixes
 class PatientNameWord(models.Model):
     """A word of a patient's name. Triggers write the words of `patients.names.name_key`.
 
-    The collation is C, so words with one prefix are neighbors: a search reads a few pages of the
-    primary key, which has every column that the search needs.
+    The collation is C, so words with the same prefix are neighbors. A search reads a few pages of
+    the primary key, which has every column that the search needs.
     """
 
     pk = models.CompositePrimaryKey("word", "user", "name_key")
@@ -38,9 +38,9 @@ class PatientNameWord(models.Model):
     def matching(text: str, *, whole: bool = False) -> QuerySet[PatientNameWord]:
         """Return the words of the names that match each word of `text`, in any order.
 
-        A word of the name matches when it begins with a typed word, alone or joined with the typed
-        words before it (`patients.names.required_prefixes`), or with `whole` when it is equal to
-        the typed word. One name may have several such words. A text without words matches none.
+        A word of the name matches if it begins with a typed word, alone or joined with the typed
+        words before it (`patients.names.required_prefixes`). With `whole`, it must be equal to the
+        typed word. One name may have several such words. A text without words matches none.
         """
         wanted = (
             [each[:1] for each in required_prefixes(text)] if whole else required_prefixes(text)

@@ -39,8 +39,8 @@ class PatientQuerySet(QuerySet["Patient"]):
     def matching(self, text: str) -> Self:
         """Return the patients that a search text finds: by name, birth date, phone, email or id.
 
-        A text that may be an id is a union of queries, each with its own index: PostgreSQL would
-        check alternatives in one condition on every patient.
+        A text that may be an id becomes a union of queries, each with its own index. With
+        alternatives in one condition, PostgreSQL would check every patient.
         """
         if name_match := NameMatch.if_only_name(text):
             return name_match.filter(self)
@@ -105,7 +105,7 @@ class PatientQuerySet(QuerySet["Patient"]):
 
 
 def _ids_by_identity(text: str) -> QuerySet[Any, Any]:
-    """Return the ids of the patients that match by anything but their ids.
+    """Return the ids of the patients that match by anything except their ids.
 
     Names alone are read from the index of words.
     """
@@ -131,7 +131,7 @@ def _queries_if_id(text: str) -> list[QuerySet[Patient, Any]]:
 
 
 def _has_words(typed: str) -> Q:
-    """Return the condition that the name has each typed word. It needs no index of its own."""
+    """Return the condition that the name has each typed word. It does not use an index."""
     each = (name_contains_word("name_key", *beginnings) for beginnings in required_prefixes(typed))
     return reduce(and_, each, Q())
 
@@ -142,7 +142,7 @@ class NameMatch:
 
     words: str
     patient_ids: str | None
-    """Their ids as a PostgreSQL array; None where there are too many to read them all at once."""
+    """Their ids as a PostgreSQL array; None if there are too many to read at once."""
 
     @classmethod
     def of_words(cls, words: str) -> NameMatch:
@@ -162,7 +162,7 @@ class NameMatch:
     def filter(self, rows: Rows) -> Rows:
         """Return the patients of `rows` that match.
 
-        When there are too many ids, PostgreSQL checks the names row by row along the index of the
+        If there are too many ids, PostgreSQL checks the names row by row along the index of the
         sort.
         """
         if self.patient_ids is not None:
@@ -171,8 +171,9 @@ class NameMatch:
 
 
 MAX_WORDS_AT_ONCE: Final = 5 * COUNT_CAP
-"""Words read at once. Several words of one name may match, and a list counts up to five hundred
-people."""
+"""Most words read at once. Several words of one name may match, and a list counts up to five
+hundred people.
+"""
 
 
 class Patient(Mirrored):
@@ -240,8 +241,8 @@ class Patient(Mirrored):
 def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Patient | None]:
     """Return a foreign key to a patient that may not be in the mirror yet.
 
-    It has no constraint and is nullable, so that joins are outer joins. Each model declares its own
-    index that starts with the patient.
+    It has no constraint and is nullable, so joins are outer joins. Each model declares its own
+    index that begins with the patient.
     """
     return models.ForeignKey(
         Patient,

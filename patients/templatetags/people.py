@@ -1,4 +1,4 @@
-"""Names of patients for pages of lower packages, which know only their ids."""
+"""Names of patients, for pages of lower packages, which know only ids of patients."""
 
 from __future__ import annotations
 

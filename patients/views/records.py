@@ -26,10 +26,10 @@ from patients.transactions import group_by_transaction
 from patients.views.registration import actions_of, audit_duplicates, duplicates_of
 
 ORDERS_SHOWN: Final = 10
-"""Orders on the overview, open ones first. The orders tab has all of them."""
+"""Most orders on the overview, open ones first. The orders tab has all of them."""
 VIEWS_PER_PAGE: Final = 50
 MAX_PRINTED: Final = 2_000
-"""Views that the printed sheet lists one by one."""
+"""Most views that the printed sheet lists one by one."""
 NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
 VIEW_COLUMNS: Final = tuple(
     column for column in COLUMNS if column.key in ("at", "who", "did", "about", "ip")

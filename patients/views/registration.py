@@ -46,7 +46,7 @@ METHODS: Final = ("GET", "HEAD", "POST")
 PAYORS_SHOWN: Final = 12
 PAYOR_LETTERS: Final = 3
 PAYOR_TIMEOUT: Final = 2.0
-"""Seconds that a page waits for a search at the service."""
+"""Seconds for which a page waits for a search at the service."""
 CHECK_DUPLICATES: Final = (
     "Look at the possible duplicates first, then register. Nothing has been sent yet."
 )
@@ -58,14 +58,14 @@ INSURED_FIELDS: Final = (
     *("first_name", "last_name", "dob", "gender", "phone_number", "email"),
     *("first_line", "city", "state", "zip"),
 )
-"""Details that an insurance needs of the insured person (users.md 4)."""
+"""Details of the insured person that an insurance needs (users.md 4)."""
 NOT_COMPARED: Final = {"csrfmiddlewaretoken", "form_id", "shown", WRITTEN}
 
 
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def register(request: HttpRequest) -> HttpResponse:
-    """Register a person, with or without an insurance. A draft is kept until the form is sent."""
+    """Register a person, with or without an insurance. A draft is stored until the form is sent."""
     if request.method == "POST" and request.POST.get("do"):
         return _save_or_discard_draft(request, request.POST["do"])
     draft = drafts.load(request.user) if _is_new_form(request) else None
@@ -73,7 +73,8 @@ def register(request: HttpRequest) -> HttpResponse:
         form = _form(request, RegisterForm, [CreateUser])
     else:
         form = _unvalidated(RegisterForm, draft[1])
-    # Before validation: after the first submission, the form's own patient has the reference.
+    # This is before validation: after the first submission, this form's own patient has the
+    # reference.
     sent = _earlier_submission(request, form)
     if sent is not None and _has_same_data(sent, request.POST):
         return redirect("patients:registering", sent.pk)
@@ -135,7 +136,7 @@ def registering(request: HttpRequest, command_id: UUID) -> HttpResponse:
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def register_on(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """Finish a registration: the user exists, the details were refused."""
+    """Finish a registration whose user exists but whose details the service refused."""
     return _details(request, patient_id, FinishRegistrationForm, "Finish the registration")
 
 
@@ -185,7 +186,7 @@ def _details(
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """Add an insurance. Earlier ones stay in the history."""
+    """Add an insurance. Earlier ones remain in the history."""
     patient, person = _patient(patient_id)
     if person is None:
         return redirect("patients:edit", patient.pk)
@@ -194,7 +195,7 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     if request.method != "POST":
         form.data = _with(form.data, **digests)
     if _is_valid_post(request, form):
-        # The insured person is the patient exactly as the service has the details.
+        # The insured person is the patient, exactly with the details at the service.
         missing = [name for name in INSURED_FIELDS if not displayed_values(person)[name]]
         if missing:
             labels = ", ".join(sorted(str(PersonForm.base_fields[name].label) for name in missing))
@@ -215,7 +216,7 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def disconnect(request: HttpRequest, patient_id: UUID, slug: str) -> HttpResponse:
-    """Disconnect a source, after an explanation of what that does."""
+    """Disconnect a source after explaining the effects."""
     patient, person = _patient(patient_id)
     source = Connection.objects.filter(user_id=patient_id, slug=slug, missing_since=None).first()
     form = _form(request, CommandForm, [Deregister], patient_id)
@@ -235,7 +236,7 @@ def disconnect(request: HttpRequest, patient_id: UUID, slug: str) -> HttpRespons
 def duplicates(request: HttpRequest) -> HttpResponse:
     """Show possible duplicates of the person in the form: a fragment.
 
-    It is a POST so that no URL has details of a person.
+    It is a POST, so that no URL has details of a person.
     """
     form = PersonForm(request.POST)
     patient_id = parse_uuid(request.POST.get("patient", ""))
@@ -246,9 +247,9 @@ def duplicates(request: HttpRequest) -> HttpResponse:
 
 
 def _duplicates_context(form: PersonForm, found: Sequence[DuplicateCandidate]) -> dict[str, Any]:
-    """Return the candidates, and the ticks of earlier candidates that are not shown now.
+    """Return the candidates, and the checked boxes of earlier candidates that are not shown now.
 
-    These ticks apply again if the person types the earlier name again.
+    These boxes apply again if the person types the earlier name again.
     """
     ticked = form.not_same()
     shown = {one.person.pk for one in found}
@@ -375,7 +376,7 @@ def _is_valid_post(request: HttpRequest, form: CommandForm) -> bool:
 
 
 def _earlier_submission(request: HttpRequest, form: CommandForm) -> CommandRecord | None:
-    """Return the registration that this user submitted with this form before.
+    """Return the registration that this user already submitted with this form.
 
     A second click or the back button leads to it.
     """
