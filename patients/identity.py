@@ -114,8 +114,7 @@ def _compare_one(printed: _Name, known: _Name) -> Agreement:
 
 
 def _given_fits(printed: Sequence[str], known: Sequence[str]) -> bool:
-    """Whether the first given names agree and no other contradicts. Initials also count as names.
-    """
+    """Whether the first given names agree and no other contradicts. Initials are names, too."""
     if not printed or not known or "".join(printed) == "".join(known):
         return True
     for few, many in ((printed, known), (known, printed)):

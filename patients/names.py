@@ -48,8 +48,7 @@ _EXTRAS = (
 EXTRAS: Final = frozenset(_EXTRAS.split())
 """Titles and suffixes. Laboratories may add them or leave them out."""
 WRITTEN_TOGETHER: Final = "  "
-"""Separates the words of a name from their other spellings in a key. A search reads it as a space.
-"""
+"""Separates the words of a name from their other spellings in a key: a space in a search."""
 _INVISIBLE: Final = frozenset({"Mn", "Me", "Cf"})
 """Unicode categories of decomposed accents and of invisible characters. Folding drops them."""
 _PLAIN: Final = str.maketrans(

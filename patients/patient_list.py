@@ -174,8 +174,7 @@ PATIENTS: Final = Patients()
 @requires("patients.view")
 @require_http_methods(["GET", "HEAD", "POST"])
 def patient_list(request: HttpRequest) -> HttpResponse:
-    """List patients, newest first or in another order. The search box takes any identifying text.
-    """
+    """List patients, newest first or in another order. Any identifying text can be searched."""
     words = PATIENTS.words_of(request.user)
     if request.method == "POST":
         return redirect_to_list(request, PATIENTS.url(), words)

@@ -14,9 +14,9 @@ QUIET_ZONE: Final = 4
 
 @dataclass(frozen=True, slots=True, repr=False)
 class QrImage:
-    """`size` is the side of the square in modules, with the quiet zone. `path` fills the dark
-    modules.
+    """A QR code as an SVG path.
 
+    `size` is the side of the square in modules, with the quiet zone. `path` fills the dark modules.
     A module is one unit.
     """
 

@@ -16,7 +16,7 @@ from patients.names import fold
 
 _PHONE_LIKE: Final = re.compile(r"[0-9 +().\-/]{7,}")
 _SHORTEST_NAME: Final = 3
-"""Fewest letters of a name that a reference cannot have by chance."""
+"""A name of at least this many letters is not in a reference by chance."""
 
 
 class UnusableReference(ValueError):
@@ -33,8 +33,7 @@ def new_reference() -> str:
 
 
 def is_random(reference: str) -> bool:
-    """Whether it has the form of `new_reference`. Any word in such a reference is there by chance.
-    """
+    """Whether it has the form of `new_reference`. Any word in it is there by chance."""
     try:
         found = UUID(reference)
     except ValueError:

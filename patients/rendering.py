@@ -37,8 +37,7 @@ def _name(row: Any) -> str:
 
 
 def _from_order(row: Any, field: str) -> str:
-    """Return a note that a value is from an order. The note at the name applies to the whole row.
-    """
+    """Return a note that a value is from an order. The note at the name is for the whole row."""
     patient = row["patient"]
     if field not in patient.fields_from_order or (field != "name" and patient.is_named_by_order):
         return ""
@@ -97,5 +96,4 @@ CELLS: Final[dict[str, Callable[[Any], str]]] = {
         f'<td data-label="ZIP">{conditional_escape(dash(_value(row, "zip")))}</td>\n'
     ),
 }
-"""Functions by the key of the column in `patient_list.py`. The first column links to the patient.
-"""
+"""Functions by the column keys of `patient_list.py`. The first column links to the patient."""

@@ -251,8 +251,8 @@ def store_insurance(
 ) -> dict[str, timedelta | None]:
     """Store each new content as a new row and mark the earlier rows as superseded.
 
-    An answer that was requested before the one in force changes nothing.
-    """
+    An answer that was requested before the current one changes nothing.
+"""
     answered = [
         MirrorRecord(
             (_insurance_id(user_id, is_primary, record.data),),

@@ -142,10 +142,9 @@ def page_of_types(
 ) -> list[Event]:
     """Return the first `most` rows of these types after the id in `edge`: two queries.
 
-    The index on type finds the first rows of each type, of which the first ones in all are returned.
-    With all types in one condition, PostgreSQL would scan the inbox by id until it finds enough
-    rows.
-"""
+    The index on type finds the first rows of each type, of which the first ones are returned. With
+    all types in one condition, PostgreSQL would scan the inbox by id until it finds enough rows.
+    """
     low, high = within
     if edge is not None and descending:
         high = max(min(high, edge[0]), 0)

@@ -92,8 +92,7 @@ class MakeConnectLink(Command, kw_only=True):
         return Disproved(TOO_LATE) if self._is_late() else NoTrace()
 
     def store(self, answer: MadeLink) -> str:
-        """Store the first answer. Return an empty text, because the outbox stores it unencrypted.
-        """
+        """Store the first answer. Return an empty text: the outbox stores it unencrypted."""
         values = {"url": answer.url, "expires_at": answer.expires_at}
         ConnectLink.objects.get_or_create(pk=answer.command_id, defaults=values)
         return ""

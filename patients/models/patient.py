@@ -131,7 +131,7 @@ def _queries_if_id(text: str) -> list[QuerySet[Patient, Any]]:
 
 
 def _has_words(typed: str) -> Q:
-    """Return the condition that the name has each typed word. It does not use an index."""
+    """Return the condition that the name has each typed word. It needs no separate index."""
     each = (name_contains_word("name_key", *beginnings) for beginnings in required_prefixes(typed))
     return reduce(and_, each, Q())
 

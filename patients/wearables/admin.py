@@ -33,9 +33,10 @@ class SummaryAdmin(PatientRecordAdmin):
     list_display = ("id", "user_id", "resource", "provider", "calendar_date", "missing_since")
 
     def reasons(self, row: Any) -> LookupKeys:
-        """Read the days around the summary again.
+        """Return lookups of the days around the summary.
 
-        The answer counts as received when the summary was, so that later events are kept.
+        The answer counts as received when the summary was, so that data from later events does not
+        change.
         """
         day = row.starts_at or (row.calendar_date and _midnight(row.calendar_date))
         if day is None or row.user_id is None:

@@ -26,13 +26,14 @@ RARE: Final[dict[str, tuple[str, ...]]] = {
     "note": ("tags",),
     "workout_duration": ("intensity",),
 }
-"""Fields that samples of a resource may have besides the value."""
+"""Fields that samples of a resource may have in addition to the value."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY: Final = (datetime(2000, 1, 1, tzinfo=UTC) - _EPOCH).days
 _MAX_DAYS_AHEAD: Final = 2
-"""Days after today that are accepted, because of floating local times and wrong clocks. A time
-outside of these bounds is a mistake and would need a partition of its own."""
+"""Days after today that are accepted, for floating local times and wrong clocks. A time outside of
+these bounds is an error and would need its own partition.
+"""
 NO_TIME: Final = "a sample has no time"
 OUT_OF_RANGE: Final = "a sample lies before 2000 or more than two days ahead"
 _SECOND: Final = timedelta(seconds=1)

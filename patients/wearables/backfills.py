@@ -27,14 +27,14 @@ from patients.wearables.arrivals import SampleBatch, SampleSource, rejection_rea
 BACKFILL: Final = "backfill"
 STREAM: Final = "workout-stream"
 STREAMS: Final = "workout_stream"
-"""This resource has no range request of its own: streams are read by workout."""
+"""A resource without a range request: streams are read by workout."""
 
 
 class BackfillRange(msgspec.Struct, frozen=True, array_like=True):
     """The range of a finished backfill, as the key of its lookup.
 
-    `number` is the receipt number of the event: the data counts as received then, so that later
-    events are kept. `cursor` is where the next page begins.
+    `number` is the receipt number of the event. The data counts as received then, so that data from
+    later events does not change. `cursor` is where the next page begins.
     """
 
     number: int
@@ -115,7 +115,7 @@ def _store_ranges(answers: Mapping[str, RangeAnswer]) -> dict[str, timedelta | N
 def _store_samples(groups: list[SourceSamples]) -> None:
     """Store the samples of these groups.
 
-    Samples that cannot be stored are recorded as unreadable and do not stop the others.
+    Samples that cannot be stored are recorded as unreadable. The others are still stored.
     """
     try:
         with transaction.atomic():
@@ -129,7 +129,7 @@ def _store_samples(groups: list[SourceSamples]) -> None:
         samples = group.record.data
         storable = [sample for sample in samples.data if not rejection_reason(sample)]
         if len(storable) == len(samples.data):
-            # The database error is not used: it may quote the measured values.
+            # The text of a database error is not used, because it may quote the measured values.
             reason = "does not fit its table" if isinstance(error, DatabaseError) else str(error)
             _keep_unread(group.range, "$", reason, group.record.raw)
             return
@@ -152,9 +152,10 @@ def _keep_unread(wanted: BackfillRange, path: str, reason: str, raw: bytes) -> N
 
 
 def _mark_next_page(key: str, wanted: BackfillRange, cursor: str | None) -> None:
-    """Mark the lookup of the next page. Lookups of later pages are deleted when done."""
+    """Schedule the lookup of the next page. Lookups of later pages are deleted when they are done.
+    """
     if cursor == wanted.cursor:
-        cursor = None  # A cursor that leads to itself would loop forever.
+        cursor = None  # A cursor to its own page would loop forever.
     if cursor is not None:
         sync.schedule_lookups(BACKFILL, [wanted.with_cursor(cursor).key()])
     if wanted.cursor is not None:
@@ -179,7 +180,7 @@ def _arrival(group: SourceSamples) -> SampleBatch:
 
 
 def mark_streams(workouts: Any) -> None:
-    """Mark the lookups of workout streams. `workouts`: pairs of workout and user ids."""
+    """Schedule the lookups of workout streams. `workouts`: pairs of workout and user ids."""
     sync.schedule_lookups(STREAM, (f"{workout}:{user}" for workout, user in workouts))
 
 

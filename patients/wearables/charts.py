@@ -35,8 +35,9 @@ _CHUNKS: Final = """(
 ) AS c, unnest(
   c.seconds || c.tail_seconds, c.scaled || c.tail_scaled, c.wide || c.tail_wide, c.micros
 ) AS sample(second, scaled, wide, micro)"""
-"""Samples of a series. `other_unit` has the times of samples in another unit than the series.
-OFFSET 0 makes PostgreSQL compute it once per chunk, not once per sample."""
+"""SQL for samples of a series. `other_unit` has the times of samples in another unit than the
+series. With OFFSET 0, PostgreSQL computes it once per chunk, not once per sample.
+"""
 
 _BUCKET: Final = """width_bucket(
   ((c.day - DATE '1970-01-01') * 86400 + sample.second)::float8, %(edges)s::float8[]
@@ -57,9 +58,11 @@ FROM (
 WHERE bucket BETWEEN 1 AND %(count)s
 GROUP BY bucket
 """
-"""Samples of a series between edges (seconds since 1970, ascending), grouped by interval, counted
-from 1. The last column counts the samples that are left out. avg() is not used: its squares
-overflow."""
+"""SQL for samples of a series between edges (seconds since 1970, ascending), grouped by interval.
+
+Intervals are counted from 1. The last column counts the samples that are left out. avg() is not
+used, because its squares overflow.
+"""
 
 PAIRS: Final = f"""
 SELECT bucket, count(coalesce(low, high)), min(low), max(high), NULL,
@@ -80,7 +83,7 @@ FROM (
 WHERE bucket BETWEEN 1 AND %(count)s
 GROUP BY bucket
 """
-"""The same for blood pressures: the second value of a pair is in `extras`."""
+"""The same for blood pressures. The second value of a pair is in `extras`."""
 
 NEWEST: Final = """
 SELECT series.id, newest.day, newest.value, newest.last_at, newest.extra
@@ -98,7 +101,7 @@ FROM wearables_series AS series, LATERAL (
 ) AS newest
 WHERE series.user_id = %s
 """
-"""The last sample of each series of a patient."""
+"""SQL for the last sample of each series of a patient."""
 
 
 _UNCONVERTED: Final = ZoneInfo("UTC")
@@ -187,10 +190,10 @@ def _left_out_note(count: int) -> str:
 def _points(
     measure: Measure, series: Series, span: Span, newest: datetime | None
 ) -> tuple[list[Point], int]:
-    """Return the points and the number of samples that are left out.
+    """Return the points, and the number of samples that are left out.
 
-    A total is still filling until its source sends a sample of a later interval: sources send
-    updates for incomplete buckets (specification, "Timeseries events").
+    A total is incomplete until its source sends a sample of a later interval: sources send updates
+    for incomplete buckets (specification, "Timeseries events").
     """
     edges = span.edges(measure.kind)
     found = {}
@@ -229,7 +232,7 @@ def _numbers(kind: str, count: int, low: Any, high: Any, total: Any) -> _Numbers
         return total, None, None, count
     if kind == SPAN:
         return (high if low is None else low), low, high, count
-    # Rounding may put a mean outside of the range of its values.
+    # Rounding may move a mean out of the range of its values.
     return min(max(total / count, low), high), low, high, count
 
 
@@ -287,7 +290,8 @@ def daily_charts(measure: Measure, user_id: UUID, span: Span) -> list[Chart]:
 def _is_filling(measure: Measure, day: date, as_of: datetime, zone: ZoneInfo) -> bool:
     """Whether a daily total was read before the day was over.
 
-    Only activity is sent while it grows. Nights, workouts and meals are over when they are sent.
+    Only activity is sent before it is complete. Nights, workouts and meals are over when they are
+    sent.
     """
     return (measure.resource, measure.kind) == ("activity", BARS) and is_before_end(
         as_of, day, zone

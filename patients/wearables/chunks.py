@@ -63,7 +63,7 @@ def in_order(samples: Samples) -> Samples:
 
 
 def merged(old: Samples, new: Samples) -> Samples:
-    """Merge samples. Of two samples at one time the one received later is kept."""
+    """Merge samples. Of two samples at one time, the one received later stays."""
     if not old.at:
         return new
     if not new.at:
@@ -99,7 +99,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 def encoded(samples: Samples, divisor: int = 1) -> Row:
-    """Return the columns of a row without tail. `divisor` is the smallest divisor to try."""
+    """Return the columns of a row without a tail. `divisor` is the smallest divisor to try."""
     row: Row = {
         "first_at": samples.at[0],
         "last_at": samples.at[-1],
@@ -133,7 +133,7 @@ def encoded(samples: Samples, divisor: int = 1) -> Row:
 def _offset(number: int, base: int) -> int:
     """Return the number relative to `base`, at least -BLOCK.
 
-    Events that are further apart do not exist: no inbox keeps the older one.
+    Larger distances between events do not occur: the older event would no longer be in any inbox.
     """
     return max(number - base, -BLOCK)
 

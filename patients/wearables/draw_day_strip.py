@@ -31,10 +31,11 @@ DAYS_BEFORE: Final = 3
 DAYS_AFTER: Final = 1
 HOUR: Final = timedelta(hours=1)
 MAX_SERIES: Final = 4
-"""Glucose series that are read."""
+"""Most glucose series that are read."""
 STALE_AFTER: Final = timedelta(days=2)
-"""If the newest data is older than this, counted from the last complete day of the strip, the
-connection is probably broken. A younger device may just not have sent its data yet."""
+"""Age of the newest data, counted from the last complete day of the strip, from which the
+connection is probably broken. With newer data, the device may just not have sent the rest yet.
+"""
 
 
 class DrawDayForm(forms.Form):
@@ -45,22 +46,22 @@ class DrawDayForm(forms.Form):
 
 @dataclass(slots=True)
 class StripDay:
-    """One day in the time zone of the patient. None: no device sent a value."""
+    """One day in the time zone of the patient. A value is None if no device sent it."""
 
     day: date
     draw: bool
     to_come: bool
     sleep: int | None = None
-    """Seconds."""
+    """In seconds."""
     steps: int | None = None
     is_filling: bool = False
-    """The steps were read before the day was over."""
+    """Whether the steps were read before the day was over."""
     glucose: list[bool] = field(default_factory=list)
     """For each hour, whether there is a value."""
 
     @property
     def covered(self) -> int:
-        """Count the hours with a glucose value."""
+        """Return the number of hours with a glucose value."""
         return sum(self.glucose)
 
     @property
@@ -125,7 +126,8 @@ def strip_days(patient_id: UUID, draw: date, zone: ZoneInfo) -> list[StripDay]:
         )
         .order_by()
         .values_list("calendar_date")
-        # Of several devices take the largest value: they measured the same night and steps.
+        # Of several devices, the largest value counts: they measured the same night and the same
+        # steps.
         .annotate(
             read_at=Max("as_of", filter=Q(steps__isnull=False)),
             sleep=Max("total"),

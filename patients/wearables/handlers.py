@@ -1,7 +1,7 @@
-"""Handlers of events about device data. Interface: webhooks 4.5 to 4.7, wearables 2 to 4.
+"""Handlers of events about device data. Specification: webhooks 4.5 to 4.7, wearables 2 to 4.
 
-Each handler takes the events of its types in receipt order, inside the transaction of the inbox. It
-raises ValueError if an event cannot be applied.
+Each handler takes the events of its types in the order of receipt, in the transaction that applies
+the events. It raises ValueError if an event cannot be applied.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ IGNORED: Final = "ignored"
 _decode = msgspec.json.Decoder(Samples).decode
 _SAMPLE_OR_MOMENT: Final = re.compile(r"\$\.data(\[\d+\](\.(timestamp|start|value))?)?")
 HYPNOGRAM: Final = "hypnogram"
-"""The sleep cycle replaces this resource. Its events stay in the inbox and are not applied."""
+"""A resource that the sleep cycle replaces. Its events stay in the inbox and are not applied."""
 
 
 def handle_summaries(events: Sequence[Heard]) -> Mapping[str, str] | None:
-    """Apply `daily.data.<summary>.created` and `.updated`. The last received version is kept."""
+    """Apply `daily.data.<summary>.created` and `.updated`. The version received last wins."""
     facts = []
     for event in events:
         resource = resource_of(event)
@@ -49,7 +49,8 @@ def handle_summaries(events: Sequence[Heard]) -> Mapping[str, str] | None:
 
 
 def handle_samples(events: Sequence[Heard]) -> Mapping[str, str] | None:
-    """Apply `daily.data.<resource>.created` and `.updated` of a timeseries: store the samples."""
+    """Apply `daily.data.<resource>.created` and `.updated` of a timeseries by storing the samples.
+    """
     batches = []
     ignored = {}
     for event in events:
@@ -66,16 +67,19 @@ def handle_samples(events: Sequence[Heard]) -> Mapping[str, str] | None:
 
 
 def handle_workout_streams(events: Sequence[Heard]) -> Mapping[str, str] | None:
-    """Apply `daily.data.workout_stream.created` and `.updated`: mark the streams for a lookup."""
+    """Apply `daily.data.workout_stream.created` and `.updated` by scheduling lookups of the
+    streams.
+    """
     payloads = [(event, STREAM_READY.value(event.data)) for event in events]
     mark_streams((payload.workout_id, _user(event, payload.user_id)) for event, payload in payloads)
     return dict.fromkeys((event.message_id for event in events), LOOKED_UP)
 
 
 def handle_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
-    """Apply `historical.data.<resource>.created`: mark the range and request the list of pulls.
+    """Apply `historical.data.<resource>.created`: schedule lookups of the range and the list of
+    pulls.
 
-    The service does not push historical data.
+    The service does not send historical data in events.
     """
     outcomes = {}
     ranges = []
@@ -108,14 +112,14 @@ def _samples(event: Heard) -> Samples:
     if isinstance(found, Unreadable):
         raise ValueError(f"{found.reason} at {found.path}")
     for part in found.dropped:
-        # Only the event has these samples, so none may be left out.
+        # Only the event has these samples, so none may be lost.
         if _SAMPLE_OR_MOMENT.fullmatch(part.path):
             raise ValueError(f"{part.reason} at {part.path}")
     return found.data
 
 
 def resource_of(event: Heard) -> str:
-    """Return the resource: `heartrate` for `daily.data.heartrate.created`."""
+    """Return the resource of an event: `heartrate` for `daily.data.heartrate.created`."""
     return event.event_type.split(".")[2]
 
 

@@ -17,14 +17,14 @@ SUMMED_RESOURCES: Final = frozenset(
         "wheelchair_push", "workout_distance", "workout_duration", "workout_swimming_stroke",
     }
 )  # fmt: skip
-"""Resources whose samples are summed in an interval. Others are averaged."""
+"""Resources whose samples are summed in an interval. Samples of others are averaged."""
 TEXT_RESOURCES: Final = frozenset({"note"})
 """Resources with text values, which have no chart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure to chart. For a summary: its `column` times `factor`, in `unit`."""
+    """A measure to chart. For a summary, it is `column` times `factor`, in `unit`."""
 
     name: str
     label: str
@@ -36,7 +36,7 @@ class Measure:
 
     @property
     def alias(self) -> str:
-        """A unique name of this daily measure, valid in SQL and as a keyword argument."""
+        """Return a unique name of this daily measure, valid in SQL and as a keyword argument."""
         return f"{self.resource}_{self.column}"
 
     def words(self, number: float) -> str:
@@ -83,7 +83,7 @@ DAILY: Final[dict[str, Measure]] = {
 
 
 def sample_measure(resource: str) -> Measure:
-    """Return the measure for samples of a resource. The samples have the unit."""
+    """Return the measure for samples of a resource. The unit is in the samples."""
     kind = BARS if resource in SUMMED_RESOURCES else SPAN if resource == "blood_pressure" else LINE
     label = vocabulary.term("wearable.resource", resource).label
     return Measure(resource, label, resource, kind)

@@ -145,7 +145,8 @@ class WorkoutStream(Mirrored):
 
 
 class Source(models.Model):
-    """A source of samples (wearables.md 3), each combination once. Missing values are empty."""
+    """A source of samples (wearables.md 3). Each combination has one row. Missing values are empty.
+    """
 
     id = models.AutoField(primary_key=True)
     provider = models.TextField()
@@ -165,10 +166,12 @@ class Source(models.Model):
 
 
 class Series(models.Model):
-    """The samples of one patient, resource, provider and source type, and of one kind of reading
-    where the resource has several. The series and the timestamp are the key of a sample.
+    """The samples of one patient, resource, provider, source type and kind of reading.
 
-    `unit` and `usual_type` are those of most samples; other samples carry their own. A series gets
+    Only some resources have several kinds of reading. The series and the timestamp are the key of a
+    sample.
+
+    `unit` and `usual_type` are those of most samples; other samples have their own. A series gets
     its unit from the first sample that has one, and earlier samples count as having it. `divisor`
     is the largest one so far: see `chunks.py`.
     """

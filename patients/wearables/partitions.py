@@ -1,4 +1,4 @@
-"""Monthly partitions of samples: made when first needed, dropped when no longer kept."""
+"""Monthly partitions of samples. They are created when first needed, and dropped when too old."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PARENT: Final = "wearables_chunk"
 _NAME: Final = re.compile(rf"{PARENT}_(\d{{4}})_(\d{{2}})")
 _LOCK: Final = 0x57EA
 MAX_NEW_MONTHS: Final = 36
-"""Months made at once. A partition stays forever, and one event must not make hundreds."""
+"""Most months created at once. A partition stays, and one event must not create hundreds."""
 _SETTINGS: Final = (
     "autovacuum_vacuum_scale_factor = 0.05, toast.autovacuum_vacuum_scale_factor = 0.05"
 )
-"""Rows of the current days are rewritten often, so vacuum must remove old versions soon."""
+"""Settings for frequent vacuums, because rows of the current days are rewritten often."""
 
 
 def month_of(day: date) -> date:
@@ -32,9 +32,9 @@ def table_name(month: date) -> str:
 
 
 def ensure(cursor: CursorWrapper, months: Iterable[date]) -> None:
-    """Make the missing partitions of these months.
+    """Create the missing partitions of these months.
 
-    Raises ValueError if there are too many. The tables are made first and then attached: CREATE
+    Raises ValueError if there are too many. The tables are first created and then attached: CREATE
     TABLE PARTITION OF would wait for, and block, every reader and writer.
     """
     wanted = {table_name(month): month for month in sorted(months)}
@@ -43,10 +43,10 @@ def ensure(cursor: CursorWrapper, months: Iterable[date]) -> None:
         return
     if len(new) > MAX_NEW_MONTHS:
         raise ValueError(f"samples of {len(new)} months that have none yet come at once")
-    # One lock for all months. With one lock per month, two drains that need the same two months
+    # One lock for all months. With one lock per month, two workers that need the same two months
     # could each hold one and wait for the other.
     cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LOCK])
-    # Another drain may have made some while this one waited. Read the catalog itself, since
+    # Another worker may have created some meanwhile. The catalog is read itself, because
     # `to_regclass` may still answer from its cache.
     made = existing(cursor)
     for table in new:
@@ -82,7 +82,7 @@ def next_month(month: date) -> date:
 
 
 def months_before(month: date, months: int) -> date:
-    """Return the first day of the month that is so many months earlier."""
+    """Return the first day of the month that is `months` months earlier."""
     count = month.year * 12 + month.month - 1 - months
     return date(count // 12, count % 12 + 1, 1)
 
@@ -96,10 +96,10 @@ def forget() -> list[date]:
 
 
 def drop_before(month: date) -> list[date]:
-    """Drop every month before this one and return the dropped ones.
+    """Drop every month before this one. Return the dropped months.
 
-    Each month is dropped in its own transaction, unless another transaction holds the table for
-    long. The next call drops what is left.
+    Each month is dropped in its own transaction, unless another transaction locks the table for
+    long. The next call drops the rest.
     """
     with connection.cursor() as cursor:
         old = sorted(one for one in existing(cursor) if one < month)

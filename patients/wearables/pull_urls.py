@@ -1,4 +1,4 @@
-"""Historical pulls across patients: a page of System."""
+"""URLs of the page of historical pulls of all patients, a page of System."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Decodes chunks into single samples as they were sent."""
+"""Decode chunks into single samples as they were sent."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Writes samples into their table: set-based, exact, safe for several drains at once.
+"""Write samples into their table: by few statements, exactly, safe for several workers at once.
 
-A batch is first grouped by series and day. One statement per month then inserts new rows and
-appends to rows that have only older samples: the usual case. The other rows (locked by then) are
-read, merged sample by sample, where the one received later wins, and written back. A merge that
-changes nothing writes nothing. Every drain locks rows in the order of month, series and day.
+A batch is first grouped by series and day. Then one statement per month inserts new rows and
+appends to rows that have only older samples, which is the usual case. The other rows are locked by
+then. They are read, merged sample by sample, where the one received later wins, and written back. A
+merge that changes nothing writes nothing. Every worker locks rows in the order of month, series and
+day.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from patients.wearables.arrivals import SampleBatch, SampleSource, SeriesDefault
 from patients.wearables.partitions import ensure, month_of, table_name
 
 MAX_TAIL: Final = 128
-"""Samples in the tail. A row with so many still fits its page uncompressed."""
+"""Most samples in the tail. A row with this many still fits its page uncompressed."""
 
 _EPOCH: Final = date(1970, 1, 1)
 ChunkKey: TypeAlias = tuple[int, int]
@@ -116,7 +117,7 @@ _REWRITE: Final = (
 def store(batches: Sequence[SampleBatch]) -> None:
     """Store the samples of these batches, inside the caller's transaction.
 
-    Batches may come in any order and any number of times: the receipt numbers decide.
+    Batches may come in any order and repeatedly: the receipt numbers decide.
     """
     batches = [batch for batch in batches if batch.data]
     if not batches:

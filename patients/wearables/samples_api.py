@@ -1,7 +1,7 @@
 """`/api/samples/`: single samples, ordered by series and time, decoded from chunks.
 
-The service gives samples no lasting id. The `id` is the natural key joined by ":": user, resource,
-provider, source type, kind of reading (empty for most) and timestamp.
+The service has no permanent id for samples. The `id` is the natural key joined by ":": user,
+resource, provider, source type, kind of reading (empty for most) and timestamp.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from patients.wearables.models import Chunk, Sample, Series, Source
 from patients.wearables.sample_reader import COLUMNS, decode_samples
 
 _CHUNKS_AT_ONCE: Final = 20
-"""Chunks read at once: enough for a page of most series, and little memory for the densest."""
+"""Number of chunks read at once: enough for a page of most series, and little memory for the
+densest.
+"""
 _NAMES: Final = tuple(one.name for one in Sample._meta.concrete_fields)
 _Position: TypeAlias = tuple[int, datetime]
 """Series and time of a sample."""
@@ -69,8 +71,8 @@ class Samples(Resource):
 class _SampleRows:
     """The part of the QuerySet interface that a `Resource` uses.
 
-    A row begins with its position, which is the cursor. The id is no cursor, because its parts may
-    have any character.
+    A row begins with its position, which is the cursor. The id cannot be a cursor, because its
+    parts may have any character.
     """
 
     series: Q = field(default_factory=Q)
@@ -113,7 +115,7 @@ class _SampleRows:
 
 
 def _pages(chunks: QuerySet[Chunk], first: int, day: date) -> Iterator[list[dict[str, Any]]]:
-    """Yield these chunks from this series and day on, some at a time."""
+    """Yield the samples of these chunks from this series and day on, in lists."""
     while True:
         place = TupleGreaterThanOrEqual(("series_id", "day"), (first, day))
         found = list(chunks.filter(place).values(*COLUMNS)[:_CHUNKS_AT_ONCE])

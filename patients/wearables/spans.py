@@ -15,7 +15,7 @@ WEEK: Final = "week"
 MONTH: Final = "month"
 YEAR: Final = "year"
 LENGTHS: Final[dict[str, int]] = {DAY: 1, WEEK: 7, MONTH: 31, YEAR: 365}
-"""Days of each span, the last day included."""
+"""Number of days of each span, with the last day."""
 
 FIRST, LAST = date(1970, 1, 1), date(2099, 12, 31)
 
@@ -42,7 +42,7 @@ class Span:
         return [self.first + timedelta(days=n) for n in range(LENGTHS[self.name])]
 
     def edges(self, kind: str) -> list[datetime]:
-        """Return where points begin, and where the last one ends.
+        """Return the start of each point, and the end of the last one.
 
         A day with a daylight saving change has one hour less or more.
         """

@@ -1,4 +1,4 @@
-"""Stores summaries and workout streams."""
+"""Store summaries and workout streams."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def store_summaries(records: Sequence[MirrorRecord]) -> mirror.ApplyOutcome:
 
 
 def _update_receipts(records: Sequence[MirrorRecord]) -> None:
-    """Set the number of versions that were received again to their last receipt.
+    """Set the receipt number of versions that were received again to that of their last receipt.
 
     The mirror does not write unchanged rows. Without this, a version that was received in between
     and is applied later would win.
@@ -183,7 +183,7 @@ def _update_receipts(records: Sequence[MirrorRecord]) -> None:
         mirror_record = latest[pk]
         if number < mirror_record.version[0]:
             (same if record == mirror_record.raw.decode() else others).append(mirror_record)
-    if others:  # Another worker wrote them after the mirror compared. Now they are locked.
+    if others:  # Other workers wrote these after the comparison. They are locked now.
         mirror.apply(SUMMARIES, others)
     if same:
         with connection.cursor() as cursor:

@@ -46,7 +46,7 @@ PULLS = mirror.MirrorTable(
 
 
 def _records(record: Record[HistoricalPullReport]) -> Iterable[MirrorRecord]:
-    """Yield one fact per provider and resource of a report, also for those never pulled."""
+    """Yield one record per provider and resource of a report, also for those never pulled."""
     user_id, asked_at = record.data.user_id, record.asked_at
     for entry in record.data.entries():
         key = (user_id, entry.provider, entry.resource)

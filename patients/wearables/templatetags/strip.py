@@ -13,7 +13,7 @@ register = template.Library()
 
 @register.filter
 def hours_minutes(seconds: int) -> str:
-    """`6 h 12 min`."""
+    """Return a duration such as `6 h 12 min`."""
     hours, minutes = divmod(round(seconds / 60), 60)
     return f"{hours} h {minutes:02} min"
 

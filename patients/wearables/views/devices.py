@@ -28,7 +28,7 @@ from patients.wearables.recency import newest_data_by_provider
 from patients.wearables.spans import DAY, FIRST, LAST, LENGTHS, MONTH, WEEK, Span
 
 MAX_CHARTS: Final = 4
-"""Sources of one measure that have a chart, those with the newest data first."""
+"""Most sources of one measure that have a chart, those with the newest data first."""
 _EARLIEST: Final = date(FIRST.year + 1, 1, 1)
 _AHEAD: Final = timedelta(days=2)
 _DATE_RANGE_ERROR: Final = "Choose a day from 1971 to 2098."
@@ -51,7 +51,7 @@ class ChartForm(forms.Form):
 @requires("patients.view")
 @require_safe
 def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """Show the charts of one measure, one for each source, and the other data of the patient."""
+    """Show the charts of one measure, one per source, and the other data of the patient."""
     page = patient_page_context(request, patient_id)
     patient: Patient = page["patient"]
     form = ChartForm(request.GET)
@@ -77,7 +77,7 @@ def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     if measure is not None:
         name = data.get("range") or (MONTH if measure.column else WEEK)
         if measure.column and name == DAY:
-            name = WEEK  # A summary is of a whole day.
+            name = WEEK  # A summary is for a whole day.
         last = data.get("last") or _newest_day(measure, newest, days, zone)
         span = Span(name, last, zone)
         shown, left_out = _charts(measure, newest, patient_id, span)
@@ -149,7 +149,7 @@ def _newest_day(
     ]
     if measure.column:
         found = [one.day for one in days if one.measure is measure]
-    # A summary may have any date, also an impossible one.
+    # A summary may have any date, even an impossible one.
     return min(max(found[0], _EARLIEST), today + _AHEAD) if found else today
 
 

@@ -27,7 +27,7 @@ PAGE_SIZE: Final = 50
 FAILING_STATUSES: Final = ("failure", "retrying")
 BY_PATIENT: Final = Sort(("user_id", "id"))
 MAX_GROUPS: Final = 50
-"""Groups of failing pulls that the page lists."""
+"""Most groups of failing pulls that the page lists."""
 
 
 class PullFilters(forms.Form):
@@ -80,7 +80,7 @@ class PullGroup:
 @requires("patients.view")
 @require_safe
 def pulls(request: HttpRequest) -> HttpResponse:
-    """List failing pulls grouped by error, and single pulls: the failing ones or all."""
+    """List failing pulls grouped by error, and single pulls: either the failing ones or all."""
     form = PullFilters(request.GET)
     valid = form.is_valid()
     everything = request.GET.get("show") == "all"
