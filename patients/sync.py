@@ -252,7 +252,7 @@ def store_insurance(
     """Store each new content as a new row and mark the earlier rows as superseded.
 
     An answer that was requested before the current one changes nothing.
-"""
+    """
     answered = [
         MirrorRecord(
             (_insurance_id(user_id, is_primary, record.data),),

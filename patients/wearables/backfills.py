@@ -152,8 +152,7 @@ def _keep_unread(wanted: BackfillRange, path: str, reason: str, raw: bytes) -> N
 
 
 def _mark_next_page(key: str, wanted: BackfillRange, cursor: str | None) -> None:
-    """Schedule the lookup of the next page. Lookups of later pages are deleted when they are done.
-    """
+    """Schedule the lookup of the next page. Lookups of later pages are deleted once done."""
     if cursor == wanted.cursor:
         cursor = None  # A cursor to its own page would loop forever.
     if cursor is not None:

@@ -49,8 +49,7 @@ def handle_summaries(events: Sequence[Heard]) -> Mapping[str, str] | None:
 
 
 def handle_samples(events: Sequence[Heard]) -> Mapping[str, str] | None:
-    """Apply `daily.data.<resource>.created` and `.updated` of a timeseries by storing the samples.
-    """
+    """Apply `daily.data.<resource>.created` and `.updated` of a timeseries: store the samples."""
     batches = []
     ignored = {}
     for event in events:
@@ -76,10 +75,10 @@ def handle_workout_streams(events: Sequence[Heard]) -> Mapping[str, str] | None:
 
 
 def handle_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
-    """Apply `historical.data.<resource>.created`: schedule lookups of the range and the list of
-    pulls.
+    """Apply `historical.data.<resource>.created`, which only announces data.
 
-    The service does not send historical data in events.
+    Lookups of the range and of the list of pulls are scheduled. The service does not send historical
+    data in events.
     """
     outcomes = {}
     ranges = []

@@ -145,8 +145,7 @@ class WorkoutStream(Mirrored):
 
 
 class Source(models.Model):
-    """A source of samples (wearables.md 3). Each combination has one row. Missing values are empty.
-    """
+    """A source of samples (wearables.md 3), each combination once. Missing values are empty."""
 
     id = models.AutoField(primary_key=True)
     provider = models.TextField()
