@@ -61,8 +61,8 @@ class ImportOrder(NewOrderCommand, kw_only=True):
         """Look for the sample ID among all orders of the patient.
 
         "sample_id: must be unique, a clash is a validation error" (orders.md 6). The spelling of
-        the ID does not matter. It "may be null until the requisition exists" (orders.md 3), so a
-        new order without one that has the same tests may be ours.
+        the ID does not matter. It "may be null until the requisition exists" (orders.md 3). So a
+        new order without a sample ID that has the same tests may be the order of this command.
         """
         records, unreadable = self.orders_of_patient(service)
         wanted = _sample_id_key(self.body.sample_id)

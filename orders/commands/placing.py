@@ -1,4 +1,5 @@
-"""Placing an order (orders.md 2), with an idempotency key and our command's id on the order."""
+"""Placing an order (orders.md 2), with an idempotency key and the id of the command on the order.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +32,13 @@ from orders.sync.orders import store_orders
 from patients.models import Patient
 
 CLOCK_TOLERANCE: Final = timedelta(days=1)
-"""How far the service's clock may be behind ours, with a margin."""
+"""Most by which the service's clock may be behind our clock, with a margin."""
 PASSTHROUGH_WINDOW: Final = timedelta(days=30)
-"""Age of orders in which an echoed `passthrough` is looked for."""
+"""Age up to which orders are searched for the `passthrough` that was sent."""
 PAGE: Final = 100
 MAX_PAGES: Final = 20
 USABLE_STATUSES: Final = ("active",)
-"""Statuses of a lab account that orders can be placed under."""
+"""Statuses of a lab account under which orders can be placed."""
 NOT_CANCELED: Final = "The order that this one replaces is not canceled. Cancel it first."
 ORDER_FIELDS: Final = {
     **{
@@ -60,19 +61,19 @@ ORDER_FIELDS: Final = {
     "physician.npi": "physician_npi",
     "billing_type": "billing_type",
 }
-"""Form fields of the request fields that placed and imported orders share."""
+"""Form fields for the request fields that placed and imported orders have in common."""
 
 Answer = Record[service_orders.Order]
 
 
 class NewOrderCommand(Command, kw_only=True):
-    """A command that makes a new order of a patient."""
+    """Base of commands that make a new order of a patient."""
 
     task: ClassVar[str] = "orders.tasks.deliver"
     account_statuses: ClassVar[Sequence[str]] = USABLE_STATUSES
 
     words: str
-    """What is ordered, for staff: names of tests."""
+    """The names of the ordered tests, for staff."""
 
     def order_body(self) -> service_orders.NewOrder | service_orders.ImportedOrder:
         """Return the request body."""
@@ -119,11 +120,10 @@ class NewOrderCommand(Command, kw_only=True):
             empty = not page.records and not page.unreadable
             if empty or (page.total is not None and number * PAGE >= page.total):
                 return records, unreadable
-        raise errors.Malformed()  # A list without an end does not prove that an order is missing.
+        raise errors.Malformed()  # An incomplete list does not prove that an order is missing.
 
     def new_orders(self, orders: list[Answer], sending: SendContext) -> list[Answer]:
-        """Return the orders that no other command made and that were not known before this was
-        requested.
+        """Return the orders that no other command made and that were not known before this request.
         """
         ids = [order.data.id for order in orders]
         known = Order.objects.filter(pk__in=ids, as_of__lt=sending.requested_at)
@@ -133,12 +133,12 @@ class NewOrderCommand(Command, kw_only=True):
         return [order for order in orders if str(order.data.id) not in taken]
 
     def has_same_tests(self, answer: Answer) -> bool:
-        """Whether an order is for the same tests as this one."""
+        """Whether an order is for the same tests as this command."""
         wanted = self.order_body().order_set
         tests = wanted.lab_test_ids or []
         if len(tests) == 1 and wanted.add_on is None:
             return answer.data.lab_test.id == tests[0]
-        # For several tests, or tests with markers, the service makes up a test.
+        # For several tests, or tests with markers, the service generates a test.
         marker_ids = set((wanted.add_on.marker_ids if wanted.add_on else None) or ())
         for test in LabTest.objects.filter(pk__in=tests):
             marker_ids.update(marker["id"] for marker in test.said().get("markers") or ())
@@ -146,7 +146,7 @@ class NewOrderCommand(Command, kw_only=True):
 
 
 class CreateOrder(NewOrderCommand, kw_only=True):
-    """Place an order. The command's id is sent as `passthrough` and comes back on the order."""
+    """Place an order. The command's id is sent as `passthrough` and is then part of the order."""
 
     kind: ClassVar[str] = "order.create"
     resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_KEY
@@ -171,8 +171,9 @@ class CreateOrder(NewOrderCommand, kw_only=True):
         return reverse("orders:new", args=[self.body.user_id])
 
     def lock_key(self) -> str:
-        """Return the lock: the same tests for the same patient under the same account, whoever
-        asks.
+        """Return the lock, on the same tests for the same patient under the same account.
+
+        It does not depend on the user who places the order.
         """
         added = self.body.order_set.add_on
         what = [
@@ -186,7 +187,8 @@ class CreateOrder(NewOrderCommand, kw_only=True):
     def check(self) -> None:
         super().check()
         day = self.body.activate_by
-        # It is today in some zone: it may be yesterday in UTC, or become that while this waits.
+        # The day is today in some zone. In UTC it may be yesterday, or become yesterday while the
+        # command waits.
         if day is not None and day < datetime.now(UTC).date() - timedelta(days=1):
             raise PreconditionFailed(
                 "The date on which it goes out lies in the past.", field="activate_by"
@@ -205,24 +207,24 @@ class CreateOrder(NewOrderCommand, kw_only=True):
             return service.orders.create(self.body, idempotency_key=key, extra=extra)
         except errors.Refused as error:
             if error.status == 409:
-                # An earlier sending with this key is still in progress: it may succeed.
+                # An earlier attempt with this key is still in progress and may succeed.
                 raise errors.Uncertain(status=409, route=error.route) from error
             raise
 
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace | Ambiguous:
-        """Look for the id that was sent: "passthrough: opaque team value, echoed on the order"
-        (orders.md 2.2), among all orders of the patient ("user_id | uuid or null").
+        """Look for the id that was sent among all orders of the patient ("user_id | uuid or null").
 
-        Where the service echoes no `passthrough`, a person decides which of the similar orders is
-        ours. Where it does, an order without our id is not ours, and the service itself knows what
-        its idempotency key was used for.
+        "passthrough: opaque team value, echoed on the order" (orders.md 2.2). If the service echoes
+        no `passthrough`, a person decides which of the similar orders this command made. If it
+        does, an order without the id was not made by this command, and the service itself knows
+        what its idempotency key was used for.
         """
         orders, unreadable = self.orders_of_patient(service)
         ours = [order for order in orders if order.data.passthrough == str(sending.id)]
         if len(ours) == 1:
             return Confirmed(ours[0])
         if not ours and unreadable:
-            raise errors.Malformed(unreadable=unreadable[0])  # It may be ours.
+            raise errors.Malformed(unreadable=unreadable[0])  # It may be the order of this command.
         if not ours and not _echoes_passthrough(orders):
             since = (sending.first_sent_at or sending.requested_at) - CLOCK_TOLERANCE
             lately = [order for order in orders if order.data.created_at >= since]
@@ -234,13 +236,13 @@ class CreateOrder(NewOrderCommand, kw_only=True):
         )
 
     def _new_similar_orders(self, lately: list[Answer], sending: SendContext) -> list[Answer]:
-        """Return the orders that may be ours, for a service that echoes no id."""
+        """Return the orders that this command may have made, for a service that echoes no id."""
         new = self.new_orders(lately, sending)
         return [order for order in new if not order.data.passthrough and self.has_same_tests(order)]
 
 
 def _echoes_passthrough(lately: list[Answer]) -> bool:
-    """Whether the service shows the `passthrough` of orders, judged by the orders seen so far."""
+    """Whether the service shows the `passthrough` of orders, judging by recent orders."""
     if any(order.data.passthrough for order in lately):
         return True
     seen = Order.objects.filter(created_at__gt=timezone.now() - PASSTHROUGH_WINDOW)

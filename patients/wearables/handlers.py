@@ -77,8 +77,8 @@ def handle_workout_streams(events: Sequence[Heard]) -> Mapping[str, str] | None:
 def handle_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
     """Apply `historical.data.<resource>.created`, which only announces data.
 
-    Lookups of the range and of the list of pulls are scheduled. The service does not send historical
-    data in events.
+    Lookups of the range and of the list of pulls are scheduled. The service does not send
+    historical data in events.
     """
     outcomes = {}
     ranges = []
