@@ -22,9 +22,7 @@ CANCELLATION_REASONS = {
 
 
 class CancellationReasonForm(CommandForm):
-    """The reason for canceling one or many orders. It has no default, because nobody can undo a
-    cancellation.
-    """
+    """The reason for canceling one or many orders. No default: a cancellation cannot be undone."""
 
     why = forms.ChoiceField(
         label="Reason",
@@ -48,9 +46,7 @@ class CancelForm(CancellationReasonForm):
     """The reason, and whether the appointment at a center is canceled too."""
 
     def __init__(self, *args: Any, reasons: list[tuple[str, str]] | None, **options: Any) -> None:
-        """Set the choices. `reasons` is empty without an appointment, None if the service did not
-        answer.
-        """
+        """Set the choices. `reasons` is empty without a visit, None without the service's answer."""
         super().__init__(*args, **options)
         self._late = reasons is None
         if reasons or (self._late and self.data.get("visit_too")):

@@ -321,9 +321,7 @@ def _no_insurance(is_primary: bool) -> Callable[[Sequence[str], datetime], None]
 
 
 def _insurance_id(user_id: str, is_primary: bool, record: InsuranceRecord) -> UUID:
-    """Return an id derived from the content, not from the bytes: two answers may be spelled
-    differently.
-    """
+    """Return an id derived from the content, not the bytes: two answers may differ in spelling."""
     content = "\x00".join([user_id, "1" if is_primary else "2", insurance_digest(record)]).encode()
     return UUID(bytes=fingerprint(content))
 

@@ -38,9 +38,7 @@ class EventRow:
 
     @property
     def processing_time(self) -> timedelta | None:
-        """Return the time from receipt until it was applied; None if it was not applied, or is
-        dead.
-        """
+        """Return the time from receipt until it was applied; None if not applied, or dead."""
         done = self.event.applied_at
         if done is None or self.event.state == Event.State.DEAD:
             return None

@@ -114,9 +114,7 @@ def _structure(body: Any) -> Any:
 
 
 def mask(value: Any) -> Any:
-    """Return the structure of a JSON value: names without values, and the first items of long
-    lists.
-    """
+    """Return the structure of a JSON value: names, no values, the first items of long lists."""
     if isinstance(value, dict):
         return {key: mask(found) for key, found in value.items()}
     if isinstance(value, list):

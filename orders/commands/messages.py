@@ -53,7 +53,5 @@ class SwitchMessages(OrderCommand, kw_only=True):
         return Confirmed(answer) if answer.data.sms_enabled == self.sms_enabled else NoTrace()
 
     def store(self, answer: Answer) -> str:
-        """Return the id. The mirror does not have the state: the page of the order asks the
-        service.
-        """
+        """Return the id. The mirror has no such state: the page of the order asks the service."""
         return str(self.order_id)

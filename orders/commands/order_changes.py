@@ -169,9 +169,7 @@ class CancelOrder(_OrderChange, kw_only=True):
 
 
 class ChangeActivation(_OrderChange, kw_only=True):
-    """Change the date on which a scheduled order is dispatched. Without a date it is dispatched
-    now.
-    """
+    """Change the date on which a scheduled order is dispatched. Without a date: now."""
 
     kind: ClassVar[str] = "order.activation"
 

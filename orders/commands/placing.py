@@ -1,5 +1,4 @@
-"""Placing an order (orders.md 2), with an idempotency key and the id of the command on the order.
-"""
+"""Placing an order (orders.md 2). It has an idempotency key and the id of the command."""
 
 from __future__ import annotations
 
@@ -120,11 +119,10 @@ class NewOrderCommand(Command, kw_only=True):
             empty = not page.records and not page.unreadable
             if empty or (page.total is not None and number * PAGE >= page.total):
                 return records, unreadable
-        raise errors.Malformed()  # An incomplete list does not prove that an order is missing.
+        raise errors.Malformed()  # An endless list does not prove that an order is missing.
 
     def new_orders(self, orders: list[Answer], sending: SendContext) -> list[Answer]:
-        """Return the orders that no other command made and that were not known before this request.
-        """
+        """Return the orders that no other command made and that are new since this request."""
         ids = [order.data.id for order in orders]
         known = Order.objects.filter(pk__in=ids, as_of__lt=sending.requested_at)
         others = CommandRecord.objects.filter(remote_id__in=map(str, ids)).exclude(pk=sending.id)

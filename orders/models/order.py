@@ -264,8 +264,9 @@ class Order(Mirrored):
         return self.quiet_at if is_over and self.bucket in CAN_GO_QUIET else None
 
     def was_canceled(self) -> bool:
-        """Whether the order was ever canceled. A canceled order stays canceled, even if an event of
-        its appointment arrives later.
+        """Whether the order was ever canceled.
+
+        A canceled order stays canceled, even if an event of its appointment arrives later.
         """
         if self.low_level_status in CANCELED_STATUSES:
             return True

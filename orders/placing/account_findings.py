@@ -100,8 +100,9 @@ def _catalog(order_request: OrderRequest, account: LabAccount) -> Iterator[Findi
 
 
 def _of_unknown_lab(order_request: OrderRequest) -> Iterator[Finding]:
-    """Yield a warning that the service chooses the account: a test need not name a lab
-    (catalogue.md 2).
+    """Yield a warning that the service chooses the account.
+
+    A test need not name a lab (catalogue.md 2).
     """
     if order_request.tests and not order_request.labs:
         words = (

@@ -78,9 +78,7 @@ def choices(order_request: OrderRequest, word: str) -> Choices:
 
 
 class _TeamAccounts:
-    """The accounts that may be used: that of the order, or else all usable ones of the team at a
-    lab.
-    """
+    """The accounts that may be used: that of the order, else all usable ones at a lab."""
 
     def __init__(self, order_request: OrderRequest) -> None:
         self.chosen = order_request.account

@@ -295,9 +295,7 @@ class OrderRequest:
 
     @cached_property
     def replaced_order_source(self) -> OrderSource | None:
-        """The request of that order, with its answers to the lab's questions; None if it is not
-        known.
-        """
+        """The request of that order, with its answers to the lab's questions; None if unknown."""
         return (
             order_sources([self.replaced_order]).get(self.replaced_order.pk)
             if self.replaced_order

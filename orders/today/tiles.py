@@ -81,9 +81,7 @@ _TILE_KINDS: Final = (
 
 
 def tiles(user: Any) -> tuple[list[Tile], list[Tile]]:
-    """Return the tiles of work and the tiles of status groups, as of the last commit: three
-    queries.
-    """
+    """Return the tiles of work and of status groups, as of the last commit: three queries."""
     now = timezone.now()
     kinds = [kind for kind in _TILE_KINDS if may(user, *kind.permissions)]
     exceptions = may(user, "exceptions.work", "orders.view", "patients.view")

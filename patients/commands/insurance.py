@@ -62,9 +62,7 @@ GUARANTOR_FIELDS: Final = {
 
 
 class InsuranceRequest(msgspec.Struct, kw_only=True):
-    """The insurance card. With `new_payor`, that payor is created first and provides the payor
-    code.
-    """
+    """The insurance card. With `new_payor`, that payor is created first and gives the code."""
 
     payor_code: str
     payor_name: str

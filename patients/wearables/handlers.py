@@ -66,9 +66,7 @@ def handle_samples(events: Sequence[Heard]) -> Mapping[str, str] | None:
 
 
 def handle_workout_streams(events: Sequence[Heard]) -> Mapping[str, str] | None:
-    """Apply `daily.data.workout_stream.created` and `.updated` by scheduling lookups of the
-    streams.
-    """
+    """Apply `daily.data.workout_stream.created` and `.updated`: schedule lookups of streams."""
     payloads = [(event, STREAM_READY.value(event.data)) for event in events]
     mark_streams((payload.workout_id, _user(event, payload.user_id)) for event, payload in payloads)
     return dict.fromkeys((event.message_id for event in events), LOOKED_UP)

@@ -39,8 +39,10 @@ _KEY: Final = ("user_id", "resource", "provider", "source_type", "kind")
 
 @requires("patients.view")
 class Samples(Resource):
-    """One sample of a timeseries (wearables.md 4); `id` is
-    `<user_id>:<resource>:<provider>:<source_type>:<kind>:<timestamp>`."""
+    """One sample of a timeseries (wearables.md 4).
+
+    `id` is `<user_id>:<resource>:<provider>:<source_type>:<kind>:<timestamp>`.
+    """
 
     model = Sample
     patient = "user_id"

@@ -41,9 +41,7 @@ class DocumentLine:
 
 
 def document_lines(facts: DocumentFacts, user: Any) -> list[DocumentLine]:
-    """Return the documents that this user may open; the combined one only if there are several
-    orders.
-    """
+    """Return the documents that this user may open; the combined one only for several orders."""
     return [
         DocumentLine(
             kind, reason := kind.unavailable_reason(facts), _labels_form(kind, facts, reason)

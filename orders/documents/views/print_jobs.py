@@ -1,6 +1,4 @@
-"""Pages of print jobs: choose documents, show the progress, download the file, list what was left
-out.
-"""
+"""Pages of print jobs: choose documents, show progress, download the file, list omissions."""
 
 from __future__ import annotations
 
