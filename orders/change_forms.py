@@ -46,7 +46,7 @@ class CancelForm(CancellationReasonForm):
     """The reason, and whether the appointment at a center is canceled too."""
 
     def __init__(self, *args: Any, reasons: list[tuple[str, str]] | None, **options: Any) -> None:
-        """Set the choices. `reasons` is empty without a visit, None without the service's answer."""
+        """Set the choices. `reasons`: empty without a visit, None without the service's answer."""
         super().__init__(*args, **options)
         self._late = reasons is None
         if reasons or (self._late and self.data.get("visit_too")):

@@ -148,7 +148,7 @@ class RotateSecret(ExistingEndpointCommand, kw_only=True):
         return NoTrace() if secret_name(found) == self.before else Confirmed(found)
 
     def store(self, answer: Record[WebhookSecret]) -> str:
-        """Return the endpoint id. The secret is not stored: a page shows it for staff to configure."""
+        """Return the endpoint id. The secret is not stored: a page shows it to staff."""
         return self.endpoint_id
 
 

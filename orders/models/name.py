@@ -75,8 +75,8 @@ class OrderNameWord(models.Model):
     def matching(typed: Mapping[str, str]) -> QuerySet[OrderNameWord]:
         """Return the words of names that match what was typed.
 
-        `typed` maps a column (`patient_name`, `recipient_name`, or `names` for both) to a text. Each
-        typed word, in any order, must be the beginning of a word of that column. A name may be
+        `typed` maps a column (`patient_name`, `recipient_name`, or `names` for both) to a text.
+        Each typed word, in any order, must be the beginning of a word of that column. A name may be
         found through several of its words. A text without words finds nothing.
         """
         wanted = {column: required_prefixes(text) for column, text in typed.items()}

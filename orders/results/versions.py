@@ -185,15 +185,17 @@ def store_versions(
     reread: Collection[UUID] = (),
     checks: Mapping[UUID, IdentityCheck] = MappingProxyType({}),
 ) -> int:
-    """Store the current results of these orders as versions if they differ; return how many.
+    """Store the current results of these orders as versions if they differ. Return how many.
 
-    The rows are locked first: the second of two workers continues from the first one's version.
-    `reread`: results that the laboratory has not changed. If our reading of one changed, an open
-    result gets a version of the same kind, a closed one none: a new release does not require
+    The rows are locked first, so the second of two workers continues from the version of the first.
+
+    `reread`: results that the laboratory has not changed. If our reading of an open result changed,
+    it gets a version of the same kind. A closed result gets none: a new release does not require
     another sign-off.
+
     `checks`: the comparisons of the persons on the results with the patients. A result that now
-    names somebody else is another version. One that no longer does is not, unless the laboratory
-    changed the person.
+    names somebody else is another version. A result that no longer names somebody else is not,
+    unless the laboratory changed the person.
     """
     keys = list(orders)
     if not keys:
