@@ -75,7 +75,7 @@ _DATE: Final = re.compile(
 _NUMBER: Final = re.compile(r"[+(]?\d[\d\s().+/-]*\d")
 _LEAST_DIGITS: Final = 4
 _LONG_NUMBER: Final = 9
-"""Digits of a complete number, with or without its country code: at least so many."""
+"""A number with at least this many digits is complete, with or without its country code."""
 LONGEST_WORD: Final = 64
 """Most letters of a word that are stored. An index entry can have about two thousand bytes."""
 

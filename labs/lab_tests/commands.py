@@ -111,8 +111,8 @@ class CreateLabTest(Command, kw_only=True):
         """Look for a lab test with the name, method and lab that were sent.
 
         No test had the name right before the command was sent (`refresh`). "name | case-insensitive
-        substring" finds a test that has it now (catalogue.md 2). It is ours if the method and the
-        lab are equal: "method | enum | yes", "lab | Lab or null | yes".
+        substring" finds a test that has it now (catalogue.md 2). This command created it if the
+        method and the lab are equal: "method | enum | yes", "lab | Lab or null | yes".
         """
         found = self._same_named(service)
         if not found:

@@ -58,7 +58,7 @@ LOST_FILE: Final = "The file is no longer on this server as it was uploaded. Upl
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A report to send, and the token that lets its holder close it."""
+    """A report to send, and the token with which the worker can close it."""
 
     report: Report
     token: UUID

@@ -141,7 +141,7 @@ class ReviewedRow:
 
     @property
     def word(self) -> str | None:
-        """The printed interpretation if it differs from ours, else None."""
+        """Return the printed interpretation if it differs from our reading, else None."""
         return as_received(self.shown["interpretation"], self.flagged)
 
     @property

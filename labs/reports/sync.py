@@ -145,7 +145,7 @@ def store_jobs(
 ) -> mirror.ApplyOutcome:
     """Store jobs with their patients (None: unknown), inside the caller's transaction.
 
-    A known patient, from our upload or an earlier event, is kept.
+    A known patient, from our upload or an earlier event, is never replaced.
     """
     vocabulary.decisions.refresh_if_stale()
     jobs = list(jobs)

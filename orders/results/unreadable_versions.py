@@ -25,7 +25,7 @@ LOOKUPS: Final = {
     ORDER: ("orders",),
     PATIENT: ("users", "demographics", "insurance-primary", "insurance-secondary"),
 }
-"""Kinds of look-ups by the kind of record. The key of a look-up is the id of the record."""
+"""Kinds of lookups by the kind of record. The key of a lookup is the id of the record."""
 _RESOURCES: Final = {
     **{kind: what for what, kinds in LOOKUPS.items() for kind in kinds},
     "orders_result": RESULT,

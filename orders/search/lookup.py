@@ -247,7 +247,7 @@ SELECT patients_patient.id, newest, under_way, at FROM patients_patient, LATERAL
   ORDER BY created_at DESC LIMIT {MAX_COUNTED_ORDERS}
  ) AS counted
 ) AS own WHERE patients_patient.id = ANY(%s)
-"""  # noqa: S608 - numbers of ours
+"""  # noqa: S608 - only constants
 """The newest and the open orders of each patient, by one scan of the index `order_of_patient`."""
 _PATIENT_COLUMNS: Final = (
     *("first_name", "last_name", "name_key", "dob", "city", "state"),

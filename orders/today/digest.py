@@ -308,7 +308,7 @@ def _group_by_patient(news: Iterable[OrderActivity]) -> list[PatientActivity]:
 def order_lines(
     entries: Sequence[Happening], is_open: bool, sees_results: bool
 ) -> list[DigestLine]:
-    """Return the activity of one order in words, most urgent first. Minor steps are counted."""
+    """Return the activity of one order as text, most urgent first. Minor steps are counted."""
     lines: list[DigestLine] = []
     steps: list[Happening] = []
     critical: Happening | None = None

@@ -35,7 +35,7 @@ from patients.sync import store_demographics, store_users
 
 TASK: Final = "patients.tasks.deliver"
 CLOCK_TOLERANCE: Final = timedelta(days=3)
-"""How much the clock of the service may differ from ours when creation times are compared."""
+"""Most by which the service's clock may differ, when creation times are compared."""
 DETAILS_CHANGED: Final = "Somebody changed these details meanwhile. Compare them, then save again."
 REFERENCE_TAKEN: Final = "Another patient has this reference. Give a new one."
 PERSON_FIELDS: Final = {
