@@ -194,7 +194,7 @@ def card_actions(
 ) -> Sequence[dict[str, Any]]:
     """Return the possible actions, the recommended one first.
 
-    Empty if the recommended action is to contact the service.
+    If there is none, the page recommends to ask the service for the current state of the order.
     """
     found: list[dict[str, Any]] = []
 
