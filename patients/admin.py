@@ -103,4 +103,4 @@ class ProviderAdmin(RecordAdmin):
     sort = Sort(("slug",))
     list_display = ("slug", "name", "auth_type", "missing_since")
     found_by = "Full slug"
-    listing = PROVIDER_LIST
+    synced_list = PROVIDER_LIST

@@ -22,7 +22,7 @@ class HistoricalPullAdmin(PatientRecordAdmin):
     words = "How each source’s history was read"
     topic = "pull"
     list_display = ("id", "user_id", "provider", "resource", "status", "missing_since")
-    listing = PULL_LIST
+    synced_list = PULL_LIST
 
 
 @register(Summary, site=site)
