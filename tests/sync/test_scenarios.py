@@ -357,7 +357,7 @@ def test_fence(big_sandbox: Sandbox, houses: Houses) -> None:
     assert latest_run(house) == run
     assert orders_held(house) == 0
     assert house.value("SELECT count(*) FROM orders_orderevent") == 0
-    assert "run taken over" in house.log.read_text()
+    assert "another worker took over the run" in house.log.read_text()
 
 
 def test_one_holder_at_a_time(big_sandbox: Sandbox, houses: Houses) -> None:
