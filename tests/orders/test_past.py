@@ -307,9 +307,7 @@ def test_stop_of_the_slider_becomes_an_address(client: Client) -> None:
     place(NOW + timedelta(hours=3))
     client.force_login(staff("clinician"))
     page = client.get(PAGE)
-    links = [
-        node.given["href"] for node in within(page, "blocking_findings").walk() if node.tag == "a"
-    ]
+    links = [node.given["href"] for node in within(page, "stops").walk() if node.tag == "a"]
     assert links == [f"?at={hours(one)}" for one in (1 + 12 / 3600, 2 + 12 / 3600, 3)]
     assert within(page, "id_stop").given["max"] == "2"
     for stop, link in enumerate(links):
