@@ -130,7 +130,7 @@ class CollectedField(forms.DateTimeField):
 
     def __init__(self, *, required: bool) -> None:
         super().__init__(
-            label="CollectionTime",
+            label="Collected",
             required=required,
             input_formats=[TO_THE_MINUTE, f"{TO_THE_MINUTE}:%S"],
             widget=DateTimeLocalInput(),

@@ -72,7 +72,7 @@ class PlaceForm(forms.Form):
     city = _text("City")
     state = _text("State", 40, help_text="Two letters.")
     zip = _text("ZIP code", 10, widget=forms.TextInput({"inputmode": "numeric"}))
-    collection_method = OpenChoiceField(label="CollectionTime", required=False)
+    collection_method = OpenChoiceField(label="Collected", required=False)
     lab_account = OpenChoiceField(label="Lab account", required=False)
     physician = OpenChoiceField(label="Physician who orders", required=False)
     physician_first_name = _text("Physician’s first name")

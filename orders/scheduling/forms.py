@@ -33,7 +33,7 @@ class _TimesForm(CommandForm):
     does not matter.
     """
 
-    slot = forms.CharField(label="OfferedTime", required=False, max_length=5000)
+    slot = forms.CharField(label="Time", required=False, max_length=5000)
     start_date = forms.DateField(
         label="From", required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
