@@ -58,15 +58,16 @@ def _listed(heading: str) -> set[str]:
 
 def _words(path: Path, names: set[str], prose: set[str]) -> Iterator[tuple[int, str, str]]:
     text = path.read_text()
+    nodes = list(ast.walk(ast.parse(text)))
     for word in path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "_").split("_"):
         if word in names:
             yield 1, "module name with", word
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         if name := _defined(node):
             for word in _parts(name):
                 if word in names:
                     yield node.lineno, f"name {name} with", word  # type: ignore[attr-defined]
-    for line, comment in _comments(text):
+    for line, comment in _comments(text, nodes):
         for word in re.findall(r"[a-z]+", comment.lower()):
             if word in prose:
                 yield line, "comment with", word
@@ -88,16 +89,16 @@ def _parts(name: str) -> list[str]:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().strip("_").split("_")
 
 
-def _comments(text: str) -> Iterator[tuple[int, str]]:
+def _comments(text: str, nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Comments, and strings that stand alone as statements, which are docstrings."""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], re.sub(r"`[^`]*`", "", token.string)
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             continue
-        if isinstance(text := node.value.value, str):
-            for number, line in enumerate(re.sub(r"`[^`]*`", "", text).splitlines()):
+        if isinstance(docstring := node.value.value, str):
+            for number, line in enumerate(re.sub(r"`[^`]*`", "", docstring).splitlines()):
                 yield node.lineno + number, line
 
 
