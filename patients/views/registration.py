@@ -196,12 +196,13 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         form.data = _with(form.data, **digests)
     if _is_valid_post(request, form):
         # The insured person is the patient, exactly with the details at the service.
-        missing = [name for name in INSURED_FIELDS if not displayed_values(person)[name]]
+        values = displayed_values(person)
+        missing = [name for name in INSURED_FIELDS if not values[name]]
         if missing:
             labels = ", ".join(sorted(str(PersonForm.base_fields[name].label) for name in missing))
             form.add_error(None, f"Complete the patient's details first: {labels}.")
         else:
-            insured = insured_person(person_body(person.said(), displayed_values(person), ()))
+            insured = insured_person(person_body(person.said(), values, ()))
             request_data = form.insurance_request(insured.address)
             command = request_data.first_command(patient.pk, insured)
             if form.enqueue(request, command) is not None:
