@@ -198,7 +198,7 @@ def _database(url: str) -> dict[str, Any]:
         "ENGINE": "django.db.backends.postgresql",
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
-        "SESSION_SETTINGS": {  # `session_settings.py`
+        "SESSION_SETTINGS": {  # `core/connection_settings.py`
             # A parallel worker takes longer to start than a statement of a page takes.
             "max_parallel_workers_per_gather": "0",
             # A worker that is suspended inside a transaction must not hold its locks forever.

@@ -282,9 +282,8 @@ def _settle(claim: CommandClaim) -> None:
     elif not _is_final(claim):
         _schedule_lookup(claim)
     elif row.refusal and not row.doubted:
-        _close(
-            claim, State.REFUSED
-        )  # Its only sending was refused, and the lookup does not contradict.
+        # Its only sending was refused, and the lookup does not contradict.
+        _close(claim, State.REFUSED)
     elif isinstance(found, Disproved):
         _close(claim, State.REFUSED, refusal=found.message)
     elif isinstance(found, Ambiguous):

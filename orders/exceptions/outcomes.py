@@ -50,8 +50,8 @@ def record_outcome(
 ) -> Handling:
     """Store an outcome: a contact (for HANDLED a note), and when the order returns to the queue.
 
-    Raises `OrderChanged`, `OutcomeRecorded`, or `team.Taken` if the order is assigned to somebody
-    else. Then nothing is stored.
+    Raises `OrderChanged`, `OutcomeRecorded`, or `team.AlreadyAssigned` if the order is assigned
+    to somebody else. Then nothing is stored.
     """
     assert isinstance(request.user, User)
     with transaction.atomic():

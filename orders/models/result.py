@@ -49,7 +49,7 @@ class Result(Mirrored):
 
     class Meta:
         indexes = [
-            # Reader: results that an earlier release read (`mirror.Table.revision`)
+            # Reader: results that an earlier release read (`mirror.MirrorTable.revision`)
             models.Index(Substr("content_hash", 16), "order", name="result_revision")
         ]
 

@@ -46,10 +46,10 @@ class Replay:
     """The team's recent orders at a lab, placed again.
 
     `unknown`: number of orders whose request is not known, because they were placed elsewhere or
-    their request is deleted (`outbox.maintenance.forget`). Their account is not known either, so
-    they are refused only if no active account offers what was ordered. `must_choose`: how many of
-    these did not need an account before, but would have to name one because several `choices`
-    become active. `is_capped`: there are older orders.
+    their request is deleted (`outbox.maintenance.erase_contents`). Their account is not known
+    either, so they are refused only if no active account offers what was ordered. `must_choose`:
+    how many of these did not need an account before, but would have to name one because several
+    `choices` become active. `is_capped`: there are older orders.
     """
 
     total: int

@@ -8,4 +8,4 @@ from orders.unmatched import sync as unmatched
 SYNCED_LISTS = (CHANGES, SWEEP, unmatched.SYNCED_LIST)
 LOOKUP_TYPES = (ORDER_LOOKUP, *APPOINTMENT_LOOKUPS, RESULT_LOOKUP, unmatched.LOOKUP)
 
-__all__ = ["CHANGES", "SUBJECTS", "SWEEP", "SYNCED_LISTS", "store_orders"]
+__all__ = ["CHANGES", "LOOKUP_TYPES", "SWEEP", "SYNCED_LISTS", "store_orders"]

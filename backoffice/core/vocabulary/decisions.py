@@ -1,7 +1,7 @@
 """Decisions of administrators on unknown values, cached in memory.
 
 They are stored in `UnknownValue`. The query that loads the user of a page also returns the number
-of the last decision (`accounts.backend.Staff`), so a page reloads them only after a new one.
+of the last decision (`accounts.backend.StaffBackend`), so a page reloads them only after a new one.
 Workers reload them after two seconds. Both reload them before they start their work, because terms
 are needed while rows are sent to PostgreSQL, when no query is possible.
 """

@@ -104,7 +104,8 @@ DECLARE
   users uuid[] := ARRAY(
     SELECT DISTINCT id FROM (
       -- In key order, so that two transactions wait for each other instead of deadlocking. Locked
-      -- even if nothing changes: another one may be about to write an older order's details.
+      -- even if nothing changes: another one may be about to write an older order's details. OFFSET 0
+      -- keeps the planner from testing has_news before the lock.
       SELECT p.id, CASE
         WHEN o.patient_name <> p.name_key
           THEN p.name_key = '' OR 'name' = ANY(p.fields_from_order)
