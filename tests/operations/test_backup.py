@@ -1,4 +1,4 @@
-"""A backup under writes, restored to the byte; what is damaged, newer or in the way is refused."""
+"""Backups taken during writes restore exactly; damaged, newer or misplaced ones are refused."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tests.sync.house import House, Houses
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-EVENTS = 5_000
-FILL = """
+EVENT_COUNT = 5_000
+INSERT_EVENTS = """
 INSERT INTO webhooks_event (message_id, sent_at, body, body_digest, state)
 SELECT 'msg_' || %s || '_' || n, now(), convert_to('{"n": ' || n || '}', 'UTF8'), '\\x00', 'done'
 FROM generate_series(1, %s) AS n
@@ -34,37 +34,37 @@ FROM generate_series(1, %s) AS n
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    """The database under test, with reports of its own."""
+    """The database under test, with its own report folder."""
     settings = {"REPORT_FOLDER": str(tmp_path / "reports")}
     return House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log", settings)
 
 
 @pytest.fixture
-def filled(house: House, tmp_path: Path) -> Iterator[House]:
-    """With events and a report file, while somebody goes on writing."""
-    house.query(FILL, ["before", EVENTS])
+def house_with_writes(house: House, tmp_path: Path) -> Iterator[House]:
+    """A database with events and a report file, while a thread goes on writing events."""
+    house.query(INSERT_EVENTS, ["before", EVENT_COUNT])
     (tmp_path / "reports" / "ab").mkdir(parents=True)
     (tmp_path / "reports" / "ab" / "file").write_bytes(b"%PDF-made-up")
-    over = threading.Event()
+    stop_event = threading.Event()
 
     def write() -> None:
         number = 0
-        while not over.is_set():
+        while not stop_event.is_set():
             number += 1
-            house.query(FILL, [f"meanwhile{number}", 20])
+            house.query(INSERT_EVENTS, [f"meanwhile{number}", 20])
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
         yield house
     finally:
-        over.set()
+        stop_event.set()
         writer.join()
 
 
 @pytest.fixture
-def empty(tmp_path: Path) -> Iterator[House]:
-    """Another database, without tables, and no reports."""
+def empty_house(tmp_path: Path) -> Iterator[House]:
+    """Another database without tables and reports."""
     houses = Houses(environment()["DATABASE_URL"], tmp_path)
     house = houses.build("http://127.0.0.1:1", REPORT_FOLDER=str(tmp_path / "elsewhere"))
     house.query("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
@@ -72,26 +72,29 @@ def empty(tmp_path: Path) -> Iterator[House]:
     houses.close()
 
 
-def contents(house: House) -> dict[str, list[object]]:
+def read_contents(house: House) -> dict[str, list[object]]:
     with psycopg.connect(house.database_url) as opened:
         opened.execute("SET timezone = 'UTC'")
         return dumps.contents(opened)
 
 
-def test_a_backup_under_writes_comes_back_to_the_byte(
-    filled: House, empty: House, tmp_path: Path
+def test_backup_taken_during_writes_restores_exactly(
+    house_with_writes: House, empty_house: House, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "backups" / "today"
-    filled.manage("backup", str(folder))
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir() if path.is_file()}
+    backup_folder = tmp_path / "backups" / "today"
+    house_with_writes.manage("backup", str(backup_folder))
+    assert stat.S_IMODE(backup_folder.stat().st_mode) == 0o700
+    modes = {
+        stat.S_IMODE(path.stat().st_mode) for path in backup_folder.iterdir() if path.is_file()
+    }
     assert modes == {0o600}
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = json.loads((backup_folder / "manifest.json").read_text())
     rows, _ = manifest["tables"]["webhooks_event"]
-    assert EVENTS <= rows < filled.value("SELECT count(*) FROM webhooks_event")
-    empty.manage("restore", str(folder))
-    found = contents(empty)
-    # Written by what comes after the comparing, which the command makes itself.
+    assert EVENT_COUNT <= rows < house_with_writes.value("SELECT count(*) FROM webhooks_event")
+    empty_house.manage("restore", str(backup_folder))
+    found = read_contents(empty_house)
+    # The restore command starts a comparison with the service afterwards, which writes these
+    # tables.
     changed = {
         "backoffice_hold",
         "backoffice_lookup",
@@ -101,48 +104,51 @@ def test_a_backup_under_writes_comes_back_to_the_byte(
     assert found.keys() == manifest["tables"].keys()
     assert {name for name in found if found[name] != manifest["tables"][name]} <= changed
     assert (tmp_path / "elsewhere" / "ab" / "file").read_bytes() == b"%PDF-made-up"
-    assert empty.value("SELECT count(*) FROM backoffice_hold WHERE released_at IS NULL") == 1
-    assert empty.value("SELECT count(*) FROM backoffice_lookup WHERE kind = 'events-resent'") == 1
+    assert empty_house.value("SELECT count(*) FROM backoffice_hold WHERE released_at IS NULL") == 1
+    assert (
+        empty_house.value("SELECT count(*) FROM backoffice_lookup WHERE kind = 'events-resent'")
+        == 1
+    )
     (backup,) = Backup.objects.all()
     assert backup.bytes > 1_000
 
 
 @pytest.fixture
-def folder(tmp_path: Path, settings: Settings) -> Path:
-    """A backup."""
+def backup_folder(tmp_path: Path, settings: Settings) -> Path:
+    """The folder of a finished backup."""
     settings.REPORT_FOLDER = tmp_path / "reports"
-    made = tmp_path / "backup"
-    call_command("backup", str(made), stdout=StringIO())
-    return made
+    path = tmp_path / "backup"
+    call_command("backup", str(path), stdout=StringIO())
+    return path
 
 
-def test_nothing_is_restored_over_what_is_there(folder: Path) -> None:
+def test_restore_and_backup_refuse_to_overwrite(backup_folder: Path) -> None:
     with pytest.raises(CommandError, match="The database has tables"):
-        call_command("restore", str(folder))
+        call_command("restore", str(backup_folder))
     with pytest.raises(CommandError, match="is there already"):
-        call_command("backup", str(folder))
+        call_command("backup", str(backup_folder))
     assert not Hold.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["database.dump", "more", "manifest.json"])
-def test_a_damaged_backup_is_refused_before_anything_is_touched(folder: Path, name: str) -> None:
-    with (folder / name).open("ab") as file:
+def test_restore_refuses_damaged_backup_first(backup_folder: Path, name: str) -> None:
+    with (backup_folder / name).open("ab") as file:
         file.write(b"x")
-    words = "cannot be read" if name == "manifest.json" else f"damaged: {name} differ"
-    with pytest.raises(CommandError, match=words):
-        call_command("restore", str(folder))
+    expected_error = "cannot be read" if name == "manifest.json" else f"damaged: {name} differ"
+    with pytest.raises(CommandError, match=expected_error):
+        call_command("restore", str(backup_folder))
 
 
-def test_a_backup_of_a_newer_release_is_refused(folder: Path) -> None:
-    path = folder / "manifest.json"
-    told = json.loads(path.read_text())
-    told["migrations"].append(["backoffice", "9999_of_tomorrow"])
-    path.write_text(json.dumps(told))
+def test_restore_refuses_backup_of_newer_release(backup_folder: Path) -> None:
+    path = backup_folder / "manifest.json"
+    manifest_data = json.loads(path.read_text())
+    manifest_data["migrations"].append(["backoffice", "9999_of_tomorrow"])
+    path.write_text(json.dumps(manifest_data))
     with pytest.raises(CommandError, match="backoffice 9999_of_tomorrow"):
-        call_command("restore", str(folder))
+        call_command("restore", str(backup_folder))
 
 
-def test_a_backup_that_breaks_off_leaves_nothing(
+def test_failed_backup_leaves_no_files_and_no_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = tmp_path / "pg_dump"
@@ -157,7 +163,7 @@ def test_a_backup_that_breaks_off_leaves_nothing(
     assert not Backup.objects.exists()
 
 
-def test_programs_older_than_the_server_are_not_used(
+def test_dump_program_older_than_server_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = tmp_path / "pg_dump"
@@ -166,29 +172,31 @@ def test_programs_older_than_the_server_are_not_used(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert dumps.program("pg_dump") != str(old)
     old.write_text('#!/bin/sh\necho "pg_dump (PostgreSQL) 99.1"\n')
-    assert dumps.program("pg_dump") != str(old), "one of the server's release is nearer"
+    assert dumps.program("pg_dump") != str(old), "a program of the server's release is preferred"
 
 
-def test_a_backup_is_made_while_files_are_sealed_anew(tmp_path: Path, settings: Settings) -> None:
-    """They are written under other names first, which come and go."""
+def test_backup_succeeds_during_report_encryption_rotation(
+    tmp_path: Path, settings: Settings
+) -> None:
+    """Rotation writes each file under a temporary name first, so names appear and disappear."""
     settings.REPORT_FOLDER = tmp_path / "reports"
     names = [storage.store(b"x" * 50_000).stored_as for _ in range(100)]
-    over = threading.Event()
+    stop_event = threading.Event()
 
-    def seal_anew() -> None:
-        while not over.is_set():
+    def rewrite_files() -> None:
+        while not stop_event.is_set():
             for name in names:
                 path = settings.REPORT_FOLDER / name[:2] / name
                 storage._write(path, path.read_bytes())
 
     with ThreadPoolExecutor(1) as pool:
-        sealing = pool.submit(seal_anew)
+        rewriting = pool.submit(rewrite_files)
         try:
             for number in range(4):
                 call_command("backup", str(tmp_path / f"backup-{number}"), stdout=StringIO())
         finally:
-            over.set()
-        sealing.result()
+            stop_event.set()
+        rewriting.result()
     for number in range(4):
-        kept = {path.name for path in (tmp_path / f"backup-{number}").rglob("??/*")}
-        assert kept >= set(names)
+        backed_up_names = {path.name for path in (tmp_path / f"backup-{number}").rglob("??/*")}
+        assert backed_up_names >= set(names)

@@ -1,4 +1,4 @@
-"""What `deploy/` starts is what `./run` starts, with the settings that production asks for."""
+"""`deploy/` starts the programs that `./run` starts, with the settings production needs."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def worker(queue: str) -> tuple[str, ...]:
 
 
 def unit(name: str) -> dict[str, str]:
-    """The section Service of a unit; the last of repeated names."""
+    """Return the section Service of a unit. Of a repeated name, the last value counts."""
     parser = ConfigParser(strict=False, interpolation=None, delimiters=("=",))
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read_string((DEPLOY / "systemd" / name).read_text())
     return dict(parser["Service"])
 
 
-def started(name: str, **said: str) -> tuple[str, ...]:
+def unit_command(name: str, **placeholders: str) -> tuple[str, ...]:
     command = unit(name)["ExecStart"]
-    for placeholder, value in said.items():
+    for placeholder, value in placeholders.items():
         command = command.replace(placeholder, value)
     words = command.replace("%%", "%").replace('""', "").split(" ")
     return ("python", *words[1:])
 
 
-def test_compose_starts_what_run_starts() -> None:
+def test_compose_starts_same_programs_as_run() -> None:
     found = {
         name: tuple(service["command"])
         for name, service in SERVICES.items()
@@ -65,10 +65,10 @@ def test_compose_starts_what_run_starts() -> None:
         "migrate": ("python", "manage.py", "migrate", "--noinput"),
         **{f"worker-{queue}": worker(queue) for queue in QUEUES},
     }
-    assert "profiles" in SERVICES["backup"], "it runs when it is asked to"
+    assert "profiles" in SERVICES["backup"], "it runs only on request"
 
 
-def test_the_image_starts_the_same_web() -> None:
+def test_image_starts_same_web_program_as_run() -> None:
     text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", "")
     command = re.findall(r"^CMD (\[.*\])$", text, re.M)
     assert [tuple(json.loads(one)) for one in command] == [WEB]
@@ -78,30 +78,30 @@ def test_the_image_starts_the_same_web() -> None:
     assert copied == packages | {"templates"}
 
 
-def test_systemd_starts_the_same() -> None:
+def test_systemd_starts_same_programs_as_run() -> None:
     web = ("python", *programs.web("127.0.0.1", "8001", "30s"))
-    assert started("backoffice-web@.service", **{"%i": "8001"}) == web
+    assert unit_command("backoffice-web@.service", **{"%i": "8001"}) == web
     for queue in QUEUES:
-        said = {"%i": queue, "${PROCESSES}": programs.WORKERS[queue]}
-        assert started("backoffice-worker@.service", **said) == worker(queue)
+        placeholders = {"%i": queue, "${PROCESSES}": programs.WORKERS[queue]}
+        assert unit_command("backoffice-worker@.service", **placeholders) == worker(queue)
     beat = ("python", *programs.beat("/run/backoffice-beat/schedule"))
-    assert started("backoffice-beat.service") == beat
+    assert unit_command("backoffice-beat.service") == beat
     wanted = (DEPLOY / "systemd" / "backoffice.target").read_text()
     assert set(re.findall(r"worker@(\w+)", wanted)) == set(QUEUES)
     assert unit("backoffice-worker@.service")["TimeoutStopSec"] == "150"
 
 
 @pytest.mark.parametrize("path", sorted((DEPLOY / "systemd").glob("*.service")), ids=str)
-def test_units_are_locked_down(path: Path) -> None:
-    told = unit(path.name)
-    assert told["User"] == "backoffice"
+def test_systemd_units_are_hardened(path: Path) -> None:
+    service = unit(path.name)
+    assert service["User"] == "backoffice"
     for name in ("NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices"):
-        assert told[name] == "yes", name
-    assert told["ProtectSystem"] == "strict"
-    assert told["CapabilityBoundingSet"] == ""
+        assert service[name] == "yes", name
+    assert service["ProtectSystem"] == "strict"
+    assert service["CapabilityBoundingSet"] == ""
 
 
-def test_containers_are_locked_down_and_end_in_time() -> None:
+def test_containers_are_hardened_with_sufficient_stop_grace() -> None:
     for name, service in SERVICES.items():
         if not service.get("image", "").startswith("backoffice:"):
             continue
@@ -110,44 +110,44 @@ def test_containers_are_locked_down_and_end_in_time() -> None:
         assert service["security_opt"] == ["no-new-privileges:true"], name
     for queue in QUEUES:
         grace = SERVICES[f"worker-{queue}"]["stop_grace_period"]
-        assert int(grace.removesuffix("s")) > 120, "the longest sending"
+        assert int(grace.removesuffix("s")) > 120, "the longest request to the service"
         assert SERVICES[f"worker-{queue}"]["healthcheck"]["test"][-1] == queue
 
 
-def test_the_owner_of_the_database_reaches_no_web_process_and_no_worker() -> None:
-    given = {name: str(service.get("env_file", "")) for name, service in SERVICES.items()}
-    assert {name for name, files in given.items() if "owner.env" in files} == {
+def test_only_migrate_and_backup_get_database_owner_password() -> None:
+    env_files = {name: str(service.get("env_file", "")) for name, service in SERVICES.items()}
+    assert {name for name, files in env_files.items() if "owner.env" in files} == {
         *("database", "migrate", "backup")
     }
-    secret = dict(
+    owner_settings = dict(
         line.split("=", 1)
         for line in (DEPLOY / "owner.env.example").read_text().splitlines()
         if "=" in line
     )
-    assert secret.keys() == {"POSTGRES_PASSWORD", "DATABASE_URL"}
+    assert owner_settings.keys() == {"POSTGRES_PASSWORD", "DATABASE_URL"}
     assert "POSTGRES_PASSWORD" not in (DEPLOY / ".env.example").read_text()
     assert "environment" not in SERVICES["migrate"] | SERVICES["backup"]
     for name in ("backoffice-migrate.service", "backoffice-backup.service"):
-        assert unit(name)["EnvironmentFile"] == "-/etc/backoffice/owner.env", "the last one wins"
+        assert unit(name)["EnvironmentFile"] == "-/etc/backoffice/owner.env", "the last wins"
     for path in (DEPLOY / "systemd").glob("*.service"):
-        others = path.name not in ("backoffice-migrate.service", "backoffice-backup.service")
-        assert not (others and "owner.env" in path.read_text()), path.name
+        is_other = path.name not in ("backoffice-migrate.service", "backoffice-backup.service")
+        assert not (is_other and "owner.env" in path.read_text()), path.name
 
 
-def test_its_postgresql_keeps_quiet() -> None:
+def test_compose_postgresql_logs_no_query_data() -> None:
     command = SERVICES["database"]["command"]
-    told = {
+    logged = {
         name: value
         for name, value in (word.split("=", 1) for word in command if "=" in word)
         if name in SAFE_LOG_SETTINGS
     }
-    assert told == {name: value for name, value in SAFE_LOG_SETTINGS.items() if name in told}
-    assert SAFE_LOG_SETTINGS.keys() - told.keys() <= {"log_min_duration_sample"}, (
+    assert logged == {name: value for name, value in SAFE_LOG_SETTINGS.items() if name in logged}
+    assert SAFE_LOG_SETTINGS.keys() - logged.keys() <= {"log_min_duration_sample"}, (
         "-1 is its default"
     )
 
 
-def test_the_example_names_settings_that_exist_and_all_that_are_needed() -> None:
+def test_env_example_names_all_required_and_only_known_settings() -> None:
     lines = (DEPLOY / ".env.example").read_text().splitlines()
     pairs = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
     readme = (ROOT / "README.md").read_text()
@@ -155,15 +155,19 @@ def test_the_example_names_settings_that_exist_and_all_that_are_needed() -> None
         assert f"`{name}`" in readme, name
     empty = {name for name, value in pairs.items() if not value}
     assert {"SECRET_KEY", "WEBHOOK_SECRETS", "SERVICE_API_KEY"} <= empty
-    filled = production_environment()
+    environment_values = production_environment()
     for name, value in pairs.items():
         if value:
-            filled[name] = value
-    kept = {name: filled[name] for name in (*pairs, "PATH", "HOME") if name in filled}
+            environment_values[name] = value
+    started_with = {
+        name: environment_values[name]
+        for name in (*pairs, "PATH", "HOME")
+        if name in environment_values
+    }
     done = subprocess.run(
         [sys.executable, "-c", "import backoffice.settings"],
         cwd=ROOT,
-        env=kept,
+        env=started_with,
         capture_output=True,
         text=True,
         check=False,
@@ -171,7 +175,7 @@ def test_the_example_names_settings_that_exist_and_all_that_are_needed() -> None
     assert done.returncode == 0, done.stderr[-500:]
 
 
-def test_what_runs_is_the_part_of_the_lock_it_needs() -> None:
+def test_deploy_locks_are_subsets_of_main_lock() -> None:
     parts = runpy.run_path(str(DEPLOY / "requirements.py"))["parts"]()
     for path, text in parts.items():
         assert (ROOT / path).read_text() == text, "run: python deploy/requirements.py"
@@ -182,7 +186,7 @@ def test_what_runs_is_the_part_of_the_lock_it_needs() -> None:
     assert not (production | embedded) & {"pytest", "mypy", "schemathesis"}
 
 
-def test_nginx_redirects_no_program_and_waits_for_nobody() -> None:
+def test_nginx_limits_timeouts_and_redirects_only_pages() -> None:
     text = (DEPLOY / "proxy" / "nginx.conf").read_text()
     assert "client_header_timeout 5s;" in text
     assert "client_body_timeout 5s;" in text
@@ -192,15 +196,15 @@ def test_nginx_redirects_no_program_and_waits_for_nobody() -> None:
     assert "$args" not in text and "$request_uri $" not in text and '"$request"' not in text
 
 
-def test_nginx_speaks_only_good_ciphers_the_strongest_first() -> None:
+def test_nginx_allows_strong_ciphers_strongest_first() -> None:
     text = (DEPLOY / "proxy" / "nginx.conf").read_text()
     assert re.findall(r"ssl_protocols (.+);", text) == ["TLSv1.2 TLSv1.3"]
     assert "ssl_prefer_server_ciphers on;" in text
-    [listed] = re.findall(r"ssl_ciphers (\S+);", text)
-    known = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    known.set_ciphers(listed)
-    found: list[Any] = [one for one in known.get_ciphers() if one["protocol"] == "TLSv1.2"]
-    assert [one["name"] for one in found] == listed.split(":")
+    [configured] = re.findall(r"ssl_ciphers (\S+);", text)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_ciphers(configured)
+    found: list[Any] = [one for one in context.get_ciphers() if one["protocol"] == "TLSv1.2"]
+    assert [one["name"] for one in found] == configured.split(":")
     for one in found:
         assert one["kea"] == "kx-ecdhe" and one["auth"] in ("auth-rsa", "auth-ecdsa"), one
         assert one["aead"], one
@@ -209,15 +213,15 @@ def test_nginx_speaks_only_good_ciphers_the_strongest_first() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_probe_of_a_container(tmp_path: Path) -> None:
+def test_container_probe_reports_readiness(tmp_path: Path) -> None:
     port = str(free_port())
     house = House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log")
     drain = tmp_path / "draining"
 
     def probe() -> int:
-        asked = {**os.environ, "ALLOWED_HOSTS": "office.example.com"}
+        probe_environment = {**os.environ, "ALLOWED_HOSTS": "office.example.com"}
         return subprocess.call(
-            [sys.executable, "-m", "backoffice.operations.probe", port], env=asked
+            [sys.executable, "-m", "backoffice.operations.probe", port], env=probe_environment
         )
 
     assert probe() == 1

@@ -1,4 +1,4 @@
-"""`./run up` starts a killed PostgreSQL or Redis again, says so, and its web process answers."""
+"""`./run up` restarts a killed PostgreSQL or Redis and reports it; its web process then answers."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ def installation() -> Iterator[Installation]:
 
 
 def _server(installation: Installation, program: str) -> int:
-    """The process of the installation that runs `program` and is no child of another one.
+    """Return the process that runs `program` and is no child of another such process.
 
-    The lowest number is not always the server: numbers start again after the highest one."""
+    The lowest number is not always the server: process numbers wrap around.
+    """
     assert installation.process is not None
     parents: dict[int, int] = {}
     for pid in family(installation.process.pid):

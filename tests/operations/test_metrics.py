@@ -1,4 +1,4 @@
-"""Metrics: what is counted, where from, and who may read it."""
+"""Metrics: what they count, across processes, and who may read them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 import redis
-from django.conf import settings as ours
+from django.conf import settings as project_settings
 from django.test import Client
 from django.urls import reverse
 from prometheus_client.parser import text_string_to_metric_families
@@ -26,7 +26,7 @@ from tests.sync.standin import Reply, serving
 from tests.webhooks.sending import receiving
 
 TOKEN = "made-up-token-of-prometheus"
-ELSEWHERE = """
+COUNT_IN_OTHER_PROCESS = """
 import os, sys
 import django; django.setup()
 from backoffice.core import duration_metrics
@@ -40,8 +40,8 @@ os.wait()
 
 
 @pytest.fixture(autouse=True)
-def nothing_counted() -> Iterator[None]:
-    with redis.Redis.from_url(ours.REDIS_URL) as server:
+def empty_counts() -> Iterator[None]:
+    with redis.Redis.from_url(project_settings.REDIS_URL) as server:
         server.delete(duration_metrics.KEY)
         duration_metrics.flush()
         server.delete(duration_metrics.KEY)
@@ -50,8 +50,8 @@ def nothing_counted() -> Iterator[None]:
     duration_metrics._redis.cache_clear()
 
 
-def scraped(client: Client, **headers: str) -> dict[tuple[str, ...], float]:
-    """Value of each sample, by its name and the values of its labels."""
+def scrape(client: Client, **headers: str) -> dict[tuple[str, ...], float]:
+    """Return the value of each sample by its name and the values of its labels."""
     answer = client.get("/metrics", headers=headers)
     assert answer.status_code == 200, answer.status_code
     assert answer["Content-Type"].startswith("text/plain")
@@ -63,9 +63,9 @@ def scraped(client: Client, **headers: str) -> dict[tuple[str, ...], float]:
 
 
 @pytest.mark.django_db
-def test_the_figures_of_the_status(client: Client) -> None:
+def test_metrics_include_system_status_figures(client: Client) -> None:
     heartbeats.record_heartbeat("inbox", "worker@here")
-    found = scraped(client)
+    found = scrape(client)
     assert found["backoffice_database_up",] == found["backoffice_redis_up",] == 1
     assert found["backoffice_status", "failing"] == 1, "the other queues have no worker"
     assert 0 <= found["backoffice_heartbeat_age_seconds", "inbox"] < 30
@@ -76,14 +76,14 @@ def test_the_figures_of_the_status(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_requests_are_counted_by_the_name_of_their_route(client: Client) -> None:
+def test_requests_are_counted_by_route_name(client: Client) -> None:
     client.force_login(staff("administrator"))
     for _ in range(3):
         client.get(f"/orders/{uuid.uuid4()}/?q=CANARY")
     client.get("/CANARY/")
     client.generic("CANARY", "/health/live")
     text = client.get("/metrics").content.decode()
-    found = scraped(client)
+    found = scrape(client)
     count = "backoffice_request_seconds_count"
     assert found[count, "GET", "orders:detail", "4xx"] == 3
     assert found[count, "GET", "unmatched", "4xx"] == 1
@@ -93,10 +93,10 @@ def test_requests_are_counted_by_the_name_of_their_route(client: Client) -> None
 
 
 @pytest.mark.django_db
-def test_all_processes_are_summed(client: Client) -> None:
+def test_metrics_sum_all_processes(client: Client) -> None:
     duration_metrics.record_request("counted-elsewhere", "GET", 200, 0.004)
-    subprocess.run([sys.executable, "-c", ELSEWHERE], check=True, timeout=60)
-    found = scraped(client)
+    subprocess.run([sys.executable, "-c", COUNT_IN_OTHER_PROCESS], check=True, timeout=60)
+    found = scrape(client)
     labels = ("GET", "counted-elsewhere", "2xx")
     assert found["backoffice_request_seconds_count", *labels] == 3
     assert found["backoffice_request_seconds_sum", *labels] == pytest.approx(0.504)
@@ -106,8 +106,8 @@ def test_all_processes_are_summed(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_calls_of_the_service_are_counted_by_operation(client: Client, settings: Settings) -> None:
-    with serving(lambda asked: Reply(status=404, body={"detail": "no"})) as url:
+def test_service_calls_are_counted_by_operation(client: Client, settings: Settings) -> None:
+    with serving(lambda request: Reply(status=404, body={"detail": "no"})) as url:
         settings.SERVICE_BASE_URL = url
         service_client.service.cache_clear()
         try:
@@ -117,24 +117,24 @@ def test_calls_of_the_service_are_counted_by_operation(client: Client, settings:
             service_client.service.cache_clear()
     (labels,) = [
         labels
-        for name, *labels in scraped(client)
+        for name, *labels in scrape(client)
         if name == "backoffice_service_call_seconds_count"
     ]
     assert labels == ["GET /v3/order/{order_id}", "404"]
 
 
 @pytest.mark.django_db
-def test_without_redis_counts_wait_for_it(client: Client, settings: Settings) -> None:
+def test_counts_wait_while_redis_is_down(client: Client, settings: Settings) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     duration_metrics._redis.cache_clear()
     duration_metrics.record_request("waits", "GET", 200, 0.1)
-    assert scraped(client)["backoffice_redis_up",] == 0
-    settings.REDIS_URL = ours.REDIS_URL
+    assert scrape(client)["backoffice_redis_up",] == 0
+    settings.REDIS_URL = project_settings.REDIS_URL
     duration_metrics._redis.cache_clear()
 
 
 @pytest.mark.django_db
-def test_who_may_read(client: Client, settings: Settings) -> None:
+def test_metrics_require_token_outside_local_mode(client: Client, settings: Settings) -> None:
     settings.LOCAL = False
     assert client.get("/metrics").status_code == 404
     client.force_login(staff("administrator"))
@@ -142,27 +142,27 @@ def test_who_may_read(client: Client, settings: Settings) -> None:
     settings.METRICS_TOKEN = TOKEN
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers={"Authorization": "Bearer x"}).status_code == 401
-    assert scraped(client, Authorization=f"Bearer {TOKEN}")
+    assert scrape(client, Authorization=f"Bearer {TOKEN}")
     assert client.post("/metrics").status_code in (403, 405)
     assert reverse("operations:metrics") == "/metrics"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_monitors_ask_inside_by_plain_http_and_by_any_name(tmp_path: Path) -> None:
-    """As docs/operating.md, "Watch it": of a web process that lets people in by HTTPS alone."""
+def test_monitor_paths_allow_plain_http_and_any_host(tmp_path: Path) -> None:
+    """As docs/operating.md, "Watch it", says: the web process accepts people by HTTPS only."""
     house = House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log")
-    given = {"HTTPS_ONLY": "1", "ALLOWED_HOSTS": "office.example.com", "BEHIND_PROXY": "1"}
+    web_settings = {"HTTPS_ONLY": "1", "ALLOWED_HOSTS": "office.example.com", "BEHIND_PROXY": "1"}
     tokens = {"METRICS_TOKEN": TOKEN, "HEALTH_TOKEN": TOKEN}
-    with receiving(house, workers=1, **given, **tokens) as url:
+    with receiving(house, workers=1, **web_settings, **tokens) as url:
 
-        def asked(path: str, **headers: str) -> int:
+        def get_status(path: str, **headers: str) -> int:
             return httpx.get(f"{url}{path}", headers=headers, trust_env=False).status_code
 
         bearer = {"Authorization": f"Bearer {TOKEN}"}
-        assert asked("/metrics", **bearer) == 200
-        assert asked("/health/status", **bearer) in (200, 503)
-        assert asked("/health/live") == asked("/health/ready") == 200
-        assert asked("/metrics") == asked("/health/status") == 401
-        assert asked("/metrics", Authorization="Bearer x") == 401
-        assert asked("/orders/") == 400, "pages have their names"
-        assert asked("/orders/", Host="office.example.com") == 301, "and HTTPS"
+        assert get_status("/metrics", **bearer) == 200
+        assert get_status("/health/status", **bearer) in (200, 503)
+        assert get_status("/health/live") == get_status("/health/ready") == 200
+        assert get_status("/metrics") == get_status("/health/status") == 401
+        assert get_status("/metrics", Authorization="Bearer x") == 401
+        assert get_status("/orders/") == 400, "pages accept allowed hosts only"
+        assert get_status("/orders/", Host="office.example.com") == 301, "pages require HTTPS"

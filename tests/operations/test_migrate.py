@@ -1,6 +1,6 @@
-"""Migrations while people work: they wait for no lock for long, and come through in the end.
+"""Migrations run while people work: they wait for locks only briefly and finish in the end.
 
-In the place of a later release stand two migrations of Django's admin: `migrations/`.
+The migrations of Django's admin in `migrations/` stand in for those of a later release.
 """
 
 from __future__ import annotations
@@ -23,153 +23,164 @@ from tests.outbox.workers import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-AGAIN = "A table is in use; trying again"
-READ = "SELECT count(*) FROM django_admin_log"
+RETRY_MESSAGE = "A table is in use; trying again"
+COUNT_LOG_ENTRIES = "SELECT count(*) FROM django_admin_log"
+SELECT_INDEX_VALIDITY = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'later_index'::regclass"
 
 
 @pytest.fixture(autouse=True)
-def later(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def later_release_migrations(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.MIGRATION_MODULES = {"admin": "tests.operations.migrations"}
     monkeypatch.setattr(migrate, "PAUSE", 0.2)
     yield
-    migrated("0003")
+    run_migrate("0003")
 
 
-def migrated(*target: str, stderr: Any = None) -> None:
+def run_migrate(*target: str, stderr: Any = None) -> None:
     call_command("migrate", "admin", *target, verbosity=0, stderr=stderr)
 
 
-def asked(statement: str) -> Any:
+def run_query(statement: str) -> Any:
     with psycopg.connect(environment()["DATABASE_URL"], autocommit=True) as other:
         found = other.execute(statement.encode())
         return found.fetchone() if found.description else None
 
 
-def has_column() -> bool:
-    found = asked(
+def has_later_column() -> bool:
+    found = run_query(
         "SELECT count(*) FROM pg_attribute"
         " WHERE attrelid = 'django_admin_log'::regclass AND attname = 'later'"
     )
     return bool(found[0])
 
 
-def test_nobody_waits_behind_a_migration_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """G1: somebody reads the table for long; others go on reading; then it comes through."""
+def test_readers_do_not_wait_behind_waiting_migration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """G1: one transaction reads the table for a long time.
+
+    Other readers go on, and then the migration succeeds.
+    """
     monkeypatch.setattr(migrate, "LOCK_TIMEOUT", "500ms")
-    waited: list[float] = []
-    said = io.StringIO()
+    wait_times: list[float] = []
+    output = io.StringIO()
     url = environment()["DATABASE_URL"]
-    over = threading.Event()
+    stop_event = threading.Event()
 
     def read() -> None:
         with psycopg.connect(url, autocommit=True) as other:
-            while not over.is_set():
-                begun = time.monotonic()
-                other.execute(READ)
-                waited.append(time.monotonic() - begun)
+            while not stop_event.is_set():
+                started_at = time.monotonic()
+                other.execute(COUNT_LOG_ENTRIES)
+                wait_times.append(time.monotonic() - started_at)
                 time.sleep(0.01)
 
-    def let_go(reader: psycopg.Connection) -> None:
-        """Once the migration has given up a first time."""
-        while not over.is_set() and AGAIN not in said.getvalue():
+    def release_lock(reader: psycopg.Connection) -> None:
+        """Release the table once the migration has given up a first time."""
+        while not stop_event.is_set() and RETRY_MESSAGE not in output.getvalue():
             time.sleep(0.05)
         time.sleep(0.5)
         reader.rollback()
 
     with psycopg.connect(url) as reader:
-        reader.execute(READ)
-        traffic = [threading.Thread(target=read), threading.Thread(target=let_go, args=(reader,))]
+        reader.execute(COUNT_LOG_ENTRIES)
+        traffic = [
+            threading.Thread(target=read),
+            threading.Thread(target=release_lock, args=(reader,)),
+        ]
         for thread in traffic:
             thread.start()
         try:
-            migrated(stderr=said)
+            run_migrate(stderr=output)
         finally:
-            over.set()
+            stop_event.set()
             for thread in traffic:
                 thread.join()
-    assert has_column()
-    assert AGAIN in said.getvalue()
-    assert 0.3 < max(waited) < 5, "readers waited for one try and no longer"
-    assert asked("SELECT indisvalid FROM pg_index WHERE indexrelid = 'later_index'::regclass")[0]
+    assert has_later_column()
+    assert RETRY_MESSAGE in output.getvalue()
+    assert 0.3 < max(wait_times) < 5, "readers wait for one try at most"
+    assert run_query(SELECT_INDEX_VALIDITY)[0]
 
 
-def test_a_table_that_stays_locked_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_that_stays_locked_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migrate, "LOCK_TIMEOUT", "50ms")
     monkeypatch.setattr(migrate, "TRIES", 2)
     with psycopg.connect(environment()["DATABASE_URL"]) as reader:
-        reader.execute(READ)
+        reader.execute(COUNT_LOG_ENTRIES)
         with pytest.raises(CommandError, match="A table stayed locked through 2 tries of 50ms"):
-            migrated(stderr=io.StringIO())
-    assert not has_column()
+            run_migrate(stderr=io.StringIO())
+    assert not has_later_column()
 
 
-def test_an_index_may_wait_for_a_long_reader() -> None:
-    """It waits for transactions that may need the old state, and nobody waits for it."""
-    migrated("0004")
+def test_concurrent_index_waits_for_long_reader() -> None:
+    """It waits for transactions that may need the old state; no other statement waits for it."""
+    run_migrate("0004")
     with psycopg.connect(environment()["DATABASE_URL"]) as reader:
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        reader.execute(READ)
+        reader.execute(COUNT_LOG_ENTRIES)
         threading.Timer(3, reader.rollback).start()
-        begun = time.monotonic()
-        migrated()
-        assert time.monotonic() - begun > 2.2, "longer than LOCK_TIMEOUT"
+        started_at = time.monotonic()
+        run_migrate()
+        assert time.monotonic() - started_at > 2.2, "longer than LOCK_TIMEOUT"
 
 
-def test_an_index_left_half_built_is_removed() -> None:
-    migrated("0004")
-    asked("CREATE INDEX later_index ON django_admin_log (later)")
-    asked("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'later_index'::regclass")
-    migrated()
-    assert asked("SELECT indisvalid FROM pg_index WHERE indexrelid = 'later_index'::regclass")[0]
+def test_invalid_index_is_removed_and_rebuilt() -> None:
+    run_migrate("0004")
+    run_query("CREATE INDEX later_index ON django_admin_log (later)")
+    run_query("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'later_index'::regclass")
+    run_migrate()
+    assert run_query(SELECT_INDEX_VALIDITY)[0]
 
 
-def test_two_at_once_wait_for_each_other() -> None:
+def test_second_migration_waits_for_first() -> None:
     with psycopg.connect(environment()["DATABASE_URL"], autocommit=True) as other:
         other.execute("SELECT pg_advisory_lock(%s)", [migrate.ONE_AT_A_TIME])
-        thread = threading.Thread(target=migrated)
+        thread = threading.Thread(target=run_migrate)
         thread.start()
         time.sleep(1)
-        assert not has_column()
+        assert not has_later_column()
         other.execute("SELECT pg_advisory_unlock(%s)", [migrate.ONE_AT_A_TIME])
         thread.join(30)
-    assert has_column()
+    assert has_later_column()
 
 
-def test_an_index_does_not_wait_for_who_waits_for_it() -> None:
-    """Of two that are started at once, the second must hold nothing that the first waits for."""
+def test_two_concurrent_migrations_do_not_deadlock() -> None:
+    """Of two migrations started at once, the second must hold no lock that the first waits for."""
     begin = threading.Barrier(2)
-    ended: list[str] = []
+    outcomes: list[str] = []
 
-    def one() -> None:
+    def migrate_in_thread() -> None:
         begin.wait(20)
         try:
-            migrated()
-            ended.append("done")
+            run_migrate()
+            outcomes.append("done")
         except Exception as error:
-            ended.append(str(error))
+            outcomes.append(str(error))
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=one) for _ in range(2)]
+    threads = [threading.Thread(target=migrate_in_thread) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert ended == ["done", "done"]
+    assert outcomes == ["done", "done"]
 
 
-def test_tables_that_another_version_made_are_refused() -> None:
-    """Those of a later release are not: who goes back to the one before has nothing to add."""
-    asked("INSERT INTO django_migrations (app, name, applied)"
-          " VALUES ('labs', '0999_of_tomorrow', now())")  # fmt: skip
-    asked("UPDATE django_migrations SET app = 'elsewhere' WHERE app = 'labs' AND name LIKE '0002%'")
+def test_migrate_refuses_tables_of_unknown_version() -> None:
+    """Tables of a later release are accepted: going back to the previous one adds nothing."""
+    run_query(
+        "INSERT INTO django_migrations (app, name, applied)"
+        " VALUES ('labs', '0999_of_tomorrow', now())"
+    )
+    run_query(
+        "UPDATE django_migrations SET app = 'elsewhere' WHERE app = 'labs' AND name LIKE '0002%'"
+    )
     try:
         with pytest.raises(CommandError, match=r"labs\.0999_of_tomorrow"):
-            migrated("0004")
-        assert not has_column()
-        asked("UPDATE django_migrations SET app = 'labs' WHERE app = 'elsewhere'")
-        migrated("0004")
-        assert has_column()
+            run_migrate("0004")
+        assert not has_later_column()
+        run_query("UPDATE django_migrations SET app = 'labs' WHERE app = 'elsewhere'")
+        run_migrate("0004")
+        assert has_later_column()
     finally:
-        asked("UPDATE django_migrations SET app = 'labs' WHERE app = 'elsewhere'")
-        asked("DELETE FROM django_migrations WHERE name = '0999_of_tomorrow'")
+        run_query("UPDATE django_migrations SET app = 'labs' WHERE app = 'elsewhere'")
+        run_query("DELETE FROM django_migrations WHERE name = '0999_of_tomorrow'")

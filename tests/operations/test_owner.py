@@ -1,5 +1,8 @@
-"""The owner of the database has no superuser rights: its roles, backups and restores, on the oldest
-and the newest PostgreSQL. Whatever fails in a restore, sending is on hold."""
+"""The database owner has no superuser rights.
+
+These tests cover its roles, backups and restores on the oldest and the newest PostgreSQL. Whatever
+fails in a restore, sending is on hold.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,18 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.operations.test_roles import MONTHS
+from tests.operations.test_roles import CHECK_PARTITIONS
 from tests.servers import postgres_15, postgres_18
 from tests.sync.house import House, end
 
-KINDS = ("web", "worker", "audit")
-READY = """
+ROLE_KINDS = ("web", "worker", "audit")
+CHECK_READINESS = """
 import django; django.setup()
 from django.test import Client
 answer = Client(headers={"host": "localhost"}).get("/health/ready")
 assert answer.status_code == 200, answer.content
 """
-COMMAND = """
+INSERT_WAITING_COMMAND = """
 INSERT INTO backoffice_commandrecord (id, kind, title, subject_type, subject_id, lock, payload,
  form_id, form_url, form_data, reason, idempotency_key, keys, state, attempts, looks, doubted,
  hindrance, refusal, refusal_fields, found, remote_id, done_url, confirmed_by, decision,
@@ -33,7 +36,7 @@ SELECT gen_random_uuid(), 'order.cancel', 'Cancel', 'order', 'x', '', '{}', gen_
  '{}', '', gen_random_uuid(), 0, 'waiting', 0, 0, false, '', '', '{}', '{}', '', '', '', '', id
 FROM backoffice_user LIMIT 1
 """
-NO_INDEXES = """
+REFUSE_INDEXES = """
 CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS
 $$ BEGIN IF EXISTS (SELECT FROM public.backoffice_commandrecord) THEN
  RAISE EXCEPTION 'no index today'; END IF; END $$;
@@ -44,11 +47,14 @@ EXECUTE FUNCTION refuse();
 
 @dataclass
 class Server:
-    """`url`: of its superuser, who only makes owners and their databases."""
+    """A PostgreSQL server.
+
+    `url` is of its superuser, who only creates owners and their databases.
+    """
 
     url: str = field(repr=False)
     folder: Path
-    made: list[tuple[str, str]] = field(default_factory=list)
+    created: list[tuple[str, str]] = field(default_factory=list)
 
     def run(self, statement: sql.Composed | str, database: str = "postgres") -> None:
         address = urlunsplit(urlsplit(self.url)._replace(path=f"/{database}"))
@@ -58,16 +64,16 @@ class Server:
             )
 
     def owner(self, rights: str = "CREATEROLE") -> str:
-        """Name of a new one, as docs/operating.md makes it."""
+        """Create an owner as docs/operating.md describes and return its name."""
         name = f"owner_{uuid.uuid4().hex[:8]}"
-        self.made.append(("ROLE", name))
+        self.created.append(("ROLE", name))
         self.run(f"CREATE ROLE {name} LOGIN {rights} PASSWORD 'made-up'")
         return name
 
     def database(self, owner: str) -> House:
-        """Without tables."""
+        """Create a database without tables."""
         name = f"of_{owner}_{uuid.uuid4().hex[:6]}"
-        self.made.append(("DATABASE", name))
+        self.created.append(("DATABASE", name))
         self.run(f"CREATE DATABASE {name} OWNER {owner}")
         parts = urlsplit(self.url)
         netloc = f"{owner}:made-up@{parts.netloc.rpartition('@')[2]}"
@@ -76,7 +82,7 @@ class Server:
         return House(address, "http://127.0.0.1:1", self.folder / f"{name}.log", settings)
 
     def close(self) -> None:
-        for kind, name in reversed(self.made):
+        for kind, name in reversed(self.created):
             self.run(f"DROP {kind} {name}")
 
 
@@ -88,13 +94,13 @@ def server(
     with running() as url:
         with psycopg.connect(url) as opened:
             assert opened.info.server_version // 10_000 == int(request.param)
-        made = Server(url, tmp_path_factory.mktemp("owners"))
-        yield made
-        made.close()
+        server = Server(url, tmp_path_factory.mktemp("owners"))
+        yield server
+        server.close()
 
 
 @dataclass
-class Owned:
+class OwnedDatabase:
     name: str
     house: House
     prefix: str
@@ -102,32 +108,32 @@ class Owned:
 
 
 @pytest.fixture(scope="module")
-def owned(server: Server) -> Owned:
-    """A database of an owner, used by roles it made, with a command that waits; and its backup."""
+def owned_database(server: Server) -> OwnedDatabase:
+    """A database with a waiting command, used by roles its owner made, and its backup."""
     owner = server.owner()
     house = server.database(owner)
     house.manage("migrate", "-v0")
     house.manage("demo_users")
-    house.query(COMMAND)
+    house.query(INSERT_WAITING_COMMAND)
     prefix = f"bo_{owner}"
-    server.made[:0] = [("ROLE", f"{prefix}_{kind}") for kind in KINDS]
+    server.created[:0] = [("ROLE", f"{prefix}_{kind}") for kind in ROLE_KINDS]
     for _ in range(2):
         house.manage("databaseroles", "--apply", "--prefix", prefix)
     backup = server.folder / f"backup-{owner}"
     house.manage("backup", str(backup))
-    return Owned(owner, house, prefix, backup)
+    return OwnedDatabase(owner, house, prefix, backup)
 
 
-def as_role(owned: Owned, kind: str) -> House:
-    house, parts = owned.house, urlsplit(owned.house.database_url)
-    role = f"{owned.prefix}_{kind}"
+def as_role(owned_database: OwnedDatabase, kind: str) -> House:
+    house, parts = owned_database.house, urlsplit(owned_database.house.database_url)
+    role = f"{owned_database.prefix}_{kind}"
     house.query(f"ALTER ROLE {role} PASSWORD 'made-up'")
     netloc = f"{role}:made-up@{parts.netloc.rpartition('@')[2]}"
     url = urlunsplit(parts._replace(netloc=netloc))
     return House(url, house.service_url, house.log, house.settings)
 
 
-def succeeded(house: House, *command: str) -> bool:
+def runs_successfully(house: House, *command: str) -> bool:
     process = house.start(*command)
     try:
         return process.wait(120) == 0
@@ -139,45 +145,55 @@ def on_hold(house: House) -> bool:
     return bool(house.value("SELECT count(*) FROM backoffice_hold WHERE released_at IS NULL") == 1)
 
 
-def test_an_owner_makes_roles_its_processes_work_with(owned: Owned) -> None:
-    assert owned.house.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user") is False
-    web, worker = as_role(owned, "web"), as_role(owned, "worker")
-    assert succeeded(web, "-c", READY), web.said()
-    assert succeeded(worker, "-c", MONTHS), worker.said()
+def test_owner_creates_roles_that_processes_can_use(owned_database: OwnedDatabase) -> None:
+    assert (
+        owned_database.house.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+        is False
+    )
+    web, worker = as_role(owned_database, "web"), as_role(owned_database, "worker")
+    assert runs_successfully(web, "-c", CHECK_READINESS), web.said()
+    assert runs_successfully(worker, "-c", CHECK_PARTITIONS), worker.said()
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         web.query("DELETE FROM backoffice_auditentry")
     statement = "ALTER TABLE wearables_chunk ADD COLUMN later int"
-    owned.house.query(statement)  # as a migration of a later release may
+    owned_database.house.query(statement)  # as a migration of a later release may
 
 
-def test_an_owner_restores_and_sending_is_on_hold(owned: Owned, server: Server) -> None:
-    house = server.database(owned.name)
-    house.manage("restore", str(owned.backup))
+def test_restore_by_owner_puts_sending_on_hold(
+    owned_database: OwnedDatabase, server: Server
+) -> None:
+    house = server.database(owned_database.name)
+    house.manage("restore", str(owned_database.backup))
     assert on_hold(house)
     assert house.value("SELECT state FROM backoffice_commandrecord") == "uncertain"
     assert house.value("SELECT count(*) FROM pg_indexes WHERE indexname = 'one_hold'") == 1
     house.query("UPDATE backoffice_hold SET released_at = now()")
-    house.query("INSERT INTO backoffice_hold (restored_to) VALUES (now())")  # numbers go on
+    # Identity numbers continue.
+    house.query("INSERT INTO backoffice_hold (restored_to) VALUES (now())")
 
 
-def test_a_restore_that_fails_after_the_rows_holds_sending(owned: Owned, server: Server) -> None:
-    house = server.database(owned.name)
+def test_restore_failing_after_rows_puts_sending_on_hold(
+    owned_database: OwnedDatabase, server: Server
+) -> None:
+    house = server.database(owned_database.name)
     name = urlsplit(house.database_url).path.lstrip("/")
-    server.run(NO_INDEXES, name)
-    assert not succeeded(house, "manage.py", "restore", str(owned.backup))
+    server.run(REFUSE_INDEXES, name)
+    assert not runs_successfully(house, "manage.py", "restore", str(owned_database.backup))
     assert "no index today" in house.said() and "Sending is on hold." in house.said()
     assert house.value("SELECT count(*) FROM backoffice_commandrecord") == 1
     assert on_hold(house)
 
 
-def test_a_restore_whose_migration_fails_holds_sending(owned: Owned, server: Server) -> None:
-    """The roles of this server are another owner's: what they need cannot be granted."""
+def test_restore_failing_in_migration_puts_sending_on_hold(
+    owned_database: OwnedDatabase, server: Server
+) -> None:
+    """The roles on this server belong to another owner, so the grants they need fail."""
     other = server.owner("NOCREATEROLE")
     house = server.database(other)
-    for kind in KINDS:
-        server.made.insert(0, ("ROLE", f"bo_{kind}"))
+    for kind in ROLE_KINDS:
+        server.created.insert(0, ("ROLE", f"bo_{kind}"))
         server.run(f"CREATE ROLE bo_{kind}")
-    assert not succeeded(house, "manage.py", "restore", str(owned.backup))
+    assert not runs_successfully(house, "manage.py", "restore", str(owned_database.backup))
     assert "WITH ADMIN OPTION" in house.said() and "holdsending" in house.said()
     assert on_hold(house)
     assert house.value("SELECT state FROM backoffice_commandrecord") == "uncertain"

@@ -1,4 +1,4 @@
-"""PgBouncer in session mode, with the settings of deploy/: all limits hold behind it."""
+"""Behind PgBouncer in session mode, with the settings of deploy/, all limits apply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.webhooks.sending import attempt, receiving, send
 from tests.webhooks.signed import message
 
 CONFIG = Path(__file__).resolve().parents[2] / "deploy" / "pgbouncer" / "pgbouncer.ini"
-LIMITS = """
+CHECK_LIMITS = """
 import django; django.setup()
 from django.db import OperationalError, connection, connections
 from backoffice.core import prepared_queries, statement_limits
@@ -53,7 +53,7 @@ with prepared_queries.cursor() as cursor:
 
 @pytest.fixture(scope="module")
 def direct(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """Of PostgreSQL itself."""
+    """A database, reached without PgBouncer."""
     houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"), staffed=True)
     yield houses.build("http://127.0.0.1:9")
     houses.close()
@@ -69,16 +69,18 @@ def pooled(direct: House) -> Iterator[House]:
         yield House(url, direct.service_url, direct.log, direct.settings)
 
 
-def test_limits_hold_behind_pgbouncer(pooled: House) -> None:
-    process = pooled.start("-c", LIMITS, PAGE_STATEMENT_SECONDS="1")
+def test_limits_apply_behind_pgbouncer(pooled: House) -> None:
+    process = pooled.start("-c", CHECK_LIMITS, PAGE_STATEMENT_SECONDS="1")
     assert process.wait(60) == 0, pooled.said()
 
 
 def test_pages_and_deliveries_work_behind_pgbouncer(pooled: House, direct: House) -> None:
     with receiving(pooled, workers=1) as url:
         assert httpx.get(f"{url}/health/ready", trust_env=False).status_code == 200
-        sent = [attempt(message("labtest.match_review.created", {"id": "x"})) for _ in range(20)]
-        assert {one.status for one in send(url, sent, connections=4)} == {204}
+        attempts = [
+            attempt(message("labtest.match_review.created", {"id": "x"})) for _ in range(20)
+        ]
+        assert {attempt_.status for attempt_ in send(url, attempts, connections=4)} == {204}
     assert direct.value("SELECT count(*) FROM webhooks_event") == 20
 
 
@@ -88,6 +90,6 @@ def test_commands_and_backups_work_behind_pgbouncer(pooled: House, tmp_path: Pat
 
 
 def test_pgbouncer_refuses_limits_at_the_start(pooled: House) -> None:
-    """Why each connection sets its own: the server in front says no to them."""
+    """PgBouncer refuses them as startup parameters, so each connection sets its own limits."""
     with pytest.raises(psycopg.OperationalError, match="unsupported startup parameter"):
         psycopg.connect(pooled.database_url, options="-c statement_timeout=1000")

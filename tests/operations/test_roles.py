@@ -1,4 +1,4 @@
-"""The product runs as roles that may not make tables, nor change what was recorded."""
+"""The product runs as roles that can neither create tables nor change audit records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.sync.house import House, Houses
 
 PREFIX = f"bo_test_{os.getpid()}"
 PASSWORD = "made-up-password"
-PAGES = """
+CHECK_PAGES = """
 import django; django.setup()
 from django.test import Client
 from backoffice.models import User
@@ -26,7 +26,7 @@ for address in ("/today/", "/orders/", "/patients/", "/results/", "/exceptions/"
     answer = client.get(address)
     assert answer.status_code == 200, (address, answer.status_code, answer.content[-300:])
 """
-SEALS = """
+CHECK_SEALS = """
 import django; django.setup()
 from backoffice.audit import retention, seals, verification
 from backoffice.models import AuditCheck, AuditSeal
@@ -40,7 +40,7 @@ assert verification.run_due_check() is not None
 retention.remove_expired()
 assert AuditSeal.objects.exists()
 """
-MONTHS = """
+CHECK_PARTITIONS = """
 import django; django.setup()
 from datetime import date
 from django.db import connection
@@ -52,7 +52,7 @@ assert date(2001, 1, 1) in partitions.drop_before(date(2002, 1, 1))
 """
 
 
-LIMIT = """
+CHECK_LIMIT = """
 import django; django.setup()
 import os
 from django.db import connection
@@ -66,10 +66,10 @@ assert found == os.environ["EXPECTED"], found
 
 
 def as_role(house: House, kind: str) -> House:
-    """The same house, whose processes log in as this role."""
+    """Return the same database with processes that sign in as this role."""
     parts = urlsplit(house.database_url)
-    where = parts.netloc.rpartition("@")[2]
-    netloc = f"{PREFIX}_{kind}:{quote(PASSWORD)}@{where}"
+    server_address = parts.netloc.rpartition("@")[2]
+    netloc = f"{PREFIX}_{kind}:{quote(PASSWORD)}@{server_address}"
     url = urlunsplit(parts._replace(netloc=netloc))
     return House(url, house.service_url, house.log, house.settings)
 
@@ -100,27 +100,27 @@ def run(house: House, code: str) -> None:
     assert process.wait(120) == 0, house.said()
 
 
-def test_workers_bring_the_mirror_and_pages_show_it(house: House) -> None:
+def test_worker_syncs_mirror_and_web_shows_it(house: House) -> None:
     as_role(house, "worker").sync("--full")
     assert house.value("SELECT count(*) FROM orders_order") > 0
-    run(as_role(house, "web"), PAGES)
+    run(as_role(house, "web"), CHECK_PAGES)
     assert house.value("SELECT count(*) FROM backoffice_auditentry") > 0
 
 
-def test_workers_seal_and_check_the_trail(house: House) -> None:
+def test_worker_seals_and_verifies_audit_log(house: House) -> None:
     house.query(
         "INSERT INTO backoffice_auditentry (action, object_type, object_ids, patient_ids,"
         " actor_kind, route, request_id, outcome, reason)"
         " VALUES ('view', 'order', '{}', '{}', 'staff', '', '', 'ok', '')"
     )
-    run(as_role(house, "worker"), SEALS)
+    run(as_role(house, "worker"), CHECK_SEALS)
 
 
-def test_workers_make_and_drop_months_of_device_data(house: House) -> None:
-    run(as_role(house, "worker"), MONTHS)
+def test_worker_creates_and_drops_device_data_partitions(house: House) -> None:
+    run(as_role(house, "worker"), CHECK_PARTITIONS)
 
 
-FULL = """
+CHECK_CONNECTION_LIMIT = """
 import django; django.setup()
 import contextlib
 import time
@@ -131,7 +131,7 @@ from django.test import Client
 given = connection.get_connection_params()
 keys = [key for key in ("dbname", "user", "password", "host", "port") if key in given]
 held = []
-ends = time.monotonic() + 30  # a backend that was left takes a moment to be gone
+ends = time.monotonic() + 30  # a closed backend takes a moment to disappear
 while len(held) < 3 and time.monotonic() < ends:
     with contextlib.suppress(psycopg.OperationalError):
         held.append(psycopg.connect(**{key: given[key] for key in keys}))
@@ -148,17 +148,17 @@ assert status == 302, status
 """
 
 
-def test_pages_say_so_while_no_connection_is_left_and_work_again(house: House) -> None:
+def test_pages_answer_503_without_connections_then_recover(house: House) -> None:
     role = sql.Identifier(f"{PREFIX}_web")
     with psycopg.connect(house.database_url, autocommit=True) as owner:
         owner.execute(sql.SQL("ALTER ROLE {} CONNECTION LIMIT 3").format(role))
         try:
-            run(as_role(house, "web"), FULL)
+            run(as_role(house, "web"), CHECK_CONNECTION_LIMIT)
         finally:
             owner.execute(sql.SQL("ALTER ROLE {} CONNECTION LIMIT -1").format(role))
 
 
-REFUSED = (
+FORBIDDEN_STATEMENTS = (
     "CREATE TABLE made_up (id int)",
     "ALTER TABLE orders_order ADD COLUMN made_up int",
     "DROP TABLE orders_order",
@@ -178,15 +178,17 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("kind", ["web", "worker"])
-def test_what_the_product_may_not(house: House, kind: str) -> None:
+def test_roles_refuse_forbidden_statements(house: House, kind: str) -> None:
     with psycopg.connect(as_role(house, kind).database_url, autocommit=True) as role:
-        for statement in REFUSED:
+        for statement in FORBIDDEN_STATEMENTS:
             if kind == "worker" and statement.startswith("CREATE TABLE"):
-                continue  # it makes the months of device data
-            refused: type[psycopg.Error] = psycopg.errors.InsufficientPrivilege
+                continue  # the worker creates the monthly partitions of device data
+            expected_error: type[psycopg.Error] = psycopg.errors.InsufficientPrivilege
             if kind == "worker" and statement == "DELETE FROM backoffice_auditentry":
-                refused = psycopg.errors.RestrictViolation  # what is not old, by the trigger
-            with pytest.raises(refused):
+                expected_error = (
+                    psycopg.errors.RestrictViolation
+                )  # the trigger refuses rows that have not expired
+            with pytest.raises(expected_error):
                 role.execute(statement.encode())
         for setting in ("statement_timeout", "lock_timeout"):
             found = role.execute(f"SHOW {setting}".encode()).fetchone()
@@ -194,15 +196,15 @@ def test_what_the_product_may_not(house: House, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "limit"), [("7", "7s"), ("0", "30s")])
-def test_pages_have_their_own_limit_and_without_it_that_of_the_role(
+def test_page_limit_overrides_statement_limit_of_role(
     house: House, seconds: str, limit: str
 ) -> None:
     given = {"PAGE_STATEMENT_SECONDS": seconds, "EXPECTED": limit}
-    process = as_role(house, "web").start("-c", LIMIT, **given)
+    process = as_role(house, "web").start("-c", CHECK_LIMIT, **given)
     assert process.wait(60) == 0, house.said()
 
 
-def test_who_reads_the_trail_reads_nothing_else(house: House) -> None:
+def test_audit_role_reads_only_the_audit_log(house: House) -> None:
     with psycopg.connect(as_role(house, "audit").database_url, autocommit=True) as role:
         role.execute("SELECT count(*) FROM backoffice_auditentry")
         for table in (
@@ -217,6 +219,6 @@ def test_who_reads_the_trail_reads_nothing_else(house: House) -> None:
             role.execute("INSERT INTO backoffice_auditentry DEFAULT VALUES")
 
 
-def test_the_owner_still_backs_all_of_it_up(house: House, tmp_path: Path) -> None:
+def test_owner_can_back_up_all_tables(house: House, tmp_path: Path) -> None:
     house.manage("backup", str(tmp_path / "backup"), REPORT_FOLDER=str(tmp_path / "reports"))
     assert (tmp_path / "backup" / "database.dump").stat().st_size > 10_000

@@ -1,6 +1,6 @@
-"""The first-run check against the real sandbox: each setting that is wrong is named with its mend.
+"""The first-run check against the real sandbox names each wrong setting and its remedy.
 
-The command runs as a process of its own; test events come over real sockets to a real web server.
+The command runs in its own process. Test events arrive over real sockets at a real web server.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A back office whose web server receives deliveries, and its sandbox."""
+class CheckedInstallation:
+    """A back office with a web server that receives deliveries, and its sandbox."""
 
     house: House
     sandbox: Sandbox
@@ -67,10 +67,10 @@ class Place:
             check=False,
         )
         assert "Traceback" not in done.stderr, done.stderr
-        return done.returncode, lines_of(done.stdout)
+        return done.returncode, parse_lines(done.stdout)
 
     def deliver(self, **more: str | None) -> None:
-        """Have the sandbox deliver to the web server, or as `more` says: `url`, `secret`."""
+        """Let the sandbox deliver to the web server, or as `more` says: `url`, `secret`."""
         self.sandbox.control("webhooks", {"url": f"{self.url}/webhooks/", **more})
 
     def change_endpoint(self, **values: Any) -> None:
@@ -84,7 +84,7 @@ class Place:
             assert answer.status == 200
 
 
-def lines_of(printed: str) -> dict[str, Line]:
+def parse_lines(printed: str) -> dict[str, Line]:
     found: dict[str, Line] = {}
     title = ""
     for line in printed.splitlines():
@@ -98,55 +98,55 @@ def lines_of(printed: str) -> dict[str, Line]:
     return found
 
 
-def labels(found: dict[str, Line]) -> dict[str, str]:
-    """What is not OK."""
+def failed_labels(found: dict[str, Line]) -> dict[str, str]:
+    """Return the labels of the lines that are not OK, by title."""
     return {title: line.label for title, line in found.items() if line.label != "OK"}
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def shared_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CheckedInstallation]:
     houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
     try:
         with sandbox_running(users=8, orders=24, seed=11) as sandbox:
             house = houses.build(sandbox.url)
             house.sync("users", "orders")
             with receiving(house, workers=1) as url:
-                yield Place(house, sandbox, url)
+                yield CheckedInstallation(house, sandbox, url)
     finally:
         houses.close()
 
 
 @pytest.fixture
-def place(shared: Place) -> Iterator[Place]:
-    """Everything is as it should be, before each test."""
-    shared.deliver()
-    yield shared
-    shared.sandbox.control("faults", method="DELETE")
-    shared.sandbox.control("answers", method="DELETE")
+def installation(shared_installation: CheckedInstallation) -> Iterator[CheckedInstallation]:
+    """Return to the correct settings before each test."""
+    shared_installation.deliver()
+    yield shared_installation
+    shared_installation.sandbox.control("faults", method="DELETE")
+    shared_installation.sandbox.control("answers", method="DELETE")
 
 
-def test_nothing_is_wrong_and_a_test_event_arrives(place: Place) -> None:
-    before = place.house.value("SELECT count(*) FROM webhooks_event")
-    code, found = place.run()
-    assert (code, labels(found)) == (0, {}), found
+def test_correct_settings_pass_and_test_event_arrives(installation: CheckedInstallation) -> None:
+    before = installation.house.value("SELECT count(*) FROM webhooks_event")
+    code, found = installation.run()
+    assert (code, failed_labels(found)) == (0, {}), found
     assert tuple(found) == TITLES
-    assert place.sandbox.url in found["Address"].words
+    assert installation.sandbox.url in found["Address"].words
     assert "7ea00000-0000-4000-8000-000000000001" in found["Team"].words
-    assert f"delivers to {place.url}/webhooks/" in found["Webhook endpoint"].words
+    assert f"delivers to {installation.url}/webhooks/" in found["Webhook endpoint"].words
     assert re.match(r"A test event arrived after \d+\.\d s", found["Test event"].words)
-    assert place.house.value("SELECT count(*) FROM webhooks_event") == before + 1
+    assert installation.house.value("SELECT count(*) FROM webhooks_event") == before + 1
 
 
-def test_wrong_header_name_is_named_with_the_right_one(place: Place) -> None:
-    code, found = place.run(SERVICE_API_KEY_HEADER="x-some-other-header")
-    assert (code, labels(found)) == (1, {"Key header": "Problem"}), found
+def test_wrong_header_name_is_named_with_the_right_one(installation: CheckedInstallation) -> None:
+    code, found = installation.run(SERVICE_API_KEY_HEADER="x-some-other-header")
+    assert (code, failed_labels(found)) == (1, {"Key header": "Problem"}), found
     words = found["Key header"].words
     assert "does not read the key from the header x-some-other-header" in words
     assert "Set SERVICE_API_KEY_HEADER=x-service-api-key" in words
 
 
-def test_wrong_key_is_named(place: Place) -> None:
-    code, found = place.run(SERVICE_API_KEY="sk_us_of_nobody")
+def test_wrong_key_is_named(installation: CheckedInstallation) -> None:
+    code, found = installation.run(SERVICE_API_KEY="sk_us_of_nobody")
     assert code == 1
     assert found["Address"].label == "OK"
     assert found["Team key"].label == "Problem"
@@ -156,63 +156,69 @@ def test_wrong_key_is_named(place: Place) -> None:
     assert {found[title].label for title in unchecked} == {"Could not be checked"}, found
 
 
-def test_wrong_key_is_not_printed(place: Place) -> None:
-    _, found = place.run(SERVICE_API_KEY="sk_us_of_nobody", MANAGEMENT_KEY="mg_of_nobody")
+def test_wrong_key_is_not_printed(installation: CheckedInstallation) -> None:
+    _, found = installation.run(SERVICE_API_KEY="sk_us_of_nobody", MANAGEMENT_KEY="mg_of_nobody")
     assert not any("of_nobody" in line.words for line in found.values())
 
 
-def test_another_teams_key_is_named(place: Place) -> None:
-    code, found = place.run("--no-event", SERVICE_API_KEY=OTHER_TEAM_KEY)
+def test_another_teams_key_is_named(installation: CheckedInstallation) -> None:
+    code, found = installation.run("--no-event", SERVICE_API_KEY=OTHER_TEAM_KEY)
     assert (code, found["Team"].label, found["Team key"].label) == (1, "Problem", "OK"), found
     assert "SERVICE_API_KEY is of another team than the records here." in found["Team"].words
     assert "manage.py adoptteam" in found["Team"].words
 
 
-@pytest.mark.parametrize(("seconds", "way"), [(3600, "ahead of"), (-3600, "behind")])
-def test_clock_an_hour_off_is_named(place: Place, seconds: int, way: str) -> None:
-    place.sandbox.control("clock", {"advance_seconds": seconds})
+@pytest.mark.parametrize(("seconds", "direction"), [(3600, "ahead of"), (-3600, "behind")])
+def test_clock_an_hour_off_is_named(
+    installation: CheckedInstallation, seconds: int, direction: str
+) -> None:
+    installation.sandbox.control("clock", {"advance_seconds": seconds})
     try:
-        code, found = place.run()
+        code, found = installation.run()
     finally:
-        place.sandbox.control("clock", {"advance_seconds": -seconds})
-    assert (code, labels(found)) == (1, {"Clocks": "Problem"}), found
-    assert f"The service's clock is 60 min {way} ours." in found["Clocks"].words
+        installation.sandbox.control("clock", {"advance_seconds": -seconds})
+    assert (code, failed_labels(found)) == (1, {"Clocks": "Problem"}), found
+    assert f"The service's clock is 60 min {direction} ours." in found["Clocks"].words
     assert "timedatectl" in found["Clocks"].words
 
 
-def test_wrong_webhook_secret_is_named_twice(place: Place) -> None:
-    place.deliver(secret=OTHER_SECRET)
-    code, found = place.run()
+def test_wrong_webhook_secret_is_named_twice(installation: CheckedInstallation) -> None:
+    installation.deliver(secret=OTHER_SECRET)
+    code, found = installation.run()
     wrong = {"Webhook secret": "Problem", "Test event": "Problem"}
-    assert (code, labels(found)) == (1, wrong), found
+    assert (code, failed_labels(found)) == (1, wrong), found
     assert "WEBHOOK_SECRETS" in found["Webhook secret"].words
     assert OTHER_SECRET[6:] not in str(found)
     assert "was refused: bad signature. Set WEBHOOK_SECRETS" in found["Test event"].words
 
 
-def test_without_management_key_the_test_event_decides(place: Place) -> None:
-    code, found = place.run(MANAGEMENT_KEY="")
+def test_without_management_key_the_test_event_decides(installation: CheckedInstallation) -> None:
+    code, found = installation.run(MANAGEMENT_KEY="")
     unchecked = ("Management key", "Webhook endpoint", "Webhook secret")
-    assert (code, labels(found)) == (0, dict.fromkeys(unchecked, "Could not be checked")), found
-    place.deliver(secret=OTHER_SECRET)
-    code, found = place.run(MANAGEMENT_KEY="")
+    assert (code, failed_labels(found)) == (0, dict.fromkeys(unchecked, "Could not be checked")), (
+        found
+    )
+    installation.deliver(secret=OTHER_SECRET)
+    code, found = installation.run(MANAGEMENT_KEY="")
     assert (code, found["Test event"].label) == (1, "Problem"), found
 
 
-def test_service_that_refuses_connections_is_named(place: Place) -> None:
-    nowhere = f"http://127.0.0.1:{free_port()}"
-    code, found = place.run(SERVICE_BASE_URL=nowhere, MANAGEMENT_BASE_URL=nowhere)
+def test_service_that_refuses_connections_is_named(installation: CheckedInstallation) -> None:
+    closed_url = f"http://127.0.0.1:{free_port()}"
+    code, found = installation.run(SERVICE_BASE_URL=closed_url, MANAGEMENT_BASE_URL=closed_url)
     assert (code, found["Address"].label) == (1, "Problem"), found
-    assert f"{nowhere} does not answer: no connection" in found["Address"].words
+    assert f"{closed_url} does not answer: no connection" in found["Address"].words
     assert "Check SERVICE_BASE_URL" in found["Address"].words
     for title in ("Key header", "Team key", "Team", "Clocks", "Webhook endpoint", "Test event"):
         assert found[title].label == "Could not be checked", found
 
 
-def test_service_that_never_answers_is_named(place: Place) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        code, found = place.run(SERVICE_BASE_URL=url, MANAGEMENT_BASE_URL=place.sandbox.url)
+def test_service_that_does_not_answer_is_named(installation: CheckedInstallation) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent_server:
+        url = f"http://127.0.0.1:{silent_server.getsockname()[1]}"
+        code, found = installation.run(
+            SERVICE_BASE_URL=url, MANAGEMENT_BASE_URL=installation.sandbox.url
+        )
     assert (code, found["Address"].label) == (1, "Problem"), found
     assert "connected, but no answer in time" in found["Address"].words
     assert found["Management key"].label == "OK"
@@ -227,88 +233,88 @@ def test_service_that_never_answers_is_named(place: Place) -> None:
     ],
 )
 def test_answer_of_something_else_is_named(
-    place: Place, answer: dict[str, Any], words: str
+    installation: CheckedInstallation, answer: dict[str, Any], words: str
 ) -> None:
-    place.sandbox.prepare_answer("^/v2/user/?$", times=None, **answer)
-    code, found = place.run("--no-event")
+    installation.sandbox.prepare_answer("^/v2/user/?$", times=None, **answer)
+    code, found = installation.run("--no-event")
     assert (code, found["Address"].label) == (1, "Problem"), found
     assert words in found["Address"].words
 
 
-def test_wrong_management_header_is_named(place: Place) -> None:
-    code, found = place.run(MANAGEMENT_KEY_HEADER="X-Some-Other-Header")
-    assert (code, labels(found)) == (1, {"Management key": "Problem"}), found
+def test_wrong_management_header_is_named(installation: CheckedInstallation) -> None:
+    code, found = installation.run(MANAGEMENT_KEY_HEADER="X-Some-Other-Header")
+    assert (code, failed_labels(found)) == (1, {"Management key": "Problem"}), found
     assert "Set MANAGEMENT_KEY_HEADER=X-Management-Key" in found["Management key"].words
 
 
-def test_wrong_management_key_is_named(place: Place) -> None:
-    code, found = place.run("--no-event", MANAGEMENT_KEY="mg_of_nobody")
+def test_wrong_management_key_is_named(installation: CheckedInstallation) -> None:
+    code, found = installation.run("--no-event", MANAGEMENT_KEY="mg_of_nobody")
     assert (code, found["Management key"].label) == (1, "Problem"), found
     assert "refuses the management key (401)" in found["Management key"].words
 
 
-def test_wrong_organization_is_named(place: Place) -> None:
-    stranger = "0d4f7c1e-0000-4000-8000-00000000dead"
-    code, found = place.run("--no-event", MANAGEMENT_ORG_ID=stranger)
+def test_wrong_organization_is_named(installation: CheckedInstallation) -> None:
+    unknown_organization = "0d4f7c1e-0000-4000-8000-00000000dead"
+    code, found = installation.run("--no-event", MANAGEMENT_ORG_ID=unknown_organization)
     assert (code, found["Management key"].label) == (1, "Problem"), found
     assert "MANAGEMENT_ORG_ID" in found["Management key"].words
 
 
-def test_missing_endpoint_is_named(place: Place) -> None:
-    place.deliver(url=None)
-    code, found = place.run()
+def test_missing_endpoint_is_named(installation: CheckedInstallation) -> None:
+    installation.deliver(url=None)
+    code, found = installation.run()
     assert (code, found["Webhook endpoint"].label) == (1, "Problem"), found
     assert "has no webhook endpoint that leads here." in found["Webhook endpoint"].words
     assert "Create one at the service for http" in found["Webhook endpoint"].words
     assert "it has no endpoint that takes it" in found["Test event"].words
 
 
-def test_endpoint_that_leads_elsewhere_is_named(place: Place) -> None:
-    place.deliver(url="http://127.0.0.1:9/elsewhere/")
-    code, found = place.run("--no-event")
+def test_endpoint_that_leads_elsewhere_is_named(installation: CheckedInstallation) -> None:
+    installation.deliver(url="http://127.0.0.1:9/elsewhere/")
+    code, found = installation.run("--no-event")
     assert (code, found["Webhook endpoint"].label) == (1, "Problem"), found
     assert "It has 1 that lead elsewhere." in found["Webhook endpoint"].words
 
 
-def test_endpoint_that_is_switched_off_is_named(place: Place) -> None:
-    place.change_endpoint(disabled=True)
-    code, found = place.run("--no-event")
-    assert (code, labels(found).get("Webhook endpoint")) == (1, "Problem"), found
+def test_endpoint_that_is_switched_off_is_named(installation: CheckedInstallation) -> None:
+    installation.change_endpoint(disabled=True)
+    code, found = installation.run("--no-event")
+    assert (code, failed_labels(found).get("Webhook endpoint")) == (1, "Problem"), found
     assert "is switched off at the service" in found["Webhook endpoint"].words
 
 
-def test_endpoint_that_leaves_out_events_is_named(place: Place) -> None:
-    place.change_endpoint(filter_types=["labtest.order.created"])
+def test_endpoint_that_leaves_out_events_is_named(installation: CheckedInstallation) -> None:
+    installation.change_endpoint(filter_types=["labtest.order.created"])
     try:
-        code, found = place.run("--no-event")
+        code, found = installation.run("--no-event")
     finally:
-        place.change_endpoint(filter_types=None)
-    assert (code, labels(found).get("Webhook endpoint")) == (1, "Problem"), found
+        installation.change_endpoint(filter_types=None)
+    assert (code, failed_labels(found).get("Webhook endpoint")) == (1, "Problem"), found
     assert re.search(r"leaves out \d+ event types", found["Webhook endpoint"].words)
 
 
-def test_too_many_calls_are_named(place: Place) -> None:
+def test_too_many_calls_are_named(installation: CheckedInstallation) -> None:
     fault = {"rate": 1, "kinds": ["status"], "statuses": [429], "paths": "^/v2/user/?$"}
-    place.sandbox.control("faults", {**fault, "retry_after": 7, "times": 1})
-    code, found = place.run("--no-event")
+    installation.sandbox.control("faults", {**fault, "retry_after": 7, "times": 1})
+    code, found = installation.run("--no-event")
     assert (code, found["Rate limit"].label) == (1, "Problem"), found
     assert "(429): wait 7 s." in found["Rate limit"].words
 
 
-def test_lost_delivery_is_a_problem_after_a_while(place: Place) -> None:
-    place.deliver(url=f"http://127.0.0.1:{free_port()}/webhooks/")
-    code, found = place.run()
-    assert (code, labels(found)) == (1, {"Test event": "Problem"}), found
+def test_lost_delivery_is_a_problem_after_30_seconds(installation: CheckedInstallation) -> None:
+    installation.deliver(url=f"http://127.0.0.1:{free_port()}/webhooks/")
+    code, found = installation.run()
+    assert (code, failed_labels(found)) == (1, {"Test event": "Problem"}), found
     assert "No delivery arrived within 30 s." in found["Test event"].words
     assert "switched on" in found["Test event"].words
 
 
-def test_team_option_is_one_line_before_a_start(place: Place) -> None:
+def test_team_option_prints_one_line(installation: CheckedInstallation) -> None:
     def run(**settings: str) -> tuple[int, str, str]:
         done = subprocess.run(
             [sys.executable, "manage.py", "checkservice", "--team", "--no-color"],
             cwd=ROOT,
-            env=place.house.environment(**settings),
+            env=installation.house.environment(**settings),
             capture_output=True,
             text=True,
             timeout=60,
@@ -325,7 +331,7 @@ def test_team_option_is_one_line_before_a_start(place: Place) -> None:
     assert "could not be checked" in words
 
 
-# Without a call
+# Checks that make no call
 
 
 @pytest.mark.parametrize(
@@ -350,7 +356,7 @@ def test_address_of_another_environment_is_named(
 
 
 @pytest.mark.parametrize(
-    ("url", "is_ours"),
+    ("url", "expected"),
     [
         ("https://desk.example.invalid/webhooks/", True),
         ("https://desk.example.invalid/webhooks", True),
@@ -361,9 +367,9 @@ def test_address_of_another_environment_is_named(
         ("", False),
     ],
 )
-def test_endpoint_leads_here_by_host_and_path(settings: Settings, url: str, is_ours: bool) -> None:
+def test_endpoint_leads_here_by_host_and_path(settings: Settings, url: str, expected: bool) -> None:
     settings.ALLOWED_HOSTS = ["desk.example.invalid"]
-    assert is_here(url) is is_ours
+    assert is_here(url) is expected
 
 
 def test_address_for_the_endpoint_is_one_of_our_hosts(settings: Settings) -> None:

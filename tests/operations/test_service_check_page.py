@@ -1,4 +1,4 @@
-"""System > Service check: the list of the command, for administrators, and a test event."""
+"""System > Service check: the findings of the command, for administrators, and a test event."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from webhooks.models import Event, Refusal
 pytestmark = pytest.mark.django_db
 
 ADDRESS = "/system/service-check/"
-OUR_ORDER = (
+FIRST_ORDER_OF_TEAM = (
     "SELECT id, team_id FROM sandbox_order"
     " WHERE team_id = '7ea00000-0000-4000-8000-000000000001' ORDER BY id LIMIT 1"
 )
@@ -32,7 +32,7 @@ OUR_ORDER = (
 
 @pytest.fixture(scope="module")
 def checked(sandbox_factory: SandboxFactory) -> Sandbox:
-    """One of its own: where it delivers is changed here."""
+    """A sandbox of its own, because these tests change where it delivers."""
     return sandbox_factory(users=4, orders=8, seed=13)
 
 
@@ -45,7 +45,7 @@ def administrator(client: Client, checked: Sandbox, settings: Settings) -> Clien
 
 
 def line(page: str, title: str) -> str:
-    """The row of one check."""
+    """Return the table row of one check."""
     return page.split(f'class="lead">{title}</th>')[1].split("</tr>")[0]
 
 
@@ -69,13 +69,13 @@ def deliver(**values: Any) -> None:
     )
 
 
-def test_page_shows_the_list_of_the_command(administrator: Client) -> None:
+def test_page_shows_same_findings_as_command(administrator: Client) -> None:
     answer = administrator.get(ADDRESS)
     with ServiceAnswers() as answers:
         expected = service_check.findings(answers, DeliveryCheck())
     shown = answer.context["findings"]
     assert len(shown) == 11
-    # How many calls there were so far is another number by now.
+    # The number of calls so far differs by now.
     assert [(one.title, one.outcome) for one in shown] == [
         (one.title, one.outcome) for one in expected
     ]
@@ -88,16 +88,14 @@ def test_page_shows_the_list_of_the_command(administrator: Client) -> None:
     assert "1 problem" in page
 
 
-def test_page_says_how_to_mend_a_wrong_header(administrator: Client, settings: Settings) -> None:
+def test_wrong_header_shows_its_remedy(administrator: Client, settings: Settings) -> None:
     settings.SERVICE_API_KEY_HEADER = "x-some-other-header"
     page = administrator.get(ADDRESS).content.decode()
     assert "Problem" in line(page, "Key header")
     assert "Set SERVICE_API_KEY_HEADER=x-service-api-key" in line(page, "Key header")
 
 
-def test_page_says_that_the_service_does_not_answer(
-    administrator: Client, settings: Settings
-) -> None:
+def test_unreachable_service_is_reported(administrator: Client, settings: Settings) -> None:
     settings.SERVICE_BASE_URL = f"http://127.0.0.1:{free_port()}"
     page = administrator.get(ADDRESS).content.decode()
     assert f"{settings.SERVICE_BASE_URL} does not answer: no connection" in line(page, "Address")
@@ -105,23 +103,23 @@ def test_page_says_that_the_service_does_not_answer(
 
 
 @pytest.mark.parametrize("role", ["lab admin", "lab coordinator", "front desk", "auditor"])
-def test_only_administrators_may_open_it(client: Client, role: str) -> None:
+def test_only_administrators_can_open_page(client: Client, role: str) -> None:
     client.force_login(staff(role))
     assert client.get(ADDRESS).status_code == 403
     assert client.get(f"{ADDRESS}event/").status_code == 403
     assert client.post(f"{ADDRESS}send/").status_code == 403
 
 
-def test_no_test_event_without_an_order(administrator: Client) -> None:
+def test_test_event_is_refused_without_order(administrator: Client) -> None:
     answer = administrator.post(f"{ADDRESS}send/", follow=True)
     assert "There is no order here yet" in answer.content.decode()
     assert not AuditEntry.objects.filter(object_type="test event").exists()
 
 
-def test_test_event_without_endpoint_is_refused_in_words(
+def test_test_event_without_endpoint_explains_refusal(
     administrator: Client, checked: Sandbox
 ) -> None:
-    [(key, team)] = checked.query(OUR_ORDER)
+    [(key, team)] = checked.query(FIRST_ORDER_OF_TEAM)
     Installation.objects.update(team_id=team)
     order(1, id=key, team_id=team).save()
     answer = administrator.post(f"{ADDRESS}send/", follow=True)
@@ -143,7 +141,7 @@ def test_endpoints_of_the_team_are_listed(administrator: Client, checked: Sandbo
 
 def test_test_event_is_sent_and_followed(administrator: Client, checked: Sandbox) -> None:
     checked.control("webhooks", {"url": "http://localhost:9/webhooks/"})
-    [(key, team)] = checked.query(OUR_ORDER)
+    [(key, team)] = checked.query(FIRST_ORDER_OF_TEAM)
     Installation.objects.update(team_id=team)
     order(1, id=key, team_id=team).save()
     answer = administrator.post(f"{ADDRESS}send/", follow=True)
@@ -159,30 +157,30 @@ def test_test_event_is_followed_until_it_arrives(administrator: Client) -> None:
     assert "Under way" in row and re.search(r"Waiting for it since \d s\.", row)
     found = re.search(r'hx-get="(/system/service-check/event/[^"]+)"', page)
     assert found is not None
-    asked = found[1].replace("&amp;", "&")
-    assert parse_qs(urlsplit(asked).query) == {name: [value] for name, value in query.items()}
-    again = administrator.get(asked).content.decode()
+    polling_url = found[1].replace("&amp;", "&")
+    assert parse_qs(urlsplit(polling_url).query) == {name: [value] for name, value in query.items()}
+    again = administrator.get(polling_url).content.decode()
     assert "Under way" in again and 'hx-trigger="load delay:2s"' in again
     deliver()
-    arrived = administrator.get(asked).content.decode()
+    arrived = administrator.get(polling_url).content.decode()
     assert "A test event arrived after" in arrived and "0a1b2c3d" in arrived
     assert "hx-get" not in arrived
 
 
-def test_event_from_before_is_not_the_test_event(administrator: Client) -> None:
+def test_earlier_event_is_not_the_test_event(administrator: Client) -> None:
     deliver(received_at=NOW, last_received_at=NOW)
     row = administrator.get(f"{ADDRESS}event/", event_query(seconds_ago=3)).content.decode()
     assert "Under way" in row
 
 
-def test_late_test_event_is_a_problem(administrator: Client) -> None:
+def test_test_event_after_30_seconds_is_a_problem(administrator: Client) -> None:
     row = administrator.get(f"{ADDRESS}event/", event_query(seconds_ago=31)).content.decode()
     assert "Problem" in row and "No delivery arrived within 30 s." in row
     assert "hx-get" not in row
 
 
 @pytest.mark.parametrize(
-    ("reason", "mend"),
+    ("reason", "remedy"),
     [
         (signing.Forged.reason, "Set WEBHOOK_SECRETS"),
         (signing.Stale.reason, "Set the clock of this machine"),
@@ -190,13 +188,13 @@ def test_late_test_event_is_a_problem(administrator: Client) -> None:
         ("too large", "See the log of web"),
     ],
 )
-def test_refused_test_event_says_how_to_mend_it(
-    administrator: Client, reason: str, mend: str
+def test_refused_test_event_shows_its_remedy(
+    administrator: Client, reason: str, remedy: str
 ) -> None:
     now = timezone.now()
     Refusal.objects.create(hour=now, reason=reason, times=1, last_at=now)
     row = administrator.get(f"{ADDRESS}event/", event_query(seconds_ago=3)).content.decode()
-    assert f"was refused: {reason}." in row and mend in row
+    assert f"was refused: {reason}." in row and remedy in row
 
 
 @pytest.mark.parametrize(
@@ -209,9 +207,7 @@ def test_refused_test_event_says_how_to_mend_it(
         {"asked_at": "\x00"},
     ],
 )
-def test_address_that_names_no_event_is_refused(
-    administrator: Client, query: dict[str, str]
-) -> None:
+def test_invalid_event_query_is_refused(administrator: Client, query: dict[str, str]) -> None:
     assert administrator.get(f"{ADDRESS}event/", query).status_code == 400
 
 
@@ -223,7 +219,7 @@ def test_system_lists_the_page_for_administrators_only(client: Client) -> None:
 
 
 @pytest.mark.parametrize("kind", ["run", "look-up"])
-def test_reading_that_waits_for_the_limit_is_a_problem(administrator: Client, kind: str) -> None:
+def test_sync_waiting_for_rate_limit_is_a_problem(administrator: Client, kind: str) -> None:
     error = "Limited 429 GET /v3/orders"
     if kind == "run":
         SyncRun.objects.create(resource="orders", full=False, error=error)

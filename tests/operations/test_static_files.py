@@ -1,4 +1,4 @@
-"""What is collected is what pages ask for, and little more."""
+"""The collected static files are the ones that pages use, and few more."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.accounts.people import freshly
 from tests.api.rows import staff
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST_BYTES = 4_000_000
-"""Each file twice, with and without its hash, and compressed."""
-FROM_PACKAGES = (
+MAX_BYTES = 4_000_000
+"""Each file is stored with and without its hash, and compressed."""
+PACKAGE_FILES = (
     *("admin/css/base.css", "admin/css/forms.css", "admin/js/core.js", "admin/js/actions.js"),
     *("admin/js/SelectFilter2.js", "admin/js/vendor/jquery/jquery.min.js", "admin/img/search.svg"),
     *("django_htmx/htmx-2.min.js", "mfa/js/webauthn-json.js", "mfa/js/webauthn.js"),
 )
-COLLECT = """
+COLLECT_STATIC = """
 import sys, django
 from django.conf import settings
 django.setup()
@@ -31,7 +31,7 @@ settings.STATIC_ROOT = sys.argv[1]
 from django.core.management import call_command
 call_command("collectstatic", interactive=False, verbosity=0)
 """
-ADMIN = (
+ADMIN_PATHS = (
     "",
     "backoffice/user/",
     "backoffice/user/add/",
@@ -39,8 +39,8 @@ ADMIN = (
 )
 
 
-def named_in_templates() -> set[str]:
-    """Static files that templates and tags name."""
+def static_names_in_templates() -> set[str]:
+    """Return the static files that templates and tags name."""
     found: set[str] = set()
     for pattern in ("*.html", "*.py"):
         for folder in ("templates", "backoffice", "patients", "labs", "orders", "webhooks"):
@@ -51,10 +51,10 @@ def named_in_templates() -> set[str]:
     return found
 
 
-def test_what_is_collected_is_what_pages_need(tmp_path: Path) -> None:
-    made = tmp_path / "static"
+def test_collectstatic_collects_files_that_pages_use(tmp_path: Path) -> None:
+    static_root = tmp_path / "static"
     done = subprocess.run(
-        [sys.executable, "-c", COLLECT, str(made)],
+        [sys.executable, "-c", COLLECT_STATIC, str(static_root)],
         cwd=ROOT,
         env={**production_environment(), "DJANGO_SETTINGS_MODULE": "backoffice.settings"},
         capture_output=True,
@@ -62,24 +62,24 @@ def test_what_is_collected_is_what_pages_need(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-800:]
-    named = named_in_templates()
-    assert len(named) > 30
-    missing = [name for name in {*named, *FROM_PACKAGES} if not (made / name).is_file()]
+    names = static_names_in_templates()
+    assert len(names) > 30
+    missing = [name for name in {*names, *PACKAGE_FILES} if not (static_root / name).is_file()]
     assert missing == []
-    files = [path for path in made.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < MOST_BYTES
-    packages = {path.relative_to(made).parts[0] for path in files}
+    files = [path for path in static_root.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < MAX_BYTES
+    packages = {path.relative_to(static_root).parts[0] for path in files}
     assert not packages & {"rest_framework", "drf_spectacular_sidecar"}
 
 
 @pytest.mark.django_db
-def test_pages_of_the_admin_find_every_file_they_name(client: Client) -> None:
+def test_admin_pages_find_all_their_static_files(client: Client) -> None:
     person = staff("administrator")
     freshly(client, person)
-    named: set[str] = set()
-    for address in ADMIN:
+    names: set[str] = set()
+    for address in ADMIN_PATHS:
         answer = client.get(f"/admin/{address}")
         assert answer.status_code == 200, address
-        named |= set(re.findall(r"""["']/static/([^"'?]+)["']""", answer.content.decode()))
-    assert len(named) > 10
-    assert [name for name in sorted(named) if finders.find(name) is None] == []
+        names |= set(re.findall(r"""["']/static/([^"'?]+)["']""", answer.content.decode()))
+    assert len(names) > 10
+    assert [name for name in sorted(names) if finders.find(name) is None] == []

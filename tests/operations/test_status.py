@@ -1,4 +1,4 @@
-"""What monitors and staff are told of a deployment, and that they are told what is wrong."""
+"""The system status names every problem of a deployment to monitors and staff."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ TOKEN = "made-up-token-of-a-monitor"
 
 
 @pytest.fixture
-def well(db: None) -> None:
-    """Workers answer, a backup was made, a list was read."""
+def healthy(db: None) -> None:
+    """All workers answer, and there is a backup of today."""
     for queue in QUEUES:
         heartbeats.record_heartbeat(queue, "worker@here")
     Backup.objects.create(at=timezone.now(), seconds=1, bytes=1)
 
 
-def words() -> list[str]:
+def reason_texts() -> list[str]:
     return [reason.words for reason in status.read().reasons]
 
 
-def event(**values: Any) -> None:
+def create_event(**values: Any) -> None:
     Event.objects.create(
         **{
             "message_id": "msg_1",
@@ -62,11 +62,11 @@ def event(**values: Any) -> None:
     )
 
 
-def waiting_event(minutes: float) -> None:
-    event(received_at=ago(minutes=minutes), sent_at=ago(minutes=minutes))
+def create_waiting_event(minutes: float) -> None:
+    create_event(received_at=ago(minutes=minutes), sent_at=ago(minutes=minutes))
 
 
-def command(**values: Any) -> None:
+def create_command(**values: Any) -> None:
     CommandRecord.objects.create(
         **{
             "kind": "order.cancel",
@@ -86,32 +86,35 @@ def ago(**length: float) -> Any:
     return timezone.now() - timedelta(**length)
 
 
-def silent_queue(name: str) -> None:
+def make_queue_silent(name: str) -> None:
     Heartbeat.objects.filter(queue=name).update(at=ago(minutes=5))
 
 
-TROUBLES: dict[str, tuple[Callable[[], object], str]] = {
+PROBLEMS: dict[str, tuple[Callable[[], object], str]] = {
     "No worker has answered on the queue inbox for 5 min.": (
-        lambda: silent_queue("inbox"),
+        lambda: make_queue_silent("inbox"),
         "failing",
     ),
     "No worker has answered on the queue bulk for 5 min.": (
-        lambda: silent_queue("bulk"),
+        lambda: make_queue_silent("bulk"),
         "degraded",
     ),
     "No worker has answered on the queue outbox yet.": (
         lambda: Heartbeat.objects.filter(queue="outbox").delete(),
         "failing",
     ),
-    "Events wait 5 min to be applied.": (lambda: waiting_event(5), "degraded"),
-    "Events wait 20 min to be applied.": (lambda: waiting_event(20), "failing"),
-    "Events that failed and wait for a person: 1.": (lambda: event(state="dead"), "degraded"),
+    "Events wait 5 min to be applied.": (lambda: create_waiting_event(5), "degraded"),
+    "Events wait 20 min to be applied.": (lambda: create_waiting_event(20), "failing"),
+    "Events that failed and wait for a person: 1.": (
+        lambda: create_event(state="dead"),
+        "degraded",
+    ),
     "The outcome of a request is unknown for 11 min.": (
-        lambda: command(state="uncertain", sent_at=ago(minutes=11)),
+        lambda: create_command(state="uncertain", sent_at=ago(minutes=11)),
         "degraded",
     ),
     "A request waits 3 h for a person's decision.": (
-        lambda: command(state="undecided", sent_at=ago(hours=3)),
+        lambda: create_command(state="undecided", sent_at=ago(hours=3)),
         "degraded",
     ),
     heartbeats.ON_HOLD: (lambda: Hold.objects.create(restored_to=timezone.now()), "degraded"),
@@ -136,42 +139,44 @@ TROUBLES: dict[str, tuple[Callable[[], object], str]] = {
 }
 
 
-@pytest.mark.usefixtures("well")
-def test_all_is_well(client: Client, settings: Settings) -> None:
+@pytest.mark.usefixtures("healthy")
+def test_status_is_ok_without_problems(client: Client, settings: Settings) -> None:
     settings.LOCAL, settings.HEALTH_TOKEN = False, TOKEN
     answer = client.get("/health/status", headers={"Authorization": f"Bearer {TOKEN}"})
-    said = answer.json()
-    assert (answer.status_code, said["status"], said["reasons"]) == (200, "ok", [])
-    assert said["queues"].keys() == set(QUEUES)
-    assert all(0 <= age < 30 for age in said["queues"].values())
-    assert said["broker"]["ping_seconds"] < 0.5
-    assert abs(said["database"]["clock_offset_seconds"]) < 1
-    assert said["disk"]["free_bytes"] > 0
-    assert said["version"] == "unreleased"
+    body = answer.json()
+    assert (answer.status_code, body["status"], body["reasons"]) == (200, "ok", [])
+    assert body["queues"].keys() == set(QUEUES)
+    assert all(0 <= age < 30 for age in body["queues"].values())
+    assert body["broker"]["ping_seconds"] < 0.5
+    assert abs(body["database"]["clock_offset_seconds"]) < 1
+    assert body["disk"]["free_bytes"] > 0
+    assert body["version"] == "unreleased"
     assert "no-store" in answer["Cache-Control"]
 
 
-@pytest.mark.usefixtures("well")
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_it_is_said_what_is_wrong(trouble: str, client: Client, settings: Settings) -> None:
+@pytest.mark.usefixtures("healthy")
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_status_names_each_problem_with_its_level(
+    problem: str, client: Client, settings: Settings
+) -> None:
     settings.LOCAL, settings.HEALTH_TOKEN = False, TOKEN
-    makes, level = TROUBLES[trouble]
-    makes()
+    create_problem, level = PROBLEMS[problem]
+    create_problem()
     answer = client.get("/health/status", headers={"Authorization": f"Bearer {TOKEN}"})
-    assert answer.json()["reasons"] == [trouble]
+    assert answer.json()["reasons"] == [problem]
     assert answer.json()["status"] == level
     assert answer.status_code == (503 if level == "failing" else 200)
     assert "CANARY" not in json.dumps(answer.json())
 
 
-@pytest.mark.usefixtures("well")
-def test_without_redis_it_is_degraded(settings: Settings) -> None:
+@pytest.mark.usefixtures("healthy")
+def test_status_is_degraded_without_redis(settings: Settings) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    assert words() == ["Redis does not answer: work is delayed, nothing is lost."]
+    assert reason_texts() == ["Redis does not answer: work is delayed, nothing is lost."]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_transaction_that_stays_open_is_seen(
+def test_long_open_transaction_is_reported(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import psycopg
@@ -182,11 +187,11 @@ def test_a_transaction_that_stays_open_is_seen(
     with psycopg.connect(environment()["DATABASE_URL"]) as other:
         other.execute("SELECT 1")
         wait_until(lambda: status.read().reasons, 60, "the open transaction to be seen")
-        assert any(each.startswith("A transaction is open for ") for each in words())
+        assert any(each.startswith("A transaction is open for ") for each in reason_texts())
 
 
 @pytest.mark.django_db
-def test_a_talkative_postgresql_is_told_what_to_set() -> None:
+def test_unsafe_postgresql_log_setting_is_reported() -> None:
     from django.db import connection
 
     assert postgres.unsafe_log_settings() == []
@@ -197,36 +202,36 @@ def test_a_talkative_postgresql_is_told_what_to_set() -> None:
             assert postgres.unsafe_log_settings() == ["log_min_error_statement = panic"]
             (warning,) = postgres.check_log_settings(databases=["default"])
             assert warning.hint == "Set log_min_error_statement = panic."
-            assert "PostgreSQL may write health data into its log" in " ".join(words())
+            assert "PostgreSQL may write health data into its log" in " ".join(reason_texts())
         finally:
             cursor.execute("RESET log_min_error_statement")
 
 
-@pytest.mark.usefixtures("well")
-def test_strangers_learn_nothing(client: Client, settings: Settings) -> None:
+@pytest.mark.usefixtures("healthy")
+def test_status_rejects_unauthorized_requests(client: Client, settings: Settings) -> None:
     assert client.get("/health/status").status_code == 401
     empty = client.get("/health/status", headers={"Authorization": "Bearer "})
     assert empty.status_code == 401, "no token is set, and none was sent"
     settings.HEALTH_TOKEN = TOKEN
-    for said in (f"Bearer {TOKEN}x", f"Token {TOKEN}", TOKEN, "Bearer", "Bearer \xff"):
-        answer = client.get("/health/status", headers={"Authorization": said})
-        assert (answer.status_code, answer.json()) == (401, {"status": "unauthorized"}), said
+    for header in (f"Bearer {TOKEN}x", f"Token {TOKEN}", TOKEN, "Bearer", "Bearer \xff"):
+        answer = client.get("/health/status", headers={"Authorization": header})
+        assert (answer.status_code, answer.json()) == (401, {"status": "unauthorized"}), header
     client.force_login(staff("front desk"))
     assert client.get("/health/status").status_code == 401
     client.force_login(staff("lab coordinator"))
     assert client.get("/health/status").status_code == 200
 
 
-@pytest.mark.usefixtures("well")
-def test_its_cost_is_fixed(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+@pytest.mark.usefixtures("healthy")
+def test_status_query_count_is_fixed(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     status.read()
     with django_assert_num_queries(20):
         status.read()
 
 
-@pytest.mark.usefixtures("well")
-def test_people_see_it_in_words(client: Client) -> None:
-    silent_queue("staff")
+@pytest.mark.usefixtures("healthy")
+def test_status_page_describes_problems_to_permitted_roles(client: Client) -> None:
+    make_queue_silent("staff")
     client.force_login(staff("lab coordinator"))
     page = client.get("/system/status/").content.decode()
     assert "No worker has answered on the queue staff for 5 min." in page
@@ -237,10 +242,10 @@ def test_people_see_it_in_words(client: Client) -> None:
     assert client.get("/system/status/").status_code == 403
 
 
-@pytest.mark.usefixtures("well")
-def test_a_person_lets_sending_go_on(client: Client) -> None:
+@pytest.mark.usefixtures("healthy")
+def test_permitted_person_releases_hold(client: Client) -> None:
     call_command("holdsending", "2026-11-22T10:00:00+00:00", stdout=StringIO())
-    command(state="waiting")
+    create_command(state="waiting")
     client.force_login(staff("auditor"))
     assert client.post("/system/status/release/").status_code == 403
     client.force_login(staff("lab coordinator"))
@@ -248,15 +253,15 @@ def test_a_person_lets_sending_go_on(client: Client) -> None:
     assert "Sending is on hold." in page and "Let sending go on" in page
     assert client.get("/system/status/release/").status_code == 405
     assert client.post("/system/status/release/").status_code == 302
-    held = Hold.objects.get()
-    assert held.released_by == User.objects.get(username=client.get("/").wsgi_request.user.username)
+    hold = Hold.objects.get()
+    assert hold.released_by == User.objects.get(username=client.get("/").wsgi_request.user.username)
     assert AuditEntry.objects.filter(object_type="hold", action="change").count() == 1
     assert "Sending is on hold." not in client.get("/system/status/").content.decode()
     with pytest.raises(CommandError, match="with its zone"):
         call_command("holdsending", "2026-11-22")
 
 
-def test_no_more_requests_while_draining(
+def test_readiness_fails_while_draining(
     client: Client, settings: Settings, tmp_path: Path, db: None
 ) -> None:
     settings.DRAIN_FILE = tmp_path / "draining"
@@ -267,19 +272,19 @@ def test_no_more_requests_while_draining(
     assert client.get("/health/live").status_code == 200
 
 
-def test_beat_rings_through_every_queue() -> None:
+def test_beat_sends_heartbeat_to_every_queue() -> None:
     schedule = current_app.conf.beat_schedule
-    rung = [
+    queues = [
         entry["options"]["queue"]
         for entry in schedule.values()
         if entry["task"] == "backoffice.operations.tasks.heartbeat"
     ]
-    assert sorted(rung) == sorted(QUEUES)
+    assert sorted(queues) == sorted(QUEUES)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_worker_leaves_its_heartbeat(tmp_path: Path) -> None:
-    """A real Celery worker, rung through one queue: that one beats, and no other."""
+def test_worker_records_heartbeat_of_its_queue(tmp_path: Path) -> None:
+    """A real Celery worker with one queue records the heartbeat of that queue and no other."""
     house = House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log")
     worker = house.start(
         *("-m", "celery", "-A", "backoffice.celery", "worker", "--queues", "staff"),
@@ -287,13 +292,13 @@ def test_a_worker_leaves_its_heartbeat(tmp_path: Path) -> None:
     )
     try:
 
-        def rung() -> bool:
+        def has_heartbeat() -> bool:
             current_app.send_task(
                 "backoffice.operations.tasks.heartbeat", queue="staff", expires=30
             )
             return Heartbeat.objects.exists()
 
-        wait_until(rung, 60, "a heartbeat", 0.3)
+        wait_until(has_heartbeat, 60, "a heartbeat", 0.3)
     finally:
         end(worker)
     (beat,) = Heartbeat.objects.all()
