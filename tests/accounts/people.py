@@ -1,4 +1,4 @@
-"""Made-up people who log in as people do: by the form, with the codes of an app."""
+"""Made-up people who sign in with the form and with codes of an authenticator app."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def log_in(client: Client, name: str = "ada-sample", password: str = PASSWORD, *
     return client.post("/accounts/login/", {"username": name, "password": password}, **more)
 
 
-def freshly(client: Client, user: User) -> None:
-    """Log in without the form, as somebody who proved just now who they are."""
+def sign_in_recently_authenticated(client: Client, user: User) -> None:
+    """Sign in without the form, with a recent authentication."""
     client.force_login(user)
     request = HttpRequest()
     request.session = client.session
@@ -40,12 +40,12 @@ def freshly(client: Client, user: User) -> None:
 
 
 def code(secret: str, step: int = 0) -> str:
-    """What an app shows now, or `step` times 30 seconds from now."""
+    """Return the code that an app shows now, or `step` times 30 seconds from now."""
     return str(format_hotp_value(hotp_value(secret, int(time.time()) // 30 + step)))
 
 
-def with_app(client: Client) -> str:
-    """Whoever is logged in adds an authenticator app; its secret."""
+def add_authenticator_app(client: Client) -> str:
+    """Add an authenticator app for the signed-in person and return its secret."""
     page = client.get("/accounts/second-factor/app/").content.decode()
     found = re.search(r'class="key">([A-Z2-7]+)<', page)
     assert found, page
@@ -54,6 +54,6 @@ def with_app(client: Client) -> str:
     return found[1]
 
 
-def kept_secret(user: User) -> str:
+def stored_app_secret(user: User) -> str:
     data = Authenticator.objects.get(user=user, type="totp").data
     return cipher.decrypt(data["secret"], "second factor")

@@ -1,7 +1,7 @@
-"""A small OpenID Connect provider on a real socket: one person is logged in there, always.
+"""A small OpenID Connect provider on a real socket where one person is always signed in.
 
-It checks what a provider checks: the client and its secret, the address to come back to, PKCE, and
-that a code is used once. It publishes its key, and can be told to sign its tokens otherwise.
+It checks what a provider checks: the client and its secret, the redirect URI, PKCE, and that a code
+is used once. It publishes its key. Tests can make it sign tokens differently.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
-CLIENT, SECRET = "back-office", "made-up-client-secret"
-ELSEWHERE = "/elsewhere"
+CLIENT_ID, CLIENT_SECRET = "back-office", "made-up-client-secret"
+MOVED_PREFIX = "/elsewhere"
 
 
 def new_key() -> rsa.RSAPrivateKey:
@@ -35,34 +35,34 @@ def new_key() -> rsa.RSAPrivateKey:
 class Provider:
     url: str = ""
     person: dict[str, Any] = field(default_factory=dict)
-    """Claims of who is logged in there."""
-    info: dict[str, Any] | None = None
-    """What the page of user information says instead."""
-    broken: str = ""
+    """Claims of the person who is signed in there."""
+    user_info: dict[str, Any] | None = None
+    """The answer of the user information endpoint, if it differs from `person`."""
+    failing_path: str = ""
     """A path that answers 500."""
-    moved: str = ""
-    """A path that leads elsewhere."""
-    tells_who: bool = True
-    """Whether there is an ID token."""
-    comes_back: str = ""
-    """The only address people may be sent back to; empty for any."""
+    redirected_path: str = ""
+    """A path that redirects to another address."""
+    has_id_token: bool = True
+    """Whether the answer contains an ID token."""
+    allowed_redirect_uri: str = ""
+    """The only allowed redirect URI; empty allows any."""
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
     issuer: str = ""
-    """What it calls itself, where that is not its address."""
+    """The issuer it names, if that is not its URL."""
     kid: str = "sample"
     key: Any = field(default_factory=new_key)
     algorithm: str = "RS256"
-    """What ID tokens are signed by, with which key, and by which name."""
+    """Algorithm, key and key ID that sign the ID tokens."""
     published: dict[str, rsa.RSAPrivateKey] = field(default_factory=dict)
-    said: dict[str, Any] = field(default_factory=dict)
-    """Claims of ID tokens that are otherwise than they should be; None for none."""
+    claim_overrides: dict[str, Any] = field(default_factory=dict)
+    """Claims of ID tokens to replace; None removes a claim."""
 
     def __post_init__(self) -> None:
         self.published[self.kid] = self.key
 
     def rotate(self) -> None:
-        """Another key, by another name; the earlier one is no longer published."""
+        """Use another key with another ID. The earlier one is no longer published."""
         self.kid, self.key = "sample-2", new_key()
         self.published = {self.kid: self.key}
 
@@ -74,7 +74,7 @@ class Provider:
         ]
         return {"keys": found}
 
-    def document(self) -> dict[str, Any]:
+    def configuration_document(self) -> dict[str, Any]:
         return {
             "issuer": self.issuer or self.url,
             "authorization_endpoint": f"{self.url}/authorize",
@@ -84,28 +84,28 @@ class Provider:
             "token_endpoint_auth_methods_supported": ["client_secret_post"],
         }
 
-    def authorize(self, asked: dict[str, str]) -> str:
-        """Where the browser is sent back to."""
-        assert asked["client_id"] == CLIENT and asked["response_type"] == "code"
-        assert asked["code_challenge_method"] == "S256" and "openid" in asked["scope"]
-        assert not self.comes_back or asked["redirect_uri"] == self.comes_back
+    def authorize(self, request: dict[str, str]) -> str:
+        """Return the address to which the browser is redirected."""
+        assert request["client_id"] == CLIENT_ID and request["response_type"] == "code"
+        assert request["code_challenge_method"] == "S256" and "openid" in request["scope"]
+        assert not self.allowed_redirect_uri or request["redirect_uri"] == self.allowed_redirect_uri
         if not self.person:
             answer = {"error": "access_denied"}
         else:
             answer = {"code": uuid4().hex}
-            self.codes[answer["code"]] = asked
-        return f"{asked['redirect_uri']}?{urlencode({**answer, 'state': asked['state']})}"
+            self.codes[answer["code"]] = request
+        return f"{request['redirect_uri']}?{urlencode({**answer, 'state': request['state']})}"
 
     def token(self, form: dict[str, str]) -> dict[str, Any] | None:
-        """None for whom it does not trust."""
-        asked = self.codes.pop(form.get("code", ""), None)
+        """Return the token response, or None for a request it does not trust."""
+        request = self.codes.pop(form.get("code", ""), None)
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
         if (
-            asked is None
-            or (form.get("client_id"), form.get("client_secret")) != (CLIENT, SECRET)
-            or asked["code_challenge"] != challenge
-            or asked["redirect_uri"] != form.get("redirect_uri")
+            request is None
+            or (form.get("client_id"), form.get("client_secret")) != (CLIENT_ID, CLIENT_SECRET)
+            or request["code_challenge"] != challenge
+            or request["redirect_uri"] != form.get("redirect_uri")
         ):
             return None
         access = uuid4().hex
@@ -113,22 +113,22 @@ class Provider:
         now = int(time.time())
         claims = {
             "iss": self.issuer or self.url,
-            "aud": CLIENT,
+            "aud": CLIENT_ID,
             "iat": now,
             "exp": now + 60,
-            "nonce": asked.get("nonce"),
+            "nonce": request.get("nonce"),
             "jti": access,
             **self.person,
-            **self.said,
+            **self.claim_overrides,
         }
         claims = {name: value for name, value in claims.items() if value is not None}
         headers = {"kid": self.kid}
-        signed = jwt.encode(claims, self.key, algorithm=self.algorithm, headers=headers)
-        told = {"access_token": access, "token_type": "Bearer"}
-        return {**told, "id_token": signed} if self.tells_who else told
+        id_token = jwt.encode(claims, self.key, algorithm=self.algorithm, headers=headers)
+        response = {"access_token": access, "token_type": "Bearer"}
+        return {**response, "id_token": id_token} if self.has_id_token else response
 
 
-class _Talk(BaseHTTPRequestHandler):
+class _Handler(BaseHTTPRequestHandler):
     @property
     def provider(self) -> Provider:
         found: Provider = self.server.provider  # type: ignore[attr-defined]
@@ -136,42 +136,42 @@ class _Talk(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
         provider = self.provider
-        if urlsplit(self.path).path == provider.moved:
-            return self._move()
-        parts = urlsplit(self.path.removeprefix(ELSEWHERE))
-        if parts.path == provider.broken:
-            self._say(500, {"error": "broken"})
+        if urlsplit(self.path).path == provider.redirected_path:
+            return self._redirect()
+        parts = urlsplit(self.path.removeprefix(MOVED_PREFIX))
+        if parts.path == provider.failing_path:
+            self._send_json(500, {"error": "broken"})
         elif parts.path == "/.well-known/openid-configuration":
-            self._say(200, provider.document())
+            self._send_json(200, provider.configuration_document())
         elif parts.path == "/authorize":
             self.send_response(302)
             self.send_header("Location", provider.authorize(dict(parse_qsl(parts.query))))
             self.end_headers()
         elif parts.path == "/keys":
-            self._say(200, provider.keys())
+            self._send_json(200, provider.keys())
         elif parts.path == "/userinfo":
             token = self.headers["Authorization"].removeprefix("Bearer ")
-            known = token in provider.tokens
-            said = provider.person if provider.info is None else provider.info
-            self._say(200 if known else 401, said if known else {})
+            is_known = token in provider.tokens
+            claims = provider.person if provider.user_info is None else provider.user_info
+            self._send_json(200 if is_known else 401, claims if is_known else {})
         else:
-            self._say(404, {})
+            self._send_json(404, {})
 
     def do_POST(self) -> None:  # noqa: N802
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         form = {name: values[0] for name, values in parse_qs(body).items()}
-        if self.path == self.provider.moved:
-            return self._move()
-        answer = None if self.provider.broken == "/token" else self.provider.token(form)
-        self._say(200 if answer else 400, answer or {"error": "invalid_grant"})
+        if self.path == self.provider.redirected_path:
+            return self._redirect()
+        answer = None if self.provider.failing_path == "/token" else self.provider.token(form)
+        self._send_json(200 if answer else 400, answer or {"error": "invalid_grant"})
 
-    def _move(self) -> None:
-        """To the same answer at another address."""
+    def _redirect(self) -> None:
+        """Redirect to the same response at another address."""
         self.send_response(307)
-        self.send_header("Location", f"{self.provider.url}{ELSEWHERE}{self.path}")
+        self.send_header("Location", f"{self.provider.url}{MOVED_PREFIX}{self.path}")
         self.end_headers()
 
-    def _say(self, status: int, body: dict[str, Any]) -> None:
+    def _send_json(self, status: int, body: dict[str, Any]) -> None:
         sent = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -180,13 +180,13 @@ class _Talk(BaseHTTPRequestHandler):
         self.wfile.write(sent)
 
     def log_message(self, *_: Any) -> None:
-        """Silence."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager
-def providing() -> Iterator[Provider]:
+def run_provider() -> Iterator[Provider]:
     provider = Provider()
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Talk) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
         server.provider = provider  # type: ignore[attr-defined]
         provider.url = f"http://127.0.0.1:{server.server_port}"
         threading.Thread(target=server.serve_forever, daemon=True).start()

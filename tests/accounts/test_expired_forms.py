@@ -1,4 +1,4 @@
-"""A form of an ended session comes back with what was typed, and can be sent again."""
+"""A form of an expired session comes back with its values and can be sent again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.test import Client
 from tests.accounts.people import log_in, person
 
 pytestmark = pytest.mark.django_db
-OURS = {"origin": "http://testserver", "sec-fetch-site": "same-origin"}
+SAME_ORIGIN = {"origin": "http://testserver", "sec-fetch-site": "same-origin"}
 FORM = {"theme": "dark", "density": "compact", "time_zone": "Asia/Tokyo <b>\n\"'"}
 
 
@@ -28,21 +28,23 @@ def token(page: str) -> str:
     return found[1]
 
 
-def test_what_was_typed_comes_back_and_is_sent_with_a_token_of_now() -> None:
+def test_expired_form_returns_values_and_can_be_sent_again() -> None:
     person()
     client = Client(enforce_csrf_checks=True)
-    first = client.post("/preferences/?x=1", {**FORM, "password": "hunter2"}, headers=OURS)
+    first = client.post("/preferences/?x=1", {**FORM, "password": "hunter2"}, headers=SAME_ORIGIN)
     page = first.content.decode()
     assert first.status_code == 403 and "Nothing was sent" in page
     assert fields(page) == FORM and "hunter2" not in page
     assert 'action="/preferences/?x=1"' in page
-    # Logged in in another tab, it is sent from here: once more it has an old token.
+    # After a sign-in in another tab the page still has an old token.
     log_in(client, headers={"x-csrftoken": token(page)})
-    again = client.post("/preferences/", {**FORM, "csrfmiddlewaretoken": token(page)}, headers=OURS)
+    again = client.post(
+        "/preferences/", {**FORM, "csrfmiddlewaretoken": token(page)}, headers=SAME_ORIGIN
+    )
     page = again.content.decode()
     assert again.status_code == 403 and "Send it now" in page and fields(page) == FORM
     sent = {**FORM, "time_zone": "Asia/Tokyo", "csrfmiddlewaretoken": token(page)}
-    assert client.post("/preferences/", sent, headers=OURS).status_code == 302
+    assert client.post("/preferences/", sent, headers=SAME_ORIGIN).status_code == 302
 
 
 @pytest.mark.parametrize(
@@ -51,23 +53,25 @@ def test_what_was_typed_comes_back_and_is_sent_with_a_token_of_now() -> None:
         {},
         {"origin": "https://evil.example"},
         {"origin": "null"},
-        {**OURS, "sec-fetch-site": "none"},
+        {**SAME_ORIGIN, "sec-fetch-site": "none"},
     ],
 )
-def test_what_another_site_sends_is_not_offered_again(headers: dict[str, str]) -> None:
+def test_form_of_another_site_is_not_offered_again(headers: dict[str, str]) -> None:
     client = Client(enforce_csrf_checks=True)
     page = client.post("/preferences/", FORM, headers=headers).content.decode()
     assert "Nothing was sent" in page and fields(page) == {} and "Tokyo" not in page
 
 
-def test_files_are_said_to_be_lost() -> None:
+def test_expired_form_reports_lost_files() -> None:
     client = Client(enforce_csrf_checks=True)
     upload = SimpleUploadedFile("report.pdf", b"%PDF")
-    page = client.post("/reports/upload/", {"lab": "1", "file": upload}, headers=OURS)
+    page = client.post("/reports/upload/", {"lab": "1", "file": upload}, headers=SAME_ORIGIN)
     assert "Files are not" in page.content.decode()
 
 
-def test_an_old_log_in_page_is_opened_anew() -> None:
+def test_expired_log_in_form_redirects_to_new_one() -> None:
     client = Client(enforce_csrf_checks=True)
-    answer = client.post("/accounts/login/", {"username": "ada", "next": "/orders/"}, headers=OURS)
+    answer = client.post(
+        "/accounts/login/", {"username": "ada", "next": "/orders/"}, headers=SAME_ORIGIN
+    )
     assert answer["Location"] == "/accounts/login/?next=/orders/"

@@ -1,4 +1,5 @@
-"""The door: the same words for everybody it keeps out, a new key for everybody it lets in."""
+"""The log-in gives everyone it rejects the same message and everyone it accepts a new session
+key."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from backoffice.models import AuditEntry, StaffSession, User
 from tests.accounts.people import PASSWORD, log_in, person
 
 pytestmark = pytest.mark.django_db
-WORDS = "Log-in name and password do not match"
-PAGE = "/accounts/sessions/end/"
+REJECTION_MESSAGE = "Log-in name and password do not match"
+END_SESSIONS_URL = "/accounts/sessions/end/"
 
 
-def logged_in(client: Client) -> bool:
+def is_logged_in(client: Client) -> bool:
     return client.get("/preferences/").status_code == 200
 
 
@@ -33,19 +34,21 @@ def logged_in(client: Client) -> bool:
         ("ada-sample", PASSWORD + " "),
     ],
 )
-def test_whoever_is_kept_out_is_told_the_same(client: Client, name: str, password: str) -> None:
+def test_every_rejected_log_in_gets_the_same_message(
+    client: Client, name: str, password: str
+) -> None:
     person()
     person("closed-sample", is_active=False)
     answer = log_in(client, name, password)
     assert answer.status_code == 200
-    assert WORDS in answer.content.decode()
+    assert REJECTION_MESSAGE in answer.content.decode()
     assert f'value="{name}"' in answer.content.decode()
     assert PASSWORD not in answer.content.decode()
-    assert not logged_in(client)
+    assert not is_logged_in(client)
     assert AuditEntry.objects.get(action="login").outcome == "refused"
 
 
-def test_the_key_of_the_session_is_new_after_the_log_in(client: Client) -> None:
+def test_log_in_changes_session_key(client: Client) -> None:
     user = person()
     client.get("/accounts/login/")
     client.get("/accounts/login/passkey/", headers={"accept": "application/json"})
@@ -58,7 +61,7 @@ def test_the_key_of_the_session_is_new_after_the_log_in(client: Client) -> None:
     assert "Firefox" in row.agent and row.began_at is not None
 
 
-def test_the_log_out_ends_the_session_and_what_the_browser_keeps(client: Client) -> None:
+def test_log_out_ends_session_and_clears_browser_cache(client: Client) -> None:
     person()
     log_in(client)
     stolen = client.cookies[configured.SESSION_COOKIE_NAME].value
@@ -67,24 +70,24 @@ def test_the_log_out_ends_the_session_and_what_the_browser_keeps(client: Client)
     assert not StaffSession.objects.exists()
     thief = Client()
     thief.cookies[configured.SESSION_COOKIE_NAME] = stolen
-    assert not logged_in(thief)
+    assert not is_logged_in(thief)
     assert client.get("/accounts/logout/").status_code == 405
 
 
-@pytest.mark.parametrize("what", ["closed", "password"])
-def test_sessions_end_with_the_account_and_with_the_password(client: Client, what: str) -> None:
+@pytest.mark.parametrize("change", ["closed", "password"])
+def test_sessions_end_when_account_or_password_changes(client: Client, change: str) -> None:
     user = person()
     log_in(client)
-    assert logged_in(client)
-    if what == "closed":
+    assert is_logged_in(client)
+    if change == "closed":
         User.objects.filter(pk=user.pk).update(is_active=False)
     else:
         user.set_password("another made up one 8")
         user.save()
-    assert not logged_in(client)
+    assert not is_logged_in(client)
 
 
-def test_changing_the_password_ends_the_other_sessions(client: Client) -> None:
+def test_password_change_ends_other_sessions(client: Client) -> None:
     person()
     other = Client()
     log_in(client)
@@ -98,31 +101,31 @@ def test_changing_the_password_ends_the_other_sessions(client: Client) -> None:
     assert client.post("/accounts/password/", form).status_code == 200
     answer = client.post("/accounts/password/", {**form, "old_password": PASSWORD})
     assert answer.status_code == 302
-    assert logged_in(client) and not logged_in(other)
+    assert is_logged_in(client) and not is_logged_in(other)
     assert StaffSession.objects.count() == 1
     assert AuditEntry.objects.filter(action="change", object_type="password").count() == 1
 
 
-def test_other_sessions_can_be_ended_and_are_listed(client: Client) -> None:
+def test_other_sessions_are_listed_and_can_be_ended(client: Client) -> None:
     person()
     other = Client()
     log_in(client)
     log_in(other, headers={"user-agent": "Mozilla/5.0 (Windows NT 10.0) Chrome/1 Safari/1 Edg/1"})
     page = client.get("/accounts/").content.decode()
     assert "Edge on Windows" in page and page.count("This one") == 1
-    stranger = Client()
+    other_person = Client()
     person("eve-sample")
-    log_in(stranger, "eve-sample")
-    asked = client.get("/accounts/sessions/end/").content.decode()
-    assert "Edge on Windows" in asked and logged_in(other)
+    log_in(other_person, "eve-sample")
+    confirmation = client.get("/accounts/sessions/end/").content.decode()
+    assert "Edge on Windows" in confirmation and is_logged_in(other)
     client.post("/accounts/sessions/end/")
-    assert logged_in(client) and not logged_in(other) and logged_in(stranger)
+    assert is_logged_in(client) and not is_logged_in(other) and is_logged_in(other_person)
     assert "Log out everywhere else" not in client.get("/accounts/").content.decode()
 
 
-def test_one_session_of_the_list_can_be_ended(client: Client) -> None:
+def test_single_session_can_be_ended(client: Client) -> None:
     user = person()
-    phone, desk, stranger = Client(), Client(), Client()
+    phone, desk, other_person = Client(), Client(), Client()
     log_in(client)
     log_in(phone, headers={"user-agent": "Mozilla/5.0 (iPhone) Safari/1"})
     log_in(desk, headers={"user-agent": "Mozilla/5.0 (Windows NT 10.0) Firefox/1"})
@@ -130,45 +133,51 @@ def test_one_session_of_the_list_can_be_ended(client: Client) -> None:
     found = re.findall(
         r'href="(/accounts/sessions/end/\?session=\w+)">Log out<[^>]*> ([^<]+)', page
     )
-    ways = {device: way for way, device in found}
-    assert ways.keys() == {"Safari on iPhone", "Firefox on Windows"}
+    end_urls = {device: url for url, device in found}
+    assert end_urls.keys() == {"Safari on iPhone", "Firefox on Windows"}
     for one in StaffSession.objects.all():
         assert one.session_key not in page
-    asked = client.get(ways["Safari on iPhone"]).content.decode()
-    assert "Safari on iPhone" in asked and "Firefox" not in asked
+    confirmation = client.get(end_urls["Safari on iPhone"]).content.decode()
+    assert "Safari on iPhone" in confirmation and "Firefox" not in confirmation
     person("eve-sample")
-    log_in(stranger, "eve-sample")
-    assert "has ended" in stranger.post(ways["Safari on iPhone"]).content.decode()
-    assert logged_in(phone)
+    log_in(other_person, "eve-sample")
+    assert "has ended" in other_person.post(end_urls["Safari on iPhone"]).content.decode()
+    assert is_logged_in(phone)
     assert not AuditEntry.objects.filter(object_type="sessions").exists()
-    answer = client.post(ways["Safari on iPhone"], follow=True)
+    answer = client.post(end_urls["Safari on iPhone"], follow=True)
     assert "You are logged out there" in answer.content.decode()
-    assert not logged_in(phone) and logged_in(desk) and logged_in(client) and logged_in(stranger)
+    assert (
+        not is_logged_in(phone)
+        and is_logged_in(desk)
+        and is_logged_in(client)
+        and is_logged_in(other_person)
+    )
     entry = AuditEntry.objects.get(object_type="sessions")
     assert (entry.actor, entry.action, entry.object_ids) == (user, "change", [str(user.pk)])
     assert entry.reason == "one ended"
-    assert "has ended" in client.post(ways["Safari on iPhone"]).content.decode()
+    assert "has ended" in client.post(end_urls["Safari on iPhone"]).content.decode()
     assert AuditEntry.objects.filter(object_type="sessions").count() == 1
 
 
-@pytest.mark.parametrize("which", ["", "?session=1234"])
-def test_sessions_are_ended_by_somebody_who_proved_it_a_short_while_ago(
-    client: Client, which: str
-) -> None:
+@pytest.mark.parametrize("query", ["", "?session=1234"])
+def test_ending_sessions_requires_recent_authentication(client: Client, query: str) -> None:
     person()
     other = Client()
     log_in(other)
     client.force_login(User.objects.get())
-    for ask in (client.get, client.post):
-        answer = ask(PAGE + which)
-        assert answer["Location"] == f"/accounts/proof/?{urlencode({'next': PAGE + which})}"
-    assert logged_in(other)
-    proof = {"password": PASSWORD, "next": PAGE + which}
-    assert client.post("/accounts/proof/", proof)["Location"] == PAGE + which
-    assert client.get(PAGE + which).status_code == 200
+    for send in (client.get, client.post):
+        answer = send(END_SESSIONS_URL + query)
+        assert (
+            answer["Location"]
+            == f"/accounts/proof/?{urlencode({'next': END_SESSIONS_URL + query})}"
+        )
+    assert is_logged_in(other)
+    proof = {"password": PASSWORD, "next": END_SESSIONS_URL + query}
+    assert client.post("/accounts/proof/", proof)["Location"] == END_SESSIONS_URL + query
+    assert client.get(END_SESSIONS_URL + query).status_code == 200
 
 
-ELSEWHERE = [
+FOREIGN_TARGETS = [
     *("//evil.example", "/\\evil.example", "\\\\evil.example", "https:evil.example"),
     *("https://evil.example/", "http://evil.example", "https:///evil.example", "///evil.example"),
     *("javascript:alert(1)", "data:text/html,x", "ftp://evil.example", "//evil.example/%2e%2e"),
@@ -178,38 +187,38 @@ ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize("target", ELSEWHERE)
-def test_a_log_in_leads_nowhere_else(client: Client, target: str) -> None:
+@pytest.mark.parametrize("target", FOREIGN_TARGETS)
+def test_log_in_does_not_redirect_to_foreign_target(client: Client, target: str) -> None:
     person()
     form = {"username": "ada-sample", "password": PASSWORD, "next": target}
     answer = client.post("/accounts/login/", form)
     assert answer.status_code == 302
-    assert answer["Location"] in ("/", "/%0D%0A//evil.example")  # a path of ours
+    assert answer["Location"] in ("/", "/%0D%0A//evil.example")  # a path on this host
 
 
-def test_it_leads_where_one_wanted_to(client: Client) -> None:
+def test_log_in_redirects_to_requested_page(client: Client) -> None:
     person()
     form = {"username": "ada-sample", "password": PASSWORD, "next": "/orders/?status=lost"}
     assert client.post("/accounts/login/", form)["Location"] == "/orders/?status=lost"
 
 
-def test_nobody_signs_up_and_the_rest_of_allauth_is_not_there(client: Client) -> None:
+def test_sign_up_and_other_allauth_pages_do_not_exist(client: Client) -> None:
     for path in ("signup/", "email/", "inactive/", "confirm-email/", "social/connections/", "2fa/"):
         assert client.get(f"/accounts/{path}").status_code == 404
 
 
-@pytest.mark.parametrize("staff", [True, False])
-def test_the_admin_has_no_door_of_its_own(client: Client, staff: bool) -> None:
-    person(is_staff=staff, is_superuser=staff)
+@pytest.mark.parametrize("is_staff", [True, False])
+def test_admin_uses_the_common_log_in(client: Client, is_staff: bool) -> None:
+    person(is_staff=is_staff, is_superuser=is_staff)
     answer = client.get("/admin/", follow=True)
     assert answer.redirect_chain[-1][0].startswith("/accounts/login/")
     form = {"username": "ada-sample", "password": PASSWORD}
-    assert client.post("/admin/login/", form).status_code == 404 and not logged_in(client)
+    assert client.post("/admin/login/", form).status_code == 404 and not is_logged_in(client)
     log_in(client)
-    assert client.get("/admin/", follow=True).status_code == (200 if staff else 403)
+    assert client.get("/admin/", follow=True).status_code == (200 if is_staff else 403)
 
 
-def test_the_admin_asks_for_a_fresh_proof(client: Client) -> None:
+def test_admin_requires_recent_authentication(client: Client) -> None:
     user = person(is_staff=True, is_superuser=True)
     client.force_login(user)
     answer = client.get("/admin/backoffice/user/")
@@ -222,16 +231,16 @@ def test_the_admin_asks_for_a_fresh_proof(client: Client) -> None:
     assert client.get("/admin/backoffice/user/").status_code == 200
 
 
-def test_people_get_in_while_redis_is_away(client: Client, settings: Settings) -> None:
+def test_log_in_works_without_redis(client: Client, settings: Settings) -> None:
     caches: dict[str, Any] = {"default": {**configured.CACHES["default"]}}
     settings.CACHES = {"default": {**caches["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
     person()
-    assert WORDS in log_in(client, password="wrong").content.decode()
+    assert REJECTION_MESSAGE in log_in(client, password="wrong").content.decode()
     assert log_in(client).status_code == 302
-    assert logged_in(client)
+    assert is_logged_in(client)
 
 
-def test_cookies_are_for_this_host_alone(client: Client, settings: Settings) -> None:
+def test_device_cookie_is_limited_to_this_host(client: Client, settings: Settings) -> None:
     person()
     settings.HTTPS_ONLY = True
     answer = log_in(client, secure=True)

@@ -17,7 +17,7 @@ from backoffice.models import ApiToken, AuditEntry, User
 from labs.models import Lab, LabAccount
 from orders.models import Order, Result, Transaction
 from patients.models import Demographics, Patient
-from tests.accounts.people import freshly
+from tests.accounts.people import sign_in_recently_authenticated
 from tests.api.rows import demographics, envelope, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +33,7 @@ def name_of(model: Any, page: str) -> str:
 @pytest.fixture
 def administrator(client: Client) -> User:
     user = staff("administrator")
-    freshly(client, user)
+    sign_in_recently_authenticated(client, user)
     return user
 
 

@@ -18,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from backoffice.accounts.role_summary import AREAS, summarize
 from backoffice.core.access import ADMINISTRATOR, PERMISSIONS, ROLES, roles_of
 from backoffice.models import AuditEntry, User
-from tests.accounts.people import freshly
+from tests.accounts.people import sign_in_recently_authenticated
 from tests.api.rows import staff, token_for
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +38,7 @@ PERSON = {
 @pytest.fixture
 def administrator(client: Client) -> User:
     user = named(staff("administrator"), "Ada")
-    freshly(client, user)
+    sign_in_recently_authenticated(client, user)
     return user
 
 
@@ -231,7 +231,7 @@ def test_two_who_take_it_from_each_other_leave_one() -> None:
     people = [named(staff("administrator", name), name) for name in ("Ada", "Bea")]
     clients = [Client(), Client()]
     for client, user in zip(clients, people, strict=True):
-        freshly(client, user)
+        sign_in_recently_authenticated(client, user)
     start = threading.Barrier(2)
     answers: list[int] = []
 

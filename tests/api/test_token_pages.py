@@ -13,7 +13,7 @@ from backoffice.api import tokens
 from backoffice.api.models import ApiToken
 from backoffice.core.access import ADMINISTRATOR, SERVICE_ACCOUNT
 from backoffice.models import AuditEntry, User
-from tests.accounts.people import freshly
+from tests.accounts.people import sign_in_recently_authenticated
 from tests.api.rows import staff
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +22,7 @@ TEXT = re.compile(r"bo_[0-9a-z]{12}_[0-9A-Za-z]{43}")
 
 @pytest.fixture
 def asker(client: Client) -> Client:
-    freshly(client, staff(ADMINISTRATOR))
+    sign_in_recently_authenticated(client, staff(ADMINISTRATOR))
     return client
 
 

@@ -18,7 +18,7 @@ SKIPPED_PACKAGE = {"name": "other", "skip_reason": "not found"}
 
 
 @pytest.mark.parametrize(
-    ("answer", "passes", "words"),
+    ("answer", "passes", "expected_output"),
     [
         (json.dumps({"dependencies": [SAFE_PACKAGE], "fixes": []}), True, "ok      known"),
         (

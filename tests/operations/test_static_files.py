@@ -12,7 +12,7 @@ from django.contrib.staticfiles import finders
 from django.test import Client
 
 from backoffice.devtools.checks import production_environment
-from tests.accounts.people import freshly
+from tests.accounts.people import sign_in_recently_authenticated
 from tests.api.rows import staff
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,7 +75,7 @@ def test_collectstatic_collects_files_that_pages_use(tmp_path: Path) -> None:
 @pytest.mark.django_db
 def test_admin_pages_find_all_their_static_files(client: Client) -> None:
     person = staff("administrator")
-    freshly(client, person)
+    sign_in_recently_authenticated(client, person)
     names: set[str] = set()
     for address in ADMIN_PATHS:
         answer = client.get(f"/admin/{address}")

@@ -13,7 +13,7 @@ from backoffice.core import service_client
 from backoffice.core.access import ADMINISTRATOR
 from backoffice.models import AuditEntry, CommandRecord
 from backoffice.service import errors, signing
-from tests.accounts.people import freshly
+from tests.accounts.people import sign_in_recently_authenticated
 from tests.api.rows import staff
 from tests.outbox.desk import Desk
 from tests.outbox.keys import UseKey
@@ -26,7 +26,7 @@ NEW = reverse("operations:endpoint-new")
 @pytest.fixture
 def administrator(desk: Desk) -> Client:
     client = Client()
-    freshly(client, staff(ADMINISTRATOR))
+    sign_in_recently_authenticated(client, staff(ADMINISTRATOR))
     return client
 
 

@@ -1,4 +1,4 @@
-"""Sessions end when idle and after their longest time, and only people keep them going."""
+"""Sessions end when idle and after their maximum time; only people keep them alive."""
 
 from __future__ import annotations
 
@@ -37,18 +37,16 @@ def ada(client: Client, clock: time_machine.Traveller) -> Client:
     return client
 
 
-def ends_in() -> float:
+def seconds_until_expiry() -> float:
     return StaffSession.objects.get().expire_date.timestamp() - time.time()
 
 
-def asked(client: Client, **more: Any) -> tuple[int, bool]:
-    told = client.get("/accounts/session/", headers=UNATTENDED, **more).json()
-    return told["left"], told["fixed"]
+def session_status(client: Client, **more: Any) -> tuple[int, bool]:
+    status = client.get("/accounts/session/", headers=UNATTENDED, **more).json()
+    return status["left"], status["fixed"]
 
 
-def test_it_ends_after_a_quarter_of_an_hour_of_nothing(
-    ada: Client, clock: time_machine.Traveller
-) -> None:
+def test_session_ends_after_15_idle_minutes(ada: Client, clock: time_machine.Traveller) -> None:
     clock.shift(899)
     assert ada.get(PAGE).status_code == 200
     clock.shift(899)
@@ -57,7 +55,7 @@ def test_it_ends_after_a_quarter_of_an_hour_of_nothing(
     assert ada.get(PAGE).status_code == 302
 
 
-def test_it_ends_after_twelve_hours_whatever_is_done(
+def test_session_ends_after_twelve_hours_of_activity(
     ada: Client, clock: time_machine.Traveller
 ) -> None:
     for _ in range(72):
@@ -66,67 +64,67 @@ def test_it_ends_after_twelve_hours_whatever_is_done(
     assert ada.get(PAGE).status_code == 302
 
 
-def test_what_pages_ask_by_themselves_keeps_nobody_signed_in(
+def test_unattended_requests_do_not_extend_session(
     ada: Client, clock: time_machine.Traveller
 ) -> None:
     for _ in range(9):
         clock.shift(100)
         for path in (PAGE, "/accounts/session/"):
             ada.get(path, headers=UNATTENDED)
-    assert ends_in() == 0
+    assert seconds_until_expiry() == 0
     assert ada.get(PAGE).status_code == 302
 
 
-def test_asking_costs_one_write_a_minute_and_no_other(
+def test_session_is_written_at_most_once_a_minute(
     ada: Client, clock: time_machine.Traveller
 ) -> None:
     ada.get(PAGE)
 
-    def writes() -> int:
+    def count_writes() -> int:
         with CaptureQueriesContext(connection) as captured:
             assert ada.get(PAGE).status_code == 200
-        said = [one["sql"] for one in captured if "staffsession" in one["sql"]]
-        assert sum("SELECT" in one for one in said) == 1
-        return len(said) - 1
+        statements = [one["sql"] for one in captured if "staffsession" in one["sql"]]
+        assert sum("SELECT" in one for one in statements) == 1
+        return len(statements) - 1
 
     clock.shift(61)
-    assert [writes() for _ in range(4)] == [1, 0, 0, 0]
+    assert [count_writes() for _ in range(4)] == [1, 0, 0, 0]
     clock.shift(59)
-    assert writes() == 0
+    assert count_writes() == 0
     clock.shift(2)
-    assert writes() == 1
-    assert ends_in() == 900
+    assert count_writes() == 1
+    assert seconds_until_expiry() == 900
 
 
-def test_a_page_learns_how_long_is_left_and_can_go_on(
+def test_page_reads_and_extends_remaining_time(ada: Client, clock: time_machine.Traveller) -> None:
+    clock.shift(780)
+    assert session_status(ada) == (120, False)
+    assert ada.post("/accounts/session/", headers=UNATTENDED).json()["left"] == 900
+    assert session_status(ada) == (900, False)
+    clock.shift(700)
+    # The person typed on the page a while ago, and no request was sent.
+    status = ada.post("/accounts/session/", {"idle": "300"}, headers=UNATTENDED).json()
+    assert status["left"] == 600
+    for invalid_value in ("-900", "1e9", "٣", ""):
+        ada.post("/accounts/session/", {"idle": invalid_value}, headers=UNATTENDED)
+        assert session_status(ada)[0] == 900
+    ada.post("/accounts/session/", {"idle": "800"}, headers=UNATTENDED)
+    assert session_status(ada)[0] == 900  # never earlier than before
+
+
+def test_maximum_session_time_cannot_be_extended(
     ada: Client, clock: time_machine.Traveller
 ) -> None:
-    clock.shift(780)
-    assert asked(ada) == (120, False)
-    assert ada.post("/accounts/session/", headers=UNATTENDED).json()["left"] == 900
-    assert asked(ada) == (900, False)
-    clock.shift(700)
-    # Somebody typed on the page a while ago, and nothing was sent.
-    told = ada.post("/accounts/session/", {"idle": "300"}, headers=UNATTENDED).json()
-    assert told["left"] == 600
-    for nonsense in ("-900", "1e9", "٣", ""):
-        ada.post("/accounts/session/", {"idle": nonsense}, headers=UNATTENDED)
-        assert asked(ada)[0] == 900
-    ada.post("/accounts/session/", {"idle": "800"}, headers=UNATTENDED)
-    assert asked(ada)[0] == 900  # never sooner than before
-
-
-def test_the_longest_time_cannot_be_put_off(ada: Client, clock: time_machine.Traveller) -> None:
     for _ in range(71):
         clock.shift(600)
         ada.get(PAGE)
     clock.shift(500)
-    assert asked(ada) == (100, True)
-    told = ada.post("/accounts/session/", headers=UNATTENDED).json()
-    assert (told["left"], told["fixed"]) == (100, True)
+    assert session_status(ada) == (100, True)
+    status = ada.post("/accounts/session/", headers=UNATTENDED).json()
+    assert (status["left"], status["fixed"]) == (100, True)
 
 
-def test_an_ended_session_says_so_and_nothing_else(
+def test_ended_session_answers_401_with_no_time_left(
     ada: Client, clock: time_machine.Traveller
 ) -> None:
     clock.shift(901)
@@ -135,21 +133,19 @@ def test_an_ended_session_says_so_and_nothing_else(
     assert "no-store" in answer["Cache-Control"]
 
 
-def test_the_token_it_tells_is_good_for_forms(settings: Settings) -> None:
+def test_token_of_session_status_is_valid_for_forms(settings: Settings) -> None:
     person()
     client = Client(enforce_csrf_checks=True)
     token = client.get("/accounts/login/").context["csrf_token"]
     log_in(client, headers={"x-csrftoken": str(token)})
     form = {"theme": "dark", "density": "default", "time_zone": "UTC"}
-    old = {**form, "csrfmiddlewaretoken": str(token)}
-    assert client.post(PAGE, old).status_code == 403
-    fresh = client.get("/accounts/session/").json()["token"]
-    assert client.post(PAGE, {**form, "csrfmiddlewaretoken": fresh}).status_code == 302
+    old_form = {**form, "csrfmiddlewaretoken": str(token)}
+    assert client.post(PAGE, old_form).status_code == 403
+    current_token = client.get("/accounts/session/").json()["token"]
+    assert client.post(PAGE, {**form, "csrfmiddlewaretoken": current_token}).status_code == 302
 
 
-def test_a_session_that_was_ended_is_not_written_back(
-    ada: Client, clock: time_machine.Traveller
-) -> None:
+def test_ended_session_is_not_saved_again(ada: Client, clock: time_machine.Traveller) -> None:
     clock.shift(300)
     store = SessionStore(StaffSession.objects.get().session_key)
     assert store["began"]
@@ -158,14 +154,14 @@ def test_a_session_that_was_ended_is_not_written_back(
     assert not StaffSession.objects.exists()
 
 
-def test_a_form_of_the_log_in_may_stand_open_for_long(
+def test_log_in_form_stays_valid_for_twelve_hours(
     client: Client, clock: time_machine.Traveller
 ) -> None:
     client.get("/accounts/login/")
-    assert ends_in() == 12 * 3600
+    assert seconds_until_expiry() == 12 * 3600
 
 
-def test_pages_carry_how_long_is_left(ada: Client, clock: time_machine.Traveller) -> None:
+def test_pages_contain_remaining_session_time(ada: Client, clock: time_machine.Traveller) -> None:
     page = ada.get(PAGE).content.decode()
     assert 'data-left="900"' in page and 'data-warned="120"' in page
     ada.post("/accounts/logout/")
