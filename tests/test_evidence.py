@@ -216,7 +216,7 @@ def test_only_tests_that_read_a_case_count_as_its_proof() -> None:
     cases = "tests/outbox/test_import_cases.py"
     damaged = texts_used_by(cases, "test_case_b02_spreadsheet_damage_is_never_sent")
     assert "B02.csv" in damaged and "B03.csv" not in damaged
-    photo = ("tests/labs/test_reports_upload.py", "test_motion_photo_is_taken_without_its_video")
+    photo = ("tests/labs/test_reports_upload.py", "test_motion_photo_is_stored_without_video")
     assert "B15.txt" in texts_used_by(*photo), "by a function of another file"
 
 

@@ -76,7 +76,7 @@ def _trail(order: Order, ada: User, frida: User) -> None:
 def _reports(by: User) -> None:
     from labs.reports import intake
     from patients.models import Demographics
-    from tests.labs.reporting import file, with_job
+    from tests.labs.reporting import attach_job, file
 
     people = Demographics.objects.select_related("user").order_by("pk")[:3]
     for person, status in zip(people, ("completed", "failed", ""), strict=True):
@@ -89,7 +89,7 @@ def _reports(by: User) -> None:
         )
         report = intake.create_report(upload, uuid.uuid4())
         if status:
-            with_job(report, status)
+            attach_job(report, status)
 
 
 def _team(order: Order, ada: User, frida: User) -> None:

@@ -1,4 +1,4 @@
-"""Reports need a folder of their own, and a service."""
+"""Fixtures for report tests: folder, service URL, sandbox, people and a report."""
 
 from __future__ import annotations
 
@@ -6,44 +6,79 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from django.test import Client
 from pytest_django import Settings
 
 from backoffice.core import service_client
+from backoffice.models import User
+from labs.models import Report
+from tests.api.rows import staff
+from tests.audit.trail import forget
+from tests.labs.reporting import attach_job, person, stored_report
 from tests.sandboxes import Sandbox, running
 
 
 @pytest.fixture
-def folder(settings: Settings, tmp_path: Path) -> Path:
-    """Where uploaded files are kept during a test."""
+def report_folder(settings: Settings, tmp_path: Path) -> Path:
+    """The folder of uploaded files during a test."""
     settings.REPORT_FOLDER = tmp_path / "reports"
     return tmp_path / "reports"
 
 
 @pytest.fixture
-def point(settings: Settings) -> Iterator[Callable[[str], None]]:
-    """Points the back office at a service."""
+def set_service_url(settings: Settings) -> Iterator[Callable[[str], None]]:
+    """Return a function that points the back office at a service."""
 
-    def at(url: str) -> None:
+    def set_url(url: str) -> None:
         settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = url
         service_client.service.cache_clear()
 
-    yield at
+    yield set_url
     service_client.service.cache_clear()
 
 
 @pytest.fixture(scope="package")
-def parser() -> Iterator[Sandbox]:
-    """A sandbox whose report jobs move when told to."""
+def parsing_sandbox() -> Iterator[Sandbox]:
+    """A sandbox with report jobs that advance only on request."""
     with running(users=5, orders=5) as sandbox:
         yield sandbox
 
 
 @pytest.fixture
-def reading(parser: Sandbox, point: Callable[[str], None]) -> Iterator[Sandbox]:
-    """That sandbox as the service, with no faults left behind and no outcomes chosen."""
-    point(parser.url)
+def service_sandbox(
+    parsing_sandbox: Sandbox, set_service_url: Callable[[str], None]
+) -> Iterator[Sandbox]:
+    """The parsing sandbox as the service, without faults and chosen outcomes of earlier tests."""
+    set_service_url(parsing_sandbox.url)
     try:
-        yield parser
+        yield parsing_sandbox
     finally:
-        parser.control("faults", method="DELETE")
-        parser.control("reports", {"next_outcomes": [], "review_enabled": True, "steps": 3})
+        parsing_sandbox.control("faults", method="DELETE")
+        parsing_sandbox.control(
+            "reports", {"next_outcomes": [], "review_enabled": True, "steps": 3}
+        )
+
+
+@pytest.fixture
+def doctor(client: Client) -> User:
+    user = staff("clinician")
+    client.force_login(user)
+    person(1)
+    return user
+
+
+@pytest.fixture
+def report(doctor: User) -> Report:
+    """A report with parsed values."""
+    report = stored_report(doctor)
+    attach_job(report)
+    forget()
+    return report
+
+
+@pytest.fixture
+def front_desk_user(client: Client) -> User:
+    user = staff("front desk")
+    client.force_login(user)
+    person(1)
+    return user

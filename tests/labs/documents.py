@@ -1,4 +1,4 @@
-"""Made-up report files: sound ones to build on, and everything that can be wrong with one."""
+"""Made-up report files: valid ones to build on, and all kinds of invalid ones."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ def pdf(
     objects: tuple[bytes, ...] = (),
     padding: int = 0,
 ) -> bytes:
-    """A PDF with a line of text per page. `extra` goes into its catalogue, `trailer` into its
-    trailer, `objects` are added to it, `padding` makes it longer by so many bytes."""
+    """Return a PDF with a line of text per page.
+
+    `extra` goes into its catalog, `trailer` into its trailer, `objects` are added to it, and
+    `padding` makes it longer by that many bytes.
+    """
     kids = b" ".join(b"%d 0 R" % (4 + 2 * n) for n in range(pages))
     bodies = [
         b"<</Type/Catalog/Pages 2 0 R%s>>" % extra,
@@ -44,8 +47,8 @@ def pdf(
     return out + b"startxref\n%d\n%%%%EOF\n" % start
 
 
-def listed(*objects: bytes, more: bytes = b"", packed: bool = True) -> bytes:
-    """An object stream, as a body for `pdf(objects=…)`; its objects are numbered from 90."""
+def object_stream(*objects: bytes, more: bytes = b"", packed: bool = True) -> bytes:
+    """Return an object stream as a body for `pdf(objects=…)`. Its objects are numbered from 90."""
     at, head, text = 0, b"", b""
     for number, body in enumerate(objects, 90):
         head += b"%d %d " % (number, at)
@@ -64,7 +67,7 @@ def listed(*objects: bytes, more: bytes = b"", packed: bool = True) -> bytes:
     )
 
 
-def flate(content: bytes) -> bytes:
+def deflated_stream(content: bytes) -> bytes:
     packed = zlib.compress(content, 9)
     return b"<</Length %d/Filter/FlateDecode>>stream\n%s\nendstream" % (len(packed), packed)
 
@@ -82,7 +85,7 @@ def png(
     before: bytes = b"",
     head: bytes = b"\x08\x00\x00\x00\x00",
 ) -> bytes:
-    """A grey picture."""
+    """Return a gray picture."""
     if pixels is None:
         pixels = (b"\x00" + bytes([shade]) * width) * height
     return (
@@ -95,10 +98,10 @@ def png(
 
 
 def jpeg(width: int = 16, height: int = 16, *, shade: int = 0, before: bytes = b"") -> bytes:
-    """A grey picture: one component, one value per block, the same in all of them."""
+    """Return a gray picture with one component and one value per block, the same in all of them."""
     quantities = b"\xff\xdb\x00\x43\x00" + b"\x10" * 64
     frame = b"\xff\xc0\x00\x0b\x08" + struct.pack(">HH", height, width) + b"\x01\x01\x11\x00"
-    # One code each: the DC class says "no difference", the AC class "end of block".
+    # One code each: the DC class encodes "no difference", the AC class "end of block".
     tables = b"".join(
         b"\xff\xc4\x00\x14" + kind + b"\x01" + b"\x00" * 15 + b"\x00" for kind in (b"\x00", b"\x10")
     )
@@ -106,7 +109,7 @@ def jpeg(width: int = 16, height: int = 16, *, shade: int = 0, before: bytes = b
     bits = "00" * blocks
     bits += "1" * (-len(bits) % 8)
     scan = bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits), 8))
-    note = b"\xff\xfe" + struct.pack(">H", 3) + bytes([shade])  # tells one picture from another
+    note = b"\xff\xfe" + struct.pack(">H", 3) + bytes([shade])  # makes pictures differ
     return (
         b"\xff\xd8"
         + before
@@ -121,7 +124,7 @@ def jpeg(width: int = 16, height: int = 16, *, shade: int = 0, before: bytes = b
 
 
 def archive(comment: bytes = b"") -> bytes:
-    """An empty ZIP."""
+    """Return an empty ZIP."""
     return b"PK\x05\x06" + b"\x00" * 16 + struct.pack("<H", len(comment)) + comment
 
 
@@ -129,20 +132,20 @@ SCRIPT = b"<</S/JavaScript/JS(app.alert\\(1\\))>>"
 HTML = b"<!doctype html><script>alert(1)</script>"
 
 
-def _polyglot_by_comment() -> bytes:
-    """A ZIP whose comment is the rest of the PDF."""
+def _pdf_in_zip_comment() -> bytes:
+    """Return a ZIP with the rest of the PDF as its comment."""
     whole = pdf(objects=(b"<</Length 9>>stream\nPLACE-ZIP\nendstream",))
     head, tail = whole.split(b"PLACE-ZIP")
     return head + archive(tail)
 
 
-def _disguised(between: bytes) -> bytes:
-    """An object stream of no known type, with something between what tells it and its end."""
-    return listed(SCRIPT, more=between).replace(b"/Type/ObjStm", b"/Type 88 0 R")
+def _disguised_object_stream(between: bytes) -> bytes:
+    """Return an object stream without a known type, with `between` before its end."""
+    return object_stream(SCRIPT, more=between).replace(b"/Type/ObjStm", b"/Type 88 0 R")
 
 
-def hostile() -> dict[str, tuple[str, bytes]]:
-    """Every one of these must be refused: what it is -> (file name, content)."""
+def hostile_files() -> dict[str, tuple[str, bytes]]:
+    """Return files that must be refused: description -> (file name, content)."""
     small = {
         "empty": ("a.pdf", b""),
         "html named pdf": ("a.pdf", HTML),
@@ -167,7 +170,7 @@ def hostile() -> dict[str, tuple[str, bytes]]:
         "pdf of no version": ("a.pdf", pdf().replace(b"%PDF-1.4", b"%PDF-9.x")),
         "pdf with a zip behind": ("a.pdf", pdf() + archive()),
         "pdf with html behind": ("a.pdf", pdf() + HTML),
-        "pdf inside a zip's comment": ("a.pdf", _polyglot_by_comment()),
+        "pdf inside a zip's comment": ("a.pdf", _pdf_in_zip_comment()),
         "pdf encrypted": ("a.pdf", pdf(trailer=b"/Encrypt 3 0 R")),
         "pdf encrypted, name hidden": ("a.pdf", pdf(trailer=b"/#45ncrypt 3 0 R")),
         "pdf with script": ("a.pdf", pdf(extra=b"/OpenAction" + SCRIPT)),
@@ -175,38 +178,40 @@ def hostile() -> dict[str, tuple[str, bytes]]:
             "a.pdf",
             pdf(extra=b"/OpenAction<</S/J#61vaScript/J#53(1)>>"),
         ),
-        "pdf with script in an object stream": ("a.pdf", pdf(objects=(listed(SCRIPT),))),
+        "pdf with script in an object stream": ("a.pdf", pdf(objects=(object_stream(SCRIPT),))),
         "pdf with script in a plain object stream": (
             "a.pdf",
-            pdf(objects=(listed(SCRIPT, packed=False),)),
+            pdf(objects=(object_stream(SCRIPT, packed=False),)),
         ),
         "pdf with a disguised object stream": (
             "a.pdf",
-            pdf(objects=(listed(SCRIPT).replace(b"/Type/ObjStm", b"/Type 88 0 R"),)),
+            pdf(objects=(object_stream(SCRIPT).replace(b"/Type/ObjStm", b"/Type 88 0 R"),)),
         ),
         "pdf with an object stream behind a string that begins an object": (
             "a.pdf",
-            pdf(objects=(_disguised(b"/X(99 0 obj)"),)),
+            pdf(objects=(_disguised_object_stream(b"/X(99 0 obj)"),)),
         ),
         "pdf with an object stream behind a comment that begins an object": (
             "a.pdf",
-            pdf(objects=(_disguised(b"%99 0 obj\n"),)),
+            pdf(objects=(_disguised_object_stream(b"%99 0 obj\n"),)),
         ),
         "pdf with an object stream behind a stream inside a string": (
             "a.pdf",
-            pdf(objects=(_disguised(b"/X(stream\nendstream)"),)),
+            pdf(objects=(_disguised_object_stream(b"/X(stream\nendstream)"),)),
         ),
         "pdf with a doubly packed object stream": (
             "a.pdf",
             pdf(
                 objects=(
-                    listed(SCRIPT, packed=False, more=b"/Filter[/ASCIIHexDecode/FlateDecode]"),
+                    object_stream(
+                        SCRIPT, packed=False, more=b"/Filter[/ASCIIHexDecode/FlateDecode]"
+                    ),
                 )
             ),
         ),
         "pdf with an object stream through a predictor": (
             "a.pdf",
-            pdf(objects=(listed(SCRIPT, more=b"/DecodeParms<</Predictor 12>>"),)),
+            pdf(objects=(object_stream(SCRIPT, more=b"/DecodeParms<</Predictor 12>>"),)),
         ),
         "pdf with an object hidden in a stream": (
             "a.pdf",
@@ -257,8 +262,8 @@ def hostile() -> dict[str, tuple[str, bytes]]:
     return small
 
 
-def bombs() -> dict[str, tuple[str, bytes]]:
-    """Small files that would take very much to read."""
+def decompression_bombs() -> dict[str, tuple[str, bytes]]:
+    """Return small files that would take very long or very much memory to read."""
     zeros = zlib.compressobj(9)
     packed = b"".join(zeros.compress(b"\x00" * 16_000_000) for _ in range(40)) + zeros.flush()
     bomb = b"<</Length %d/Filter/FlateDecode>>stream\n%s\nendstream" % (len(packed), packed)

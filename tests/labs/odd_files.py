@@ -1,6 +1,7 @@
-"""Files as phones, printers, mail programs and people make them: name, content, and what is kept.
+"""Files as phones, printers and mail programs make them: name, content and stored content.
 
-Made with Pillow and pypdf where a real library's output matters, by hand where a fault does.
+Pillow and pypdf make those where the output of a real library matters. The others are built by hand
+to contain a fault.
 """
 
 from __future__ import annotations
@@ -23,31 +24,31 @@ END_OF_JOB = b"\x1b%-12345X@PJL EOJ\r\n\x1b%-12345X"
 
 
 def motion_photo() -> bytes:
-    """Case B15: a JPEG, a phone's mark, and a made-up video."""
+    """Return case B15: a JPEG, a mark of a phone, and a made-up video."""
     return base64.b64decode(CASE.read_text().partition("\n")[2])
 
 
-def picture(mode: str, form: str, **options: Any) -> bytes:
-    made = BytesIO()
-    Image.new(mode, (48, 32)).save(made, form, **options)
-    return made.getvalue()
+def picture(mode: str, file_format: str, **options: Any) -> bytes:
+    output = BytesIO()
+    Image.new(mode, (48, 32)).save(output, file_format, **options)
+    return output.getvalue()
 
 
-def frames(form: str) -> bytes:
-    made = BytesIO()
+def frames(file_format: str) -> bytes:
+    output = BytesIO()
     first, second = (Image.new("L", (16, 16), shade) for shade in (0, 200))
-    first.save(made, form, save_all=True, append_images=[second])
-    return made.getvalue()
+    first.save(output, file_format, save_all=True, append_images=[second])
+    return output.getvalue()
 
 
-def rotated() -> bytes:
+def rotated_photo() -> bytes:
     exif = Image.Exif()
-    exif[0x0112] = 6  # Orientation: turn it by 90 degrees.
+    exif[0x0112] = 6  # Orientation: rotate it by 90 degrees.
     return picture("RGB", "JPEG", exif=exif)
 
 
 def written_pdf(pages: int = 1, **options: Any) -> bytes:
-    """As a library writes it."""
+    """Return a PDF as a library writes it."""
     writer = PdfWriter()
     for _ in range(pages):
         writer.add_blank_page(200, 200)
@@ -57,19 +58,19 @@ def written_pdf(pages: int = 1, **options: Any) -> bytes:
         writer.add_attachment("made-up.txt", b"made up")
     if "password" in options:
         writer.encrypt("made up", algorithm="RC4-128")
-    made = BytesIO()
-    writer.write(made)
-    return made.getvalue()
+    output = BytesIO()
+    writer.write(output)
+    return output.getvalue()
 
 
-def taken() -> dict[str, tuple[str, bytes, bytes]]:
-    """Name, content as sent, content as kept."""
+def accepted_files() -> dict[str, tuple[str, bytes, bytes]]:
+    """Return description -> (name, content as sent, content as stored)."""
     whole_pdf, whole_jpeg, whole_png = pdf(2), jpeg(64, 48), png()
     case = motion_photo()
     photo = case[: case.index(b"\xff\xd9") + 2]
     cmyk, progressive = picture("CMYK", "JPEG"), picture("RGB", "JPEG", progressive=True)
-    deep, colours = picture("I;16", "PNG"), picture("P", "PNG")
-    clear, library = picture("RGBA", "PNG"), written_pdf(3)
+    sixteen_bit, colours = picture("I;16", "PNG"), picture("P", "PNG")
+    transparent, library = picture("RGBA", "PNG"), written_pdf(3)
     return {
         "motion photo of a phone (B15)": ("a.jpg", case, photo),
         "photo with a video behind": ("a.jpg", whole_jpeg + VIDEO, whole_jpeg),
@@ -84,11 +85,11 @@ def taken() -> dict[str, tuple[str, bytes, bytes]]:
         "photo with a line end behind": ("a.jpg", whole_jpeg + b"\r\n", whole_jpeg),
         "photo in four inks": ("a.jpg", cmyk, cmyk),
         "progressive photo": ("a.jpg", progressive, progressive),
-        "photo to be turned": ("a.jpg", rotated(), rotated()),
+        "photo to be turned": ("a.jpg", rotated_photo(), rotated_photo()),
         "photo in grays": ("a.jpg", picture("L", "JPEG"), picture("L", "JPEG")),
         "photo of several pictures": ("a.jpg", frames("MPO"), b""),
-        "screenshot with alpha": ("a.png", clear, clear),
-        "picture of 16 bits": ("a.png", deep, deep),
+        "screenshot with alpha": ("a.png", transparent, transparent),
+        "picture of 16 bits": ("a.png", sixteen_bit, sixteen_bit),
         "picture with a palette": ("a.png", colours, colours),
         "picture of two colors": ("a.png", picture("1", "PNG"), picture("1", "PNG")),
         "picture padded with zeros": ("a.png", whole_png + bytes(5000), whole_png),
@@ -112,13 +113,13 @@ def taken() -> dict[str, tuple[str, bytes, bytes]]:
 def incremented() -> bytes:
     writer = PdfWriter(BytesIO(pdf(2)), incremental=True)
     writer.add_metadata({"/Title": "made up"})
-    made = BytesIO()
-    writer.write(made)
-    return made.getvalue()
+    output = BytesIO()
+    writer.write(output)
+    return output.getvalue()
 
 
-def refused() -> dict[str, tuple[str, bytes, str]]:
-    """Name, content, and words of the reason."""
+def refused_files() -> dict[str, tuple[str, bytes, str]]:
+    """Return description -> (name, content, words of the reason)."""
     heic = b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic" + bytes(400)
     return {
         "HEIC named jpg": ("a.jpg", heic, "HEIC picture"),

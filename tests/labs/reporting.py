@@ -1,4 +1,4 @@
-"""Reports and jobs for tests."""
+"""Reports and parsing jobs for tests."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ TYPES = {"pdf": "application/pdf", "jpg": "image/jpeg", "png": "image/png"}
 
 
 def person(n: int = 1, **values: Any) -> Patient:
-    made = patient(n, **values)
-    made.save()
+    created = patient(n, **values)
+    created.save()
     demographics(n, dob=date(1980, 3, 12)).save()
-    return made
+    return created
 
 
 def file(content: bytes | None = None, name: str = "scan.pdf") -> SimpleUploadedFile:
@@ -37,8 +37,8 @@ def file(content: bytes | None = None, name: str = "scan.pdf") -> SimpleUploaded
     return SimpleUploadedFile(name, pdf() if content is None else content, kind)
 
 
-def kept(by: User, n: int = 1, *files: SimpleUploadedFile, review: bool = False) -> Report:
-    """An uploaded report, waiting to be sent."""
+def stored_report(by: User, n: int = 1, *files: SimpleUploadedFile, review: bool = False) -> Report:
+    """Return an uploaded report that waits to be sent."""
     upload = intake.UploadRequest(
         patient=Patient.objects.get(pk=uid("patient", n)),
         by=by,
@@ -76,7 +76,7 @@ FRAGILITY = {
 ADA = {"patient_first_name": "ADA1", "patient_last_name": "Testperson", "dob": "03/12/1980"}
 
 
-def record(
+def job_json(
     job_id: UUID,
     status: str = "completed",
     *,
@@ -84,42 +84,42 @@ def record(
     metadata: dict[str, Any] | None = None,
     **values: Any,
 ) -> bytes:
-    """A job as the service would send it."""
+    """Return the JSON of a job as the service sends it."""
     data = None
     if status == "completed":
         data = {
             "metadata": ADA if metadata is None else metadata,
             "results": [GLUCOSE, FRAGILITY] if results is None else results,
         }
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": str(job_id),
         "status": status,
         "failure_reason": None,
         "data": data,
     }
-    said |= {"needs_human_review": False, "is_reviewed": False, **values}
-    return json.dumps(said).encode()
+    fields |= {"needs_human_review": False, "is_reviewed": False, **values}
+    return json.dumps(fields).encode()
 
 
-def answer(raw: bytes, at: datetime | None = None) -> Record[ReportJob]:
-    read = JOB.read(raw, at or timezone.now())
-    assert isinstance(read, Record)
-    return read
+def job_record(raw: bytes, at: datetime | None = None) -> Record[ReportJob]:
+    record = JOB.read(raw, at or timezone.now())
+    assert isinstance(record, Record)
+    return record
 
 
-def with_job(report: Report, *args: Any, **values: Any) -> UUID:
-    """Tie a new job to a report, as a sending would."""
+def attach_job(report: Report, *args: Any, **values: Any) -> UUID:
+    """Attach a new job to a report, as sending it does."""
     job_id = uuid.uuid4()
     Report.objects.filter(pk=report.pk).update(
         job=job_id, attempts=1, sent_at=timezone.now() - timedelta(minutes=1)
     )
     with transaction.atomic():
-        sync.store_jobs([(answer(record(job_id, *args, **values)), report.user_id)])
+        sync.store_jobs([(job_record(job_json(job_id, *args, **values)), report.user_id)])
     report.refresh_from_db()
     return job_id
 
 
-def heard(number: int, raw: bytes, user_id: UUID | None, kind: str = "updated") -> Heard:
+def job_event(number: int, raw: bytes, user_id: UUID | None, kind: str = "updated") -> Heard:
     return Heard(
         number=number,
         message_id=f"msg_{number}",

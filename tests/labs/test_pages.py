@@ -1,4 +1,4 @@
-"""Pages of the catalogue."""
+"""Pages of the lab catalog."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from labs.models import (
     LabAccountTeam,
     LabAccountTest,
     LabTest,
+    LabTestMarker,
     Marker,
 )
-from labs.models import LabTestMarker as InTest
 from tests.api.rows import TEAM, envelope, staff, uid
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +48,7 @@ def lab(n: int = 1) -> Lab:
 
 
 def account(n: int, lab_slug: str = "lab-1", record: str = "{}", **values: Any) -> LabAccount:
-    made = LabAccount.objects.create(
+    created = LabAccount.objects.create(
         **{
             "id": uid("account", n),
             "lab": lab_slug,
@@ -60,8 +60,8 @@ def account(n: int, lab_slug: str = "lab-1", record: str = "{}", **values: Any) 
             **values,
         }
     )
-    LabAccountTeam.objects.create(account=made, team_id=TEAM)
-    return made
+    LabAccountTeam.objects.create(account=created, team_id=TEAM)
+    return created
 
 
 def lab_test(n: int, **values: Any) -> LabTest:
@@ -112,17 +112,17 @@ def test_lab_list_shows_state_of_accounts(client: Client) -> None:
     assert "Lab number 1" in page
     assert "Suspended" in page
     assert "Walk-in" in page
-    assert "method_x" in page, "an unknown method shows as it came"
+    assert "method_x" in page, "an unknown method is shown as received"
     assert "No account" in page
     assert [(row.tests, row.markers) for row in answer.context["rows"]] == [(1, 1), (0, 0)]
     assert "Accounts at a lab that is not in the catalogue" in page
 
 
-def test_no_labs_yet(client: Client) -> None:
+def test_empty_lab_list_says_no_labs_yet(client: Client) -> None:
     assert "No labs yet" in client.get("/labs/").content.decode()
 
 
-def test_an_account_with_its_teams_note_and_billing(client: Client) -> None:
+def test_lab_page_shows_teams_note_and_billing_of_account(client: Client) -> None:
     lab()
     account(
         1, record=json.dumps({"allowed_billing": BILLING}), default_clinical_notes="Call us first"
@@ -136,7 +136,7 @@ def test_an_account_with_its_teams_note_and_billing(client: Client) -> None:
     assert "Every other state" in page
 
 
-def test_billing_is_grouped_by_what_is_allowed() -> None:
+def test_billing_groups_states_by_allowed_types() -> None:
     rows = billing_by_state(LabAccount(record=json.dumps({"allowed_billing": BILLING})))
     assert [(list(row.states), list(row.allowed), list(row.refused)) for row in rows] == [
         (["AZ", "CA"], ["client_bill", "patient_bill"], ["something_new"]),
@@ -147,12 +147,12 @@ def test_billing_is_grouped_by_what_is_allowed() -> None:
 @pytest.mark.parametrize(
     "record", ["", "null", "[]", "{}", '{"allowed_billing": null}', '{"allowed_billing": {"x": 1}}']
 )
-def test_billing_that_is_not_given(record: str) -> None:
+def test_missing_billing_gives_no_rows(record: str) -> None:
     assert billing_by_state(LabAccount(record=record)) == []
 
 
-def test_questions_in_the_order_of_the_lab() -> None:
-    asked = [
+def test_questions_are_in_order_of_the_lab() -> None:
+    given = [
         {"id": 2, "value": "How often?", "sequence": 2, "type": "numeric", "constraint": "0-9"},
         {
             "id": 1,
@@ -163,7 +163,7 @@ def test_questions_in_the_order_of_the_lab() -> None:
             "answers": [{"value": "Yes"}, {"code": "N"}],
         },
     ]
-    found = questions(Marker(record=json.dumps({"aoe": {"questions": asked}})))
+    found = questions(Marker(record=json.dumps({"aoe": {"questions": given}})))
     assert [each.text for each in found] == ["Fasting?", "How often?"]
     assert found[0].required
     assert list(found[0].answers) == ["Yes", "N"]
@@ -172,7 +172,7 @@ def test_questions_in_the_order_of_the_lab() -> None:
         assert questions(Marker(record=text)) == []
 
 
-def test_markers_are_searched_by_name_and_code(client: Client) -> None:
+def test_marker_search_finds_by_name_and_code(client: Client) -> None:
     lab()
     for n in range(3):
         marker(n)
@@ -185,25 +185,25 @@ def test_markers_are_searched_by_name_and_code(client: Client) -> None:
 
 
 @pytest.mark.parametrize("tab", ["markers", "tests"])
-def test_pages_meet_every_row_once(client: Client, tab: str) -> None:
+def test_paging_returns_every_row_once(client: Client, tab: str) -> None:
     lab()
     for n in range(120):
         marker(n) if tab == "markers" else lab_test(n)
     seen: list[Any] = []
-    place: dict[str, str] = {"show": tab}
+    query: dict[str, str] = {"show": tab}
     while True:
-        answer = client.get("/labs/1/", place)
+        answer = client.get("/labs/1/", query)
         page = answer.context["page"]
         seen += [row.name for row in page.rows]
         if page.next is None:
             break
-        place = {"show": tab, "after": page.next}
+        query = {"show": tab, "after": page.next}
     assert seen == sorted(set(seen))
     assert len(seen) == 120
     assert "120" in answer.content.decode()
 
 
-def test_a_marker_with_what_it_brings_and_asks(client: Client) -> None:
+def test_marker_page_shows_results_questions_and_tests(client: Client) -> None:
     lab()
     record = {"aoe": {"questions": [{"id": 1, "value": "Fasting today?", "type": "choice"}]}}
     marker(1, **envelope(json.dumps(record)))
@@ -211,18 +211,18 @@ def test_a_marker_with_what_it_brings_and_asks(client: Client) -> None:
         marker_id=1, position=0, result_id=9, name="Glucose", slug="g", loinc_code="2345-7"
     )
     lab_test(1)
-    InTest.objects.create(lab_test_id=uid("lab test", 1), marker_id=1, position=0)
+    LabTestMarker.objects.create(lab_test_id=uid("lab test", 1), marker_id=1, position=0)
     page = client.get("/labs/markers/1/").content.decode()
     for words in ("Glucose", "2345-7", "Fasting today?", "Test 001"):
         assert words in page
 
 
-def test_a_lab_test_lists_its_markers_in_the_services_order(client: Client) -> None:
+def test_lab_test_lists_markers_in_order_of_the_service(client: Client) -> None:
     lab()
     lab_test(1, fasting=True, price=12.5)
     for position, n in enumerate((7, 3, 5)):
         marker(n)
-        InTest.objects.create(lab_test_id=uid("lab test", 1), marker_id=n, position=position)
+        LabTestMarker.objects.create(lab_test_id=uid("lab test", 1), marker_id=n, position=position)
     answer = client.get(f"/labs/tests/{uid('lab test', 1)}/")
     assert [row.pk for row in answer.context["markers"]] == [7, 3, 5]
     assert "$12.50" in answer.content.decode()
@@ -236,7 +236,7 @@ def test_unknown_ids_are_404(client: Client, address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["/labs/", "/labs/1/", "/labs/1/?show=markers"])
-def test_an_auditor_is_refused(client: Client, address: str) -> None:
+def test_auditor_cannot_view_labs(client: Client, address: str) -> None:
     lab()
     client.force_login(staff("auditor"))
     assert client.get(address).status_code == 403
@@ -249,14 +249,16 @@ def test_catalog_views_are_not_recorded(client: Client) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 40])
-def test_queries_do_not_grow(client: Client, rows: int, django_assert_num_queries: Any) -> None:
+def test_query_count_does_not_grow_with_rows(
+    client: Client, rows: int, django_assert_num_queries: Any
+) -> None:
     lab()
     for n in range(rows):
         account(n)
         marker(n)
         lab_test(n)
         ExpectedResult.objects.create(marker_id=0, position=n, result_id=n, name="R", slug="r")
-        InTest.objects.create(lab_test_id=uid("lab test", 0), marker_id=n, position=n)
+        LabTestMarker.objects.create(lab_test_id=uid("lab test", 0), marker_id=n, position=n)
     client.get("/labs/")  # The first page of a session stores its form token.
     # Session, user with roles; notifications each time.
     for address, queries in (
@@ -274,63 +276,64 @@ def test_queries_do_not_grow(client: Client, rows: int, django_assert_num_querie
 # Catalogs of accounts
 
 
-def offering(made: LabAccount, *tests: LabTest, markers: Sequence[Marker] = ()) -> None:
-    """As if the account's lists had just been read."""
+def set_catalog(created: LabAccount, *tests: LabTest, markers: Sequence[Marker] = ()) -> None:
+    """Store the catalog of an account as if it had just been read."""
     LabAccountTest.objects.bulk_create(
-        LabAccountTest(account=made, lab_test=each) for each in tests
+        LabAccountTest(account=created, lab_test=each) for each in tests
     )
     LabAccountMarker.objects.bulk_create(
-        LabAccountMarker(account=made, marker=each) for each in markers
+        LabAccountMarker(account=created, marker=each) for each in markers
     )
-    LabAccount.objects.filter(pk=made.pk).update(catalog_read_at=timezone.now())
+    LabAccount.objects.filter(pk=created.pk).update(catalog_read_at=timezone.now())
 
 
-def test_account_page_says_that_its_catalog_is_old(client: Client) -> None:
+def test_account_page_reports_old_catalog(client: Client) -> None:
     lab()
     one = account(1)
-    offering(one, lab_test(1))
+    set_catalog(one, lab_test(1))
     address = f"/labs/accounts/{one.pk}/"
     assert "too long ago" not in client.get(address).content.decode()
     LabAccount.objects.update(catalog_read_at=timezone.now() - timedelta(hours=49))
     assert "too long ago" in client.get(address).content.decode()
 
 
-def test_account_page_names_what_it_lacks(client: Client) -> None:
+def test_account_page_lists_missing_tests_and_markers(client: Client) -> None:
     lab()
     one, other = account(1), account(2)
     first, second = lab_test(1), lab_test(2)
     lab_test(3, status="inactive")
     lab_test(4, missing_since=timezone.now())
     added = marker(1, a_la_carte_enabled=True)
-    elsewhere, reflex, closed = marker(2), marker(3), marker(4, is_orderable=False)
-    offering(one, first, markers=[added])
-    offering(other, first, second, markers=[elsewhere, closed])
+    offered_elsewhere, reflex, not_orderable = marker(2), marker(3), marker(4, is_orderable=False)
+    set_catalog(one, first, markers=[added])
+    set_catalog(other, first, second, markers=[offered_elsewhere, not_orderable])
     page = client.get(f"/labs/accounts/{one.pk}/").content.decode()
     assert "Last checked" in page and "Not checked yet" not in page
     assert page.count("1 offered, <strong>1 not offered</strong>") == 2
     assert second.name in page and first.name not in page
-    assert elsewhere.name in page and reflex.name not in page and closed.name not in page
+    assert offered_elsewhere.name in page
+    assert reflex.name not in page and not_orderable.name not in page
     whole = client.get(f"/labs/accounts/{other.pk}/").content.decode()
     assert "2 offered, none of this lab’s missing" in whole
 
 
-def test_account_page_says_that_it_was_never_checked(client: Client) -> None:
+def test_account_page_reports_unchecked_catalog(client: Client) -> None:
     lab()
-    made = account(1)
+    created = account(1)
     lab_test(1)
-    for page in (f"/labs/accounts/{made.pk}/", f"/labs/accounts/{made.pk}/catalog/"):
+    for page in (f"/labs/accounts/{created.pk}/", f"/labs/accounts/{created.pk}/catalog/"):
         text = client.get(page).content.decode()
         assert "Not checked yet" in text and "not offered" not in text
 
 
 def test_account_catalog_is_searched_by_name_and_code(client: Client) -> None:
     lab()
-    made, other = account(1), account(2)
+    created, other = account(1), account(2)
     tests, markers = [lab_test(n) for n in range(1, 14)], [marker(n) for n in range(1, 61)]
-    offering(made, tests[0], markers=markers[:55])
-    offering(other, markers=markers)
-    url = f"/labs/accounts/{made.pk}/catalog/"
-    page = client.get(f"/labs/accounts/{made.pk}/").content.decode()
+    set_catalog(created, tests[0], markers=markers[:55])
+    set_catalog(other, markers=markers)
+    url = f"/labs/accounts/{created.pk}/catalog/"
+    page = client.get(f"/labs/accounts/{created.pk}/").content.decode()
     assert "Search all 12" in page and page.count('href="/labs/tests/') == 10
 
     def rows(**query: str) -> list[str]:

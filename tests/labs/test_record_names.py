@@ -1,4 +1,4 @@
-"""Names beside the ids of lab tests, accounts, teams and markers in the service's words."""
+"""IDs of lab tests, accounts, teams and markers in texts of the service get names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def records() -> None:
         ("Marker ids [12,7]", "Marker ids [Glucose (12),Ferritin (7)]"),
     ],
 )
-def test_ids_in_texts_get_names(text: str, expected: str) -> None:
+def test_known_ids_in_texts_get_names(text: str, expected: str) -> None:
     [named] = with_names([text])
     assert named.replace(str(ACCOUNT).upper(), str(ACCOUNT)) == expected
 

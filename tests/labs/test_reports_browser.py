@@ -23,24 +23,24 @@ from tests.sync.house import wait_until
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("folder"),
+    pytest.mark.usefixtures("report_folder"),
     pytest.mark.skipif(bool(missing()) and "CI" not in os.environ, reason=missing()),
 ]
 PASSWORD = "made-up-people-only"
 
 
 @pytest.fixture
-def known(reading: Sandbox) -> Patient:
+def known_patient(service_sandbox: Sandbox) -> Patient:
     """A patient that the service knows."""
-    with reading.service() as client:
+    with service_sandbox.service() as client:
         page = client.users.list(limit=1)
-    made = patient(1, id=page.records[0].data.user_id)
-    made.save()
-    demographics(1, user_id=made.pk).save()
-    return made
+    created = patient(1, id=page.records[0].data.user_id)
+    created.save()
+    demographics(1, user_id=created.pk).save()
+    return created
 
 
-def signed_in(page: Browser, url: str, role: str = "clinician") -> None:
+def sign_in(page: Browser, url: str, role: str = "clinician") -> None:
     user = staff(role)
     user.set_password(PASSWORD)
     user.save()
@@ -51,23 +51,23 @@ def signed_in(page: Browser, url: str, role: str = "clinician") -> None:
     page.find(".nav")
 
 
-def the_clock_ticks() -> None:
-    """What beat would ring for."""
+def run_scheduled_work() -> None:
+    """Run the work that Celery beat schedules."""
     delivery.send_due()
     Lookup.objects.filter(kind="report-jobs").update(due_at=timezone.now())
     sync.run_due_lookups([JOB_LOOKUP], seconds=10)
 
 
-def test_from_the_patients_page_to_acceptance(
-    live_server: Any, reading: Sandbox, known: Patient, tmp_path: Path
+def test_report_goes_from_patient_page_to_acceptance(
+    live_server: Any, service_sandbox: Sandbox, known_patient: Patient, tmp_path: Path
 ) -> None:
     first, second, page_file = tmp_path / "p2.png", tmp_path / "p1.png", tmp_path / "evil.pdf"
     first.write_bytes(png(shade=10))
     second.write_bytes(png(shade=20))
     page_file.write_bytes(HTML)
     with browser() as page:
-        signed_in(page, live_server.url)
-        page.open(f"{live_server.url}/patients/{known.pk}/")
+        sign_in(page, live_server.url)
+        page.open(f"{live_server.url}/patients/{known_patient.pk}/")
         page.sees("None yet.")
         page.link("Upload a report")
         page.sees("Upload for Ada1 Testperson")
@@ -87,15 +87,17 @@ def test_from_the_patients_page_to_acceptance(
         report = Report.objects.get()
         assert page.url.endswith(f"/reports/{report.pk}/")
         names = report.files.order_by("position").values_list("given_name", flat=True)
-        assert list(names) == ["p1.png", "p2.png"], "in the order of the list"
+        assert list(names) == ["p1.png", "p2.png"], "files keep the order of the list"
 
-        the_clock_ticks()
+        run_scheduled_work()
         page.sees("The service is reading it")
-        reading.control("reports", {"steps": 2})
-        the_clock_ticks()
+        service_sandbox.control("reports", {"steps": 2})
+        run_scheduled_work()
         page.sees("What was read")
-        drawn = "return [...document.querySelectorAll('.pages img')].map(i => i.naturalWidth)"
-        wait_until(lambda: page.run(drawn) == [40, 40], 60, "both pictures are shown")
+        image_widths = (
+            "return [...document.querySelectorAll('.pages img')].map(i => i.naturalWidth)"
+        )
+        wait_until(lambda: page.run(image_widths) == [40, 40], 60, "both pictures are shown")
 
         page.click("#row-0 [aria-pressed]")
         page.sees("Checked by")
@@ -124,34 +126,34 @@ def test_from_the_patients_page_to_acceptance(
 
 
 def test_refused_upload_keeps_the_chosen_files(
-    live_server: Any, reading: Sandbox, known: Patient, tmp_path: Path
+    live_server: Any, service_sandbox: Sandbox, known_patient: Patient, tmp_path: Path
 ) -> None:
     path = tmp_path / "scan.pdf"
     path.write_bytes(pdf(extra=b"/OpenAction<</S/JavaScript/JS(1)>>"))
     with browser(390, 800) as page:
-        signed_in(page, live_server.url)
-        page.open(f"{live_server.url}/reports/upload/{known.pk}/")
+        sign_in(page, live_server.url)
+        page.open(f"{live_server.url}/reports/upload/{known_patient.pk}/")
         page.click("input[name=review][value=yes]")
         page.type("#files", str(path))
         page.sees("scan.pdf")
         page.link("Upload for Ada1 Testperson")
         page.sees("carries scripts, forms that send, or other files")
-        assert "scan.pdf" in page.text(".chosen"), "still chosen"
+        assert "scan.pdf" in page.text(".chosen"), "the file is still chosen"
         assert page.run("return document.querySelector('[name=review]:checked').value") == "yes"
         assert page.run("return document.documentElement.scrollWidth") <= 390
     assert Report.objects.count() == 0
 
 
 def test_too_large_file_is_reported_before_sending(
-    live_server: Any, known: Patient, tmp_path: Path
+    live_server: Any, known_patient: Patient, tmp_path: Path
 ) -> None:
     limit = 10 * 1024 * 1024
     base = len(pdf(padding=limit - 1000)) - (limit - 1000)
     path = tmp_path / "large.pdf"
     path.write_bytes(pdf(padding=limit - base + 1))
     with browser() as page:
-        signed_in(page, live_server.url)
-        page.open(f"{live_server.url}/reports/upload/{known.pk}/")
+        sign_in(page, live_server.url)
+        page.open(f"{live_server.url}/reports/upload/{known_patient.pk}/")
         page.type("#files", str(path))
         page.sees("at most 10 MB can be sent")
         page.run("window.sent = 0; XMLHttpRequest.prototype.send = () => { window.sent += 1 }")
@@ -159,14 +161,14 @@ def test_too_large_file_is_reported_before_sending(
         assert page.run("return window.sent") == 0
 
 
-def test_a_pdf_is_shown_and_its_own_page_runs_nothing(
-    live_server: Any, known: Patient, tmp_path: Path
+def test_pdf_is_shown_in_a_sandbox_without_scripts(
+    live_server: Any, known_patient: Patient, tmp_path: Path
 ) -> None:
     path = tmp_path / "scan.pdf"
     path.write_bytes(pdf())
     with browser() as page:
-        signed_in(page, live_server.url)
-        page.open(f"{live_server.url}/reports/upload/{known.pk}/")
+        sign_in(page, live_server.url)
+        page.open(f"{live_server.url}/reports/upload/{known_patient.pk}/")
         page.type("#files", str(path))
         page.sees("scan.pdf")
         page.link("Upload for Ada1 Testperson")

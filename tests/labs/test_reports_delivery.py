@@ -1,4 +1,4 @@
-"""The way of a report to the service and back, against the real sandbox."""
+"""Reports are sent to the real sandbox and their jobs are read back."""
 
 from __future__ import annotations
 
@@ -36,22 +36,30 @@ from labs.reports.sync import JOB_LOOKUP
 from patients.models import Patient
 from tests.api.rows import staff
 from tests.labs.documents import jpeg, pdf, png
-from tests.labs.reporting import answer, file, heard, kept, person, record, with_job
+from tests.labs.reporting import (
+    attach_job,
+    file,
+    job_event,
+    job_json,
+    job_record,
+    person,
+    stored_report,
+)
 from tests.sandboxes import Sandbox
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("folder")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("report_folder")]
 
 
 @pytest.fixture
-def by() -> User:
+def uploader() -> User:
     return staff("front desk")
 
 
 @pytest.fixture
-def patient(reading: Sandbox) -> Patient:
+def patient(service_sandbox: Sandbox) -> Patient:
     """A patient that the service knows."""
     made = person(1)
-    with reading.service() as client:
+    with service_sandbox.service() as client:
         known = client.users.list(limit=1).records[0].data.user_id
     Patient.objects.create(**{**_columns(made), "id": known, "client_user_id": "known"})
     return Patient.objects.get(pk=known)
@@ -61,57 +69,59 @@ def _columns(made: Patient) -> dict[str, Any]:
     return {field.attname: getattr(made, field.attname) for field in made._meta.concrete_fields}
 
 
-def uploaded(patient: Patient, by: User, *files: Any, review: bool = False) -> Report:
-    report = kept(by, 1, *files, review=review)
+def upload_report(patient: Patient, uploader: User, *files: Any, review: bool = False) -> Report:
+    report = stored_report(uploader, 1, *files, review=review)
     Report.objects.filter(pk=report.pk).update(user=patient)
     return report
 
 
-def look(report: Report) -> Report:
-    """Ask for every job now, as the clock would."""
+def run_job_lookups(report: Report) -> Report:
+    """Read every job now, as the schedule would."""
     Lookup.objects.filter(kind="report-jobs").update(due_at=timezone.now() - timedelta(seconds=1))
     sync.run_due_lookups([JOB_LOOKUP], seconds=10)
     report.refresh_from_db()
     return report
 
 
-def told(events: list[Heard]) -> None:
-    """As the drain does it."""
+def handle_events(events: list[Heard]) -> None:
+    """Handle events as the inbox drain does."""
     with transaction.atomic():
         handle_report_jobs(events)
 
 
-def jobs_at(sandbox: Sandbox) -> int:
+def count_jobs(sandbox: Sandbox) -> int:
     return int(sandbox.query("SELECT count(*) FROM sandbox_reportjob")[0][0])
 
 
-def test_from_upload_to_values(reading: Sandbox, patient: Patient, by: User) -> None:
-    report = uploaded(patient, by)
+def test_upload_leads_to_parsed_values(
+    service_sandbox: Sandbox, patient: Patient, uploader: User
+) -> None:
+    report = upload_report(patient, uploader)
     assert delivery.send_due() == 1
     report.refresh_from_db()
     assert (report.state, report.attempts) == ("upload_pending", 1)
-    reading.control("reports", {"steps": 1})
-    assert look(report).state == "started"
-    reading.control("reports", {"steps": 1})
-    assert look(report).state == "completed"
+    service_sandbox.control("reports", {"steps": 1})
+    assert run_job_lookups(report).state == "started"
+    service_sandbox.control("reports", {"steps": 1})
+    assert run_job_lookups(report).state == "completed"
     job = ReportJob.objects.get(report=report)
     assert job.user_id == patient.pk
     assert job.results.count() > 0
-    assert Lookup.objects.get(kind="report-jobs").due_at is None, "a final job is not asked for"
+    assert Lookup.objects.get(kind="report-jobs").due_at is None, "a final job is not read again"
     assert delivery.send_due() == 0
 
 
 def test_report_is_sent_with_id_of_its_web_request(
-    reading: Sandbox, patient: Patient, by: User, caplog: pytest.LogCaptureFixture
+    service_sandbox: Sandbox, patient: Patient, uploader: User, caplog: pytest.LogCaptureFixture
 ) -> None:
     with request_ids.use_request_id("a" * 32):
-        report = uploaded(patient, by)
-    reading.control("reports", {"next_outcomes": ["low_quality"]})
+        report = upload_report(patient, uploader)
+    service_sandbox.control("reports", {"next_outcomes": ["low_quality"]})
     caplog.handler.setFormatter(JsonFormatter())
     with caplog.at_level(logging.INFO, "backoffice.service"):
         delivery.send_due()
-        reading.control("reports", {"steps": 2})
-        assert look(report).state == "failed"
+        service_sandbox.control("reports", {"steps": 2})
+        assert run_job_lookups(report).state == "failed"
         with request_ids.use_request_id("b" * 32):
             assert delivery.resend(report.pk, 1)
         delivery.send_due()
@@ -120,35 +130,42 @@ def test_report_is_sent_with_id_of_its_web_request(
     assert [line.get("request_id") for line in sent] == ["a" * 32, "b" * 32]
 
 
-def test_pictures_go_as_one_report_in_their_order(
-    reading: Sandbox, patient: Patient, by: User
+def test_pictures_are_sent_as_one_report_in_order(
+    service_sandbox: Sandbox, patient: Patient, uploader: User
 ) -> None:
-    uploaded(
-        patient, by, *(file(png(shade=n), f"{n}.png") for n in range(4)), file(jpeg(), "a.jpg")
+    upload_report(
+        patient,
+        uploader,
+        *(file(png(shade=n), f"{n}.png") for n in range(4)),
+        file(jpeg(), "a.jpg"),
     )
-    before = jobs_at(reading)
+    before = count_jobs(service_sandbox)
     delivery.send_due()
-    assert jobs_at(reading) == before + 1
-    assert reading.query(
+    assert count_jobs(service_sandbox) == before + 1
+    assert service_sandbox.query(
         "SELECT kind, pages FROM sandbox_reportjob ORDER BY created_at DESC LIMIT 1"
     ) == [("png", 5)]
 
 
-def test_human_review_waits_for_people(reading: Sandbox, patient: Patient, by: User) -> None:
-    reading.control("reports", {"review_enabled": True})
-    report = uploaded(patient, by, review=True)
+def test_human_review_is_pending_until_reviewed(
+    service_sandbox: Sandbox, patient: Patient, uploader: User
+) -> None:
+    service_sandbox.control("reports", {"review_enabled": True})
+    report = upload_report(patient, uploader, review=True)
     delivery.send_due()
-    reading.control("reports", {"steps": 2})
-    assert look(report).state == "pending_review"
-    reading.control("reports", {"steps": 1})
-    assert look(report).state == "completed"
+    service_sandbox.control("reports", {"steps": 2})
+    assert run_job_lookups(report).state == "pending_review"
+    service_sandbox.control("reports", {"steps": 1})
+    assert run_job_lookups(report).state == "completed"
     assert ReportJob.objects.get(report=report).is_reviewed
 
 
-def test_a_refusal_keeps_the_services_words(reading: Sandbox, patient: Patient, by: User) -> None:
-    reading.control("reports", {"review_enabled": False})
-    report = uploaded(patient, by, review=True)
-    before = jobs_at(reading)
+def test_refusal_keeps_message_of_service(
+    service_sandbox: Sandbox, patient: Patient, uploader: User
+) -> None:
+    service_sandbox.control("reports", {"review_enabled": False})
+    report = upload_report(patient, uploader, review=True)
+    before = count_jobs(service_sandbox)
     delivery.send_due()
     report.refresh_from_db()
     assert (report.state, report.refusal) == (
@@ -156,17 +173,17 @@ def test_a_refusal_keeps_the_services_words(reading: Sandbox, patient: Patient, 
         "Human review is not enabled for this team",
     )
     assert delivery.send_due() == 0
-    assert jobs_at(reading) == before
+    assert count_jobs(service_sandbox) == before
 
 
-def test_a_failed_job_says_why_and_can_be_tried_again(
-    reading: Sandbox, patient: Patient, by: User
+def test_failed_job_has_reason_and_can_be_resent(
+    service_sandbox: Sandbox, patient: Patient, uploader: User
 ) -> None:
-    reading.control("reports", {"next_outcomes": ["low_quality"]})
-    report = uploaded(patient, by)
+    service_sandbox.control("reports", {"next_outcomes": ["low_quality"]})
+    report = upload_report(patient, uploader)
     delivery.send_due()
-    reading.control("reports", {"steps": 2})
-    assert look(report).state == "failed"
+    service_sandbox.control("reports", {"steps": 2})
+    assert run_job_lookups(report).state == "failed"
     assert report.job is not None
     assert report.job.failure_reason == "low_quality"
     first = report.job_id
@@ -176,92 +193,96 @@ def test_a_failed_job_says_why_and_can_be_tried_again(
     report.refresh_from_db()
     assert report.earlier_job_ids == [first]
     assert report.job_id not in (first, None)
-    reading.control("reports", {"steps": 2})
-    assert look(report).state == "completed"
+    service_sandbox.control("reports", {"steps": 2})
+    assert run_job_lookups(report).state == "completed"
 
 
 def test_lost_answer_is_uncertain_and_not_resent(
-    reading: Sandbox, patient: Patient, by: User
+    service_sandbox: Sandbox, patient: Patient, uploader: User
 ) -> None:
-    report = uploaded(patient, by)
-    reading.control("faults", {"drop_rate": 1.0, "paths": "parser/job$"})
-    before = jobs_at(reading)
+    report = upload_report(patient, uploader)
+    service_sandbox.control("faults", {"drop_rate": 1.0, "paths": "parser/job$"})
+    before = count_jobs(service_sandbox)
     delivery.send_due()
-    reading.control("faults", method="DELETE")
+    service_sandbox.control("faults", method="DELETE")
     report.refresh_from_db()
     assert report.state == "uncertain"
-    assert jobs_at(reading) == before + 1, "it did arrive"
+    assert count_jobs(service_sandbox) == before + 1, "the request did arrive"
     for _ in range(3):
         assert delivery.send_due() == 0
-    assert jobs_at(reading) == before + 1
+    assert count_jobs(service_sandbox) == before + 1
 
 
 def test_uncertain_report_is_linked_to_received_job(
-    reading: Sandbox, patient: Patient, by: User
+    service_sandbox: Sandbox, patient: Patient, uploader: User
 ) -> None:
-    report = uploaded(patient, by)
-    reading.control("faults", {"drop_rate": 1.0, "paths": "parser/job$"})
+    report = upload_report(patient, uploader)
+    service_sandbox.control("faults", {"drop_rate": 1.0, "paths": "parser/job$"})
     delivery.send_due()
-    reading.control("faults", method="DELETE")
+    service_sandbox.control("faults", method="DELETE")
     report.refresh_from_db()
     assert delivery.candidate_jobs(report) == []
-    ((job_id,),) = reading.query(
+    ((job_id,),) = service_sandbox.query(
         "SELECT id FROM sandbox_reportjob ORDER BY created_at DESC LIMIT 1"
     )
-    told([heard(1, record(job_id, "started"), patient.pk, "created")])
+    handle_events([job_event(1, job_json(job_id, "started"), patient.pk, "created")])
     assert [job.pk for job in delivery.candidate_jobs(report)] == [job_id]
-    assert Report.objects.count() == 1, "it may be the answer: it is no report of its own yet"
-    assert not delivery.link_to_job(report.pk, 0, job_id), "decided on another attempt"
+    assert Report.objects.count() == 1, (
+        "the job may answer this report, so it gets no own report yet"
+    )
+    assert not delivery.link_to_job(report.pk, 0, job_id), "the decision is about another attempt"
     assert not delivery.link_to_job(report.pk, 1, uuid.uuid4())
     assert delivery.link_to_job(report.pk, 1, job_id)
     assert not delivery.link_to_job(report.pk, 1, job_id)
-    reading.control("reports", {"steps": 2})
-    assert look(report).state == "completed"
+    service_sandbox.control("reports", {"steps": 2})
+    assert run_job_lookups(report).state == "completed"
 
 
-def test_uncertain_report_is_resent_once(reading: Sandbox, patient: Patient, by: User) -> None:
-    report = uploaded(patient, by)
-    reading.control("faults", {"drop_rate": 1.0, "paths": "parser/job$"})
+def test_uncertain_report_is_resent_once(
+    service_sandbox: Sandbox, patient: Patient, uploader: User
+) -> None:
+    report = upload_report(patient, uploader)
+    service_sandbox.control("faults", {"drop_rate": 1.0, "paths": "parser/job$"})
     delivery.send_due()
-    reading.control("faults", method="DELETE")
-    before = jobs_at(reading)
+    service_sandbox.control("faults", method="DELETE")
+    before = count_jobs(service_sandbox)
     assert delivery.resend(report.pk, 1)
     assert not delivery.resend(report.pk, 1)
     delivery.send_due()
     report.refresh_from_db()
     assert (report.state, report.attempts) == ("upload_pending", 2)
-    assert jobs_at(reading) == before + 1
+    assert count_jobs(service_sandbox) == before + 1
 
 
-def test_giving_up(by: User, patient: Patient) -> None:
-    report = uploaded(patient, by)
+def test_given_up_report_is_not_sent_but_can_be_resent(uploader: User, patient: Patient) -> None:
+    report = upload_report(patient, uploader)
     Report.objects.filter(pk=report.pk).update(state="uncertain", attempts=1)
     assert not delivery.give_up(report.pk, 2)
     assert delivery.give_up(report.pk, 1)
     assert delivery.send_due() == 0
-    assert delivery.resend(report.pk, 1), "somebody thinks better of it"
+    assert delivery.resend(report.pk, 1), "the decision can be changed"
 
 
-def test_a_service_that_cannot_be_reached_changes_nothing(
-    point: Callable[[str], None], by: User
+def test_unreachable_service_leaves_report_stored(
+    set_service_url: Callable[[str], None], uploader: User
 ) -> None:
     person(1)
-    report = kept(by)
-    point(f"http://127.0.0.1:{free_port()}")
+    report = stored_report(uploader)
+    set_service_url(f"http://127.0.0.1:{free_port()}")
     delivery.send_due()
     report.refresh_from_db()
     assert (report.state, report.attempts) == ("stored", 1)
     assert report.due_at > timezone.now()
-    assert delivery.send_due() == 0, "not before its time"
+    assert delivery.send_due() == 0, "it is not sent before its due time"
 
 
 @pytest.mark.parametrize("status", [429, 503, 500])
 def test_malformed_answer_is_uncertain(
-    reading: Sandbox, patient: Patient, by: User, status: int
+    service_sandbox: Sandbox, patient: Patient, uploader: User, status: int
 ) -> None:
-    """429 was not carried out, by its meaning; after a 5xx nobody knows."""
-    report = uploaded(patient, by)
-    reading.control(
+    """A 429 was not carried out by definition; after a 5xx the outcome is unknown."""
+    report = upload_report(patient, uploader)
+    service_sandbox.control(
         "faults", {"rate": 1.0, "statuses": [status], "paths": "parser/job$", "retry_after": 7}
     )
     delivery.send_due()
@@ -272,73 +293,75 @@ def test_malformed_answer_is_uncertain(
         assert timedelta(seconds=5) < wait <= timedelta(seconds=7)
 
 
-def test_a_worker_that_died_while_sending_leaves_it_uncertain(by: User, patient: Patient) -> None:
-    report = uploaded(patient, by)
+def test_worker_killed_while_sending_leaves_report_uncertain(
+    uploader: User, patient: Patient
+) -> None:
+    report = upload_report(patient, uploader)
     claim = delivery.claim_next()
     assert claim is not None
-    assert delivery.claim_next() is None, "taken"
+    assert delivery.claim_next() is None, "the report is claimed"
     delivery.send_due()
     report.refresh_from_db()
-    assert report.state == "sending", "its lease still holds"
+    assert report.state == "sending", "its lease is still valid"
     Report.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     assert delivery.send_due() == 0
     report.refresh_from_db()
     assert report.state == "uncertain"
 
 
-def test_late_answer_counts_unless_decided(by: User, patient: Patient) -> None:
-    report = uploaded(patient, by)
+def test_late_answer_counts_unless_decided(uploader: User, patient: Patient) -> None:
+    report = upload_report(patient, uploader)
     claim = delivery.claim_next()
     assert claim is not None
     Report.objects.update(state="uncertain")
     late = uuid.uuid4()
-    delivery._store_answer(claim, answer(record(late, "upload_pending")))
+    delivery._store_answer(claim, job_record(job_json(late, "upload_pending")))
     report.refresh_from_db()
     assert (report.state, report.job_id) == ("upload_pending", late)
 
-    second = uploaded(patient, by, file(pdf(2)))
+    second = upload_report(patient, uploader, file(pdf(2)))
     claim = delivery.claim_next()
     assert claim is not None
     Report.objects.filter(pk=second.pk).update(state="uncertain")
     assert delivery.resend(second.pk, 1)
     other = uuid.uuid4()
-    delivery._store_answer(claim, answer(record(other, "upload_pending")))
+    delivery._store_answer(claim, job_record(job_json(other, "upload_pending")))
     second.refresh_from_db()
     assert (second.state, second.job_id) == ("stored", None)
-    assert Report.objects.get(job=other).uploaded_by is None, "its job is not lost from sight"
+    assert Report.objects.get(job=other).uploaded_by is None, "its job gets its own report"
 
 
-def test_event_without_user_does_not_block_the_answer(by: User, patient: Patient) -> None:
-    report = uploaded(patient, by)
+def test_event_without_user_does_not_block_the_answer(uploader: User, patient: Patient) -> None:
+    report = upload_report(patient, uploader)
     claim = delivery.claim_next()
     assert claim is not None
     job_id = uuid.uuid4()
-    told([heard(1, record(job_id), None, "created")])
-    stray = Report.objects.exclude(pk=report.pk).get()
-    line = review.reviewed_row(stray, 0)
+    handle_events([job_event(1, job_json(job_id), None, "created")])
+    unmatched_report = Report.objects.exclude(pk=report.pk).get()
+    line = review.reviewed_row(unmatched_report, 0)
     assert line is not None
-    review.check_row(stray, 0, by, reading=line.reading, latest=0, checked=True)
-    delivery._store_answer(claim, answer(record(job_id, "upload_pending")))
+    review.check_row(unmatched_report, 0, uploader, reading=line.reading, latest=0, checked=True)
+    delivery._store_answer(claim, job_record(job_json(job_id, "upload_pending")))
     report = Report.objects.get()
     assert (report.state, report.job_id) == ("completed", job_id)
     assert report.files.count() == 1
-    assert review.reviewed_rows(report)[0].checked, "what a person said is not lost"
+    assert review.reviewed_rows(report)[0].checked, "the check of a person is kept"
     assert ReportJob.objects.get().user_id == patient.pk
 
 
-def test_concurrent_event_does_not_block_the_answer(by: User, patient: Patient) -> None:
-    """The event's report is there, unseen and uncommitted, when the answer looks for it."""
-    report = uploaded(patient, by)
+def test_concurrent_event_does_not_block_the_answer(uploader: User, patient: Patient) -> None:
+    """The report of the event exists, uncommitted and invisible, when the answer looks for it."""
+    report = upload_report(patient, uploader)
     claim = delivery.claim_next()
     assert claim is not None
     job_id = uuid.uuid4()
     with transaction.atomic():
-        sync_reports.store_jobs([(answer(record(job_id, "started")), None)])
+        sync_reports.store_jobs([(job_record(job_json(job_id, "started")), None)])
     accepting = threading.Thread(target=accept_in_thread, args=(claim, job_id))
     with transaction.atomic():
         sync_reports.create_missing_reports(job_ids=[job_id])
         accepting.start()
-        wait_until(somebody_waits)
+        wait_until(is_lock_awaited)
     accepting.join()
     report = Report.objects.get()
     assert (report.state, report.job_id) == ("started", job_id)
@@ -346,14 +369,16 @@ def test_concurrent_event_does_not_block_the_answer(by: User, patient: Patient) 
 
 def accept_in_thread(claim: delivery.Claim, job_id: uuid.UUID) -> None:
     try:
-        delivery._store_answer(claim, answer(record(job_id, "started")))
+        delivery._store_answer(claim, job_record(job_json(job_id, "started")))
     finally:
         connection.close()
 
 
-def somebody_waits() -> bool:
+def is_lock_awaited() -> bool:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_clear_snapshot()")  # or a transaction sees the first answer
+        cursor.execute(
+            "SELECT pg_stat_clear_snapshot()"
+        )  # otherwise a transaction sees the first result again
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity"
             " WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -361,68 +386,70 @@ def somebody_waits() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-@pytest.mark.parametrize("settle", ["arrived", "again", "give up", "answer", "the hour"])
+@pytest.mark.parametrize("settle", ["link", "resend", "give up", "answer", "tidy"])
 def test_waiting_jobs_get_reports_once_upload_settles(
-    by: User, patient: Patient, settle: str
+    uploader: User, patient: Patient, settle: str
 ) -> None:
-    report = uploaded(patient, by)
+    report = upload_report(patient, uploader)
     claim = delivery.claim_next()
     assert claim is not None
     delivery._close(claim, "uncertain")
-    mine, other = uuid.uuid4(), uuid.uuid4()
-    for number, job_id in enumerate((mine, other)):
-        told([heard(number, record(job_id, "started"), patient.pk, "created")])
-    # However long nobody decided.
-    ReportJob.objects.filter(pk=other).update(as_of=timezone.now() - timedelta(days=30))
+    own_job_id, other_job_id = uuid.uuid4(), uuid.uuid4()
+    for number, job_id in enumerate((own_job_id, other_job_id)):
+        handle_events([job_event(number, job_json(job_id, "started"), patient.pk, "created")])
+    # This also holds when no person decides for a long time.
+    ReportJob.objects.filter(pk=other_job_id).update(as_of=timezone.now() - timedelta(days=30))
     tasks.tidy_reports()
     assert Report.objects.count() == 1
     match settle:
-        case "arrived":
-            assert delivery.link_to_job(report.pk, 1, mine)
-        case "again":
+        case "link":
+            assert delivery.link_to_job(report.pk, 1, own_job_id)
+        case "resend":
             assert delivery.resend(report.pk, 1)
         case "give up":
             assert delivery.give_up(report.pk, 1)
         case "answer":
-            delivery._store_answer(claim, answer(record(mine, "started")))
+            delivery._store_answer(claim, job_record(job_json(own_job_id, "started")))
         case _:
             Report.objects.update(state="refused")
             tasks.tidy_reports()
-    assert Report.objects.get(job=other).uploaded_by is None
-    assert Report.objects.filter(job=mine).count() == 1
+    assert Report.objects.get(job=other_job_id).uploaded_by is None
+    assert Report.objects.filter(job=own_job_id).count() == 1
 
 
 @pytest.mark.parametrize("damage", ["gone", "changed"])
 def test_changed_file_is_not_sent(
-    reading: Sandbox, patient: Patient, by: User, folder: Path, damage: str
+    service_sandbox: Sandbox, patient: Patient, uploader: User, report_folder: Path, damage: str
 ) -> None:
-    report = uploaded(patient, by)
-    (path,) = (path for path in folder.rglob("*") if path.is_file())
+    report = upload_report(patient, uploader)
+    (path,) = (path for path in report_folder.rglob("*") if path.is_file())
     if damage == "gone":
         path.unlink()
     else:
         path.write_bytes(pdf(2))
-    before = jobs_at(reading)
+    before = count_jobs(service_sandbox)
     delivery.send_due()
     report.refresh_from_db()
     assert (report.state, report.refusal) == ("refused", delivery.LOST_FILE)
-    assert jobs_at(reading) == before
+    assert count_jobs(service_sandbox) == before
 
 
-def test_a_patient_the_service_does_not_know(reading: Sandbox, by: User) -> None:
+def test_report_of_unknown_patient_is_refused(service_sandbox: Sandbox, uploader: User) -> None:
     person(1)
-    report = kept(by)
+    report = stored_report(uploader)
     delivery.send_due()
     report.refresh_from_db()
     assert report.state == "refused"
     assert report.refusal
 
 
-def test_resent_report_loses_its_acceptance(by: User) -> None:
+def test_resent_report_loses_its_acceptance(uploader: User) -> None:
     person(1)
-    report = kept(by)
-    with_job(report, "failed", failure_reason="processing_error")
-    Report.objects.update(accepted_at=timezone.now(), accepted_by=by, changed_since_accepted=True)
+    report = stored_report(uploader)
+    attach_job(report, "failed", failure_reason="processing_error")
+    Report.objects.update(
+        accepted_at=timezone.now(), accepted_by=uploader, changed_since_accepted=True
+    )
     assert delivery.resend(report.pk, 1)
     report.refresh_from_db()
     assert (report.accepted_at, report.accepted_by) == (None, None)
@@ -430,22 +457,22 @@ def test_resent_report_loses_its_acceptance(by: User) -> None:
 
 
 def test_killed_worker_never_sends_twice(
-    reading: Sandbox, patient: Patient, by: User, folder: Path
+    service_sandbox: Sandbox, patient: Patient, uploader: User, report_folder: Path
 ) -> None:
-    """A real process, killed while the service is taking its time."""
-    report = uploaded(patient, by)
-    before = jobs_at(reading)
+    """A real process is killed while the service takes long to answer."""
+    report = upload_report(patient, uploader)
+    before = count_jobs(service_sandbox)
     slow = {"rate": 1.0, "kinds": ["slow"], "latency_ms": 3_000, "paths": "parser/job$"}
-    reading.control("faults", slow)
-    here = connection.settings_dict
-    database = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{here['NAME']}")
+    service_sandbox.control("faults", slow)
+    database_settings = connection.settings_dict
+    database = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{database_settings['NAME']}")
     worker = subprocess.Popen(
-        [sys.executable, "manage.py", "shell", "-v0", "-c", SEND],
+        [sys.executable, "manage.py", "shell", "-v0", "-c", SEND_DUE_REPORTS],
         env={
             **os.environ,
             "DATABASE_URL": urlunsplit(database),
-            "SERVICE_BASE_URL": reading.url,
-            "REPORT_FOLDER": str(folder),
+            "SERVICE_BASE_URL": service_sandbox.url,
+            "REPORT_FOLDER": str(report_folder),
         },
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -457,22 +484,22 @@ def test_killed_worker_never_sends_twice(
     finally:
         worker.kill()
         worker.wait()
-    assert delivery.send_due() == 0, "its lease still holds"
+    assert delivery.send_due() == 0, "its lease is still valid"
     Report.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-    reading.control("faults", method="DELETE")
+    service_sandbox.control("faults", method="DELETE")
     for _ in range(3):
         assert delivery.send_due() == 0
     report.refresh_from_db()
     assert (report.state, report.attempts) == ("uncertain", 1)
     time.sleep(3)
-    assert jobs_at(reading) <= before + 1
+    assert count_jobs(service_sandbox) <= before + 1
 
 
-SEND = "from labs.reports import delivery; delivery.send_due()"
+SEND_DUE_REPORTS = "from labs.reports import delivery; delivery.send_due()"
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
+def wait_until(is_true: Callable[[], bool], seconds: float = 30) -> None:
     ends = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < ends, "it did not come to that"
+    while not is_true():
+        assert time.monotonic() < ends, "the condition did not become true"
         time.sleep(0.05)

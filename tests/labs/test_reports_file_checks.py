@@ -1,4 +1,4 @@
-"""Files that are taken, and the many that are not."""
+"""Files that the checks accept, and the many that they refuse."""
 
 from __future__ import annotations
 
@@ -19,23 +19,33 @@ from pypdf import PdfReader
 from labs.reports import intake, storage
 from labs.reports.file_checks import FileProblem, examine
 from tests.labs import odd_files
-from tests.labs.documents import HTML, archive, bombs, flate, hostile, jpeg, listed, pdf, png
+from tests.labs.documents import (
+    HTML,
+    archive,
+    decompression_bombs,
+    deflated_stream,
+    hostile_files,
+    jpeg,
+    object_stream,
+    pdf,
+    png,
+)
 
-HOSTILE = hostile()
-COLOURS = flate(b"\x00\x00\x0c\x48Lino").replace(b"<<", b"<</N 3")
-"""A colour profile: `N` is its channels."""
-BOMBS = bombs()
-TAKEN, REFUSED = odd_files.taken(), odd_files.refused()
+HOSTILE = hostile_files()
+COLOR_PROFILE = deflated_stream(b"\x00\x00\x0c\x48Lino").replace(b"<<", b"<</N 3")
+"""A color profile: `N` is the number of its channels."""
+BOMBS = decompression_bombs()
+ACCEPTED, REFUSED = odd_files.accepted_files(), odd_files.refused_files()
 
 
 @pytest.fixture(autouse=True)
-def folder(settings: Any, tmp_path: Path) -> Path:
+def report_folder(settings: Any, tmp_path: Path) -> Path:
     settings.REPORT_FOLDER = tmp_path / "reports"
     return tmp_path / "reports"
 
 
-def kept_files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
+def stored_files(report_folder: Path) -> list[Path]:
+    return [path for path in report_folder.rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize(
@@ -43,11 +53,11 @@ def kept_files(folder: Path) -> list[Path]:
     [
         (pdf(), "application/pdf", 1),
         (pdf(30), "application/pdf", 30),
-        (pdf(2, objects=(listed(b"<</Type/Font>>"),)), "application/pdf", 2),
-        (pdf(2, objects=(listed(b"<</Type/Page>>", b"<</X/Page>>"),)), "application/pdf", 2),
+        (pdf(2, objects=(object_stream(b"<</Type/Font>>"),)), "application/pdf", 2),
+        (pdf(2, objects=(object_stream(b"<</Type/Page>>", b"<</X/Page>>"),)), "application/pdf", 2),
         (pdf() + b"\r\n", "application/pdf", 1),
         (
-            pdf(objects=(b"<</Type/Outlines/First 3 0 R>>", COLOURS)),
+            pdf(objects=(b"<</Type/Outlines/First 3 0 R>>", COLOR_PROFILE)),
             "application/pdf",
             1,
         ),
@@ -64,66 +74,68 @@ def kept_files(folder: Path) -> list[Path]:
         ),
     ],
 )
-def test_a_sound_file_is_taken_for_what_it_holds(
+def test_valid_file_is_accepted_with_kind_and_pages(
     content: bytes, kind: str, pages: int | None
 ) -> None:
     found = storage.check_file(content)
     assert (found.kind, found.pages) == (kind, pages)
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_a_hostile_file_is_refused_and_not_kept(what: str, folder: Path) -> None:
-    name, content = HOSTILE[what]
+@pytest.mark.parametrize("description", HOSTILE)
+def test_hostile_file_is_refused_and_not_stored(description: str, report_folder: Path) -> None:
+    name, content = HOSTILE[description]
     declared = {"pdf": "application/pdf", "jpg": "image/jpeg", "png": "image/png"}
     file = SimpleUploadedFile(name, content, declared.get(name.rpartition(".")[2], ""))
     with pytest.raises(intake.UploadRejected) as refused:
         intake._store_files([file])
     (problem,) = refused.value.problems
     assert problem.startswith(f"“{name}” ")
-    assert problem != f"“{name}” {storage.PROBLEMS['unsafe']}", "each has a reason of its own"
-    assert kept_files(folder) == []
+    assert problem != f"“{name}” {storage.PROBLEMS['unsafe']}", "each has a specific reason"
+    assert stored_files(report_folder) == []
 
 
-@pytest.mark.parametrize("what", TAKEN)
-def test_odd_file_is_taken_without_what_surrounds_it(what: str, folder: Path) -> None:
-    name, content, whole = TAKEN[what]
-    (kept,) = intake._store_files([SimpleUploadedFile(name, content, "application/octet-stream")])
-    with storage.open_file(kept.stored_as) as file:
+@pytest.mark.parametrize("description", ACCEPTED)
+def test_odd_file_is_stored_without_surrounding_bytes(
+    description: str, report_folder: Path
+) -> None:
+    name, content, whole = ACCEPTED[description]
+    (stored,) = intake._store_files([SimpleUploadedFile(name, content, "application/octet-stream")])
+    with storage.open_file(stored.stored_as) as file:
         sent = file.read()
     assert sent == whole or not whole
-    assert storage.check_file(sent).content == sent, "sound by itself, with nothing around it"
-    if kept.kind == "application/pdf":
-        assert len(PdfReader(BytesIO(sent)).pages) == kept.pages
+    assert storage.check_file(sent).content == sent, "the stored content is valid by itself"
+    if stored.kind == "application/pdf":
+        assert len(PdfReader(BytesIO(sent)).pages) == stored.pages
     else:
         Image.open(BytesIO(sent)).load()
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_odd_file_is_refused_with_the_true_cause(what: str, folder: Path) -> None:
-    name, content, words = REFUSED[what]
+@pytest.mark.parametrize("description", REFUSED)
+def test_odd_file_is_refused_with_specific_cause(description: str, report_folder: Path) -> None:
+    name, content, words = REFUSED[description]
     with pytest.raises(intake.UploadRejected) as refused:
         intake._store_files([SimpleUploadedFile(name, content)])
     (problem,) = refused.value.problems
     assert words in problem
-    assert kept_files(folder) == []
+    assert stored_files(report_folder) == []
 
 
-def test_the_corpus_is_large_enough() -> None:
+def test_corpus_of_files_is_large_enough() -> None:
     assert len(HOSTILE) + len(BOMBS) >= 60
-    assert len(TAKEN) + len(REFUSED) >= 50
+    assert len(ACCEPTED) + len(REFUSED) >= 50
 
 
-@pytest.mark.parametrize("what", BOMBS)
-def test_bomb_only_harms_the_check_process(what: str, folder: Path) -> None:
-    name, content = BOMBS[what]
+@pytest.mark.parametrize("description", BOMBS)
+def test_bomb_only_harms_the_check_process(description: str, report_folder: Path) -> None:
+    name, content = BOMBS[description]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.monotonic()
     with pytest.raises(intake.UploadRejected):
         intake._store_files([SimpleUploadedFile(name, content)])
     assert time.monotonic() - started < 11
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown < 50 * 1024, "kilobytes: the parent must not unpack anything"
-    assert kept_files(folder) == []
+    assert grown < 50 * 1024, "in kilobytes: the parent process must not unpack anything"
+    assert stored_files(report_folder) == []
 
 
 def test_check_is_killed_after_timeout(tmp_path: Path) -> None:
@@ -147,11 +159,11 @@ def test_check_is_killed_above_memory_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_a_damaged_file_never_breaks_the_check(seed: int) -> None:
-    """Bytes changed, cut or repeated: an answer or a reason, nothing else."""
+def test_damaged_file_gets_an_answer_or_a_reason(seed: int) -> None:
+    """Bytes are changed, cut or repeated: the check gives a kind or a reason and never fails."""
     chance = random.Random(seed)
     content = bytearray(
-        chance.choice([pdf(3, objects=(listed(b"<</A 1>>"),)), png(), jpeg(64, 64)])
+        chance.choice([pdf(3, objects=(object_stream(b"<</A 1>>"),)), png(), jpeg(64, 64)])
     )
     for _ in range(chance.randint(1, 12)):
         at = chance.randrange(len(content))
@@ -167,21 +179,21 @@ def test_a_damaged_file_never_breaks_the_check(seed: int) -> None:
         if not content:
             break
     try:
-        said = str(examine(bytes(content))["kind"])
+        outcome = str(examine(bytes(content))["kind"])
     except FileProblem as problem:
-        said = str(problem)
-    assert said in storage.PROBLEMS or said in storage.ENDINGS
+        outcome = str(problem)
+    assert outcome in storage.PROBLEMS or outcome in storage.ENDINGS
 
 
-def test_files_are_readable_only_by_this_account(folder: Path) -> None:
-    kept = storage.store(b"one two")
-    (path,) = kept_files(folder)
+def test_files_are_readable_only_by_this_account(report_folder: Path) -> None:
+    stored = storage.store(b"one two")
+    (path,) = stored_files(report_folder)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o077 == 0
-    assert path.name == kept.stored_as
-    with storage.open_file(kept.stored_as) as content:
+    assert path.name == stored.stored_as
+    with storage.open_file(stored.stored_as) as content:
         assert content.read() == b"one two"
-    assert b"one" not in path.read_bytes(), "sealed"
+    assert b"one" not in path.read_bytes(), "encrypted"
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "", "a" * 47, "/etc/passwd", "A" * 48])
@@ -190,13 +202,13 @@ def test_only_generated_names_are_opened(name: str) -> None:
         storage.open_file(name)
 
 
-def test_a_writing_that_fails_leaves_nothing(folder: Path) -> None:
-    # The last step: all of it is written by then.
-    taken = folder / "ab" / "taken"
-    taken.mkdir(parents=True)
+def test_failed_write_leaves_no_file(report_folder: Path) -> None:
+    # The rename, the last step, fails after everything is written.
+    existing = report_folder / "ab" / "taken"
+    existing.mkdir(parents=True)
     with pytest.raises(OSError, match="directory"):
-        storage._write(taken, b"content")
-    assert kept_files(folder) == []
+        storage._write(existing, b"content")
+    assert stored_files(report_folder) == []
 
 
 @pytest.mark.parametrize(
@@ -215,10 +227,10 @@ def test_file_name_is_only_text(given: str, shown: str) -> None:
 
 
 @pytest.mark.django_db
-def test_orphaned_files_are_deleted_after_a_day(folder: Path) -> None:
+def test_orphaned_files_are_deleted_after_a_day(report_folder: Path) -> None:
     old, young = storage.store(b"old"), storage.store(b"young")
-    for path in kept_files(folder):
+    for path in stored_files(report_folder):
         if path.name == old.stored_as:
             os.utime(path, (time.time() - 2 * 86_400,) * 2)
     assert intake.delete_orphaned_files(timezone.now()) == 1
-    assert [path.name for path in kept_files(folder)] == [young.stored_as]
+    assert [path.name for path in stored_files(report_folder)] == [young.stored_as]

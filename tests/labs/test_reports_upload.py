@@ -1,4 +1,4 @@
-"""The upload form: what it takes, what it refuses, and that nothing is kept of the latter."""
+"""The upload form: what it accepts and refuses, and that refused files are not stored."""
 
 from __future__ import annotations
 
@@ -23,20 +23,12 @@ from patients.models import Patient
 from tests.api.rows import staff, uid
 from tests.labs import odd_files
 from tests.labs.documents import HTML, jpeg, pdf, png
-from tests.labs.reporting import file, kept, person
+from tests.labs.reporting import file, person, stored_report
 
 LIMIT = 10 * 1024 * 1024
 JSON = {"Accept": "application/json"}
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("folder")]
-
-
-@pytest.fixture
-def desk(client: Client) -> User:
-    user = staff("front desk")
-    client.force_login(user)
-    person(1)
-    return user
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("report_folder")]
 
 
 def address(n: int = 1) -> str:
@@ -47,11 +39,13 @@ def form(*files: SimpleUploadedFile, **fields: str) -> dict[str, Any]:
     return {"form_id": str(uuid.uuid4()), "review": "no", "files": list(files), **fields}
 
 
-def files_in(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
+def files_in(report_folder: Path) -> list[Path]:
+    return [path for path in report_folder.rglob("*") if path.is_file()]
 
 
-def test_it_works(client: Client, desk: User, folder: Path) -> None:
+def test_upload_stores_report_with_its_file(
+    client: Client, front_desk_user: User, report_folder: Path
+) -> None:
     page = client.get(address()).content.decode()
     assert "Ada1 Testperson" in page
     assert "at most 10 MB" in page
@@ -62,12 +56,12 @@ def test_it_works(client: Client, desk: User, folder: Path) -> None:
     assert (report.state, report.user_id, report.uploaded_by, report.needs_human_review) == (
         "stored",
         uid("patient", 1),
-        desk,
+        front_desk_user,
         True,
     )
-    kept = report.files.get()
-    assert (kept.given_name, kept.kind, kept.pages) == ("My scan.pdf", "application/pdf", 3)
-    (path,) = files_in(folder)
+    stored = report.files.get()
+    assert (stored.given_name, stored.kind, stored.pages) == ("My scan.pdf", "application/pdf", 3)
+    (path,) = files_in(report_folder)
     assert storage.open_file(path.name).read() == pdf(3) and b"%PDF" not in path.read_bytes()
     assert path.stat().st_mode & 0o777 == 0o600
     assert "scan" not in str(path)
@@ -77,24 +71,24 @@ def test_it_works(client: Client, desk: User, folder: Path) -> None:
     ]
 
 
-def test_motion_photo_is_taken_without_its_video(client: Client, desk: User) -> None:
-    """Case B15, and sent twice: still the same upload, though less is kept than was sent."""
+def test_motion_photo_is_stored_without_video(client: Client, front_desk_user: User) -> None:
+    """Case B15. Sent twice it is still the same upload, although less is stored than was sent."""
     sent = form(file(odd_files.motion_photo(), "report.jpg"))
     first = client.post(address(), sent)
     sent["files"] = [file(odd_files.motion_photo(), "report.jpg")]
     assert client.post(address(), sent)["Location"] == first["Location"]
-    kept = Report.objects.get().files.get()
-    content = storage.open_file(kept.stored_as).read()
+    stored = Report.objects.get().files.get()
+    content = storage.open_file(stored.stored_as).read()
     assert content.endswith(b"\xff\xd9") and b"MotionPhoto_Data" not in content
-    assert kept.size == len(content) < len(odd_files.motion_photo())
+    assert stored.size == len(content) < len(odd_files.motion_photo())
 
 
-def test_script_gets_the_target_url(client: Client, desk: User) -> None:
+def test_script_gets_the_target_url(client: Client, front_desk_user: User) -> None:
     answer = client.post(address(), form(file()), headers=JSON)
     assert answer.json() == {"to": reverse("reports:detail", args=[Report.objects.get().pk])}
 
 
-def test_pictures_keep_the_order_they_were_sent_in(client: Client, desk: User) -> None:
+def test_pictures_keep_their_order(client: Client, front_desk_user: User) -> None:
     sent = [file(png(shade=n), f"{9 - n}.png") for n in range(7)]
     client.post(address(), form(*sent, file(jpeg(), "last.jpg")))
     stored = Report.objects.get().files.order_by("position")
@@ -102,7 +96,7 @@ def test_pictures_keep_the_order_they_were_sent_in(client: Client, desk: User) -
 
 
 @pytest.mark.parametrize(
-    ("files", "status", "words"),
+    ("files", "status", "expected_text"),
     [
         ([], 400, "Choose the report"),
         ([(pdf(), "a.pdf"), (png(), "b.png")], 400, "A PDF is sent by itself"),
@@ -112,13 +106,13 @@ def test_pictures_keep_the_order_they_were_sent_in(client: Client, desk: User) -
         ([(HTML, "<img src=x onerror=1>.pdf")], 400, "“&lt;img src=x"),
     ],
 )
-def test_rejected_upload_stores_nothing_and_says_why(
+def test_rejected_upload_stores_nothing_and_shows_reason(
     client: Client,
-    desk: User,
-    folder: Path,
+    front_desk_user: User,
+    report_folder: Path,
     files: list[tuple[bytes, str]],
     status: int,
-    words: str,
+    expected_text: str,
 ) -> None:
     sent = form(*(file(*one) for one in files), review="yes")
     for headers in ({}, JSON):
@@ -126,16 +120,16 @@ def test_rejected_upload_stores_nothing_and_says_why(
         for one in sent["files"]:
             one.seek(0)
         assert answer.status_code == status
-        assert words in answer.content.decode()
+        assert expected_text in answer.content.decode()
     page = client.post(address(), sent).content.decode()
     if len(files) <= 8:
         assert 'value="yes" checked' in page
         assert sent["form_id"] in page
     assert Report.objects.count() == ReportFile.objects.count() == 0
-    assert files_in(folder) == []
+    assert files_in(report_folder) == []
 
 
-def test_size_limit_is_exact(client: Client, desk: User, folder: Path) -> None:
+def test_size_limit_is_exact(client: Client, front_desk_user: User, report_folder: Path) -> None:
     base = len(pdf(padding=LIMIT - 1000)) - (LIMIT - 1000)
     exact = pdf(padding=LIMIT - base)
     assert len(exact) == LIMIT
@@ -145,12 +139,14 @@ def test_size_limit_is_exact(client: Client, desk: User, folder: Path) -> None:
         answer = client.post(address(), form(file(larger), review="yes"), headers=headers)
         assert answer.status_code == 413
         assert "more than 10 MB, the most that may be sent at once" in answer.content.decode()
-    assert files_in(folder) == []
+    assert files_in(report_folder) == []
     assert client.post(address(), form(file(exact))).status_code == 302
     assert ReportFile.objects.get().size == LIMIT
 
 
-def test_pictures_count_together(client: Client, desk: User, settings: Settings) -> None:
+def test_size_limit_applies_to_all_pictures_together(
+    client: Client, front_desk_user: User, settings: Settings
+) -> None:
     settings.REPORT_MAX_BYTES = 1000
     half = png(pixels=bytes(1230))
     assert 60 < len(half) < 500
@@ -162,10 +158,10 @@ def test_pictures_count_together(client: Client, desk: User, settings: Settings)
     assert "bytes, the most that may be sent" in answer.content.decode()
 
 
-def test_huge_body_is_refused_unread(client: Client, desk: User) -> None:
+def test_huge_body_is_refused_unread(client: Client, front_desk_user: User) -> None:
     class Endless:
         def read(self, size: int = -1) -> bytes:
-            raise AssertionError("it must not be read")
+            raise AssertionError("the body must not be read")
 
         readline = read
 
@@ -181,7 +177,7 @@ def test_huge_body_is_refused_unread(client: Client, desk: User) -> None:
     assert answer.status_code == 413
 
 
-def test_a_form_without_its_token_is_refused() -> None:
+def test_form_without_csrf_token_is_refused() -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(staff("front desk"))
     person(1)
@@ -189,8 +185,8 @@ def test_a_form_without_its_token_is_refused() -> None:
     assert Report.objects.count() == 0
 
 
-def test_a_file_that_is_too_large_does_not_hide_the_token() -> None:
-    """What comes after the limit is not read: the token must come before."""
+def test_csrf_token_precedes_too_large_file() -> None:
+    """Data after the limit is not read, so the token must come before the file."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(staff("front desk"))
     person(1)
@@ -205,24 +201,26 @@ def test_a_file_that_is_too_large_does_not_hide_the_token() -> None:
     assert answer.status_code == 413
 
 
-def test_form_sent_twice_makes_one_report(client: Client, desk: User, folder: Path) -> None:
+def test_form_sent_twice_makes_one_report(
+    client: Client, front_desk_user: User, report_folder: Path
+) -> None:
     sent = form(file())
     first = client.post(address(), sent)
     sent["files"][0].seek(0)
     second = client.post(address(), sent)
     assert first["Location"] == second["Location"]
-    assert Report.objects.count() == len(files_in(folder)) == 1
+    assert Report.objects.count() == len(files_in(report_folder)) == 1
 
 
 @pytest.mark.parametrize("other", ["file", "patient", "order", "colleague"])
 def test_reused_form_with_other_files_is_rejected(
-    client: Client, desk: User, folder: Path, other: str
+    client: Client, front_desk_user: User, report_folder: Path, other: str
 ) -> None:
     person(2)
     pictures = [file(png(shade=n), f"{n}.png") for n in range(2)]
     first = form(*pictures)
     assert client.post(address(), first).status_code == 302
-    (taken,) = Report.objects.all()
+    (report,) = Report.objects.all()
 
     def second() -> dict[str, Any]:
         files = [file(png(shade=n), f"{n}.png") for n in range(2)]
@@ -234,58 +232,64 @@ def test_reused_form_with_other_files_is_rejected(
 
     if other == "colleague":
         client.force_login(staff("clinician"))
-    where = address(2 if other == "patient" else 1)
-    answer = client.post(where, second())
+    url = address(2 if other == "patient" else 1)
+    answer = client.post(url, second())
     assert answer.status_code == 409
     page = answer.content.decode()
     assert "This form was already used" in page
-    assert 'value="yes" checked' in page, "what was chosen stays"
-    fresh = str(answer.context["form"]["form_id"].value())
-    assert fresh != first["form_id"]
-    assert f'name="form_id" value="{fresh}"' in page
+    assert 'value="yes" checked' in page, "the choices are kept"
+    new_form_id = str(answer.context["form"]["form_id"].value())
+    assert new_form_id != first["form_id"]
+    assert f'name="form_id" value="{new_form_id}"' in page
     assert first["form_id"] not in page
-    said = client.post(where, second(), headers=JSON)
-    assert said.status_code == 409
-    assert f'data-form-id="{said.context["refused"].form_id}"' in said.content.decode()
-    assert list(Report.objects.all()) == [taken]
-    assert len(files_in(folder)) == 2
-    assert client.post(where, {**second(), "form_id": fresh}).status_code == 302
+    json_answer = client.post(url, second(), headers=JSON)
+    assert json_answer.status_code == 409
+    assert (
+        f'data-form-id="{json_answer.context["refused"].form_id}"' in json_answer.content.decode()
+    )
+    assert list(Report.objects.all()) == [report]
+    assert len(files_in(report_folder)) == 2
+    assert client.post(url, {**second(), "form_id": new_form_id}).status_code == 302
     assert Report.objects.count() == 2
 
 
-def test_rejection_that_shows_the_patient_is_recorded(client: Client, desk: User) -> None:
-    def seen() -> int:
+def test_rejection_that_shows_the_patient_is_recorded(
+    client: Client, front_desk_user: User
+) -> None:
+    def count_patient_views() -> int:
         return AuditEntry.objects.filter(
             action="view", object_type="patient", patient_ids=[uid("patient", 1)]
         ).count()
 
     refused = client.post(address(), form(file(HTML, "a.pdf")))
     assert "Ada1" in refused.content.decode()
-    assert seen() == 1
+    assert count_patient_views() == 1
     strict = Client(enforce_csrf_checks=True)
-    strict.force_login(desk)
+    strict.force_login(front_desk_user)
     kind, size = "multipart/form-data; boundary=x", str(5 * LIMIT)
     unread = strict.generic("POST", address(), b"", content_type=kind, CONTENT_LENGTH=size)
     assert unread.status_code == 413
     assert "Ada1" in unread.content.decode()
-    assert seen() == 2
+    assert count_patient_views() == 2
     client.post(address(), form(file(HTML, "a.pdf")), headers=JSON)
-    assert seen() == 2, "the reasons alone name nobody"
+    assert count_patient_views() == 2, "the reasons alone name no patient"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_submissions_make_one_report(folder: Path) -> None:
-    by = staff("front desk")
+def test_concurrent_submissions_make_one_report(report_folder: Path) -> None:
+    uploader = staff("front desk")
     patient = person(1)
     form_id = uuid.uuid4()
     gate = threading.Barrier(4)
-    made: list[uuid.UUID] = []
+    report_ids: list[uuid.UUID] = []
 
     def send() -> None:
         gate.wait()
         try:
-            upload = intake.UploadRequest(patient, by, form_id, [file()], needs_human_review=False)
-            made.append(intake.create_report(upload, uuid.uuid4()).pk)
+            upload = intake.UploadRequest(
+                patient, uploader, form_id, [file()], needs_human_review=False
+            )
+            report_ids.append(intake.create_report(upload, uuid.uuid4()).pk)
         finally:
             connections.close_all()
 
@@ -294,33 +298,37 @@ def test_concurrent_submissions_make_one_report(folder: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert made == [Report.objects.get().pk] * 4
-    assert len(files_in(folder)) == 1
+    assert report_ids == [Report.objects.get().pk] * 4
+    assert len(files_in(report_folder)) == 1
 
 
-def test_same_file_again_needs_confirmation(client: Client, desk: User, folder: Path) -> None:
-    kept(desk)
+def test_same_file_again_needs_confirmation(
+    client: Client, front_desk_user: User, report_folder: Path
+) -> None:
+    stored_report(front_desk_user)
     answer = client.post(address(), form(file()))
     assert answer.status_code == 409
     page = answer.content.decode()
     assert "This patient already has this file" in page
     assert 'name="again"' in page
-    assert len(files_in(folder)) == 1
+    assert len(files_in(report_folder)) == 1
     assert client.post(address(), form(file(), again="on")).status_code == 302
     person(2)
-    assert client.post(address(2), form(file())).status_code == 302, "another patient’s is another"
+    assert client.post(address(2), form(file())).status_code == 302, (
+        "a file of another patient is another file"
+    )
     assert Report.objects.count() == 3
 
 
-def test_daily_upload_limit(client: Client, desk: User, settings: Settings) -> None:
-    kept(desk)
+def test_daily_upload_limit(client: Client, front_desk_user: User, settings: Settings) -> None:
+    stored_report(front_desk_user)
     settings.REPORT_MAX_BYTES = 10
     answer = client.post(address(), form(file(b"%PDF-", "a.pdf")))
     assert "very much today" in answer.content.decode()
 
 
 def test_disk_error_is_reported(
-    client: Client, desk: User, settings: Settings, tmp_path: Path
+    client: Client, front_desk_user: User, settings: Settings, tmp_path: Path
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way of a folder")
@@ -332,8 +340,8 @@ def test_disk_error_is_reported(
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_malformed_body_gets_an_answer(client: Client, desk: User, seed: int) -> None:
-    """Parts cut, doubled and mixed up: an answer for people, no fault of ours."""
+def test_malformed_body_gets_an_answer(client: Client, front_desk_user: User, seed: int) -> None:
+    """Parts are cut, doubled and mixed up: people get an answer and no server error."""
     chance = random.Random(seed)
     body = bytearray(encode_multipart("edge", form(file(), file(png(), "b.png"))))
     for _ in range(chance.randint(1, 8)):
@@ -357,7 +365,7 @@ def test_malformed_body_gets_an_answer(client: Client, desk: User, seed: int) ->
 
 
 @pytest.mark.parametrize("field", ["form_id", "review"])
-def test_unknown_form_is_rejected(client: Client, desk: User, field: str) -> None:
+def test_unknown_form_is_rejected(client: Client, front_desk_user: User, field: str) -> None:
     for value in ("", "x"):
         answer = client.post(address(), form(file(), **{field: value}))
         assert answer.status_code == 400
@@ -373,13 +381,13 @@ def test_upload_needs_a_permission(client: Client, role: str) -> None:
     assert Report.objects.count() == 0
 
 
-def test_upload_for_unknown_patient_is_404(client: Client, desk: User) -> None:
+def test_upload_for_unknown_patient_is_404(client: Client, front_desk_user: User) -> None:
     assert client.get(address(9)).status_code == 404
     assert client.post(address(9), form(file())).status_code == 404
     assert Report.objects.count() == 0
 
 
-def test_finding_the_patient_first(client: Client, desk: User) -> None:
+def test_patient_is_chosen_before_upload(client: Client, front_desk_user: User) -> None:
     page = client.get(reverse("reports:choose"), {"q": "ada1"}).content.decode()
     assert address() in page
     assert AuditEntry.objects.get().action == "search"
