@@ -32,7 +32,7 @@ from tests.outbox.proving import Proof, proving  # noqa: E402
 from tests.outbox.racing import Browser  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
 from tests.sync.house import House, end, wait_until  # noqa: E402
-from tests.sync.test_living import started  # noqa: E402
+from tests.sync.test_running_office import start_processes  # noqa: E402
 from tests.webhooks.sending import percentile, receiving  # noqa: E402
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "30"))
@@ -49,7 +49,7 @@ def main() -> int:
         proving(sandbox, {}, Path(name) / "workers.log") as proof,
     ):
         house = House(os.environ["DATABASE_URL"], sandbox.url, Path(name) / "log")
-        processes = started(house, Path(name))
+        processes = start_processes(house, Path(name))
         try:
             with receiving(house) as url:
                 clicks, answers = _measured(proof, Browser.of(url, "ann"))

@@ -32,7 +32,7 @@ from tests.bench.common import Goal  # noqa: E402
 from tests.chaos.common import run  # noqa: E402
 from tests.sync.cluster import own_cluster  # noqa: E402
 from tests.sync.house import House, Houses, end, wait_until  # noqa: E402
-from tests.sync.test_living import started  # noqa: E402
+from tests.sync.test_running_office import start_processes  # noqa: E402
 from tests.webhooks import oracle  # noqa: E402
 from tests.webhooks.catalogue import CATALOGUE, ODD_FIELDS, Catalogue  # noqa: E402
 from tests.webhooks.records import OUR_TEAM  # noqa: E402
@@ -232,7 +232,7 @@ def deaf(folder: Path, houses: Houses) -> list[Goal]:
     with own_cluster() as cluster:
         house = Houses(cluster.database_url, folder).build(SERVICE, REDIS_URL=cluster.redis_url)
         house.query(OUR_TEAM)
-        processes = started(house, folder)
+        processes = start_processes(house, folder)
         revived = 0
         try:
             with receiving(house) as url, _readers(house, url, failed):

@@ -38,7 +38,7 @@ class Installation:
     service_url: str
     port: int
     settings: dict[str, str] = field(default_factory=dict)
-    started: float = 0
+    started_at: float = 0
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class Installation:
             "MANAGEMENT_BASE_URL": self.service_url,
             **self.settings,
         }
-        self.started = time.monotonic()
+        self.started_at = time.monotonic()
         with (self.folder / "said").open("ab") as said:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "backoffice.devtools.launcher", "up"],
@@ -84,7 +84,7 @@ class Installation:
                 assert shown.status_code == 200, f"/orders/ answered {shown.status_code}"
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.said()}") from None
-        return time.monotonic() - self.started
+        return time.monotonic() - self.started_at
 
     def _is_ready(self) -> bool:
         assert self.process is not None and self.process.poll() is None, "it ended"

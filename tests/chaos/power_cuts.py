@@ -25,7 +25,7 @@ from tests.sandbox.conftest import TEAM_KEY
 from tests.sandbox.ordering import World
 from tests.sandboxes import Sandbox
 from tests.sync import compare
-from tests.sync.expected import EVERYTHING
+from tests.sync.expected import ALL_CHECKS
 from tests.sync.house import House, wait_until
 from tests.webhooks import oracle
 
@@ -56,7 +56,7 @@ UPDATE backoffice_syncrun SET created_at = created_at - interval '1 day'
 WHERE "full" AND state = 'done'
 """
 """So that everything is read again."""
-COMPARED: Final = [check for check in EVERYTHING if check.name != "payors met"]
+COMPARED: Final = [check for check in ALL_CHECKS if check.name != "payors met"]
 """Records; payors are what searches by name have found."""
 DELIVER: Final = """
 UPDATE sandbox_message SET due_at = CASE WHEN claimed THEN due_at ELSE now() END
@@ -93,7 +93,7 @@ WHERE c.kind = 'insurance.create' AND p.client_user_id = %s
 """
 
 
-class Asked(NamedTuple):
+class IncomingRequest(NamedTuple):
     """A form that was accepted: of what, and what tells its effect at the service."""
 
     form_id: str
@@ -112,7 +112,7 @@ class Staff(threading.Thread):
         )
         self.world = World(sandbox, httpx.Client(base_url=sandbox.url, headers=TEAM_KEY))
         self.over = threading.Event()
-        self.asked: list[Asked] = []
+        self.asked: list[IncomingRequest] = []
         self.turned_away = 0
         self.sent_again = 0
         self.trouble: Exception | None = None
@@ -139,7 +139,7 @@ class Staff(threading.Thread):
     def _send(self, path: str, key: str, typed: dict[str, str]) -> None:
         values = {**Fields(self._answer("GET", path).text).values, **typed}
         if self._answer("POST", path, values).status_code == 302:
-            self.asked.append(Asked(values["form_id"], key, bool(typed)))
+            self.asked.append(IncomingRequest(values["form_id"], key, bool(typed)))
         else:
             self.turned_away += 1
 

@@ -22,10 +22,10 @@ from tests.chaos.common import run
 from tests.sandboxes import Sandbox, running
 from tests.sync import compare
 from tests.sync.cluster import own_cluster
-from tests.sync.drift import deletions, drift
+from tests.sync.drift import find_undetected_deletions, sync_during_changes
 from tests.sync.expected import ORDERS as ORDER_CHECKS
 from tests.sync.house import SYNC, House, Houses, end, wait_until
-from tests.sync.test_living import started
+from tests.sync.test_running_office import start_processes
 
 TEAM = "7ea00000-0000-4000-8000-000000000001"
 OUTAGE_SECONDS = 30
@@ -39,16 +39,16 @@ def paging_drift(folder: Path, houses: Houses) -> list[Goal]:
     with running(700, 900, 17) as sandbox:
         house = houses.build(sandbox.url)
         for seed in range(1, seeds + 1):
-            done = drift(sandbox, house, seed)
-            skipped, left = skipped + len(done.skipped), left + len(done.left)
+            done = sync_during_changes(sandbox, house, seed)
+            skipped, left = skipped + len(done.skipped), left + len(done.remaining)
             pages, changed, placed = (
                 pages + done.pages,
                 changed + done.changed,
-                placed + done.placed,
+                placed + done.inserted,
             )
             print(f"  seed {seed}: {done.pages} pages, {len(done.skipped)} skipped", flush=True)
         house.sync("users")
-        found = sum(len(deletions(sandbox, house, 8, seed)) for seed in range(1, 4))
+        found = sum(len(find_undetected_deletions(sandbox, house, 8, seed)) for seed in range(1, 4))
     extent = f"{seeds} seeds, {pages} pages, {changed} moved, {placed} placed"
     return [
         Goal(f"P18 unchanged rows skipped ({extent})", str(skipped), "0", skipped == 0),
@@ -64,7 +64,7 @@ def outage(folder: Path, houses: Houses) -> list[Goal]:
         house = Houses(cluster.database_url, folder).build(
             sandbox.url, REDIS_URL=cluster.redis_url, SYNC_LEASE_SECONDS="25"
         )
-        processes = started(house, folder)
+        processes = start_processes(house, folder)
 
         def held() -> int:
             return int(house.value("SELECT count(*) FROM orders_order"))

@@ -22,7 +22,7 @@ from backoffice.service import errors
 from tests.api.rows import staff
 from tests.outbox.workers import environment
 from tests.sync.house import House
-from tests.sync.standin import Reply, serving
+from tests.sync.stub_server import Reply, serving
 from tests.webhooks.sending import receiving
 
 TOKEN = "made-up-token-of-prometheus"

@@ -16,7 +16,7 @@ from backoffice.models import AuditEntry
 from backoffice.service import errors
 from orders.models import Order
 from tests.outbox.desk import Desk
-from tests.sync.standin import Asked, Reply, serving
+from tests.sync.stub_server import IncomingRequest, Reply, serving
 
 
 def test_a_worker_speaks_of_the_request_that_asked(
@@ -40,7 +40,7 @@ def test_a_worker_speaks_of_the_request_that_asked(
 def test_the_service_is_told_the_id(settings: Settings) -> None:
     heard: list[str | None] = []
 
-    def answer(asked: Asked) -> Reply:
+    def answer(asked: IncomingRequest) -> Reply:
         told = {name.lower(): value for name, value in asked.headers.items()}
         heard.append(told.get("x-request-id"))
         return Reply(status=404, body={})

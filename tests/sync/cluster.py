@@ -1,4 +1,4 @@
-"""A PostgreSQL of a test's own, that can be stopped and started again at the same address."""
+"""A PostgreSQL server for one test. It can be stopped and started again at the same address."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import psycopg
 from backoffice.devtools.embedded.places import account
 from tests.sync.house import ROOT
 
-_HOLD = """
+_SERVERS_PROGRAM = """
 import sys
 from backoffice.devtools.embedded import throwaway_servers
 with throwaway_servers(durable=True) as servers:
@@ -28,7 +28,11 @@ with throwaway_servers(durable=True) as servers:
 
 @dataclass
 class Cluster:
-    """`stop` as an administrator would (`fast`), or as a power cut (`immediate`)."""
+    """PostgreSQL and Redis of one test.
+
+    `stop` with SIGINT is a fast shutdown, as by an administrator. SIGQUIT is an immediate shutdown,
+    as by a power cut.
+    """
 
     database_url: str = field(repr=False)
     redis_url: str
@@ -37,7 +41,8 @@ class Cluster:
     pid: int = 0
     process: subprocess.Popen[bytes] | None = None
 
-    def find(self) -> None:
+    def read_process(self) -> None:
+        """Read process id, command line and working directory of the running server."""
         with psycopg.connect(self.database_url) as connection:
             row = connection.execute(
                 "SELECT current_setting('data_directory'),"
@@ -48,20 +53,20 @@ class Cluster:
         self.command = Path(f"/proc/{self.pid}/cmdline").read_text().rstrip("\0").split("\0")
         self.folder = os.readlink(f"/proc/{self.pid}/cwd")
 
-    def stop(self, how: int = signal.SIGINT) -> None:
-        self.find()
-        os.kill(self.pid, how)
+    def stop(self, signal_number: int = signal.SIGINT) -> None:
+        self.read_process()
+        os.kill(self.pid, signal_number)
         until = time.monotonic() + 20
-        while _alive(self.pid):
+        while _is_running(self.pid):
             if self.process is not None:
                 self.process.poll()
             assert time.monotonic() < until, "PostgreSQL does not stop"
             time.sleep(0.02)
 
     def start(self) -> None:
-        """Returns when it takes connections."""
-        who = account()
-        as_whom = {"user": who.uid, "group": who.gid, "extra_groups": []} if who else {}
+        """Start PostgreSQL and return when it accepts connections."""
+        user = account()
+        credentials = {"user": user.uid, "group": user.gid, "extra_groups": []} if user else {}
         self.process = subprocess.Popen(
             self.command,
             cwd=self.folder,
@@ -70,7 +75,7 @@ class Cluster:
             stderr=subprocess.DEVNULL,
             env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"},
             start_new_session=True,
-            **as_whom,  # type: ignore[call-overload]
+            **credentials,  # type: ignore[call-overload]
         )
         until = time.monotonic() + 30
         while True:
@@ -82,8 +87,8 @@ class Cluster:
                 time.sleep(0.05)
 
 
-def _alive(pid: int) -> bool:
-    """Whether the process runs; one that ended and was not yet collected does not."""
+def _is_running(pid: int) -> bool:
+    """Return whether the process runs. A zombie does not count as running."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -92,27 +97,27 @@ def _alive(pid: int) -> bool:
 
 @contextlib.contextmanager
 def own_cluster() -> Iterator[Cluster]:
-    """PostgreSQL and Redis of one test, gone with everything in them at the end."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
-    keeper = subprocess.Popen(
-        [sys.executable, "-c", _HOLD],
+    """Run PostgreSQL and Redis for one test, and delete them with their data at the end."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "REDIS_URL")}
+    servers = subprocess.Popen(
+        [sys.executable, "-c", _SERVERS_PROGRAM],
         cwd=ROOT,
-        env={**kept, "LOCAL": "1"},
+        env={**environment, "LOCAL": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
     )
-    assert keeper.stdin is not None and keeper.stdout is not None
+    assert servers.stdin is not None and servers.stdout is not None
     cluster = None
     try:
-        words = keeper.stdout.readline().decode().split()
-        assert len(words) == 2, "the servers did not start"
-        cluster = Cluster(words[0], words[1])
-        cluster.find()
+        urls = servers.stdout.readline().decode().split()
+        assert len(urls) == 2, "the servers did not start"
+        cluster = Cluster(urls[0], urls[1])
+        cluster.read_process()
         yield cluster
     finally:
         if cluster is not None and cluster.process is not None and cluster.process.poll() is None:
             cluster.process.send_signal(signal.SIGQUIT)
             cluster.process.wait(20)
-        keeper.stdin.close()
-        keeper.wait(60)
+        servers.stdin.close()
+        servers.wait(60)

@@ -1,4 +1,4 @@
-"""One world of 5,000 orders and one mirror of it, shared by the scenarios."""
+"""One sandbox with 5,000 orders and one mirror of it, shared by the scenarios."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pytest_django import Settings
 from backoffice.core import service_client
 from tests.sandboxes import Sandbox, running
 from tests.sync.house import House, Houses
-from tests.sync.standin import Answer, serving
+from tests.sync.stub_server import Answer, serving
 
 USERS, ORDERS = 300, 5_000
-Point = Callable[[Answer], None]
+StubService = Callable[[Answer], None]
 
 
 @dataclass
@@ -29,11 +29,11 @@ class World:
 
 @pytest.fixture(scope="package")
 def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
-    made = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
+    factory = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
     try:
-        yield made
+        yield factory
     finally:
-        made.close()
+        factory.close()
 
 
 @pytest.fixture(scope="package")
@@ -52,7 +52,7 @@ def world(big_sandbox: Sandbox, houses: Houses) -> World:
 
 @pytest.fixture
 def faults(big_sandbox: Sandbox) -> Iterator[Callable[..., None]]:
-    """Switches faults on; they are off again after the test."""
+    """Switch faults on. They are switched off after the test."""
     try:
         yield lambda **faults: big_sandbox.control("faults", faults)
     finally:
@@ -60,14 +60,14 @@ def faults(big_sandbox: Sandbox) -> Iterator[Callable[..., None]]:
 
 
 @pytest.fixture
-def point(settings: Settings) -> Iterator[Point]:
-    """Points the back office at a server of the test."""
+def stub_service(settings: Settings) -> Iterator[StubService]:
+    """Return a function that starts a stub server and makes it the service of the back office."""
     with ExitStack() as stack:
 
-        def at(answer: Answer) -> None:
+        def start(answer: Answer) -> None:
             settings.SERVICE_BASE_URL = stack.enter_context(serving(answer))
             settings.MANAGEMENT_BASE_URL = settings.SERVICE_BASE_URL
             service_client.service.cache_clear()
 
-        yield at
+        yield start
         service_client.service.cache_clear()

@@ -1,8 +1,8 @@
-"""What the mirror must hold, told by the sandbox's own tables.
+"""What the mirror must hold, derived from the sandbox's own tables.
 
-Each check is one statement in the sandbox's database and one in the mirror's that must give the
-same rows: the first `key` columns tell rows apart, the others are compared. Nothing here uses the
-code of the back office, but to open what is sealed.
+Each check has one statement for the sandbox's database and one for the mirror's. Both must return
+the same rows. The first `key` columns identify a row, the others are compared. The only code of the
+back office that is used here decrypts encrypted columns.
 """
 
 from __future__ import annotations
@@ -23,28 +23,31 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Check:
-    """`derive` turns a row of the sandbox into the row expected, where SQL alone cannot; `decrypt`
-    one of the mirror into what it says, where it is sealed."""
+    """Two statements that must return the same rows.
+
+    `derive_row` turns a row of the sandbox into the expected row where SQL cannot. `decrypt_row`
+    decrypts the encrypted columns of a row of the mirror.
+    """
 
     name: str
     key: int
     sandbox: str
     mirror: str
-    derive: Callable[[Row], Row] = lambda row: row
-    opened: Callable[[Row], Row] = lambda row: row
+    derive_row: Callable[[Row], Row] = lambda row: row
+    decrypt_row: Callable[[Row], Row] = lambda row: row
 
 
-def insurance_opened(row: Row) -> Row:
-    """Without the id at the end, for which the values are sealed."""
-    *said, key = row
-    for place, column in INSURANCE_SEALED.items():
-        if said[place]:
-            said[place] = decrypt(said[place], f"patients_insurance.{column}:{key}")
-    said[9] = date.fromisoformat(said[9]) if said[9] else None
-    return tuple(said)
+def decrypt_insurance(row: Row) -> Row:
+    """Decrypt the columns and drop the id at the end, which the encryption is bound to."""
+    *values, key = row
+    for position, column in ENCRYPTED_INSURANCE_COLUMNS.items():
+        if values[position]:
+            values[position] = decrypt(values[position], f"patients_insurance.{column}:{key}")
+    values[9] = date.fromisoformat(values[9]) if values[9] else None
+    return tuple(values)
 
 
-INSURANCE_SEALED = {
+ENCRYPTED_INSURANCE_COLUMNS = {
     3: "member_id",
     4: "group_id",
     7: "insured_first_name",
@@ -53,27 +56,30 @@ INSURANCE_SEALED = {
 }
 
 
-def folded(*parts: str | None) -> str:
-    """A name as search knows it: lower case, without accents, letters and digits, single spaces
-    between words. Behind two spaces a key has other spellings, which tests/patients prove."""
+def normalize_name(*parts: str | None) -> str:
+    """Return a name as search stores it.
+
+    That is letters and digits in lower case without accents, with single spaces between words.
+    After two spaces a stored key has alternative spellings, which tests/patients cover.
+    """
     text = " ".join(part for part in parts if part).casefold()
     for letter, plain in {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}.items():
         text = text.replace(letter, plain)
-    marks = unicodedata.normalize("NFKD", text)
-    plain_marks = (m for m in marks if not unicodedata.combining(m))
-    kept = (m if m.isalnum() else " " for m in plain_marks)
-    return " ".join("".join(kept).split())
+    decomposed = unicodedata.normalize("NFKD", text)
+    base_characters = (c for c in decomposed if not unicodedata.combining(c))
+    words = (c if c.isalnum() else " " for c in base_characters)
+    return " ".join("".join(words).split())
 
 
-_LIVE = f"team_id = '{TEAM}' AND deleted_at IS NULL"
-_OURS = f"(t.team_id IS NULL OR t.team_id = '{TEAM}')"
+_ACTIVE_USER = f"team_id = '{TEAM}' AND deleted_at IS NULL"
+_TEAM_TEST = f"(t.team_id IS NULL OR t.team_id = '{TEAM}')"
 
 PEOPLE = (
     Check(
         "users",
         1,
         "SELECT id, team_id, client_user_id, created_on, fallback_time_zone, fallback_birth_date,"
-        f" ingestion_start, ingestion_end FROM sandbox_user WHERE {_LIVE}",
+        f" ingestion_start, ingestion_end FROM sandbox_user WHERE {_ACTIVE_USER}",
         "SELECT id, team_id, client_user_id, created_on, fallback_time_zone, fallback_birth_date,"
         " ingestion_start, ingestion_end FROM patients_patient WHERE missing_since IS NULL",
     ),
@@ -84,13 +90,13 @@ PEOPLE = (
         " reverse(regexp_replace(phone_number, '[^0-9]', '', 'g')), gender, dob, first_line,"
         " coalesce(second_line, ''), city, state, zip, country, race, ethnicity,"
         " sexual_orientation, gender_identity FROM sandbox_userinfo i"
-        f" JOIN sandbox_user u ON u.id = i.user_id WHERE u.{_LIVE}",
+        f" JOIN sandbox_user u ON u.id = i.user_id WHERE u.{_ACTIVE_USER}",
         "SELECT user_id, first_name, last_name, email, phone_number, phone_digits, gender, dob,"
         " first_line, second_line, city, state, zip, country, race, ethnicity,"
         " sexual_orientation, gender_identity, split_part(name_key, '  ', 1)"
         " FROM patients_demographics"
         " WHERE missing_since IS NULL",
-        derive=lambda row: (*row, folded(row[1], row[2])),
+        derive_row=lambda row: (*row, normalize_name(row[1], row[2])),
     ),
     Check(
         "insurance",
@@ -99,13 +105,13 @@ PEOPLE = (
         " i.member_id, i.group_id, i.relationship, p.name, i.insured->>'first_name',"
         " i.insured->>'last_name', left(i.insured->>'dob', 10)::date FROM sandbox_insurance i"
         " JOIN sandbox_payor p ON p.payor_code = i.payor_id"
-        f" JOIN sandbox_user u ON u.id = i.user_id WHERE u.{_LIVE}"
+        f" JOIN sandbox_user u ON u.id = i.user_id WHERE u.{_ACTIVE_USER}"
         " ORDER BY i.user_id, i.is_primary, i.created_at DESC, i.id DESC",
         "SELECT i.user_id, is_primary, payor_code, member_id, group_id, relationship,"
         " company_name, insured_first_name, insured_last_name, insured_dob, i.id"
         " FROM patients_insurance i JOIN patients_patient p ON p.id = i.user_id"
         " WHERE superseded_at IS NULL AND p.missing_since IS NULL",
-        opened=insurance_opened,
+        decrypt_row=decrypt_insurance,
     ),
     Check(
         "connections",
@@ -115,7 +121,7 @@ PEOPLE = (
         " CASE WHEN c.status = 'error' THEN coalesce(c.error_message, '') END,"
         " CASE WHEN c.status = 'error' THEN c.errored_at END"
         " FROM sandbox_connection c JOIN sandbox_provider p ON p.slug = c.provider_id"
-        f" JOIN sandbox_user u ON u.id = c.user_id WHERE u.{_LIVE}",
+        f" JOIN sandbox_user u ON u.id = c.user_id WHERE u.{_ACTIVE_USER}",
         "SELECT user_id, slug, name, logo, created_on, status, error_type, error_message,"
         " errored_at FROM patients_connection WHERE missing_since IS NULL",
     ),
@@ -147,7 +153,7 @@ PEOPLE = (
         " h.range_start, h.range_end, h.scheduled_at, h.started_at, h.ended_at,"
         " CASE WHEN h.status IS NOT NULL THEN h.release END, h.trace_id"
         " FROM sandbox_historicalpull h JOIN sandbox_user u ON u.id = h.user_id"
-        f" WHERE u.{_LIVE}",
+        f" WHERE u.{_ACTIVE_USER}",
         "SELECT user_id, provider, resource, status, error_details, days_with_data, range_start,"
         " range_end, scheduled_at, started_at, ended_at, release, trace_id"
         " FROM wearables_historicalpull WHERE missing_since IS NULL",
@@ -156,17 +162,17 @@ PEOPLE = (
 
 _TEST_MARKERS = (
     "(SELECT tm.lab_test_id, tm.marker_id FROM sandbox_labtestmarker tm"
-    f" JOIN sandbox_labtest t ON t.id = tm.lab_test_id WHERE {_OURS}"
+    f" JOIN sandbox_labtest t ON t.id = tm.lab_test_id WHERE {_TEAM_TEST}"
     " UNION SELECT tm.lab_test_id, r.id FROM sandbox_labtestmarker tm"
     " JOIN sandbox_marker r ON r.reflex_of_id = tm.marker_id AND r.is_reflex"
-    f" JOIN sandbox_labtest t ON t.id = tm.lab_test_id WHERE {_OURS})"
+    f" JOIN sandbox_labtest t ON t.id = tm.lab_test_id WHERE {_TEAM_TEST})"
 )
 _MARKERS = (
     "(SELECT * FROM sandbox_marker WHERE (is_active AND is_orderable AND NOT is_reflex)"
     f" OR id IN (SELECT marker_id FROM {_TEST_MARKERS} AS held))"
 )
 
-CATALOGUE = (
+CATALOG = (
     Check(
         "labs",
         1,
@@ -202,7 +208,7 @@ CATALOGUE = (
         "SELECT id, lab_id, slug, name, document::jsonb->>'description', sample_type, method,"
         " price_minor / 100.0::float8, status = 'active', status, fasting, auto_generated,"
         " has_collection_instructions, common_tat_days, worst_case_tat_days"
-        f" FROM sandbox_labtest t WHERE {_OURS}",
+        f" FROM sandbox_labtest t WHERE {_TEAM_TEST}",
         "SELECT id, lab_id, slug, name, description, sample_type, method, price, is_active,"
         " status, fasting, auto_generated, has_collection_instructions, common_tat_days,"
         " worst_case_tat_days FROM labs_labtest WHERE missing_since IS NULL",
@@ -235,7 +241,7 @@ CATALOGUE = (
         "lab tests of accounts",
         2,
         "SELECT a.id, t.id FROM sandbox_labaccount a JOIN sandbox_labtest t USING (lab_id)"
-        f" WHERE '{TEAM}' = ANY(team_id_allowlist) AND {_OURS}"
+        f" WHERE '{TEAM}' = ANY(team_id_allowlist) AND {_TEAM_TEST}"
         " AND (t.lab_account_id = a.id OR CASE WHEN"
         " EXISTS (SELECT FROM sandbox_labaccount_lab_tests o WHERE o.labaccount_id = a.id)"
         " THEN EXISTS (SELECT FROM sandbox_labaccount_lab_tests o"
@@ -262,13 +268,13 @@ CATALOGUE = (
     ),
 )
 
-_ORDER = "('{' || o.fixed_part || ',' || o.moving_part || '}')::jsonb"
-_LOW = (
+_RECORD = "('{' || o.fixed_part || ',' || o.moving_part || '}')::jsonb"
+_LOW_LEVEL_STATUS = (
     "CASE split_part({0}, '.', 3) WHEN 'testkit_registered' THEN 'registered'"
     " ELSE split_part({0}, '.', 3) END"
 )
 
-_FAMILIES = {
+_STATUS_GROUPS = {
     "preparing": "received ordered awaiting_registration",
     "on-the-way": "transit_customer out_for_delivery appointment_pending appointment_scheduled"
     " draw_scheduled draw_completed collected transit_lab",
@@ -280,30 +286,34 @@ _FAMILIES = {
     " problem_in_transit_lab redraw_available",
     "closed": "cancelled do_not_process",
 }
-_FAMILY = {status: family for family, listed in _FAMILIES.items() for status in listed.split()}
+_GROUP_BY_STATUS = {
+    status: group for group, statuses in _STATUS_GROUPS.items() for status in statuses.split()
+}
 
 
-def _bucket(low: str, method: str, history: list[str]) -> str:
-    if low in _FAMILY:
-        return _FAMILY[low]
-    assert low in ("requisition_created", "requisition_bypassed"), low
+def _status_group(low_level_status: str, method: str, history: list[str]) -> str:
+    if low_level_status in _GROUP_BY_STATUS:
+        return _GROUP_BY_STATUS[low_level_status]
+    assert low_level_status in ("requisition_created", "requisition_bypassed"), low_level_status
     if method in ("walk_in_test", "at_home_phlebotomy"):
         return "with-patient"
-    been = {each.rpartition(".")[2].removeprefix("testkit_") for each in history}
-    if method == "testkit" and been & {"with_customer", "registered"}:
+    past_statuses = {each.rpartition(".")[2].removeprefix("testkit_") for each in history}
+    if method == "testkit" and past_statuses & {"with_customer", "registered"}:
         return "with-patient"
-    return "on-the-way" if method == "testkit" and "transit_customer" in been else "preparing"
+    if method == "testkit" and "transit_customer" in past_statuses:
+        return "on-the-way"
+    return "preparing"
 
 
 def _derive_order(row: Row) -> Row:
-    *plain, first, last, recipient, low, method, history = row
+    *plain, first, last, recipient, low_level_status, method, history = row
     return (
         *plain,
         first or "",
         last or "",
-        folded(first, last),
-        folded(recipient),
-        _bucket(low, method, history),
+        normalize_name(first, last),
+        normalize_name(recipient),
+        _status_group(low_level_status, method, history),
     )
 
 
@@ -313,7 +323,7 @@ ORDERS = (
         1,
         "SELECT o.id, o.team_id, o.user_id, o.transaction_id, o.parent_id, o.created_at,"
         " o.updated_at, e.id, e.created_at, e.status, split_part(e.status, '.', 1),"
-        f" {_LOW.format('e.status')}, e.status_detail, o.method, o.origin,"
+        f" {_LOW_LEVEL_STATUS.format('e.status')}, e.status_detail, o.method, o.origin,"
         " (o.f->>'priority')::boolean, o.activate_by, o.sample_id, o.lab_test_id, t.name, l.slug,"
         " o.billing_type, o.interpretation, o.has_missing_results, o.has_abn,"
         " o.expected_result_by_date, o.worst_case_result_by_date, o.f->>'passthrough',"
@@ -322,9 +332,9 @@ ORDERS = (
         " o.f#>>'{patient_details,first_name}', o.f#>>'{patient_details,last_name}',"
         " o.f#>>ARRAY[CASE WHEN jsonb_typeof(o.f->'patient_address') = 'object'"
         " THEN 'patient_address' ELSE 'shipping_details' END, 'receiver_name'],"
-        f" {_LOW.format('e.status')}, o.method,"
+        f" {_LOW_LEVEL_STATUS.format('e.status')}, o.method,"
         " (SELECT array_agg(h.status) FROM sandbox_orderevent h WHERE h.order_id = o.number)"
-        f" FROM (SELECT o.*, {_ORDER} AS f FROM sandbox_order o WHERE team_id = '{TEAM}') o"
+        f" FROM (SELECT o.*, {_RECORD} AS f FROM sandbox_order o WHERE team_id = '{TEAM}') o"
         " JOIN LATERAL (SELECT * FROM sandbox_orderevent e WHERE e.order_id = o.number"
         " ORDER BY id DESC LIMIT 1) e ON true"
         " JOIN sandbox_labtest t ON t.id = o.lab_test_id JOIN sandbox_lab l ON l.id = t.lab_id",
@@ -336,12 +346,12 @@ ORDERS = (
         " patient_first_name, patient_last_name, split_part(patient_name, '  ', 1),"
         " split_part(recipient_name, '  ', 1), bucket"
         " FROM orders_order WHERE missing_since IS NULL",
-        derive=_derive_order,
+        derive_row=_derive_order,
     ),
     Check(
         "orders as received",
         1,
-        f"SELECT o.id, md5(({_ORDER} || jsonb_build_object('lab_test', t.document::jsonb))::text)"
+        f"SELECT o.id, md5(({_RECORD} || jsonb_build_object('lab_test', t.document::jsonb))::text)"
         " FROM sandbox_order o JOIN sandbox_labtest t ON t.id = o.lab_test_id"
         f" WHERE o.team_id = '{TEAM}'",
         "SELECT id, md5((record::jsonb - 'requisition_form_url')::text) FROM orders_order",
@@ -350,7 +360,7 @@ ORDERS = (
         "order events",
         2,
         "SELECT o.id, e.id, e.created_at, e.status,"
-        f" {_LOW.format('e.status')}, e.status_detail"
+        f" {_LOW_LEVEL_STATUS.format('e.status')}, e.status_detail"
         " FROM sandbox_orderevent e JOIN sandbox_order o ON o.number = e.order_id"
         f" WHERE o.team_id = '{TEAM}'",
         "SELECT order_id, event_id, created_at, status, low_level_status, status_detail"
@@ -409,4 +419,4 @@ DETAILS = (
     ),
 )
 
-EVERYTHING = (*PEOPLE, *CATALOGUE, *ORDERS, *DETAILS)
+ALL_CHECKS = (*PEOPLE, *CATALOG, *ORDERS, *DETAILS)

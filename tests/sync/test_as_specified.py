@@ -1,4 +1,4 @@
-"""The mirror's first sync from a sandbox that answers in the specification's forms only."""
+"""The first sync from a sandbox that answers only in the forms of the specification."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from tests.sandboxes import Sandbox, running
 from tests.sync import compare
 from tests.sync.conftest import World
-from tests.sync.expected import EVERYTHING
+from tests.sync.expected import ALL_CHECKS
 from tests.sync.house import Houses
 
-# Where the specification's form holds more or less than the sandbox's tables: a user without a
-# fallback zone has UTC, demographics have no country, and a pull without a range has the time it
-# was scheduled at. An account without notes or business units has empty ones.
-OF_THE_FORM = re.compile(
+# Differences between the specification's forms and the sandbox's tables: a user without a fallback
+# time zone has UTC, demographics have no country, and a pull without a range has the time at which
+# it was scheduled. An account without notes or business units has empty values.
+EXPECTED_DIFFERENCES = re.compile(
     r"users: .* column 3: 'UTC', not None"
     r"|demographics: .* column 12: '', not 'US'"
     r"|lab accounts: .* column \d: ('', not None|\[\], not None)"
@@ -38,12 +38,12 @@ def world(sandbox: Sandbox, houses: Houses) -> World:
 
 
 def test_first_sync_of_specified_forms(world: World) -> None:
-    # Orders as received differ by the form; their columns and the records of lists do not.
-    checks = [check for check in EVERYTHING if check.name != "orders as received"]
+    # Orders as received differ between the forms. Their columns and the records of lists do not.
+    checks = [check for check in ALL_CHECKS if check.name != "orders as received"]
     found = compare.differences(world.sandbox, world.house, checks)
     found += compare.list_differences(world.sandbox, world.house)
     found += compare.single_differences(world.sandbox, world.house, 40, result_sample=40)
-    found = [line for line in found if not OF_THE_FORM.fullmatch(line)]
+    found = [line for line in found if not EXPECTED_DIFFERENCES.fullmatch(line)]
     assert found == [], "\n".join([f"{len(found)} differences", *found[:60]])
     assert world.house.value("SELECT count(*) FROM backoffice_unreadrecord") == 0
     assert world.house.value("SELECT count(*) FROM backoffice_unknownvalue") == 0

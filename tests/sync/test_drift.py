@@ -1,35 +1,37 @@
-"""P18 in small: the list changes before each page."""
+"""A small version of P18: the list changes before each page."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.sandboxes import Sandbox, SandboxFactory
-from tests.sync.drift import deletions, drift
+from tests.sync.drift import find_undetected_deletions, sync_during_changes
 from tests.sync.house import House, Houses
 
 
 @pytest.fixture(scope="module")
-def drifting(sandbox_factory: SandboxFactory) -> Sandbox:
+def changing_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
     return sandbox_factory(users=700, orders=900, seed=17, speed=0)
 
 
 @pytest.fixture(scope="module")
-def house(drifting: Sandbox, houses: Houses) -> House:
-    return houses.build(drifting.url)
+def house(changing_sandbox: Sandbox, houses: Houses) -> House:
+    return houses.build(changing_sandbox.url)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_paging_drift(drifting: Sandbox, house: House, seed: int) -> None:
-    """20 changes and 3 inserts before each page: no unchanged row is skipped, and the next run
-    brings the rest."""
-    done = drift(drifting, house, seed)
-    assert done.pages >= 9 and done.changed >= 20 and done.placed == 3 * done.pages
-    assert done.skipped == []
-    assert done.left == []
+def test_changes_between_pages_skip_no_order(
+    changing_sandbox: Sandbox, house: House, seed: int
+) -> None:
+    """Before each page 20 orders change and 3 are placed. No unchanged order is skipped, and the
+    next run brings the rest."""
+    result = sync_during_changes(changing_sandbox, house, seed)
+    assert result.pages >= 9 and result.changed >= 20 and result.inserted == 3 * result.pages
+    assert result.skipped == []
+    assert result.remaining == []
 
 
-def test_hard_deletes(drifting: Sandbox, house: House) -> None:
-    """Users deleted between the pages of their list are found by the next sweep."""
+def test_users_deleted_between_pages_are_flagged(changing_sandbox: Sandbox, house: House) -> None:
+    """The next sweep finds the users that were deleted between the pages of their list."""
     house.sync("users")
-    assert deletions(drifting, house, 8, seed=4) == []
+    assert find_undetected_deletions(changing_sandbox, house, 8, seed=4) == []

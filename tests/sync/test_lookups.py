@@ -1,4 +1,4 @@
-"""Look-ups that fail: alone, visibly, and without losing a reason to look (in this process)."""
+"""Failing lookups: each fails alone and visibly, and no newer request for it is lost."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from orders.models import Order
 from orders.sync.orders import ORDER_LOOKUP, store_orders
 from patients.models import Connection, Demographics
 from patients.sync import LOOKUP_TYPES
-from tests.sync.conftest import Point
-from tests.sync.standin import Asked, Reply
+from tests.sync.conftest import StubService
+from tests.sync.stub_server import IncomingRequest, Reply
 from tests.test_mirror import until_waiting, worker
 from tests.webhooks.records import order, order_id
 
@@ -32,43 +32,43 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 BY_KIND = {lookup_type.kind: lookup_type for lookup_type in LOOKUP_TYPES}
 DEMOGRAPHICS, CONNECTIONS = BY_KIND["demographics"], BY_KIND["connections"]
-DOWN = Reply({}, 503, {"retry-after": "0"})
+UNAVAILABLE = Reply({}, 503, {"retry-after": "0"})
 
 
-def user_of(asked: Asked) -> int:
-    return next(UUID(part).int for part in asked.path.split("/") if len(part) == 36)
+def user_number(request: IncomingRequest) -> int:
+    return next(UUID(part).int for part in request.path.split("/") if len(part) == 36)
 
 
-def info(number: int, **changes: object) -> Reply:
+def user_info(number: int, **changes: object) -> Reply:
     names = {"first_name": f"First{number}", "last_name": "Testperson"}
     return Reply({**names, "email": "a@example.invalid", **changes})
 
 
-def connected(number: int) -> Reply:
+def user_connections(number: int) -> Reply:
     band = {"slug": "band-one", "name": "Band One", "status": "connected"}
     return Reply({"providers": [{**band, "created_on": "2026-03-01T08:00:00+00:00"}]})
 
 
-def marked(kind: str, numbers: range) -> None:
+def schedule(kind: str, numbers: range) -> None:
     sync.schedule_lookups(kind, [UUID(int=number) for number in numbers])
 
 
-def row(kind: str, number: int) -> Lookup:
+def lookup(kind: str, number: int) -> Lookup:
     return Lookup.objects.get(kind=kind, key=str(UUID(int=number)))
 
 
-def read() -> set[int]:
+def stored_demographics() -> set[int]:
     return {key.int for key in Demographics.objects.values_list("pk", flat=True)}
 
 
-def waits(lookup: Lookup) -> float:
-    """Seconds until the row is due again; negative when it is due."""
+def seconds_until_due(lookup: Lookup) -> float:
+    """Return the seconds until the lookup is due. Negative: it is due."""
     assert lookup.due_at is not None
     return (lookup.due_at - datetime.now(UTC)).total_seconds()
 
 
-def put_forward(seconds: float = 0) -> None:
-    """As if the time to look again had come."""
+def make_all_due(seconds: float = 0) -> None:
+    """Make all lookups due since `seconds` ago."""
     Lookup.objects.update(due_at=datetime.now(UTC) - timedelta(seconds=seconds))
 
 
@@ -77,78 +77,84 @@ def put_forward(seconds: float = 0) -> None:
     [Reply({"first_name": ["not", "text"]}), Reply(b"<html>"), Reply({"detail": "no"}, 403)],
     ids=["misfit", "html", "refused"],
 )
-def test_one_bad_answer_is_about_itself(point: Point, answer: Reply) -> None:
-    """Whatever an answer says about one record, the others of its kind are asked and stored."""
-    point(lambda asked: answer if user_of(asked) == 7 else info(user_of(asked)))
-    marked("demographics", range(1, 31))
+def test_bad_answer_fails_only_its_own_lookup(stub_service: StubService, answer: Reply) -> None:
+    """Whatever the answer about one record is, the others of its kind are read and stored."""
+    stub_service(
+        lambda request: answer if user_number(request) == 7 else user_info(user_number(request))
+    )
+    schedule("demographics", range(1, 31))
     assert sync.run_due_lookups([DEMOGRAPHICS]) == 29
-    assert read() == set(range(1, 31)) - {7}
-    seven = row("demographics", 7)
-    assert seven.error and seven.attempts == 1 and seven.lease_token is None
-    assert 1 < waits(seven) <= 10
-    assert not Lookup.objects.exclude(key=seven.key).exclude(error="").exists()
+    assert stored_demographics() == set(range(1, 31)) - {7}
+    failed = lookup("demographics", 7)
+    assert failed.error and failed.attempts == 1 and failed.lease_token is None
+    assert 1 < seconds_until_due(failed) <= 10
+    assert not Lookup.objects.exclude(key=failed.key).exclude(error="").exists()
 
 
-def test_unreadable_answer_is_kept_until_it_can_be_read(point: Point) -> None:
+def test_unreadable_answer_is_stored_until_it_can_be_read(stub_service: StubService) -> None:
     readable = False
 
-    def answer(asked: Asked) -> Reply:
-        number = user_of(asked)
-        return info(number) if readable or number != 7 else info(number, first_name={"a": "b"})
+    def answer(request: IncomingRequest) -> Reply:
+        number = user_number(request)
+        if readable or number != 7:
+            return user_info(number)
+        return user_info(number, first_name={"a": "b"})
 
-    point(answer)
-    marked("demographics", range(5, 9))
+    stub_service(answer)
+    schedule("demographics", range(5, 9))
     sync.run_due_lookups([DEMOGRAPHICS])
-    kept = UnreadRecord.objects.get()
-    assert (kept.resource, kept.key) == ("demographics", str(UUID(int=7)))
-    assert kept.path == "$.first_name" and '"Testperson"' in kept.record
-    put_forward()
+    unread = UnreadRecord.objects.get()
+    assert (unread.resource, unread.key) == ("demographics", str(UUID(int=7)))
+    assert unread.path == "$.first_name" and '"Testperson"' in unread.record
+    make_all_due()
     sync.run_due_lookups([DEMOGRAPHICS])
-    assert UnreadRecord.objects.get().first_seen == kept.first_seen  # still one
-    assert row("demographics", 7).attempts == 2
+    assert UnreadRecord.objects.get().first_seen == unread.first_seen  # not stored twice
+    assert lookup("demographics", 7).attempts == 2
     readable = True
-    put_forward()
+    make_all_due()
     assert sync.run_due_lookups([DEMOGRAPHICS]) == 4
-    assert not UnreadRecord.objects.exists() and row("demographics", 7).error == ""
-    assert read() == {5, 6, 7, 8}
+    assert not UnreadRecord.objects.exists() and lookup("demographics", 7).error == ""
+    assert stored_demographics() == {5, 6, 7, 8}
 
 
-@pytest.mark.parametrize("gone", [False, True])
-def test_unreachable_closes_its_kind_alone(point: Point, gone: bool) -> None:
-    """The rest of the kind is not asked for, given back as it was, and due for the next tick."""
+@pytest.mark.parametrize("refused", [False, True])
+def test_unreachable_service_stops_only_lookups_of_its_kind(
+    stub_service: StubService, refused: bool
+) -> None:
+    """The remaining lookups of the kind are not sent. They are released unchanged and stay due."""
     down = True
-    asked_for: list[int] = []
+    requested: list[int] = []
 
-    def answer(asked: Asked) -> Reply:
-        if "/info" not in asked.path:
-            return connected(user_of(asked))
-        asked_for.append(user_of(asked))
-        refusal = Reply({"detail": "key"}, 401) if gone else DOWN
-        return refusal if down else info(user_of(asked))
+    def answer(request: IncomingRequest) -> Reply:
+        if "/info" not in request.path:
+            return user_connections(user_number(request))
+        requested.append(user_number(request))
+        refusal = Reply({"detail": "key"}, 401) if refused else UNAVAILABLE
+        return refusal if down else user_info(user_number(request))
 
-    point(answer)
-    marked("demographics", range(1, 41))
-    marked("connections", range(1, 41))
+    stub_service(answer)
+    schedule("demographics", range(1, 41))
+    schedule("connections", range(1, 41))
     assert sync.run_due_lookups([DEMOGRAPHICS, CONNECTIONS]) == 40
-    assert Connection.objects.count() == 40 and not read()
+    assert Connection.objects.count() == 40 and not stored_demographics()
     failed = Lookup.objects.filter(kind="demographics").exclude(error="")
     left = Lookup.objects.filter(kind="demographics", error="")
     assert 1 <= failed.count() <= 8 and failed.count() + left.count() == 40
-    assert len(set(asked_for)) == failed.count()
+    assert len(set(requested)) == failed.count()
     for lookup in left:
         assert (lookup.lease_token, lookup.lease_until, lookup.attempts) == (None, None, 0)
-        assert lookup.looked_at is None and waits(lookup) <= 0
+        assert lookup.looked_at is None and seconds_until_due(lookup) <= 0
     due, down = left.count(), False
-    assert sync.run_due_lookups([DEMOGRAPHICS]) == due == len(read())
+    assert sync.run_due_lookups([DEMOGRAPHICS]) == due == len(stored_demographics())
 
 
-def test_answer_that_cannot_be_stored_is_put_back_alone(point: Point) -> None:
-    """An error of ours about one answer: the other answers and the missing ones are settled."""
-    point(
-        lambda asked: (
+def test_failed_store_postpones_only_the_failing_lookup(stub_service: StubService) -> None:
+    """Storing one answer raises an internal error. The other answers, also 404, are settled."""
+    stub_service(
+        lambda request: (
             Reply({"detail": "User not found"}, 404)
-            if user_of(asked) == 3
-            else info(user_of(asked))
+            if user_number(request) == 3
+            else user_info(user_number(request))
         )
     )
 
@@ -158,46 +164,47 @@ def test_answer_that_cannot_be_stored_is_put_back_alone(point: Point) -> None:
         return DEMOGRAPHICS.store(answers)
 
     lookup_type = replace(DEMOGRAPHICS, store=store)
-    marked("demographics", range(1, 31))
+    schedule("demographics", range(1, 31))
     assert sync.run_due_lookups([lookup_type]) == 29
-    assert read() == set(range(1, 31)) - {3, 7}
-    seven = row("demographics", 7)
-    assert (seven.error, seven.attempts, seven.lease_token) == ("ZeroDivisionError", 1, None)
-    assert seven.looked_at is None and 1 < waits(seven) <= 5
-    others = Lookup.objects.exclude(key=seven.key)
+    assert stored_demographics() == set(range(1, 31)) - {3, 7}
+    failed = lookup("demographics", 7)
+    assert (failed.error, failed.attempts, failed.lease_token) == ("ZeroDivisionError", 1, None)
+    assert failed.looked_at is None and 1 < seconds_until_due(failed) <= 5
+    others = Lookup.objects.exclude(key=failed.key)
     assert not others.exclude(error="").exists()
     assert not others.filter(looked_at=None).exists()
-    put_forward()
+    make_all_due()
     sync.run_due_lookups([lookup_type])
-    assert row("demographics", 7).attempts == 2 and waits(row("demographics", 7)) > 5
-    put_forward()
-    assert sync.run_due_lookups([DEMOGRAPHICS]) == 30 and 7 in read()
+    failed = lookup("demographics", 7)
+    assert failed.attempts == 2 and seconds_until_due(failed) > 5
+    make_all_due()
+    assert sync.run_due_lookups([DEMOGRAPHICS]) == 30 and 7 in stored_demographics()
 
 
-def test_error_of_ours_while_asking(point: Point) -> None:
-    """A call that fails by our own fault does not take its neighbours with it."""
-    point(lambda asked: info(user_of(asked)))
+def test_internal_error_in_fetch_fails_only_its_lookup(stub_service: StubService) -> None:
+    """An internal error during one call does not fail the other calls."""
+    stub_service(lambda request: user_info(user_number(request)))
 
     def fetch(service: Any, key: str) -> Any:
         if UUID(key).int == 7:
             raise KeyError("ours")
         return DEMOGRAPHICS.fetch(service, key)
 
-    marked("demographics", range(1, 21))
+    schedule("demographics", range(1, 21))
     assert sync.run_due_lookups([replace(DEMOGRAPHICS, fetch=fetch)]) == 19
-    assert read() == set(range(1, 21)) - {7}
-    seven = row("demographics", 7)
-    assert (seven.error, seven.attempts) == ("KeyError", 1) and waits(seven) > 1
+    assert stored_demographics() == set(range(1, 21)) - {7}
+    failed = lookup("demographics", 7)
+    assert (failed.error, failed.attempts) == ("KeyError", 1) and seconds_until_due(failed) > 1
 
 
-def reasoned(reply: Callable[[int], Reply]) -> Callable[[Asked], Reply]:
-    """While the first call is on its way, there is a newer reason to look."""
-    told: set[int] = set()
+def with_concurrent_schedule(reply: Callable[[int], Reply]) -> Callable[[IncomingRequest], Reply]:
+    """Schedule each lookup once more while its first call is in flight."""
+    scheduled: set[int] = set()
 
-    def answer(asked: Asked) -> Reply:
-        number = user_of(asked)
-        if number not in told:
-            told.add(number)
+    def answer(request: IncomingRequest) -> Reply:
+        number = user_number(request)
+        if number not in scheduled:
+            scheduled.add(number)
             sync.schedule_lookups("demographics", [UUID(int=number)])
             connection.close()
         return reply(number)
@@ -205,113 +212,119 @@ def reasoned(reply: Callable[[int], Reply]) -> Callable[[Asked], Reply]:
     return answer
 
 
-def test_newer_reason_during_a_call_that_fails(point: Point) -> None:
-    """The wait belongs to the reason that failed; the newer one is due now."""
-    point(reasoned(lambda number: DOWN))
-    marked("demographics", range(1, 2))
+def test_request_during_failing_lookup_is_due_at_once(stub_service: StubService) -> None:
+    """The wait after a failure applies to the failed request. The newer one is due now."""
+    stub_service(with_concurrent_schedule(lambda number: UNAVAILABLE))
+    schedule("demographics", range(1, 2))
     assert sync.run_due_lookups([DEMOGRAPHICS]) == 0
-    first = row("demographics", 1)
+    first = lookup("demographics", 1)
     assert first.generation == 2 and "Unreachable" in first.error
-    assert waits(first) <= 0 and first.lease_token is None
-    # Without a newer one it waits.
+    assert seconds_until_due(first) <= 0 and first.lease_token is None
+    # Without a newer request it waits.
     sync.run_due_lookups([DEMOGRAPHICS])
-    assert waits(row("demographics", 1)) > 1
+    assert seconds_until_due(lookup("demographics", 1)) > 1
 
 
-def test_newer_reason_during_a_call_that_is_answered(point: Point) -> None:
-    """What was asked for before the reason does not answer it: it is asked for again at once."""
-    asked_for: list[int] = []
+def test_request_during_answered_lookup_is_looked_up_again(stub_service: StubService) -> None:
+    """A call sent before the newer request does not answer it. It is sent again at once."""
+    requested: list[int] = []
 
     def reply(number: int) -> Reply:
-        asked_for.append(number)
-        return info(number)
+        requested.append(number)
+        return user_info(number)
 
-    point(reasoned(reply))
-    marked("demographics", range(1, 4))
+    stub_service(with_concurrent_schedule(reply))
+    schedule("demographics", range(1, 4))
     assert sync.run_due_lookups([DEMOGRAPHICS]) == 6
-    assert sorted(asked_for) == [1, 1, 2, 2, 3, 3]
-    assert waits(row("demographics", 1)) > 3600
+    assert sorted(requested) == [1, 1, 2, 2, 3, 3]
+    assert seconds_until_due(lookup("demographics", 1)) > 3600
 
 
-def test_wait_the_service_asked_for(point: Point) -> None:
-    point(lambda asked: Reply({}, 429, {"retry-after": "200"}))
-    marked("demographics", range(1, 2))
+def test_lookup_waits_as_long_as_retry_after_says(stub_service: StubService) -> None:
+    stub_service(lambda request: Reply({}, 429, {"retry-after": "200"}))
+    schedule("demographics", range(1, 2))
     sync.run_due_lookups([DEMOGRAPHICS])
-    assert 190 < waits(row("demographics", 1)) <= 200
+    assert 190 < seconds_until_due(lookup("demographics", 1)) <= 200
 
 
-def test_waits_grow_to_an_hour(point: Point) -> None:
-    point(lambda asked: Reply({"detail": "no"}, 403))
-    marked("demographics", range(1, 2))
+def test_waits_after_failures_grow_to_an_hour(stub_service: StubService) -> None:
+    stub_service(lambda request: Reply({"detail": "no"}, 403))
+    schedule("demographics", range(1, 2))
     waited = []
     for _ in range(12):
-        put_forward()
+        make_all_due()
         sync.run_due_lookups([DEMOGRAPHICS])
-        waited.append(round(waits(row("demographics", 1))))
+        waited.append(round(seconds_until_due(lookup("demographics", 1))))
     assert waited[:4] == pytest.approx([5, 10, 20, 40], abs=1)
     assert waited == sorted(waited) and waited[-1] == pytest.approx(3600, abs=2)
 
 
-def told(steps: int) -> Record[OrderRecord]:
+def order_record(steps: int) -> Record[OrderRecord]:
     record = ORDER.read(json.dumps(order(1, steps)).encode(), datetime.now(UTC))
     assert isinstance(record, Record)
     return record
 
 
-def test_deadlock_with_a_worker_that_applies_events(point: Point) -> None:
-    """It holds the look-up and wants the order, we hold the order and want the look-up: our
-    answers are stored again, without a second request.
+def test_deadlock_with_event_worker_stores_answers_again(stub_service: StubService) -> None:
+    """The other worker holds the lookup and waits for the order. We hold the order and wait for the
+    lookup. Our answers are stored again without a second request.
 
-    Once more or twice: whoever gets the lock first after the first deadlock is open."""
-    asked: list[Asked] = []
-    turns: list[int] = []
-    stored, marked = threading.Event(), threading.Event()
+    They are stored once more or twice: after the first deadlock either side may get the lock first.
+    """
+    requests: list[IncomingRequest] = []
+    request_counts: list[int] = []
+    stored, scheduled = threading.Event(), threading.Event()
 
-    def answer(request: Asked) -> Reply:
-        asked.append(request)
+    def answer(request: IncomingRequest) -> Reply:
+        requests.append(request)
         return Reply(order(1, 3))
 
     def store(answers: Mapping[str, Record[OrderRecord]]) -> Mapping[str, timedelta | None]:
-        turns.append(len(asked))
-        again = ORDER_LOOKUP.store(answers)
+        request_counts.append(len(requests))
+        next_due = ORDER_LOOKUP.store(answers)
         if not stored.is_set():
             stored.set()
-            assert marked.wait(10)
+            assert scheduled.wait(10)
             until_waiting()
-        return again
+        return next_due
 
     def apply_events() -> None:
         assert stored.wait(10)
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET LOCAL deadlock_timeout = '1min'")  # So that the other one loses.
+            # The other transaction detects the deadlock first and is aborted.
+            cursor.execute("SET LOCAL deadlock_timeout = '1min'")
             sync.schedule_lookups("orders", [order_id(1)])
-            marked.set()
-            store_orders([told(4)])
+            scheduled.set()
+            store_orders([order_record(4)])
 
-    point(answer)
-    store_orders([told(2)])
+    stub_service(answer)
+    store_orders([order_record(2)])
     sync.schedule_lookups("orders", [order_id(1)])
-    with worker(apply_events) as raised:
-        # The second is for the mark of the other worker.
+    with worker(apply_events) as errors:
+        # The second lookup is the one that the other worker scheduled.
         assert sync.run_due_lookups([replace(ORDER_LOOKUP, store=store)]) == 2
-    assert raised == []
-    assert turns[:2] == [1, 1] and turns[-1] == 2, turns
-    assert turns.count(2) == 1
+    assert errors == []
+    assert request_counts[:2] == [1, 1] and request_counts[-1] == 2, request_counts
+    assert request_counts.count(2) == 1
     assert Order.objects.get().low_level_status == "appointment_scheduled"
     assert Lookup.objects.get(kind="orders").lease_token is None
 
 
-def test_trouble_of_the_database_with_one_kind(point: Point) -> None:
-    """The answers of the other kinds are stored, and nothing stays claimed."""
+def test_database_error_in_one_kind_stores_other_kinds(stub_service: StubService) -> None:
+    """The answers of the other kinds are stored, and no lookup stays claimed."""
 
     def store(answers: Mapping[str, Any]) -> Mapping[str, timedelta | None]:
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = 1; SELECT pg_sleep(1)")
         raise AssertionError
 
-    point(lambda asked: (info if "/info" in asked.path else connected)(user_of(asked)))
-    marked("demographics", range(1, 4))
-    marked("connections", range(1, 4))
+    stub_service(
+        lambda request: (user_info if "/info" in request.path else user_connections)(
+            user_number(request)
+        )
+    )
+    schedule("demographics", range(1, 4))
+    schedule("connections", range(1, 4))
     with pytest.raises(OperationalError):
         sync.run_due_lookups([replace(DEMOGRAPHICS, store=store), CONNECTIONS])
     assert Connection.objects.count() == 3
@@ -319,7 +332,7 @@ def test_trouble_of_the_database_with_one_kind(point: Point) -> None:
     assert sync.run_due_lookups([DEMOGRAPHICS, CONNECTIONS]) == 3
 
 
-def test_a_reason_keeps_its_key_letter_by_letter() -> None:
+def test_scheduled_keys_are_stored_unchanged() -> None:
     keys = {'a "b"', "c\\d", "{e,f}", "", " g ", "NULL", "ü\n\t", '\\"', "it's %s"}
     sync.schedule_lookups("payors", keys)
     assert set(Lookup.objects.values_list("key", flat=True)) == keys

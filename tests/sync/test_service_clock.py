@@ -1,7 +1,7 @@
-"""The service's clock jumps ahead, jumps back and drifts: changed records still arrive.
+"""Changed records still arrive when the service's clock jumps ahead, jumps back or drifts.
 
-In this process, on a real database, against a sandbox that dates its answers and its records by a
-clock that can be set.
+The sync runs in this process, on a real database, against a sandbox whose answers and records are
+dated by a clock that can be set.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ def world(sandbox_factory: SandboxFactory) -> Sandbox:
 
 @pytest.fixture
 def mirror(world: Sandbox, settings: Settings) -> Iterator[Sandbox]:
-    """The sandbox with the right time, and the mirror after its first sync."""
+    """Yield the sandbox with the correct time, after the first sync of the mirror."""
     settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = world.url
     settings.HEALTH_TOKEN = TOKEN
     service_client.service.cache_clear()
-    read(SWEEP)
-    read(CHANGES)
+    complete_run(SWEEP)
+    complete_run(CHANGES)
     yield world
     world.control("answers", method="DELETE")
-    real = datetime.now(UTC)
-    there = datetime.fromisoformat(world.control("status")["now"])
-    advance(world, real - there)
+    real_now = datetime.now(UTC)
+    service_now = datetime.fromisoformat(world.control("status")["now"])
+    advance(world, real_now - service_now)
     service_client.service.cache_clear()
 
 
-def read(synced_list: sync.SyncedList) -> SyncRun:
-    """A run to its end."""
+def complete_run(synced_list: sync.SyncedList) -> SyncRun:
+    """Request a run and work on it until it is done."""
     sync.request_run(synced_list)
     run = sync.work_on_run(synced_list)
     assert run is not None and run.state == SyncRun.State.DONE, run and run.error
@@ -63,30 +63,30 @@ def advance(world: Sandbox, length: timedelta) -> None:
 
 
 def date_next_answer(world: Sandbox, moment: datetime) -> None:
-    """The next list of orders has another Date header; the service's clock itself is right."""
+    """Change the Date header of the next list of orders. The service's clock stays correct."""
     dated = {"Date": format_datetime(moment, usegmt=True)}
     world.prepare_answer(r"^/v3/orders\?", merge={}, headers=dated)
 
 
 def change(world: Sandbox, orders: int = 3) -> list[str]:
-    """New orders, and changed ones, among them some that changed before."""
+    """Place one order and change others, some of them for the second time."""
     placed = world.control("place", {"orders": 1})["order_ids"]
     changed: list[str] = world.control("change", {"orders": orders})["order_ids"]
     return [*placed, *changed]
 
 
-def missed(world: Sandbox, ids: list[str]) -> list[str]:
-    """Those of the changed orders that the mirror does not show as they are now."""
-    truth = {
-        str(key): step
-        for key, step in world.query(
+def missing_changes(world: Sandbox, ids: list[str]) -> list[str]:
+    """Return the changed orders that the mirror does not show in their current state."""
+    service_statuses = {
+        str(key): status
+        for key, status in world.query(
             "SELECT id, low_level_status FROM sandbox_order WHERE id = ANY(%s)", [ids]
         )
     }
-    ours = dict(Order.objects.filter(pk__in=ids).values_list("pk", "low_level_status"))
-    shown = {str(key): step for key, step in ours.items()}
-    assert truth.keys() == set(ids)
-    return [key for key in ids if shown.get(key) != truth[key]]
+    mirrored = dict(Order.objects.filter(pk__in=ids).values_list("pk", "low_level_status"))
+    mirror_statuses = {str(key): status for key, status in mirrored.items()}
+    assert service_statuses.keys() == set(ids)
+    return [key for key in ids if mirror_statuses.get(key) != service_statuses[key]]
 
 
 def reasons(client: Client) -> list[str]:
@@ -99,57 +99,59 @@ def reasons(client: Client) -> list[str]:
 @pytest.mark.parametrize("days", [2, -2, 400, -400])
 @pytest.mark.parametrize("answers", [1, 3])
 def test_wrong_dates_lose_no_change(mirror: Sandbox, days: int, answers: int) -> None:
-    """One answer dated two days ahead had stopped every later incremental sync in silence."""
+    """One answer dated two days ahead used to stop every later incremental sync silently."""
     for _ in range(answers):
         date_next_answer(mirror, datetime.now(UTC) + days * DAY)
         ids = change(mirror)
-        read(CHANGES)
-        assert not missed(mirror, ids)
+        complete_run(CHANGES)
+        assert not missing_changes(mirror, ids)
     ids = change(mirror)
-    run = read(CHANGES)
+    run = complete_run(CHANGES)
     assert run.window_start is not None and run.window_start < datetime.now(UTC)
-    assert not missed(mirror, ids)
+    assert not missing_changes(mirror, ids)
 
 
 @pytest.mark.parametrize("hours", [50, -50])
-def test_wrong_date_is_a_reason_in_the_status(mirror: Sandbox, client: Client, hours: int) -> None:
+def test_wrong_date_is_reported_in_health_status(
+    mirror: Sandbox, client: Client, hours: int
+) -> None:
     assert reasons(client) == []
     date_next_answer(mirror, datetime.now(UTC) + timedelta(hours=hours))
-    read(CHANGES)
-    jumped = "The service's clock jumped by 2 d. Changes are read with wider windows."
-    assert reasons(client) == [jumped]
-    read(CHANGES)
-    assert reasons(client) == [jumped], "shown for an hour"
+    complete_run(CHANGES)
+    message = "The service's clock jumped by 2 d. Changes are read with wider windows."
+    assert reasons(client) == [message]
+    complete_run(CHANGES)
+    assert reasons(client) == [message], "the reason stays for an hour"
     SyncRun.objects.update(created_at=datetime.now(UTC) - timedelta(minutes=61))
-    read(CHANGES)
+    complete_run(CHANGES)
     assert reasons(client) == []
 
 
 @pytest.mark.parametrize(
     "jump", [2 * DAY, -2 * DAY, timedelta(hours=3), -timedelta(hours=3), -timedelta(minutes=20)]
 )
-def test_jump_of_the_clock_loses_no_change(mirror: Sandbox, jump: timedelta) -> None:
-    """Records are dated by the new clock, too: what changed before the jump was noticed comes at
-    the latest with the second run after it."""
+def test_clock_jump_loses_no_change(mirror: Sandbox, jump: timedelta) -> None:
+    """Records are dated by the new clock, too. Changes before the jump is detected arrive at the
+    latest with the second run after it."""
     advance(mirror, jump)
     before_noticed = change(mirror)
-    read(CHANGES)
+    complete_run(CHANGES)
     ids = change(mirror)
-    read(CHANGES)
-    assert not missed(mirror, before_noticed + ids)
+    complete_run(CHANGES)
+    assert not missing_changes(mirror, before_noticed + ids)
     ids = change(mirror)
-    read(CHANGES)
-    assert not missed(mirror, ids)
+    complete_run(CHANGES)
+    assert not missing_changes(mirror, ids)
 
 
-def test_jump_there_and_back_loses_no_change(mirror: Sandbox) -> None:
+def test_clock_jump_and_return_lose_no_change(mirror: Sandbox) -> None:
     ids: list[str] = []
     for jump in (2 * DAY, -2 * DAY, -DAY, DAY, timedelta()):
         advance(mirror, jump)
         ids += change(mirror, 1)
-        read(CHANGES)
-    read(CHANGES)
-    assert not missed(mirror, ids)
+        complete_run(CHANGES)
+    complete_run(CHANGES)
+    assert not missing_changes(mirror, ids)
 
 
 @pytest.mark.parametrize("seconds", [50, -50])
@@ -157,32 +159,32 @@ def test_drifting_clock_loses_no_change(mirror: Sandbox, seconds: int) -> None:
     for _ in range(12):
         advance(mirror, timedelta(seconds=seconds))
         ids = change(mirror, 1)
-        read(CHANGES)
-        assert not missed(mirror, ids)
+        complete_run(CHANGES)
+        assert not missing_changes(mirror, ids)
 
 
-def test_steady_difference_is_a_reason_once_it_is_no_jump(mirror: Sandbox, client: Client) -> None:
+def test_steady_clock_difference_is_reported_after_an_hour(mirror: Sandbox, client: Client) -> None:
     advance(mirror, timedelta(minutes=10, seconds=10))
     for _ in range(2):
-        read(CHANGES)
+        complete_run(CHANGES)
     assert "jumped by 10 min" in reasons(client)[0]
     SyncRun.objects.update(created_at=datetime.now(UTC) - timedelta(minutes=61))
-    read(CHANGES)
+    complete_run(CHANGES)
     assert reasons(client) == ["The service's clock is 10 min ahead of ours."]
 
 
-def test_future_time_of_an_older_release_heals(mirror: Sandbox) -> None:
-    """Releases before this one believed the header and stored it as it was."""
+def test_future_time_stored_by_older_release_loses_no_change(mirror: Sandbox) -> None:
+    """Earlier releases trusted the header and stored it unchanged."""
     wrong = datetime.now(UTC) + 2 * DAY
     for run in SyncRun.objects.all():
         run.server_date, run.checkpoint = wrong, {}
         run.save()
     ids = change(mirror)
-    read(CHANGES)
-    assert not missed(mirror, ids)
+    complete_run(CHANGES)
+    assert not missing_changes(mirror, ids)
 
 
-def test_open_run_that_begins_in_the_future_heals(mirror: Sandbox) -> None:
+def test_open_run_with_future_window_loses_no_change(mirror: Sandbox) -> None:
     SyncRun.objects.create(
         resource="orders",
         full=False,
@@ -190,15 +192,15 @@ def test_open_run_that_begins_in_the_future_heals(mirror: Sandbox) -> None:
         checkpoint={"since": (datetime.now(UTC) + DAY).isoformat()},
     )
     ids = change(mirror)
-    read(CHANGES)
-    assert not missed(mirror, ids)
+    complete_run(CHANGES)
+    assert not missing_changes(mirror, ids)
 
 
-def past_readings(*brought: bool, minutes: float) -> None:
-    """Readings of changes every few minutes until now."""
+def create_past_runs(*brought: bool, minutes: float) -> None:
+    """Create done runs every few minutes until now. `brought`: whether each fetched orders."""
     now = datetime.now(UTC)
-    for place, some in enumerate(brought, 1):
-        at = now - timedelta(minutes=(len(brought) - place) * minutes)
+    for position, is_filled in enumerate(brought, 1):
+        at = now - timedelta(minutes=(len(brought) - position) * minutes)
         SyncRun.objects.create(
             resource="orders",
             full=False,
@@ -206,14 +208,14 @@ def past_readings(*brought: bool, minutes: float) -> None:
             created_at=at,
             started_at=at,
             server_date=at,
-            fetched=3 if some else 0,
+            fetched=3 if is_filled else 0,
         )
 
 
-def test_readings_that_miss_a_change_are_a_reason(client: Client, settings: Settings) -> None:
-    """An event told of a step, and no reading since has brought it."""
+def test_runs_that_miss_a_change_are_reported(client: Client, settings: Settings) -> None:
+    """An event reported a step, and no later run has brought it."""
     settings.HEALTH_TOKEN = TOKEN
-    past_readings(True, *[False] * 9, minutes=5)
+    create_past_runs(True, *[False] * 9, minutes=5)
     assert reasons(client) == []
     at = datetime.now(UTC) - timedelta(minutes=25)
     order(1, updated_at=at, last_event_at=at).save()
@@ -221,23 +223,23 @@ def test_readings_that_miss_a_change_are_a_reason(client: Client, settings: Sett
 
 
 @pytest.mark.parametrize("minutes_ago", [2, 44, 60])
-def test_step_that_was_or_will_be_read_is_no_reason(
+def test_recent_or_already_read_step_is_not_reported(
     client: Client, settings: Settings, minutes_ago: float
 ) -> None:
     settings.HEALTH_TOKEN = TOKEN
-    past_readings(True, *[False] * 9, minutes=5)
+    create_past_runs(True, *[False] * 9, minutes=5)
     at = datetime.now(UTC) - timedelta(minutes=minutes_ago)
     order(1, updated_at=at, last_event_at=at).save()
     assert reasons(client) == []
 
 
 @pytest.mark.parametrize(("empty", "unusual"), [(3, False), (5, False), (8, True)])
-def test_unusually_long_pause_is_a_reason(
+def test_unusually_long_pause_is_reported(
     client: Client, settings: Settings, empty: int, unusual: bool
 ) -> None:
-    """Readings brought something every hour or two for days; then nothing came for hours."""
+    """Runs brought changes every hour or two for days, then none for hours."""
     settings.HEALTH_TOKEN = TOKEN
-    habit: list[Any] = [True, False, True] * 20
-    past_readings(*habit, *[False] * empty, minutes=60)
+    pattern: list[Any] = [True, False, True] * 20
+    create_past_runs(*pattern, *[False] * empty, minutes=60)
     words = f"Reading changes of orders has brought nothing for {empty} h, unusually long."
     assert reasons(client) == ([words] if unusual else [])

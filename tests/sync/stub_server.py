@@ -1,4 +1,4 @@
-"""A small real HTTP server on loopback whose answers a test decides."""
+"""A small HTTP server on loopback. Tests decide its answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 
 @dataclass(frozen=True)
 class Reply:
-    """`body`: sent as it is when bytes, as JSON otherwise."""
+    """A response. A `body` of bytes is sent as it is, anything else as JSON."""
 
     body: Any = None
     status: int = 200
@@ -29,8 +29,8 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One request: `target` is path and query as sent."""
+class IncomingRequest:
+    """A received request. `target` is path and query as sent."""
 
     path: str
     query: dict[str, str]
@@ -41,12 +41,12 @@ class Asked:
         return int(self.query.get(name, default))
 
 
-Answer = Callable[[Asked], Reply]
+Answer = Callable[[IncomingRequest], Reply]
 
 
 @contextlib.contextmanager
 def serving(answer: Answer) -> Iterator[str]:
-    """The address of a server that answers every GET with `answer`."""
+    """Run a server that answers every GET with `answer`, and yield its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -54,13 +54,12 @@ def serving(answer: Answer) -> Iterator[str]:
 
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
-            reply = answer(
-                Asked(parts.path, dict(parse_qsl(parts.query)), self.path, dict(self.headers))
-            )
+            query = dict(parse_qsl(parts.query))
+            reply = answer(IncomingRequest(parts.path, query, self.path, dict(self.headers)))
             payload = reply.payload
             self.send_response_only(reply.status)
-            usual = {"content-type": "application/json", "date": formatdate(usegmt=True)}
-            for name, value in {**usual, **reply.headers}.items():
+            defaults = {"content-type": "application/json", "date": formatdate(usegmt=True)}
+            for name, value in {**defaults, **reply.headers}.items():
                 self.send_header(name, value)
             if "content-length" not in reply.headers:
                 self.send_header("content-length", str(len(payload)))
@@ -75,7 +74,7 @@ def serving(answer: Answer) -> Iterator[str]:
         request_queue_size = 64
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            pass  # Clients that are killed hang up.
+            pass  # Killed clients close their connections.
 
     server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
@@ -87,22 +86,22 @@ def serving(answer: Answer) -> Iterator[str]:
         server.server_close()
 
 
-def forwarding(target: str, before: Callable[[Asked], None]) -> Answer:
-    """Passes requests on to `target`, telling `before` of each first."""
+def forwarding(target: str, on_request: Callable[[IncomingRequest], None]) -> Answer:
+    """Return an answer that forwards requests to `target` and calls `on_request` before each."""
 
-    def answer(asked: Asked) -> Reply:
-        before(asked)
-        kept = ("x-service-api-key", "x-management-key", "accept", "x-trace-id")
-        headers = {name: value for name, value in asked.headers.items() if name.lower() in kept}
+    def answer(request: IncomingRequest) -> Reply:
+        on_request(request)
+        passed = ("x-service-api-key", "x-management-key", "accept", "x-trace-id")
+        headers = {n: v for n, v in request.headers.items() if n.lower() in passed}
         try:
-            with urlopen(Request(target + asked.target, headers=headers), timeout=60) as response:  # noqa: S310
-                return _passed_on(response.status, response.read(), response.headers)
+            with urlopen(Request(target + request.target, headers=headers), timeout=60) as response:  # noqa: S310
+                return _forwarded_reply(response.status, response.read(), response.headers)
         except HTTPError as error:
-            return _passed_on(error.code, error.read(), error.headers)
+            return _forwarded_reply(error.code, error.read(), error.headers)
 
     return answer
 
 
-def _passed_on(status: int, body: bytes, headers: Any) -> Reply:
-    kept = ("content-type", "retry-after", "date")
-    return Reply(body, status, {n.lower(): v for n, v in headers.items() if n.lower() in kept})
+def _forwarded_reply(status: int, body: bytes, headers: Any) -> Reply:
+    passed = ("content-type", "retry-after", "date")
+    return Reply(body, status, {n.lower(): v for n, v in headers.items() if n.lower() in passed})
