@@ -12,7 +12,7 @@ from django.db import connection
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from backoffice.core.access import SIGNED_IN, declared_permissions
-from tests.browser.walk import SAMPLES, SPECIAL
+from tests.browser.pages import ROUTE_SAMPLES, SAMPLES
 
 _PARAMETER: Final = re.compile(r"<(?:(\w+):)?(\w+)>")
 _STRANGE: Final = {
@@ -101,7 +101,7 @@ def of_world(route: Route, name: str) -> str | None:
     """What a parameter stands for in the database of Django's connection."""
     if name == "object_id":
         return _of_administration(route)
-    statement = SPECIAL.get((route.name, name)) or SAMPLES.get(name)
+    statement = ROUTE_SAMPLES.get((route.name, name)) or SAMPLES.get(name)
     if statement is None:
         return None
     with connection.cursor() as cursor:

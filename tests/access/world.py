@@ -63,7 +63,7 @@ from tests.access.canaries import (  # noqa: E402
 from tests.api.rows import TEAM, envelope, uid  # noqa: E402
 from tests.bench.world import people  # noqa: E402
 from tests.bench.world.building import Size, build  # noqa: E402
-from tests.browser import furnish  # noqa: E402
+from tests.browser import sample_data  # noqa: E402
 from tests.wearables.test_samples import NOON, heard, sample  # noqa: E402
 from tests.webhooks.rows import put  # noqa: E402
 
@@ -77,7 +77,7 @@ def fill() -> None:
     make_staff()
     _build()
     _make_canaries()
-    furnish.main()
+    sample_data.main()
     somebody = Order.objects.exclude(user=None).order_by("-created_at")[0]
     assert somebody.user_id is not None
     _people(somebody)

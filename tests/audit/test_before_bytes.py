@@ -20,7 +20,7 @@ from backoffice.models import Assignment, AuditEntry, User
 from tests.api.rows import staff
 from tests.audit.trail import ENTRIES, sql
 from tests.bench.world.building import Size, build
-from tests.browser.walk import PARAMETER, SAMPLES, SPECIAL, WITHOUT, routes
+from tests.browser.pages import EXCLUDED_ROUTES, PARAMETER, ROUTE_SAMPLES, SAMPLES, routes
 
 pytestmark = pytest.mark.django_db
 
@@ -60,7 +60,7 @@ def canaries() -> dict[str, str]:
 def addresses() -> Iterator[tuple[str, str, dict[str, str]]]:
     """Name, path and posted form of everything that may show a patient."""
     for name, address, _ in routes():
-        if name not in WITHOUT and (path := filled(name, f"/{address}")):
+        if name not in EXCLUDED_ROUTES and (path := filled(name, f"/{address}")):
             yield name, path, {}
     words = sql("SELECT max(id::text) FROM orders_order")
     yield "finding:results", "/find/", {"q": words}
@@ -73,7 +73,7 @@ def addresses() -> Iterator[tuple[str, str, dict[str, str]]]:
 def filled(name: str, path: str) -> str | None:
     for parameter in PARAMETER.finditer(path):
         key = (name, parameter[1])
-        statement = OURS.get(key) or SPECIAL.get(key) or SAMPLES.get(parameter[1])
+        statement = OURS.get(key) or ROUTE_SAMPLES.get(key) or SAMPLES.get(parameter[1])
         sample = sql(statement) if statement else None
         if sample is None:
             return None

@@ -2,10 +2,10 @@
 
     with browser() as page:
         page.open("http://127.0.0.1:8000/")
-        page.click("link", "Events")
+        page.click_text("Events")
 
-Nothing is installed here. Tests carry `needs_browser`: where there is none they are skipped, and
-say so, unless the variable BROWSER is `required`, as in `.ci/run`.
+This package installs nothing. Tests are marked `needs_browser`. They are skipped where no browser
+is installed, unless the variable BROWSER is `required`, as in `.ci/run`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from backoffice.devtools.embedded import dies_with_parent, free_port
 
 WAIT_SECONDS = 30.0
 SCRIPT_SECONDS, CALL_SECONDS = 120, 150
-"""The longest script looks at a whole page for barriers."""
+"""The longest script checks the accessibility of a whole page."""
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-"""What WebDriver calls an element's id in its answers."""
-_WORDS = "return document.querySelector(arguments[0])?.innerText ?? null"
-"""Found and read at once: a page may be loaded anew between two commands."""
+"""The key of an element's id in WebDriver responses."""
+_INNER_TEXT = "return document.querySelector(arguments[0])?.innerText ?? null"
+"""Finds and reads in one command, because the page may reload between two commands."""
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -51,29 +51,29 @@ FLAGS = (
 
 
 class BrowserError(Exception):
-    """The browser could not do what was asked."""
+    """The browser could not execute a command."""
 
 
-def missing() -> str:
-    """What of a browser this machine lacks; empty when a test can run."""
-    lacking = [name for name in ("chromedriver", "chromium") if shutil.which(name) is None]
-    return f"not installed: {', '.join(lacking)}" if lacking else ""
+def missing_programs() -> str:
+    """Return which programs are not installed. Empty: browser tests can run."""
+    names = [name for name in ("chromedriver", "chromium") if shutil.which(name) is None]
+    return f"not installed: {', '.join(names)}" if names else ""
 
 
 needs_browser = pytest.mark.skipif(
-    bool(missing()) and os.environ.get("BROWSER") != "required", reason=missing()
+    bool(missing_programs()) and os.environ.get("BROWSER") != "required", reason=missing_programs()
 )
 
 
 @dataclass
 class Browser:
-    """One window. Elements are found by CSS, waiting until they are there."""
+    """One browser window. Methods that find elements by CSS wait until they exist."""
 
     address: str
     session: str = ""
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """One WebDriver command and its value."""
+        """Send one WebDriver command and return its value."""
         prefix = f"/session/{self.session}" if self.session else ""
         data = None if method == "GET" else json.dumps(body or {}).encode()
         request = Request(  # noqa: S310 - our own loopback address
@@ -86,8 +86,8 @@ class Browser:
             with urlopen(request, timeout=CALL_SECONDS) as answer:  # noqa: S310
                 return json.loads(answer.read())["value"]
         except HTTPError as error:
-            said = json.loads(error.read())["value"]
-            raise BrowserError(f"{said['error']}: {said['message'][:300]}") from error
+            details = json.loads(error.read())["value"]
+            raise BrowserError(f"{details['error']}: {details['message'][:300]}") from error
 
     def open(self, url: str) -> None:
         self.call("POST", "/url", {"url": url})
@@ -97,15 +97,17 @@ class Browser:
         return str(self.call("GET", "/url"))
 
     def resize(self, width: int, height: int) -> None:
-        """Size of the page in CSS pixels, below the least that a window may have, too."""
+        """Set the size of the page in CSS pixels. It may be below the minimum size of a window."""
         self.devtools(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
         )
 
-    def prefer(self, scheme: str) -> None:
-        """`light` or `dark`, as the system of the person would ask for; without motion, so that
-        no colour is seen on its way to another."""
+    def set_color_scheme(self, scheme: str) -> None:
+        """Set the preferred color scheme, `light` or `dark`.
+
+        Motion is reduced, so that no color is seen during a transition.
+        """
         features = [
             {"name": "prefers-color-scheme", "value": scheme},
             {"name": "prefers-reduced-motion", "value": "reduce"},
@@ -116,85 +118,85 @@ class Browser:
         return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": params})
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What a script returns that runs in the page."""
+        """Run a script in the page and return its value."""
         return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def find(self, css: str, seconds: float = WAIT_SECONDS) -> str:
-        """Id of the first element that matches."""
-        ends = time.monotonic() + seconds
+        """Wait for an element that matches, and return the id of the first one."""
+        deadline = time.monotonic() + seconds
         while True:
-            found = self.all(css)
+            found = self.find_all(css)
             if found:
                 return found[0]
-            if time.monotonic() > ends:
+            if time.monotonic() > deadline:
                 raise BrowserError(f"nothing matches {css} on {self.url}: {self.text()[:500]}")
             time.sleep(0.05)
 
-    def all(self, css: str) -> list[str]:
-        """Ids of the elements that match now."""
+    def find_all(self, css: str) -> list[str]:
+        """Return the ids of the elements that match now."""
         found = self.call("POST", "/elements", {"using": "css selector", "value": css})
         return [element[_ELEMENT] for element in found]
 
-    def link(self, words: str) -> None:
-        """Follow the link, or press the button, that bears exactly these words."""
-        _though_swapped(lambda: self._link(words))
+    def click_text(self, text: str) -> None:
+        """Click the link or button with exactly this text."""
+        _retry_if_stale(lambda: self._click_text(text))
 
-    def _link(self, words: str) -> None:
-        quoted = f'"{words}"'
+    def _click_text(self, text: str) -> None:
+        quoted = f'"{text}"'
         path = f"//*[self::a or self::button or self::summary][normalize-space(.)={quoted}]"
-        ends = time.monotonic() + WAIT_SECONDS
+        deadline = time.monotonic() + WAIT_SECONDS
         while True:
             found = self.call("POST", "/elements", {"using": "xpath", "value": path})
             if found:
-                self.press(found[0][_ELEMENT])
+                self.click_element(found[0][_ELEMENT])
                 return
-            if time.monotonic() > ends:
-                raise BrowserError(f"no link says {words}: {self.text()[:500]}")
+            if time.monotonic() > deadline:
+                raise BrowserError(f"no link has the text {text}: {self.text()[:500]}")
             time.sleep(0.05)
 
     def click(self, css: str) -> None:
-        _though_swapped(lambda: self.press(self.find(css)))
+        _retry_if_stale(lambda: self.click_element(self.find(css)))
 
-    def press(self, element: str) -> None:
-        # As a person scrolls: the driver takes what lies under a sticky bar for visible.
+    def click_element(self, element: str) -> None:
+        # The driver considers an element under a sticky bar visible, so scroll as a person would.
         scroll = "arguments[0].scrollIntoView({block: 'nearest'})"
         self.call("POST", "/execute/sync", {"script": scroll, "args": [{_ELEMENT: element}]})
         self.call("POST", f"/element/{element}/click")
 
     def type(self, css: str, text: str) -> None:
-        """Type into a field; for a file field, the path of a file."""
-        _though_swapped(
+        """Type into a field. For a file field, `text` is the path of a file."""
+        _retry_if_stale(
             lambda: self.call("POST", f"/element/{self.find(css)}/value", {"text": text})
         )
 
     def text(self, css: str = "body") -> str:
-        """What a person reads in the first element that matches, lines without space around them.
+        """Return the visible text of the first element that matches, with stripped lines.
 
-        As the page tells it: the driver's own way takes a quarter of a second on a long page.
+        A script reads the text, because the driver's command takes 0.25 s on a long page.
         """
-        ends = time.monotonic() + 5
-        while (told := self.run(_WORDS, css)) is None:
-            if time.monotonic() > ends:
+        deadline = time.monotonic() + 5
+        while (text := self.run(_INNER_TEXT, css)) is None:
+            if time.monotonic() > deadline:
                 raise BrowserError(f"nothing matches {css} on {self.url}")
             time.sleep(0.05)
-        lines = (" ".join(line.split()) for line in str(told).splitlines())
+        lines = (" ".join(line.split()) for line in str(text).splitlines())
         return "\n".join(line for line in lines if line)
 
-    def sees(self, words: str, seconds: float = WAIT_SECONDS) -> None:
-        """Wait until the page shows these words."""
-        ends = time.monotonic() + seconds
+    def wait_for_text(self, text: str, seconds: float = WAIT_SECONDS) -> None:
+        """Wait until the page shows this text."""
+        deadline = time.monotonic() + seconds
         while True:
-            with contextlib.suppress(BrowserError):  # The page may be changing right now.
+            with contextlib.suppress(BrowserError):  # The page may be reloading.
                 shown = self.text()
-                if words in shown:
+                if text in shown:
                     return
-            if time.monotonic() > ends:
-                raise BrowserError(f"{words!r} does not appear on {self.url}: {self.text()[:1500]}")
+            if time.monotonic() > deadline:
+                raise BrowserError(f"{text!r} does not appear on {self.url}: {self.text()[:1500]}")
             time.sleep(0.05)
 
-    def screenshot(self, path: Path, *, whole: bool = True) -> None:
-        """A picture of the window, or of the whole page."""
-        if not whole:
+    def screenshot(self, path: Path, *, full_page: bool = True) -> None:
+        """Save a screenshot of the window, or of the whole page."""
+        if not full_page:
             path.write_bytes(base64.b64decode(self.call("GET", "/screenshot")))
             return
         size = self.devtools("Page.getLayoutMetrics", {})["cssContentSize"]
@@ -205,19 +207,24 @@ class Browser:
         path.write_bytes(base64.b64decode(shot["data"]))
 
 
-def _though_swapped(do: Callable[[], object]) -> None:
-    """Once more where an element was swapped for its like after it was found: nothing was done."""
+def _retry_if_stale(action: Callable[[], object]) -> None:
+    """Run the action again if its element was replaced after it was found.
+
+    A stale element means that the first attempt did nothing.
+    """
     try:
-        do()
+        action()
     except BrowserError as error:
         if "stale element" not in str(error):
             raise
-        do()
+        action()
 
 
 class _Chromium:
-    """One that is kept for the next test: starting it takes longer than much of what tests do in
-    it. Each test has a window of its own."""
+    """A Chromium process that several tests use one after the other.
+
+    Starting it takes longer than many tests. Each test has a window of its own.
+    """
 
     def __init__(self) -> None:
         port = free_port()
@@ -230,38 +237,38 @@ class _Chromium:
             preexec_fn=dies_with_parent(signal.SIGTERM),
             env={**os.environ, "HOME": self.profile.name},
         )
-        atexit.register(self.end)
+        atexit.register(self.quit)
         self.page = Browser(f"http://127.0.0.1:{port}")
-        _await(self.page, self.process)
+        _wait_until_ready(self.page, self.process)
         options = {"args": [*FLAGS, f"--user-data-dir={self.profile.name}/data"]}
-        wanted = {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}
-        self.page.session = self.page.call("POST", "/session", {"capabilities": wanted})[
+        capabilities = {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}
+        self.page.session = self.page.call("POST", "/session", {"capabilities": capabilities})[
             "sessionId"
         ]
         self.page.call("POST", "/timeouts", {"script": SCRIPT_SECONDS * 1000})
         self.first = self.page.call("GET", "/window")
 
     def open(self) -> Browser:
-        self._turn_to(self.page.call("POST", "/window/new", {"type": "tab"})["handle"])
+        self._switch_to(self.page.call("POST", "/window/new", {"type": "tab"})["handle"])
         self.page.devtools("Emulation.setFocusEmulationEnabled", {"enabled": True})
         return self.page
 
-    def forget(self) -> None:
-        """Close what was opened, with all that pages kept."""
+    def close_windows(self) -> None:
+        """Close the opened windows and delete cookies, cache and storage."""
         self.page.devtools("Network.clearBrowserCookies", {})
         self.page.devtools("Network.clearBrowserCache", {})
         for handle in self.page.call("GET", "/window/handles"):
             if handle != self.first:
-                self._turn_to(handle)
-                kept = {"origin": self.page.run("return origin"), "storageTypes": "all"}
-                self.page.devtools("Storage.clearDataForOrigin", kept)
+                self._switch_to(handle)
+                storage = {"origin": self.page.run("return origin"), "storageTypes": "all"}
+                self.page.devtools("Storage.clearDataForOrigin", storage)
                 self.page.call("DELETE", "/window")
-        self._turn_to(self.first)
+        self._switch_to(self.first)
 
-    def _turn_to(self, handle: str) -> None:
+    def _switch_to(self, handle: str) -> None:
         self.page.call("POST", "/window", {"handle": handle})
 
-    def end(self) -> None:
+    def quit(self) -> None:
         if self.page.session:
             with contextlib.suppress(BrowserError, OSError):
                 self.page.call("DELETE", "")
@@ -269,30 +276,30 @@ class _Chromium:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(10)
         self.profile.cleanup()
-        atexit.unregister(self.end)
+        atexit.unregister(self.quit)
 
 
-_idle: list[_Chromium] = []
+_unused_browsers: list[_Chromium] = []
 
 
 @contextlib.contextmanager
 def browser(width: int = 1280, height: int = 900) -> Iterator[Browser]:
-    """A browser that knows of no other: all that it was given to keep is gone with the `with`."""
-    chromium = _idle.pop() if _idle else _Chromium()
+    """Yield an isolated browser. Its cookies and storage are deleted at the end."""
+    chromium = _unused_browsers.pop() if _unused_browsers else _Chromium()
     try:
         page = chromium.open()
         page.resize(width, height)
         yield page
-        chromium.forget()
+        chromium.close_windows()
     except BaseException:
-        chromium.end()
+        chromium.quit()
         raise
-    _idle.append(chromium)
+    _unused_browsers.append(chromium)
 
 
-def _await(page: Browser, process: subprocess.Popen[bytes]) -> None:
-    ends = time.monotonic() + 30
-    while time.monotonic() < ends and process.poll() is None:
+def _wait_until_ready(page: Browser, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError, BrowserError):
             if page.call("GET", "/status")["ready"]:
                 return

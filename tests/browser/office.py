@@ -1,4 +1,4 @@
-"""A running back office for journeys: its sandbox, its web server, a worker, staff to log in as."""
+"""A running back office for browser tests: sandbox, web server, worker and staff accounts."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ TAB, ENTER, SPACE, SHIFT, BACKSPACE = "\ue004", "\ue007", " ", "\ue008", "\ue003
 
 @dataclass
 class Office:
+    """A running back office, its mirror and the sandbox that it uses as the service."""
+
     url: str
     house: House
     sandbox: Sandbox
@@ -31,20 +33,24 @@ class Office:
 
 
 def log_in(page: Browser, url: str, name: str) -> None:
-    """To the start page, by a log-in elsewhere: how the form behaves is asked by
-    `test_sign_in.py`."""
+    """Sign in without the form and open the start page.
+
+    The session cookie comes from a plain HTTP client. `test_sign_in.py` tests the form.
+    """
     with contextlib.closing(logged_in(url, name)) as person:
         for key, value in person.cookies.items():
             page.devtools(
                 "Network.setCookie", {"url": url, "name": key, "value": value, "httpOnly": True}
             )
     page.open(f"{url}/")
-    page.sees("Find a patient")
+    page.wait_for_text("Find a patient")
 
 
 @contextlib.contextmanager
-def at_work(logs: Path, users: int = 12, orders: int = 30, **options: Any) -> Iterator[Office]:
-    """The mirror is current, commands are delivered, and everything is gone with the `with`."""
+def running_office(
+    logs: Path, users: int = 12, orders: int = 30, **options: Any
+) -> Iterator[Office]:
+    """Run a back office with a current mirror and a worker, and delete everything at the end."""
     houses = Houses(os.environ["DATABASE_URL"], logs, staffed=True)
     try:
         with sandbox_running(users=users, orders=orders, seed=11, **options) as sandbox:
@@ -53,42 +59,44 @@ def at_work(logs: Path, users: int = 12, orders: int = 30, **options: Any) -> It
             worker = running(house.start("-m", "tests.browser.worker"))
             with receiving(house, workers=1) as url, worker as process:
                 yield Office(url, house, sandbox)
-                assert process.poll() is None, "the worker died: its log tells of what"
+                assert process.poll() is None, "the worker died: see its log"
     finally:
         houses.close()
 
 
-def press(page: Browser, keys: str) -> None:
-    """Keys for whatever has the focus: text, or the marks above."""
-    downs = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
-    page.call("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": downs}]})
+def press_keys(page: Browser, keys: str) -> None:
+    """Send keys to the focused element: text or the special keys above."""
+    key_events = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+    page.call(
+        "POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": key_events}]}
+    )
 
 
-def within(began: float, seconds: float) -> None:
-    """What a person is promised; machines that test do many things at once, and get more."""
+def assert_within(began: float, seconds: float) -> None:
+    """Assert the promised time. Test machines are busy, so they get four times as much."""
     took = time.monotonic() - began
     assert took < 4 * seconds, f"{took:.0f} s"
 
 
-def idle(page: Browser) -> None:
-    """Nothing that the page has asked by itself is under way."""
-    wait_until(lambda: not page.all(".htmx-request"), 60, "the page is at rest")
+def wait_until_idle(page: Browser) -> None:
+    """Wait until the page has no htmx request in flight."""
+    wait_until(lambda: not page.find_all(".htmx-request"), 60, "the page is at rest")
 
 
-def offered(page: Browser, css: str = ".drawer .slots") -> None:
-    """Times are there; a person tries again where the service took too long to tell them."""
+def wait_for_times(page: Browser, css: str = ".drawer .slots") -> None:
+    """Wait until appointment times are shown. Press Retry where the service was too slow."""
 
-    def are_there() -> bool:
+    def times_are_shown() -> bool:
         with contextlib.suppress(BrowserError):
-            if page.all("#times-retry"):
+            if page.find_all("#times-retry"):
                 page.click("#times-retry")
-        return bool(page.all(css))
+        return bool(page.find_all(css))
 
-    wait_until(are_there, 60, "times", every=0.2)
+    wait_until(times_are_shown, 60, "times", every=0.2)
 
 
-def focus(page: Browser) -> str:
-    """Name, or else id or words, of what has the focus."""
+def focused_name(page: Browser) -> str:
+    """Return the name, id or text of the focused element."""
     return str(
         page.run(
             "const at = document.activeElement;"
@@ -98,22 +106,22 @@ def focus(page: Browser) -> str:
 
 
 def tab_to(page: Browser, name: str, most: int = 12) -> int:
-    """Press Tab until this has the focus; how often that took."""
+    """Press Tab until the named field has the focus. Return the number of presses."""
     for pressed in range(most + 1):
-        if focus(page) == name:
+        if focused_name(page) == name:
             return pressed
-        press(page, TAB)
-    raise AssertionError(f"{most} tabs do not lead to {name}, but to {focus(page)}")
+        press_keys(page, TAB)
+    raise AssertionError(f"{most} tabs do not lead to {name}, but to {focused_name(page)}")
 
 
-def picture(page: Browser, name: str) -> None:
-    """For people who want to see it: set PICTURES to a folder."""
+def save_screenshot(page: Browser, name: str) -> None:
+    """Save screenshots in the folder that the variable PICTURES names, if it is set."""
     folder = os.environ.get("PICTURES")
     if folder:
         for width in (1280, 390):
             page.resize(width, 900)
             for scheme in ("light", "dark"):
-                page.prefer(scheme)
+                page.set_color_scheme(scheme)
                 page.screenshot(Path(folder) / f"{name}-{width}-{scheme}.png")
         page.resize(1280, 900)
-        page.prefer("light")
+        page.set_color_scheme("light")

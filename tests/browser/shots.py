@@ -1,6 +1,6 @@
-"""`./run shots [DIR]`: pictures of every page, light, dark and on a phone, for people to look at.
+"""`./run shots [DIR]`: save screenshots of every page in light, dark and phone size.
 
-They are of a throw-away world of made-up people, and land in `var/shots`, with an `index.html`.
+The pages show invented people. The default folder is `var/shots`. It gets an `index.html`.
 """
 
 from __future__ import annotations
@@ -17,59 +17,65 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 django.setup()
 
-from tests.browser import Browser, browser, missing  # noqa: E402
-from tests.browser.walk import ADMINISTRATOR, World, furnished  # noqa: E402
+from tests.browser import Browser, browser, missing_programs  # noqa: E402
+from tests.browser.pages import ADMINISTRATOR, World, office_with_sample_data  # noqa: E402
 
-WAYS: Final = {"light": (1280, "light"), "dark": (1280, "dark"), "phone": (390, "light")}
-TALLEST: Final = 2400
+VARIANTS: Final = {"light": (1280, "light"), "dark": (1280, "dark"), "phone": (390, "light")}
+MAX_HEIGHT: Final = 2400
 
 
-def take(world: World, page: Browser, folder: Path, only: str) -> list[str]:
-    """Pictures of all pages whose name holds `only`; their names without the way."""
+def take_pictures(world: World, page: Browser, folder: Path, only: str) -> list[str]:
+    """Take screenshots of all pages whose name contains `only`. Return the page names."""
     taken = []
-    for stop in world.stops:
-        if only not in stop.name:
+    for address in world.pages:
+        if only not in address.name:
             continue
-        name = "".join(mark if mark.isalnum() else "-" for mark in stop.name)
-        page.open(world.office.url + stop.path)
-        for way, (width, scheme) in WAYS.items():
+        name = "".join(mark if mark.isalnum() else "-" for mark in address.name)
+        page.open(world.office.url + address.path)
+        for variant, (width, scheme) in VARIANTS.items():
             page.resize(width, 900)
-            page.prefer(scheme)
-            # As if the window were as tall as the page: what sticks to its edges stays there.
+            page.set_color_scheme(scheme)
+            # The window becomes as tall as the page, so that sticky elements stay at its edges.
             height = int(page.run("return document.documentElement.scrollHeight"))
-            page.resize(width, min(max(height, 900), TALLEST))
-            page.screenshot(folder / f"{name}.{way}.png", whole=False)
+            page.resize(width, min(max(height, 900), MAX_HEIGHT))
+            page.screenshot(folder / f"{name}.{variant}.png", full_page=False)
         page.resize(1280, 900)
-        page.prefer("light")
+        page.set_color_scheme("light")
         taken.append(name)
-        print(f"{len(taken):3} {stop.name}", flush=True)
+        print(f"{len(taken):3} {address.name}", flush=True)
     return taken
 
 
-def index(names: list[str]) -> str:
-    """A page to look at them all."""
+def index_html(names: list[str]) -> str:
+    """Return the HTML of a page that shows all screenshots."""
     rows = "".join(
         f"<h2>{escape(name)}</h2>"
-        + "".join(f'<img src="{escape(name)}.{way}.png" alt="{way}" height="480">' for way in WAYS)
+        + "".join(
+            f'<img src="{escape(name)}.{variant}.png" alt="{variant}" height="480">'
+            for variant in VARIANTS
+        )
         for name in names
     )
     return f"<!doctype html><meta charset=utf-8><title>Pages</title>{rows}"
 
 
 def main(arguments: list[str]) -> int:
-    lacking = missing()
-    if lacking:
-        print(f"No pictures: {lacking}.")
+    missing = missing_programs()
+    if missing:
+        print(f"No pictures: {missing}.")
         return 1
     folder = Path(arguments[0] if arguments else "var/shots").resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="shots-") as logs, furnished(Path(logs)) as world:
+    with (
+        tempfile.TemporaryDirectory(prefix="shots-") as logs,
+        office_with_sample_data(Path(logs)) as world,
+    ):
         with browser() as page:
             world.office.log_in(page, ADMINISTRATOR)
-            names = take(world, page, folder, os.environ.get("ONLY", ""))
+            names = take_pictures(world, page, folder, os.environ.get("ONLY", ""))
         for line in world.uncovered:
             print(f"not visited: {line}")
-    (folder / "index.html").write_text(index(names))
+    (folder / "index.html").write_text(index_html(names))
     print(f"{len(names)} pages, three pictures each: {folder}/index.html")
     return 0
 

@@ -1,5 +1,4 @@
-"""In a real browser: diagnosis codes by keyboard, the message switch of an order, and a link to
-connect a device."""
+"""Browser tests of diagnosis codes, text messages of an order and links to connect a device."""
 
 from __future__ import annotations
 
@@ -8,7 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import ENTER, Office, at_work, focus, picture, press
+from tests.browser.office import (
+    ENTER,
+    Office,
+    focused_name,
+    press_keys,
+    running_office,
+    save_screenshot,
+)
 from tests.sync.house import wait_until
 
 pytestmark = needs_browser
@@ -18,7 +24,7 @@ DOWN, ESCAPE = "\ue015", "\ue00c"
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with at_work(tmp_path_factory.mktemp("houses")) as office:
+    with running_office(tmp_path_factory.mktemp("houses")) as office:
         yield office
 
 
@@ -36,12 +42,14 @@ def patient(office: Office) -> str:
     )
 
 
-def value(page: Browser, name: str) -> str:
+def field_value(page: Browser, name: str) -> str:
     return str(page.run("return document.getElementById(arguments[0]).value", f"id_{name}"))
 
 
-def codes_become(page: Browser, codes: str) -> None:
-    wait_until(lambda: value(page, "icd_codes") == codes, 30, f"codes are {codes}", every=0.05)
+def wait_for_codes(page: Browser, codes: str) -> None:
+    wait_until(
+        lambda: field_value(page, "icd_codes") == codes, 30, f"codes are {codes}", every=0.05
+    )
 
 
 def test_diagnosis_codes_are_chosen_by_keyboard(
@@ -49,85 +57,87 @@ def test_diagnosis_codes_are_chosen_by_keyboard(
 ) -> None:
     page.open(f"{office.url}/orders/new/{patient}/")
     page.type("#id_diagnosis", f"vitamin d{ENTER}")
-    codes_become(page, "E55.9")
-    wait_until(lambda: value(page, "diagnosis") == "", 30, "the search is empty", every=0.05)
-    press(page, "hyperlip")
+    wait_for_codes(page, "E55.9")
+    wait_until(lambda: field_value(page, "diagnosis") == "", 30, "the search is empty", every=0.05)
+    press_keys(page, "hyperlip")
     page.find('#diagnoses [data-word="hyperlip"] .pick[value="E78.5"]')
-    picture(page, "diagnoses")
-    press(page, DOWN)
+    save_screenshot(page, "diagnoses")
+    press_keys(page, DOWN)
     chosen = "return document.activeElement.value"
     wait_until(lambda: page.run(chosen) == "E78.5", 30, "the first code has the focus", every=0.05)
-    press(page, ESCAPE)
-    assert focus(page) == "diagnosis"
-    press(page, DOWN + ENTER)
-    codes_become(page, "E55.9 E78.5")
+    press_keys(page, ESCAPE)
+    assert focused_name(page) == "diagnosis"
+    press_keys(page, DOWN + ENTER)
+    wait_for_codes(page, "E55.9 E78.5")
 
-    # The page saves the draft as it is left: the next page may be drawn before that has arrived.
-    def codes_of_draft() -> str:
+    # The page saves the draft when it is left. The next page may load before the draft is saved.
+    def draft_codes() -> str:
         page.open(f"{office.url}/orders/new/{patient}/")
-        return value(page, "icd_codes")
+        return field_value(page, "icd_codes")
 
-    wait_until(lambda: codes_of_draft() == "E55.9 E78.5", 30, "both codes are in the draft")
+    wait_until(lambda: draft_codes() == "E55.9 E78.5", 30, "both codes are in the draft")
 
 
-def test_search_for_codes_outlives_a_choice_of_tests(
-    page: Browser, office: Office, patient: str
-) -> None:
+def test_code_search_survives_choosing_tests(page: Browser, office: Office, patient: str) -> None:
     page.open(f"{office.url}/orders/new/{patient}/")
     page.type("#id_diagnosis", "iron")
     page.find('#diagnoses [data-word="iron"] .pick[value="E61.1"]')
     page.click("#choices input[type=checkbox]")
     page.find(".chosen-tests input")
-    assert value(page, "diagnosis") == "iron"
+    assert field_value(page, "diagnosis") == "iron"
     page.click('#diagnoses .pick[value="E61.1"]')
-    wait_until(lambda: "E61.1" in value(page, "icd_codes"), 30, "the code is added", every=0.05)
+    wait_until(
+        lambda: "E61.1" in field_value(page, "icd_codes"), 30, "the code is added", every=0.05
+    )
 
 
-def test_silent_service_leaves_codes_to_be_typed(
+def test_codes_can_be_typed_while_code_search_fails(
     page: Browser, office: Office, patient: str
 ) -> None:
     fault = {"rate": 1, "kinds": ["status"], "statuses": [500], "paths": "/search/diagnosis$"}
     office.sandbox.control("faults", {**fault, "times": 100})
     page.open(f"{office.url}/orders/new/{patient}/")
     page.type("#id_diagnosis", "r53.83")
-    page.sees("Codes could not be looked up")
+    page.wait_for_text("Codes could not be looked up")
     page.find('#diagnoses [data-word="r53.83"] .pick[value="R53.83"]')
-    press(page, ENTER)
-    wait_until(lambda: "R53.83" in value(page, "icd_codes"), 30, "the code is added", every=0.05)
+    press_keys(page, ENTER)
+    wait_until(
+        lambda: "R53.83" in field_value(page, "icd_codes"), 30, "the code is added", every=0.05
+    )
     office.sandbox.control("faults", method="DELETE")
 
 
-def test_messages_of_an_order_are_turned_off(page: Browser, office: Office) -> None:
+def test_text_messages_of_an_order_are_turned_off(page: Browser, office: Office) -> None:
     order = office.sandbox.query(
         "SELECT id::text FROM sandbox_order WHERE sms_enabled AND NOT registrable LIMIT 1"
     )[0][0]
     page.open(f"{office.url}/orders/{order}/")
     page.run("document.querySelector('[hx-get$=\"/messages/state/\"]').scrollIntoView()")
-    page.sees("Text messages\nOn")
+    page.wait_for_text("Text messages\nOn")
     page.open(f"{office.url}/orders/{order}/messages/")
-    page.sees("Now: On.")
+    page.wait_for_text("Now: On.")
     page.type("#id_sms_enabled", "Off")
     page.click("main button[type=submit].primary")
-    page.sees("Turn text messages off")
-    page.sees("Confirmed")
+    page.wait_for_text("Turn text messages off")
+    page.wait_for_text("Confirmed")
     page.run("document.querySelector('[hx-get$=\"/messages/state/\"]').scrollIntoView()")
-    page.sees("Text messages\nOff")
+    page.wait_for_text("Text messages\nOff")
 
 
-def prints(page: Browser) -> None:
-    """What comes out of the printer: the square, how to use it, the address, no buttons."""
+def assert_prints(page: Browser) -> None:
+    """The printout shows the QR code, instructions and the URL, and no buttons."""
     page.run("window.printed = 0; window.print = () => { window.printed += 1 }")
-    page.link("Print the QR code")
+    page.click_text("Print the QR code")
     assert page.run("return window.printed") == 1
     page.devtools("Emulation.setEmulatedMedia", {"media": "print"})
     try:
-        words = page.text("main")
-        assert "Point the camera of your phone at the square" in words
-        assert "https://link.service.invalid/?token=" in words
-        assert "Copy the link" not in words and "shown only once" not in words
-        square = page.run("return document.querySelector('svg.qr').getBoundingClientRect().width")
-        assert square > 150
-        picture(page, "connect-link-print")
+        text = page.text("main")
+        assert "Point the camera of your phone at the square" in text
+        assert "https://link.service.invalid/?token=" in text
+        assert "Copy the link" not in text and "shown only once" not in text
+        width = page.run("return document.querySelector('svg.qr').getBoundingClientRect().width")
+        assert width > 150
+        save_screenshot(page, "connect-link-print")
     finally:
         page.devtools("Emulation.setEmulatedMedia", {"media": ""})
 
@@ -136,28 +146,28 @@ def test_link_to_connect_a_device_is_shown_once(
     page: Browser, office: Office, patient: str
 ) -> None:
     page.open(f"{office.url}/patients/{patient}/")
-    page.link("Connect a device")
-    page.sees("shown only once, only to you")
+    page.click_text("Connect a device")
+    page.wait_for_text("shown only once, only to you")
     slug = page.run("return document.getElementById('id_provider').options[1].value")
     page.run("document.getElementById('id_provider').value = arguments[0]", slug)
-    picture(page, "connect-device")
+    save_screenshot(page, "connect-device")
     page.click("main form button.primary")
-    page.sees("The link is ready")
+    page.wait_for_text("The link is ready")
     assert page.url == f"{office.url}/patients/{patient}/devices/connect/link/"
     page.click("main form button.primary")
-    page.sees("Copy or print it now")
+    page.wait_for_text("Copy or print it now")
     link = page.text("code.wrap")
     assert link.startswith("https://link.service.invalid/?token=")
     assert page.run("return document.querySelector('svg.qr').getBoundingClientRect().width") > 150
     page.run(
         "window.copied = []; navigator.clipboard.writeText = async (t) => window.copied.push(t)"
     )
-    page.link("Copy the link")
-    page.sees("Copied")
+    page.click_text("Copy the link")
+    page.wait_for_text("Copied")
     assert page.run("return window.copied[0]") == link and "token" not in page.url
     assert link.endswith(f"&provider={slug}")
-    prints(page)
-    picture(page, "connect-link")
+    assert_prints(page)
+    save_screenshot(page, "connect-link")
     page.open(page.url)
-    page.sees("is not shown again")
+    page.wait_for_text("is not shown again")
     assert link not in page.text()

@@ -1,5 +1,4 @@
-"""In a real browser: documents of an order from its page, the list and its visit; many orders as
-one PDF; answers that are no PDF."""
+"""Browser tests of printing documents of one order and of several orders as one PDF."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import Office, at_work, picture
+from tests.browser.office import Office, running_office, save_screenshot
 from tests.outbox.draws import booked_there, placed
 from tests.sync.house import wait_until
 
@@ -24,7 +23,7 @@ PRINTED = (
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with at_work(tmp_path_factory.mktemp("houses")) as office:
+    with running_office(tmp_path_factory.mktemp("houses")) as office:
         for name in ("Nora", "Olga", "Paul"):
             placed(office.sandbox, "walk_in_test", name=name)
         visited = placed(office.sandbox, "at_home_phlebotomy", name="Vera")
@@ -40,22 +39,24 @@ def page(office: Office) -> Iterator[Browser]:
         yield opened
 
 
-def order_of(office: Office, name: str) -> str:
+def order_of_patient(office: Office, name: str) -> str:
     statement = f"SELECT id FROM orders_order WHERE patient_first_name = '{name}' LIMIT 1"
     return str(office.house.value(statement))
 
 
-def in_new_tab(page: Browser, css: str) -> str:
-    """Click a link that opens a tab; returns the address there, and the tab is shut again."""
+def url_of_new_tab(page: Browser, css: str) -> str:
+    """Click a link that opens a tab. Close the tab and return its URL."""
     before = page.call("GET", "/window/handles")
     page.click(css)
     found: list[str] = []
 
-    def opened() -> bool:
-        found[:] = [one for one in page.call("GET", "/window/handles") if one not in before]
+    def tab_is_open() -> bool:
+        found[:] = [
+            handle for handle in page.call("GET", "/window/handles") if handle not in before
+        ]
         return bool(found)
 
-    wait_until(opened, 30, "a new tab", every=0.05)
+    wait_until(tab_is_open, 30, "a new tab", every=0.05)
     page.call("POST", "/window", {"handle": found[0]})
     wait_until(lambda: page.url != "about:blank", 30, "the tab has an address", every=0.05)
     address = page.url
@@ -65,62 +66,62 @@ def in_new_tab(page: Browser, css: str) -> str:
     return address
 
 
-def is_printed(office: Office, order_id: str, times: int = 1) -> None:
+def wait_for_print(office: Office, order_id: str, times: int = 1) -> None:
     statement = PRINTED.format(order_id)
     wait_until(lambda: office.house.value(statement) == times, 30, "the print is recorded")
 
 
 def test_requisition_is_printed_from_order_list_and_visit(page: Browser, office: Office) -> None:
-    order_id = order_of(office, "Vera")
+    order_id = order_of_patient(office, "Vera")
     link = f'a[href="/orders/{order_id}/documents/requisition/"][target]'
     page.open(f"{office.url}/orders/{order_id}/")
-    picture(page, "documents-order")
-    assert in_new_tab(page, link).endswith(f"/{order_id}/documents/requisition/")
-    is_printed(office, order_id)
+    save_screenshot(page, "documents-order")
+    assert url_of_new_tab(page, link).endswith(f"/{order_id}/documents/requisition/")
+    wait_for_print(office, order_id)
 
     row = f'th a[href="/orders/{order_id}/documents/"]'
     page.open(f"{office.url}/orders/")
     right = page.run(
         "return document.querySelector(arguments[0]).getBoundingClientRect().right", row
     )
-    assert right < 640, "in sight without scrolling, in a window of 1280"
+    assert right < 640, "visible without scrolling in a window of 1280 px"
     page.click(row)
     page.find(f".drawer {link}")
-    picture(page, "documents-list")
-    in_new_tab(page, f".drawer {link}")
-    is_printed(office, order_id, 2)
+    save_screenshot(page, "documents-list")
+    url_of_new_tab(page, f".drawer {link}")
+    wait_for_print(office, order_id, 2)
 
     page.open(f"{office.url}/appointments/")
-    if not page.all(f'a[href="/orders/{order_id}/documents/"]'):
+    if not page.find_all(f'a[href="/orders/{order_id}/documents/"]'):
         page.open(f"{office.url}/appointments/?show=upcoming")
     page.click(f'details:has(a[href="/orders/{order_id}/documents/"]) > summary')
     page.click(f'a[href="/orders/{order_id}/documents/"]')
     page.find(f".drawer {link}")
-    assert page.all("#list tbody tr"), "the list stays under the drawer"
-    picture(page, "documents-visit")
-    in_new_tab(page, f".drawer {link}")
-    is_printed(office, order_id, 3)
+    assert page.find_all("#list tbody tr"), "the list stays under the drawer"
+    save_screenshot(page, "documents-visit")
+    url_of_new_tab(page, f".drawer {link}")
+    wait_for_print(office, order_id, 3)
 
 
-def test_answer_that_is_no_pdf_is_explained(page: Browser, office: Office) -> None:
-    order_id = order_of(office, "Nora")
+def test_response_that_is_not_a_pdf_is_explained(page: Browser, office: Office) -> None:
+    order_id = order_of_patient(office, "Nora")
     address = f"{office.url}/orders/{order_id}/documents/requisition/"
     answers: list[tuple[dict[str, Any], str]] = [
         ({"status": 404, "body": {"detail": "none"}}, "The service has no requisition"),
         ({"status": 403, "body": {"detail": "closed beta"}}, "refused to give this document"),
         ({"body": "<html>", "headers": {"Content-Type": "application/pdf"}}, "a readable PDF"),
     ]
-    for answer, words in answers:
+    for answer, message in answers:
         office.sandbox.prepare_answer("/requisition/pdf", **answer)
         page.open(address)
-        page.sees(words)
-    picture(page, "documents-none")
+        page.wait_for_text(message)
+    save_screenshot(page, "documents-none")
     assert office.house.value(PRINTED.format(order_id)) == 0
 
 
-def test_many_orders_become_one_pdf(page: Browser, office: Office) -> None:
+def test_several_orders_are_printed_as_one_pdf(page: Browser, office: Office) -> None:
     names = ("Nora", "Olga", "Paul")
-    orders = [order_of(office, name) for name in names]
+    orders = [order_of_patient(office, name) for name in names]
     unready = office.house.value(
         "SELECT id FROM orders_order WHERE low_level_status = 'completed' AND NOT has_abn LIMIT 1"
     )
@@ -131,19 +132,19 @@ def test_many_orders_become_one_pdf(page: Browser, office: Office) -> None:
     for order_id in (*orders, unready):
         page.run("document.querySelector(arguments[0]).click()", f'input[value="{order_id}"]')
     page.click('button[formaction="/orders/documents/print/"]')
-    page.sees("Prepare PDF for 4 orders")
+    page.wait_for_text("Prepare PDF for 4 orders")
     page.click('input[value="abn"]')
-    picture(page, "documents-choose")
+    save_screenshot(page, "documents-choose")
     page.click('button[name="go"]')
-    page.sees("Left out", 60)
-    page.sees("No ABN is needed for this order.")
-    page.sees("The service has no requisition for this order")
-    picture(page, "documents-job")
+    page.wait_for_text("Left out", 60)
+    page.wait_for_text("No ABN is needed for this order.")
+    page.wait_for_text("The service has no requisition for this order")
+    save_screenshot(page, "documents-job")
     link = 'a[href$="/file/"]'
-    assert "/orders/documents/" in in_new_tab(page, link)
-    is_printed(office, orders[0])
+    assert "/orders/documents/" in url_of_new_tab(page, link)
+    wait_for_print(office, orders[0])
     page.click('form[action$="/retry/"] button')
-    page.sees("4 documents", 60)
+    page.wait_for_text("4 documents", 60)
     page.open(f"{office.url}/orders/documents/")
-    page.sees("Your print jobs")
-    picture(page, "documents-jobs")
+    page.wait_for_text("Your print jobs")
+    save_screenshot(page, "documents-jobs")

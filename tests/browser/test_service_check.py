@@ -1,5 +1,4 @@
-"""In a real browser: the service check of administrators names what is wrong and how to mend it,
-and turns off and deletes webhook endpoints."""
+"""Browser tests of the service check, which names problems and fixes and manages endpoints."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import Office, at_work, log_in, picture
+from tests.browser.office import Office, log_in, running_office, save_screenshot
 from tests.sync.house import wait_until
 from tests.webhooks.sending import receiving
 
@@ -17,7 +16,7 @@ pytestmark = needs_browser
 
 PAGE = "/system/service-check/"
 TITLES = "return [...document.querySelectorAll('tbody th.lead')].map(one => one.textContent.trim())"
-LINE = """
+CHECK_ROW = """
 return [...document.querySelectorAll('tbody tr')]
  .find(row => row.querySelector('th.lead')?.textContent.trim() === arguments[0])?.innerText ?? ''
 """
@@ -25,14 +24,14 @@ return [...document.querySelectorAll('tbody tr')]
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with at_work(tmp_path_factory.mktemp("houses"), users=8, orders=24) as office:
+    with running_office(tmp_path_factory.mktemp("houses"), users=8, orders=24) as office:
         office.sandbox.control("webhooks", {"url": f"{office.url}/webhooks/"})
         yield office
 
 
 @contextlib.contextmanager
-def checked(office: Office, **settings: str) -> Iterator[Browser]:
-    """The page of a web server with other settings, as an administrator sees it."""
+def service_check(office: Office, **settings: str) -> Iterator[Browser]:
+    """Open the service check as administrator, on a web server with other settings."""
     with contextlib.ExitStack() as opened:
         url = office.url
         if settings:
@@ -40,73 +39,76 @@ def checked(office: Office, **settings: str) -> Iterator[Browser]:
         page = opened.enter_context(browser())
         log_in(page, url, "administrator")
         page.open(url + PAGE)
-        page.sees("Service check")
+        page.wait_for_text("Service check")
         yield page
 
 
-def line(page: Browser, title: str) -> str:
-    """What the page says about one check."""
-    found = " ".join(str(page.run(LINE, title)).split())
+def check_text(page: Browser, title: str) -> str:
+    """Return the text of one check on the page."""
+    found = " ".join(str(page.run(CHECK_ROW, title)).split())
     assert found, page.run(TITLES)
     return found
 
 
-def test_wrong_header_name_is_mended_by_what_the_page_says(office: Office) -> None:
-    with checked(office, SERVICE_API_KEY_HEADER="x-some-other-header") as page:
-        said = line(page, "Key header")
-        assert "Problem" in said
-        assert "does not read the key from the header x-some-other-header" in said
-        assert "Set SERVICE_API_KEY_HEADER=x-service-api-key" in said
-        picture(page, "service-check-header")
-    with checked(office, SERVICE_API_KEY_HEADER="x-service-api-key") as page:
-        assert "OK" in line(page, "Key header")
-        page.sees("No problem found")
+def test_check_names_setting_that_fixes_wrong_header(office: Office) -> None:
+    with service_check(office, SERVICE_API_KEY_HEADER="x-some-other-header") as page:
+        text = check_text(page, "Key header")
+        assert "Problem" in text
+        assert "does not read the key from the header x-some-other-header" in text
+        assert "Set SERVICE_API_KEY_HEADER=x-service-api-key" in text
+        save_screenshot(page, "service-check-header")
+    with service_check(office, SERVICE_API_KEY_HEADER="x-service-api-key") as page:
+        assert "OK" in check_text(page, "Key header")
+        page.wait_for_text("No problem found")
 
 
-def test_wrong_key_is_named_and_not_shown(office: Office) -> None:
-    with checked(office, SERVICE_API_KEY="sk_us_of_nobody") as page:
-        said = line(page, "Team key")
-        assert "Problem" in said and "refuses the team key (401)" in said
-        assert "Set SERVICE_API_KEY" in said
-        assert "Could not be checked" in line(page, "Clocks")
+def test_wrong_key_is_reported_and_not_shown(office: Office) -> None:
+    with service_check(office, SERVICE_API_KEY="sk_us_of_nobody") as page:
+        text = check_text(page, "Team key")
+        assert "Problem" in text and "refuses the team key (401)" in text
+        assert "Set SERVICE_API_KEY" in text
+        assert "Could not be checked" in check_text(page, "Clocks")
         assert "of_nobody" not in page.text()
 
 
-def test_clock_an_hour_off_is_named(office: Office) -> None:
+def test_wrong_clock_of_service_is_reported(office: Office) -> None:
     office.sandbox.control("clock", {"advance_seconds": 3600})
     try:
-        with checked(office) as page:
-            said = line(page, "Clocks")
-            assert "Problem" in said
-            assert "The service's clock is 60 min ahead of ours." in said
-            assert "timedatectl" in said
+        with service_check(office) as page:
+            text = check_text(page, "Clocks")
+            assert "Problem" in text
+            assert "The service's clock is 60 min ahead of ours." in text
+            assert "timedatectl" in text
     finally:
         office.sandbox.control("clock", {"advance_seconds": -3600})
-    with checked(office) as page:
-        assert "OK" in line(page, "Clocks")
+    with service_check(office) as page:
+        assert "OK" in check_text(page, "Clocks")
 
 
 def test_endpoint_is_turned_off_then_deleted(office: Office) -> None:
     with office.sandbox.service() as service:
         team = office.house.value("SELECT team_id::text FROM orders_order LIMIT 1")
         url = f"{office.url}/webhooks/?made-up"
-        made = service.management.create_webhook(team, url, "Made up").data.id
-        with checked(office) as page:
-            page.click(f'a[href$="/endpoints/{made}/switch/"]')
-            page.sees("stops delivering events to this address")
-            picture(page, "endpoint-switch")
-            page.link("Turn off the endpoint")
-            page.sees("Switched off")
-            assert service.management.webhook(team, made).data.disabled is True
+        endpoint_id = service.management.create_webhook(team, url, "Made up").data.id
+        with service_check(office) as page:
+            page.click(f'a[href$="/endpoints/{endpoint_id}/switch/"]')
+            page.wait_for_text("stops delivering events to this address")
+            save_screenshot(page, "endpoint-switch")
+            page.click_text("Turn off the endpoint")
+            page.wait_for_text("Switched off")
+            assert service.management.webhook(team, endpoint_id).data.disabled is True
             page.open(office.url + PAGE)
-            page.click(f'a[href$="/endpoints/{made}/delete/"]')
-            page.sees("This cannot be undone.")
-            page.link("Delete the endpoint")
+            page.click(f'a[href$="/endpoints/{endpoint_id}/delete/"]')
+            page.wait_for_text("This cannot be undone.")
+            page.click_text("Delete the endpoint")
             wait_until(
-                lambda: all(one.data.id != made for one in service.management.every_webhook(team)),
+                lambda: all(
+                    endpoint.data.id != endpoint_id
+                    for endpoint in service.management.every_webhook(team)
+                ),
                 60,
                 "the endpoint is deleted",
             )
             page.open(office.url + PAGE)
-            page.sees("Webhook endpoints at the service")
-            assert not page.all(f'a[href$="/endpoints/{made}/delete/"]')
+            page.wait_for_text("Webhook endpoints at the service")
+            assert not page.find_all(f'a[href$="/endpoints/{endpoint_id}/delete/"]')

@@ -1,5 +1,7 @@
-"""`python -m tests.browser.worker`: all that beat rings for while staff act, when a form rings and
-twice a second. Looking all the time takes a fifth of a processor from the pages.
+"""`python -m tests.browser.worker`: run the tasks that staff actions need.
+
+They run when a form wakes the worker, and otherwise twice a second. Polling without a pause would
+take a fifth of a processor from the web server.
 """
 
 from __future__ import annotations
@@ -21,19 +23,19 @@ def main() -> None:
     from patients import tasks as patients
     from webhooks import tasks as webhooks
 
-    bells = redis.Redis.from_url(settings.REDIS_URL)
+    connection = redis.Redis.from_url(settings.REDIS_URL)
     while True:
         close_old_connections()
-        for ring in (orders.deliver, orders.work_on_lists, orders.print_documents,
+        for task in (orders.deliver, orders.work_on_lists, orders.print_documents,
                      patients.deliver, labs.deliver, webhooks.deliver,
                      orders.look_up, patients.look_up):  # fmt: skip
             try:
-                ring()
+                task()
             except (Error, redis.RedisError) as error:
                 print(f"worker: {type(error).__name__}", flush=True)
                 time.sleep(0.2)
         with contextlib.suppress(redis.RedisError):
-            bells.brpop(["outbox", "bulk"], timeout=0.5)
+            connection.brpop(["outbox", "bulk"], timeout=0.5)
 
 
 if __name__ == "__main__":

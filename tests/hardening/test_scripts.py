@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import Office, at_work
+from tests.browser.office import Office, running_office
 
 pytestmark = needs_browser
 
@@ -65,7 +65,7 @@ SPOILED: Final = (
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with at_work(tmp_path_factory.mktemp("houses"), users=12, orders=40) as office:
+    with running_office(tmp_path_factory.mktemp("houses"), users=12, orders=40) as office:
         for table, key, columns in SPOILED:
             there = {
                 name

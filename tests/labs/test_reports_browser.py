@@ -16,7 +16,7 @@ from labs.reports import delivery
 from labs.reports.sync import JOB_LOOKUP
 from patients.models import Patient
 from tests.api.rows import demographics, patient, staff
-from tests.browser import Browser, browser, missing
+from tests.browser import Browser, browser, missing_programs
 from tests.labs.documents import HTML, pdf, png
 from tests.sandboxes import Sandbox
 from tests.sync.house import wait_until
@@ -24,7 +24,7 @@ from tests.sync.house import wait_until
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("report_folder"),
-    pytest.mark.skipif(bool(missing()) and "CI" not in os.environ, reason=missing()),
+    pytest.mark.skipif(bool(missing_programs()) and "CI" not in os.environ, reason=missing_programs()),
 ]
 PASSWORD = "made-up-people-only"
 
@@ -68,57 +68,57 @@ def test_report_goes_from_patient_page_to_acceptance(
     with browser() as page:
         sign_in(page, live_server.url)
         page.open(f"{live_server.url}/patients/{known_patient.pk}/")
-        page.sees("None yet.")
-        page.link("Upload a report")
-        page.sees("Upload for Ada1 Testperson")
+        page.wait_for_text("None yet.")
+        page.click_text("Upload a report")
+        page.wait_for_text("Upload for Ada1 Testperson")
 
         page.type("#files", str(page_file))
-        page.sees("It is not a PDF, JPEG or PNG.")
+        page.wait_for_text("It is not a PDF, JPEG or PNG.")
         page.click("[data-do=remove]")
-        page.link("Upload for Ada1 Testperson")
-        page.sees("Choose the report")
+        page.click_text("Upload for Ada1 Testperson")
+        page.wait_for_text("Choose the report")
         assert Report.objects.count() == 0
 
         page.type("#files", f"{first}\n{second}")
-        page.sees("p1.png")
+        page.wait_for_text("p1.png")
         page.click("li:nth-child(2) [data-do=up]")
-        page.link("Upload for Ada1 Testperson")
-        page.sees("waiting to be sent")
+        page.click_text("Upload for Ada1 Testperson")
+        page.wait_for_text("waiting to be sent")
         report = Report.objects.get()
         assert page.url.endswith(f"/reports/{report.pk}/")
         names = report.files.order_by("position").values_list("given_name", flat=True)
         assert list(names) == ["p1.png", "p2.png"], "files keep the order of the list"
 
         run_scheduled_work()
-        page.sees("The service is reading it")
+        page.wait_for_text("The service is reading it")
         service_sandbox.control("reports", {"steps": 2})
         run_scheduled_work()
-        page.sees("What was read")
+        page.wait_for_text("What was read")
         image_widths = (
             "return [...document.querySelectorAll('.pages img')].map(i => i.naturalWidth)"
         )
         wait_until(lambda: page.run(image_widths) == [40, 40], 60, "both pictures are shown")
 
         page.click("#row-0 [aria-pressed]")
-        page.sees("Checked by")
+        page.wait_for_text("Checked by")
         assert page.text("[data-checked]") == "1"
         page.click("#row-1 a.btn")
         page.type("#row-1 input[name=units]", "x")
-        page.link("Save as checked")
-        page.sees("Corrected.")
+        page.click_text("Save as checked")
+        page.wait_for_text("Corrected.")
         assert page.text("[data-checked]") == "2"
         assert report.checks.count() == 2
 
-        if page.all("input[name=same_person]"):
+        if page.find_all("input[name=same_person]"):
             page.click("input[name=same_person]")
-        page.link("Accept for Ada1 Testperson")
+        page.click_text("Accept for Ada1 Testperson")
         page.find("#accept-card .st")
         page.click("#row-0 [aria-pressed]")
-        page.sees("Changed since accepted")
+        page.wait_for_text("Changed since accepted")
         assert "Changed since accepted" in page.text("#accepted-mark")
-        if page.all("input[name=same_person]"):
+        if page.find_all("input[name=same_person]"):
             page.click("input[name=same_person]")
-        page.link("Accept for Ada1 Testperson")
+        page.click_text("Accept for Ada1 Testperson")
         page.find("#accepted-mark [data-st=result-in]")
     report.refresh_from_db()
     assert report.accepted_by is not None
@@ -135,9 +135,9 @@ def test_refused_upload_keeps_the_chosen_files(
         page.open(f"{live_server.url}/reports/upload/{known_patient.pk}/")
         page.click("input[name=review][value=yes]")
         page.type("#files", str(path))
-        page.sees("scan.pdf")
-        page.link("Upload for Ada1 Testperson")
-        page.sees("carries scripts, forms that send, or other files")
+        page.wait_for_text("scan.pdf")
+        page.click_text("Upload for Ada1 Testperson")
+        page.wait_for_text("carries scripts, forms that send, or other files")
         assert "scan.pdf" in page.text(".chosen"), "the file is still chosen"
         assert page.run("return document.querySelector('[name=review]:checked').value") == "yes"
         assert page.run("return document.documentElement.scrollWidth") <= 390
@@ -155,9 +155,9 @@ def test_too_large_file_is_reported_before_sending(
         sign_in(page, live_server.url)
         page.open(f"{live_server.url}/reports/upload/{known_patient.pk}/")
         page.type("#files", str(path))
-        page.sees("at most 10 MB can be sent")
+        page.wait_for_text("at most 10 MB can be sent")
         page.run("window.sent = 0; XMLHttpRequest.prototype.send = () => { window.sent += 1 }")
-        page.link("Upload for Ada1 Testperson")
+        page.click_text("Upload for Ada1 Testperson")
         assert page.run("return window.sent") == 0
 
 
@@ -170,10 +170,10 @@ def test_pdf_is_shown_in_a_sandbox_without_scripts(
         sign_in(page, live_server.url)
         page.open(f"{live_server.url}/reports/upload/{known_patient.pk}/")
         page.type("#files", str(path))
-        page.sees("scan.pdf")
-        page.link("Upload for Ada1 Testperson")
-        page.sees("waiting to be sent")
-        assert page.all("iframe[title]")
+        page.wait_for_text("scan.pdf")
+        page.click_text("Upload for Ada1 Testperson")
+        page.wait_for_text("waiting to be sent")
+        assert page.find_all("iframe[title]")
         address = f"{live_server.url}/reports/{Report.objects.get().pk}/files/0/"
         shown = page.run(
             "return fetch(arguments[0]).then(r => [r.status,"

@@ -88,30 +88,30 @@ def page(place: Place) -> Iterator[Browser]:
 
 def test_staff_filter_preview_and_replay_an_event(page: Browser, place: Place) -> None:
     log_in(page, place.url, "lab-admin")
-    page.link("System")
-    page.sees("Events of the service")
-    page.link("Events")
-    page.sees("Order changed")
-    page.sees("Applied")
+    page.click_text("System")
+    page.wait_for_text("Events of the service")
+    page.click_text("Events")
+    page.wait_for_text("Order changed")
+    page.wait_for_text("Applied")
 
     # A filter swaps the table; the address can be sent to a colleague.
     page.click("details.pop > summary")
     page.run("document.querySelectorAll('.types details').forEach((group) => group.open = true)")
     page.click('.types a[href*="type=labtest.order"]')
-    page.sees("Type: labtest.order")
+    page.wait_for_text("Type: labtest.order")
     assert "type=labtest.order" in page.url
-    page.link("Failed 1")
-    page.sees("1 event")
+    page.click_text("Failed 1")
+    page.wait_for_text("1 event")
     assert "show=failed" in page.url
 
-    page.link("Order changed")
-    page.sees("$.data.created_at")
-    page.sees("canary-moment")
-    page.link("Replay (preview)…")
-    page.sees("Would fail again")
+    page.click_text("Order changed")
+    page.wait_for_text("$.data.created_at")
+    page.wait_for_text("canary-moment")
+    page.click_text("Replay (preview)…")
+    page.wait_for_text("Would fail again")
     assert place.house.value("SELECT count(*) FROM webhooks_event WHERE state = 'dead'") == 1
-    page.link("Replay this event")
-    page.sees("The event is applied again within seconds.")
+    page.click_text("Replay this event")
+    page.wait_for_text("The event is applied again within seconds.")
     assert place.house.query(
         "SELECT reason, object_type FROM backoffice_auditentry WHERE action = 'change'"
     ) == [("replay", "event")]
@@ -121,8 +121,8 @@ def test_staff_filter_preview_and_replay_an_event(page: Browser, place: Place) -
 def test_page_masks_values_without_permission(page: Browser, place: Place) -> None:
     log_in(page, place.url, "lab-coordinator")
     page.open(f"{place.url}/system/events/?show=failed")
-    page.link("Order changed")
-    page.sees("Your role shows the structure, not the values.")
+    page.click_text("Order changed")
+    page.wait_for_text("Your role shows the structure, not the values.")
     shown = page.run("return document.documentElement.outerHTML")
     assert "created_at" in shown
     assert "canary-moment" not in shown
@@ -135,8 +135,8 @@ def test_order_links_to_the_event_of_its_status(page: Browser, place: Place) -> 
         "SELECT subject_id FROM webhooks_event WHERE outcome = 'applied' ORDER BY id DESC LIMIT 1"
     )
     page.open(f"{place.url}/orders/{order}/")
-    page.link("Why do we believe this?")
-    page.sees("The service told us by webhook")
+    page.click_text("Why do we believe this?")
+    page.wait_for_text("The service told us by webhook")
 
 
 def test_event_log_works_by_keyboard_and_on_phone(page: Browser, place: Place) -> None:

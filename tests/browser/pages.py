@@ -1,8 +1,8 @@
-"""Every page of the back office, found by walking the URLconf, in one small world.
+"""Every page of the back office, found from the URLconf, in one office with sample data.
 
-A route is a page when it answers GET with a whole HTML document. Parts of pages, downloads and
-addresses that only take forms are told apart by what they answer. What a route's parameters stand
-for is looked up in the world; one that nobody knows a sample for is reported, never skipped.
+A route is a page when it answers GET with a complete HTML document. The response distinguishes
+pages from fragments, downloads and URLs that only accept forms. Statements find sample values for
+the parameters of a route. A route without a sample is reported, never skipped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from tests.browser.office import Office, at_work
+from tests.browser.office import Office, running_office
 from tests.entering import logged_in
 from tests.outbox.draws import booked_there, placed
 from tests.outbox.matching import make
@@ -55,38 +55,40 @@ SAMPLES: Final[dict[str, str]] = {
     "endpoint_id": "SELECT 'ep_of_the_settings'",
     "value_id": "SELECT id FROM backoffice_unknownvalue ORDER BY id LIMIT 1",
 }
-"""What a parameter stands for, wherever it appears: a statement that finds one."""
+"""For each parameter name, a statement that finds a value. It applies to all routes."""
 
-_VIEW: Final = "SELECT id FROM backoffice_savedview WHERE listing = 'orders' ORDER BY id LIMIT 1"
-_PATIENTS: Final = _VIEW.replace("'orders'", "'patients'")
-_TRAIL: Final = _VIEW.replace("'orders'", "'audit'")
-_VERSION: Final = "SELECT {} FROM orders_resultversion ORDER BY order_id, number LIMIT 1"
+_ORDER_VIEW: Final = (
+    "SELECT id FROM backoffice_savedview WHERE listing = 'orders' ORDER BY id LIMIT 1"
+)
+_PATIENT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'patients'")
+_AUDIT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'audit'")
+_RESULT_VERSION: Final = "SELECT {} FROM orders_resultversion ORDER BY order_id, number LIMIT 1"
 _RESULT: Final = "SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"
-_TROUBLE: Final = "SELECT {} FROM orders_order WHERE bucket = 'needs-action' ORDER BY id LIMIT 1"
-_RUN: Final = "SELECT id FROM backoffice_bulkrun ORDER BY id LIMIT 1"
-SPECIAL: Final[dict[tuple[str, str], str]] = {
+_EXCEPTION: Final = "SELECT {} FROM orders_order WHERE bucket = 'needs-action' ORDER BY id LIMIT 1"
+_BULK_RUN: Final = "SELECT id FROM backoffice_bulkrun ORDER BY id LIMIT 1"
+ROUTE_SAMPLES: Final[dict[tuple[str, str], str]] = {
     ("patients:registering", "command_id"): "SELECT id FROM backoffice_commandrecord"
     " WHERE kind = 'patient.create' AND state = 'refused' LIMIT 1",
-    ("patients:view", "key"): _PATIENTS,
-    ("patients:view-change", "key"): _PATIENTS,
+    ("patients:view", "key"): _PATIENT_VIEW,
+    ("patients:view-change", "key"): _PATIENT_VIEW,
     ("reviewing:report", "order_id"): _RESULT,
     ("documents:result", "order_id"): _RESULT,
     ("documents:transaction-result", "order_id"): _RESULT,
     ("reviewing:trend", "key"): "SELECT coalesce(loinc_slug, slug) FROM orders_resultmarker"
     " WHERE NOT is_missing ORDER BY slug LIMIT 1",
-    ("audit:view", "key"): _TRAIL,
-    ("audit:view-change", "key"): _TRAIL,
-    ("reviewing:version", "order_id"): _VERSION.format("order_id"),
-    ("reviewing:version", "number"): _VERSION.format("number"),
+    ("audit:view", "key"): _AUDIT_VIEW,
+    ("audit:view-change", "key"): _AUDIT_VIEW,
+    ("reviewing:version", "order_id"): _RESULT_VERSION.format("order_id"),
+    ("reviewing:version", "number"): _RESULT_VERSION.format("number"),
     ("exceptions:card", "group"): "SELECT 'delivery'",
-    ("exceptions:card", "order_id"): _TROUBLE.format("id"),
+    ("exceptions:card", "order_id"): _EXCEPTION.format("id"),
     ("mfa_remove_webauthn", "pk"): "SELECT 1",
-    ("orders:view", "key"): _VIEW,
-    ("orders:view-change", "key"): _VIEW,
-    ("orders:run", "key"): _RUN,
-    ("orders:run-strip", "key"): _RUN,
-    ("orders:run-stop", "key"): _RUN,
-    ("orders:run-again", "key"): _RUN,
+    ("orders:view", "key"): _ORDER_VIEW,
+    ("orders:view-change", "key"): _ORDER_VIEW,
+    ("orders:run", "key"): _BULK_RUN,
+    ("orders:run-strip", "key"): _BULK_RUN,
+    ("orders:run-stop", "key"): _BULK_RUN,
+    ("orders:run-again", "key"): _BULK_RUN,
     ("unmatched:detail", "result_id"): "SELECT id FROM orders_unmatchedresult LIMIT 1",
     ("patients:disconnect", "slug"): "SELECT slug FROM patients_connection ORDER BY id LIMIT 1",
     ("patients:disconnect", "patient_id"): "SELECT user_id FROM patients_connection"
@@ -98,16 +100,16 @@ SPECIAL: Final[dict[tuple[str, str], str]] = {
     ("orders:cancel-visit", "order_id"): "SELECT order_id FROM orders_appointment"
     " WHERE status = 'confirmed' ORDER BY start_at DESC LIMIT 1",
 }
-"""Where a route needs a sample of its own."""
+"""Statements for parameters of single routes. They take precedence over `SAMPLES`."""
 
-MORE: Final[dict[str, tuple[str, ...]]] = {
+EXTRA_QUERIES: Final[dict[str, tuple[str, ...]]] = {
     "orders:list": ("?search_input=nobody-at-all", "?bucket=needs-action"),
     "system:runs": ("?resource=orders",),
     "audit:list": ("?outcome=refused", "?record=nothing-at-all"),
 }
-"""Further states of a page that are worth a look."""
+"""Query strings that show further states of a page."""
 
-WITHOUT: Final = frozenset(
+EXCLUDED_ROUTES: Final = frozenset(
     {
         *("login", "account_login", "logout"),
         *("live", "session", "operations:health", "operations:metrics"),
@@ -116,13 +118,16 @@ WITHOUT: Final = frozenset(
         *("mfa_authenticate", "openid_connect_callback"),
     }
 )
-"""Visited on their own, by nobody in particular; asked by scripts and monitors; other names of one
-page; for people with a second factor (`test_sign_in.py`); steps of a log-in."""
+"""Routes that are not visited.
+
+In this order: pages visited without an account; URLs for scripts and monitors; aliases; pages that
+need a second factor (see `test_sign_in.py`); steps of a sign-in.
+"""
 
 
 @dataclass(frozen=True)
-class Stop:
-    """One page of the walk."""
+class PageAddress:
+    """The name and path of one page."""
 
     name: str
     path: str
@@ -130,24 +135,24 @@ class Stop:
 
 @dataclass
 class World:
-    """A running office with something on every page."""
+    """A running office with sample data on every page, and its pages."""
 
     office: Office
-    stops: list[Stop] = field(default_factory=list)
+    pages: list[PageAddress] = field(default_factory=list)
     uncovered: list[str] = field(default_factory=list)
 
 
 @contextlib.contextmanager
-def furnished(logs: Path) -> Iterator[World]:
-    with at_work(logs, users=10, orders=40) as office:
-        _furnish(office)
+def office_with_sample_data(logs: Path) -> Iterator[World]:
+    with running_office(logs, users=10, orders=40) as office:
+        _create_sample_data(office)
         world = World(office)
-        _walk(world, Visitor(office.url))
+        _collect_pages(world, Visitor(office.url))
         yield world
 
 
-def _furnish(office: Office) -> None:
-    """Draws that are booked, a result of nobody, events that came and one that failed."""
+def _create_sample_data(office: Office) -> None:
+    """Create booked visits, an unmatched result, applied events and one that failed."""
     house, sandbox = office.house, office.sandbox
     visited = placed(sandbox, name="Vera")
     booked_there(sandbox, visited)
@@ -156,12 +161,12 @@ def _furnish(office: Office) -> None:
     make(sandbox, "match_completed", interpretation="abnormal")
     house.sync()
     house.sync("unmatched")
-    with running(house.start("-m", "tests.browser.furnish")) as furnishing:
-        assert furnishing.wait(120) == 0, house.said()
-    _deliver(office, house)
+    with running(house.start("-m", "tests.browser.sample_data")) as process:
+        assert process.wait(120) == 0, house.said()
+    _deliver_events(office, house)
 
 
-def _deliver(office: Office, house: House) -> None:
+def _deliver_events(office: Office, house: House) -> None:
     record, user, team = house.query(
         "SELECT record, user_id, team_id FROM orders_order ORDER BY created_at LIMIT 1"
     )[0]
@@ -175,20 +180,20 @@ def _deliver(office: Office, house: House) -> None:
         send(f"{office.url}/webhooks/", [attempt(Message(json.dumps(event).encode()))], 1)
     with running(house.start("-m", "tests.webhooks.drainer")):
 
-        def dead() -> bool:
+        def event_has_failed() -> bool:
             house.query("UPDATE webhooks_event SET due_at = now() WHERE state = 'retry'")
             return bool(house.value("SELECT count(*) FROM webhooks_event WHERE state = 'dead'"))
 
-        wait_until(dead, 60, "one event could not be applied", every=0.2)
+        wait_until(event_has_failed, 60, "one event could not be applied", every=0.2)
 
 
-# The walk
+# Finding the pages
 
 
 def routes(
     resolver: URLResolver | None = None, prefix: str = "", space: str = ""
 ) -> Iterator[tuple[str, str, Callable[..., Any]]]:
-    """Name, address and view of every route for people; the API aside."""
+    """Yield name, pattern and view of every route except those of the API."""
     for entry in (resolver or get_resolver()).url_patterns:
         address = prefix + str(entry.pattern)
         if isinstance(entry, URLPattern):
@@ -198,69 +203,69 @@ def routes(
             yield from routes(entry, address, inner)
 
 
-def _walk(world: World, visitor: Visitor) -> None:
-    """Routes with samples first; for what is left, an address that a page links to."""
+def _collect_pages(world: World, visitor: Visitor) -> None:
+    """Collect the pages. First use samples, then for other routes a link on a visited page."""
     left: dict[str, str] = {}
     for name, address, _ in routes():
-        if name not in WITHOUT:
-            path = _filled(world.office.house, name, address)
-            if path is None and visitor.look(_anything(address)) == "form":
+        if name not in EXCLUDED_ROUTES:
+            path = _fill_parameters(world.office.house, name, address)
+            if path is None and visitor.classify(_fill_placeholders(address)) == "form":
                 continue
-            for more in ("", *MORE.get(name, ())):
-                said = visitor.look(path + more) if path else "no sample"
-                if said == "page":
-                    world.stops.append(Stop(name + more, f"{path}{more}"))
-                elif said not in OTHERS:
-                    left[name + more] = f"/{address}"
+            for query in ("", *EXTRA_QUERIES.get(name, ())):
+                kind = visitor.classify(path + query) if path else "no sample"
+                if kind == "page":
+                    world.pages.append(PageAddress(name + query, f"{path}{query}"))
+                elif kind not in NOT_PAGES:
+                    left[name + query] = f"/{address}"
     for name, address in left.items():
-        linked = visitor.linked(address)
-        said = visitor.look(linked) if linked else "no sample, and no link"
-        if said == "page":
-            world.stops.append(Stop(name, linked))
-        elif said not in OTHERS:
-            world.uncovered.append(f"{name}: {linked or address} answers {said}")
+        linked = visitor.find_link(address)
+        kind = visitor.classify(linked) if linked else "no sample, and no link"
+        if kind == "page":
+            world.pages.append(PageAddress(name, linked))
+        elif kind not in NOT_PAGES:
+            world.uncovered.append(f"{name}: {linked or address} answers {kind}")
 
 
-def _filled(house: House, name: str, address: str) -> str | None:
-    """The address with samples in the place of parameters; None where one is missing."""
+def _fill_parameters(house: House, name: str, address: str) -> str | None:
+    """Return the path with sample values for its parameters, or None without a sample."""
     path = f"/{address}"
-    for found in PARAMETER.finditer(address):
-        statement = SPECIAL.get((name, found[1])) or SAMPLES.get(found[1])
+    for parameter in PARAMETER.finditer(address):
+        statement = ROUTE_SAMPLES.get((name, parameter[1])) or SAMPLES.get(parameter[1])
         rows = house.query(statement) if statement else []
         if not rows:
             return None
-        path = path.replace(found[0], str(rows[0][0]), 1)
+        path = path.replace(parameter[0], str(rows[0][0]), 1)
     return path
 
 
-def _anything(address: str) -> str:
-    """The address with something in the place of parameters: enough to see whether it is a page."""
+def _fill_placeholders(address: str) -> str:
+    """Return the path with placeholder values. They suffice to see if it only accepts forms."""
     kinds = {"int": "1", "slug": "any", "uuid": "00000000-0000-4000-8000-000000000000"}
-    return "/" + re.sub(r"<(?:(\w+):)?\w+>", lambda found: kinds.get(str(found[1]), "any"), address)
+    return "/" + re.sub(r"<(?:(\w+):)?\w+>", lambda match: kinds.get(str(match[1]), "any"), address)
 
 
-OTHERS: Final = ("part", "form", "elsewhere")
-"""A part of a page or a download; what takes forms only; a redirect: no pages by themselves."""
+NOT_PAGES: Final = ("fragment", "form", "redirect")
+"""Kinds of responses that are not pages: a fragment or download, a form target, a redirect."""
 
 
 class Visitor:
-    """A person without a browser, logged in as the administrator, who remembers every link."""
+    """An HTTP client, signed in as administrator, that records every link it receives."""
 
     def __init__(self, url: str) -> None:
         self.links: set[str] = set()
         self.person = logged_in(url, ADMINISTRATOR)
 
-    def look(self, path: str) -> str:
-        """`page`, one of `OTHERS`, or the status of a refusal."""
+    def classify(self, path: str) -> str:
+        """Return `page`, one of `NOT_PAGES`, or the status code of an error."""
         answer = self.person.get(path)
         if not answer.is_success and 'class="no-document"' not in answer.text:
-            return {302: "elsewhere", 405: "form"}.get(answer.status_code, str(answer.status_code))
+            return {302: "redirect", 405: "form"}.get(answer.status_code, str(answer.status_code))
         body = answer.text
         self.links.update(unescape(link) for link in _LINK.findall(body))
-        return "page" if 'id="page"' in body else "part"
+        return "page" if 'id="page"' in body else "fragment"
 
-    def linked(self, address: str) -> str:
-        """A link seen so far to this address of a route; empty for none."""
+    def find_link(self, address: str) -> str:
+        """Return a recorded link to this route, or an empty string."""
         parts = [re.escape(part) for part in PARAMETER.split(address)[::2]]
         shape = re.compile("[^/]+".join(parts) + r"(\?.*)?")
         return min((link for link in self.links if shape.fullmatch(link)), default="")

@@ -1,5 +1,7 @@
-"""Journey 5 in a real browser: order tests for a known patient, in at most nine interactions; and
-the linter finds each of the faults a test seeds, with the right field under the cursor."""
+"""Journey 5: order tests for a known patient in at most nine interactions.
+
+The form also finds each fault that a test seeds, and focuses the right field.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 
 from backoffice.core.encryption.cipher import decrypt
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import ENTER, Office, at_work, within
+from tests.browser.office import ENTER, Office, assert_within, running_office
 from tests.sync.house import House, wait_until
 
 pytestmark = needs_browser
@@ -22,8 +24,8 @@ SECONDS = 45
 
 
 @dataclass
-class Place:
-    """An office at work, and a patient whom labs accept."""
+class OrderOffice:
+    """A running office and a patient whom labs accept."""
 
     office: Office
     patient: str
@@ -37,11 +39,11 @@ class Place:
     def house(self) -> House:
         return self.office.house
 
-    def new(self) -> str:
+    def order_form_url(self) -> str:
         return f"{self.url}/orders/new/{self.patient}/"
 
     def test_of(self, lab: str, number: int = 0) -> tuple[str, str]:
-        """Id and name of an active test."""
+        """Return id and name of an active test of the lab."""
         return self.house.query(
             "SELECT t.id::text, t.name FROM labs_labtest t JOIN labs_lab l ON l.id = t.lab_id"
             " WHERE l.slug = %s AND t.status = 'active' AND NOT t.auto_generated"
@@ -50,88 +52,90 @@ class Place:
         )[0]
 
 
-def _drafts(place: Place) -> str:
-    rows = place.house.query("SELECT patient_id::text, typed #>> '{}' FROM orders_orderdraft")
+def _stored_drafts(clinic: OrderOffice) -> str:
+    rows = clinic.house.query("SELECT patient_id::text, typed #>> '{}' FROM orders_orderdraft")
     return "".join(decrypt(typed, f"orders_orderdraft.typed:{person}") for person, typed in rows)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with at_work(tmp_path_factory.mktemp("houses")) as office:
+def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OrderOffice]:
+    with running_office(tmp_path_factory.mktemp("houses")) as office:
         patient, name = office.house.query(
             "SELECT user_id::text, first_name || ' ' || last_name FROM patients_demographics"
             " WHERE dob < '2000-01-01' AND zip <> '' AND email <> ''"
             " AND first_name || last_name ~ '^[A-Za-z]+$' ORDER BY user_id LIMIT 1"
         )[0]
         office.house.query("UPDATE orders_order SET created_at = created_at - interval '90 days'")
-        yield Place(office, patient, name)
+        yield OrderOffice(office, patient, name)
 
 
 @pytest.fixture(scope="module")
-def page(place: Place) -> Iterator[Browser]:
+def page(clinic: OrderOffice) -> Iterator[Browser]:
     with browser() as opened:
-        place.office.log_in(opened, "clinician")
+        clinic.office.log_in(opened, "clinician")
         yield opened
 
 
-def test_a_known_patient_has_tests_ordered_within_the_budget(page: Browser, place: Place) -> None:
-    test, name = place.test_of("lab-south")
-    began, done = time.monotonic(), 0
+def test_tests_are_ordered_within_interaction_budget(page: Browser, clinic: OrderOffice) -> None:
+    test, name = clinic.test_of("lab-south")
+    began, interactions = time.monotonic(), 0
     page.type("body", "/")  # 1
-    page.type("[data-find]", place.name)  # 2
+    page.type("[data-find]", clinic.name)  # 2
     before = page.url
     page.type("[data-find]", ENTER)  # 3
     wait_until(lambda: page.url != before, 60, "what was found")
-    done += 3
-    if f"/patients/{place.patient}/" not in page.url:
-        page.click(f'a[href="/patients/{place.patient}/"]')  # The name above the order.
-        done += 1
-    page.click(f'a[href="/orders/new/{place.patient}/"]')
-    page.sees("To order")
-    page.type("#id_panel", name)  # The cursor stands there.
+    interactions += 3
+    if f"/patients/{clinic.patient}/" not in page.url:
+        page.click(f'a[href="/patients/{clinic.patient}/"]')  # the name above the order
+        interactions += 1
+    page.click(f'a[href="/orders/new/{clinic.patient}/"]')
+    page.wait_for_text("To order")
+    page.type("#id_panel", name)  # It has the focus.
     page.find(f'#choices input[value="{test}"]')
     page.type("#id_panel", ENTER)
-    done += 3
+    interactions += 3
     page.find(f'.chosen-tests input[value="{test}"]')
-    page.sees("Nothing is in the way.")
+    page.wait_for_text("Nothing is in the way.")
     page.click("[data-review]")
-    page.sees("Place this order?")
+    page.wait_for_text("Place this order?")
     page.click("form.review button.primary")
-    done += 2
-    page.sees("The order is placed")
-    assert done <= BUDGET, done
-    within(began, SECONDS)
-    made = place.house.query(
+    interactions += 2
+    page.wait_for_text("The order is placed")
+    assert interactions <= BUDGET, interactions
+    assert_within(began, SECONDS)
+    commands = clinic.house.query(
         "SELECT remote_id, attempts FROM backoffice_commandrecord WHERE kind = 'order.create'"
     )
-    assert len(made) == 1 and made[0][1] == 1
-    assert f"/orders/{made[0][0]}/" in page.url
-    there = place.office.sandbox.query(
-        "SELECT count(*) FROM sandbox_order WHERE id = %s", (made[0][0],)
+    assert len(commands) == 1 and commands[0][1] == 1
+    assert f"/orders/{commands[0][0]}/" in page.url
+    remote = clinic.office.sandbox.query(
+        "SELECT count(*) FROM sandbox_order WHERE id = %s", (commands[0][0],)
     )
-    assert there == [(1,)]
-    # And once more by one click from the patient's page.
-    page.open(f"{place.url}/patients/{place.patient}/")
-    page.link("Repeat last order")
+    assert remote == [(1,)]
+    # One click on the patient's page repeats the order.
+    page.open(f"{clinic.url}/patients/{clinic.patient}/")
+    page.click_text("Repeat last order")
     page.find(f'.chosen-tests input[value="{test}"]')
-    page.sees("within the last 24 hours")
+    page.wait_for_text("within the last 24 hours")
 
 
-def test_what_is_typed_outlives_leaving_and_choosing(page: Browser, place: Place) -> None:
-    page.open(place.new())
-    test, _ = place.test_of("lab-north")
+def test_typed_values_survive_choosing_tests_and_leaving(
+    page: Browser, clinic: OrderOffice
+) -> None:
+    page.open(clinic.order_form_url())
+    test, _ = clinic.test_of("lab-north")
     page.type("#id_clinical_notes", "call first")
     page.click(f'#choices input[value="{test}"]')
     page.find(f'.chosen-tests input[value="{test}"]')
     assert page.run("return document.getElementById('id_clinical_notes').value") == "call first"
-    page.sees("call first")
+    page.wait_for_text("call first")
     page.type("#id_icd_codes", "E11.9")
-    page.open(f"{place.url}/patients/{place.patient}/")
-    wait_until(lambda: "E11.9" in _drafts(place), 60, "the draft is kept", every=0.1)
-    page.open(place.new())
-    page.sees("Your draft")
+    page.open(f"{clinic.url}/patients/{clinic.patient}/")
+    wait_until(lambda: "E11.9" in _stored_drafts(clinic), 60, "the draft is saved", every=0.1)
+    page.open(clinic.order_form_url())
+    page.wait_for_text("Your draft")
     assert page.run("return document.getElementById('id_icd_codes').value") == "E11.9"
-    page.link("Start over")
+    page.click_text("Start over")
     wait_until(lambda: "Your draft" not in page.text(), 60, "it is gone")
     page.find(f'#choices input[value="{test}"]')
 
@@ -163,37 +167,37 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("note too long", "clinical_notes", {"clinical_notes": "n" * 1001}),
     ("several methods", "collection_method", {"labs": [SOUTH, f"{SOUTH} other"]}),
     ("date in the past", "activate_by", {"activate_by": "2020-01-01"}),
-    ("question", "q-", {"asked": True}),
+    ("question", "q-", {"question": True}),
     ("add-on without method", "collection_method", {"labs": [], "marker": True}),
     ("same test", "another", {"sql": "UPDATE orders_order SET created_at = now()"}),
 ]
 
 
-@pytest.mark.parametrize(("kind", "field", "given"), FAULTS, ids=[one[0] for one in FAULTS])
+@pytest.mark.parametrize(("kind", "field", "settings"), FAULTS, ids=[fault[0] for fault in FAULTS])
 def test_each_seeded_fault_is_found_and_its_field_focused(
-    page: Browser, place: Place, kind: str, field: str, given: dict[str, Any]
+    page: Browser, clinic: OrderOffice, kind: str, field: str, settings: dict[str, Any]
 ) -> None:
-    house, values = place.house, dict(given)
+    house, values = clinic.house, dict(settings)
     statement = values.pop("sql", None)
     accounts = house.query("SELECT id, status FROM labs_labaccount")
-    tests = _chosen(place, values)
+    tests = _take_items(clinic, values)
     if kind == "same test":
         order = house.query("SELECT id FROM orders_order ORDER BY id LIMIT 1")[0][0]
         house.query(
             "UPDATE orders_order SET created_at = now(), user_id = %s, lab_test_id = %s,"
             " low_level_status = 'ordered' WHERE id = %s",
-            (place.patient, tests["tests"][0], order),
+            (clinic.patient, tests["tests"][0], order),
         )
     elif statement:
         house.query(statement)
     if kind == "no insurance":
-        house.query("DELETE FROM patients_insurance WHERE user_id = %s", (place.patient,))
+        house.query("DELETE FROM patients_insurance WHERE user_id = %s", (clinic.patient,))
     try:
-        page.open(place.new())
-        page.run(FILL, {**values, **tests})
+        page.open(clinic.order_form_url())
+        page.run(SUBMIT_FORM, {**values, **tests})
         page.find('[role="alert"]')
-        mended = f'.findings [data-kind="{kind}"] a[href^="#id_{field}"]'
-        page.click(mended if kind != "same test" else 'a[href="#id_another"]')
+        error_link = f'.findings [data-kind="{kind}"] a[href^="#id_{field}"]'
+        page.click(error_link if kind != "same test" else 'a[href="#id_another"]')
         focused = page.run("return document.activeElement.id")
         assert focused.startswith(f"id_{field}"), focused
         assert page.run("return document.activeElement.offsetParent !== null")
@@ -204,10 +208,10 @@ def test_each_seeded_fault_is_found_and_its_field_focused(
         house.query("DELETE FROM orders_orderdraft")
 
 
-def _chosen(place: Place, values: dict[str, Any]) -> dict[str, list[str]]:
-    """Tests and markers to order, taken out of what a fault says."""
-    if values.pop("asked", False):
-        found = place.house.value(
+def _take_items(clinic: OrderOffice, values: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the tests and markers to order, and remove their settings from `values`."""
+    if values.pop("question", False):
+        found = clinic.house.value(
             "SELECT x.lab_test_id::text FROM labs_labtestmarker x"
             " JOIN labs_marker m ON m.id = x.marker_id JOIN labs_labtest t ON t.id = x.lab_test_id"
             " WHERE m.has_questions AND m.record LIKE '%%\"required\":%%true%%'"
@@ -216,10 +220,10 @@ def _chosen(place: Place, values: dict[str, Any]) -> dict[str, list[str]]:
         return {"tests": [found]}
     marker = values.pop("marker", False)
     labs = values.pop("labs", [SOUTH])
-    tests = [place.test_of(lab)[0] for lab in labs if " " not in lab]
+    tests = [clinic.test_of(lab)[0] for lab in labs if " " not in lab]
     if any(" " in lab for lab in labs):
         tests.append(
-            place.house.value(
+            clinic.house.value(
                 "SELECT t.id::text FROM labs_labtest t JOIN labs_lab l ON l.id = t.lab_id"
                 " WHERE l.slug = %s AND t.status = 'active' AND t.method <> ("
                 "SELECT method FROM labs_labtest WHERE id = %s) LIMIT 1",
@@ -227,7 +231,7 @@ def _chosen(place: Place, values: dict[str, Any]) -> dict[str, list[str]]:
             )
         )
     if marker:
-        found = place.house.value(
+        found = clinic.house.value(
             "SELECT m.id::text FROM labs_marker m JOIN labs_lab l ON l.id = m.lab_id"
             " WHERE l.slug = %s AND m.a_la_carte_enabled LIMIT 1",
             (SOUTH,),
@@ -236,7 +240,7 @@ def _chosen(place: Place, values: dict[str, Any]) -> dict[str, list[str]]:
     return {"tests": tests}
 
 
-FILL = """
+SUBMIT_FORM = """
 const form = document.getElementById("placing");
 for (const [name, value] of Object.entries(arguments[0])) {
   if (Array.isArray(value)) {

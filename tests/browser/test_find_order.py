@@ -1,5 +1,4 @@
-"""Journey 1 in a real browser: "Where is my kit?" Three interactions from any page to the sentence
-that answers it, whatever the caller gives."""
+"""Journey 1, "Where is my kit?": find an order in three interactions by what a caller knows."""
 
 from __future__ import annotations
 
@@ -10,26 +9,33 @@ from pathlib import Path
 import pytest
 
 from tests.browser import Browser, BrowserError, browser, needs_browser
-from tests.browser.office import ENTER, Office, at_work, focus, press, within
+from tests.browser.office import (
+    ENTER,
+    Office,
+    assert_within,
+    focused_name,
+    press_keys,
+    running_office,
+)
 from tests.outbox.draws import placed
 from tests.sync.house import wait_until
 
 pytestmark = needs_browser
 
 SECONDS = 10
-"""From the first key to the sentence."""
+"""From the first key to the sentence about the status."""
 DOWN, ESCAPE = "\ue015", "\ue00c"
 
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with at_work(tmp_path_factory.mktemp("houses")) as office:
+    with running_office(tmp_path_factory.mktemp("houses")) as office:
         yield office
 
 
 @pytest.fixture(scope="module")
 def order(office: Office) -> str:
-    """An order of the only González, who has a phone."""
+    """An order of the only patient named González, with a phone number."""
     made = placed(office.sandbox, "testkit", low="ordered", name="Maria")
     office.house.sync()
     patient = office.house.query("SELECT user_id FROM orders_order WHERE id = %s", (made,))[0][0]
@@ -56,7 +62,7 @@ def page(office: Office, order: str) -> Iterator[Browser]:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "query",
     [
         "mar gon",
         "gonzález",
@@ -69,72 +75,72 @@ def page(office: Office, order: str) -> Iterator[Browser]:
         "order id",
     ],
 )
-def test_three_interactions_lead_to_the_sentence(
-    page: Browser, office: Office, order: str, words: str
+def test_order_status_is_found_in_three_interactions(
+    page: Browser, office: Office, order: str, query: str
 ) -> None:
     page.open(f"{office.url}/orders/")
     page.find("html[data-js]")
     began = time.monotonic()
-    press(page, "/")  # 1
-    assert focus(page) == "q"
-    press(page, order[:6] if words == "order id" else words)  # 2
-    press(page, ENTER)  # 3
+    press_keys(page, "/")  # 1
+    assert focused_name(page) == "q"
+    press_keys(page, order[:6] if query == "order id" else query)  # 2
+    press_keys(page, ENTER)  # 3
     page.find(".turn .sentence")
-    within(began, SECONDS)
+    assert_within(began, SECONDS)
     assert page.url.endswith(f"/orders/{order}/")
     sentence = page.text(".turn .sentence")
     assert "Order received" in sentence and "Waiting for the service." in sentence
     person = page.text(".person")
-    assert "Maria" in person and "6 May 1980" in person, "two facts to know the caller by"
+    assert "Maria" in person and "6 May 1980" in person, "two facts that identify the caller"
 
 
-def test_several_are_walked_with_the_arrows(page: Browser, office: Office, order: str) -> None:
+def test_arrow_keys_choose_among_search_results(page: Browser, office: Office, order: str) -> None:
     page.open(f"{office.url}/orders/")
     page.find("html[data-js]")
     page.run("document.querySelector('.lead a').focus()")
-    here = focus(page)
-    press(page, "/")
-    press(page, "ma")
+    focused = focused_name(page)
+    press_keys(page, "/")
+    press_keys(page, "ma")
     page.find("#found [role=option]")
     assert page.run("return document.getElementById('find').ariaExpanded") == "true"
-    press(page, DOWN)
+    press_keys(page, DOWN)
     chosen = page.run(
         "return document.getElementById('find').getAttribute('aria-activedescendant')"
     )
     address = page.run(f"return document.getElementById('{chosen}').href")
-    press(page, ESCAPE)
-    assert focus(page) == here
-    press(page, "/" + DOWN + DOWN)
-    press(page, "\ue013" + ENTER)
-    until(page, address)
+    press_keys(page, ESCAPE)
+    assert focused_name(page) == focused
+    press_keys(page, "/" + DOWN + DOWN)
+    press_keys(page, "\ue013" + ENTER)
+    wait_for_url(page, address)
 
 
-def until(page: Browser, address: str) -> None:
-    ends = time.monotonic() + 10
+def wait_for_url(page: Browser, address: str) -> None:
+    deadline = time.monotonic() + 10
     while page.url != address:
-        if time.monotonic() > ends:
+        if time.monotonic() > deadline:
             raise BrowserError(f"{page.url} is not {address}")
         time.sleep(0.05)
 
 
-def test_names_reach_neither_address_nor_log(
+def test_searched_name_is_not_in_the_url(
     page: Browser, office: Office, order: str, tmp_path: Path
 ) -> None:
     page.open(f"{office.url}/orders/")
     page.find("html[data-js]")
-    press(page, "/")
-    press(page, "no")
+    press_keys(page, "/")
+    press_keys(page, "no")
     before = page.url
-    press(page, "treal" + ENTER)
+    press_keys(page, "treal" + ENTER)
     wait_until(lambda: page.url != before, 60, "what was found")
     assert "treal" not in page.url.lower()
     page.open(f"{office.url}/find/")
     page.type("#find", "ma")
     page.type("#find", ENTER)
-    page.sees("Found for “ma”")
+    page.wait_for_text("Found for “ma”")
     address = page.url
     page.click(".hits a")
     page.find("h1")
     page.run("history.back()")
-    page.sees("Found for “ma”")
+    page.wait_for_text("Found for “ma”")
     assert page.url == address

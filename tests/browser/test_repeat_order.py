@@ -1,4 +1,4 @@
-"""The tick "order another one" and whatever else was answered outlive a change of the physician."""
+"""The confirmation of a repeated order and other input survive a change of physician."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from functools import partial
 import pytest
 
 from tests.browser import Browser, needs_browser
-from tests.browser.test_journey_5 import Place, page, place
+from tests.browser.test_place_order import OrderOffice, clinic, page
 from tests.sync.house import wait_until
 
-__all__ = ["page", "place"]
+__all__ = ["clinic", "page"]
 pytestmark = needs_browser
 NORTH = "lab-north"
-"""Its account needs a physician of ours."""
+"""A lab whose account requires a physician of the team."""
 VALUE = "return document.querySelector(arguments[0])?.value ?? null"
-CHOOSE = """
+CHOOSE_PHYSICIAN = """
 const list = document.getElementById("id_physician");
 const known = [...list.options].filter((option) => !["", "typed"].includes(option.value));
 const one = known[arguments[0]];
@@ -26,34 +26,34 @@ return one.value;
 
 
 @pytest.fixture
-def test_ordered_lately(place: Place) -> str:
-    test, _ = place.test_of(NORTH)
-    order = place.house.query("SELECT id FROM orders_order ORDER BY id LIMIT 1")[0][0]
-    place.house.query(
+def recently_ordered_test(clinic: OrderOffice) -> str:
+    test, _ = clinic.test_of(NORTH)
+    order = clinic.house.query("SELECT id FROM orders_order ORDER BY id LIMIT 1")[0][0]
+    clinic.house.query(
         "UPDATE orders_order SET created_at = now(), user_id = %s, lab_test_id = %s,"
         " low_level_status = 'ordered' WHERE id = %s",
-        (place.patient, test, order),
+        (clinic.patient, test, order),
     )
-    place.house.query("DELETE FROM orders_orderdraft")
+    clinic.house.query("DELETE FROM orders_orderdraft")
     return test
 
 
-def _knows(page: Browser, npi: str) -> bool:
+def _page_has_physician(page: Browser, npi: str) -> bool:
     return npi in (page.run(VALUE, "#blocks [name=shape]") or "")
 
 
-def test_tick_to_order_again_outlives_another_physician(
-    page: Browser, place: Place, test_ordered_lately: str
+def test_repeat_confirmation_survives_change_of_physician(
+    page: Browser, clinic: OrderOffice, recently_ordered_test: str
 ) -> None:
-    page.open(place.new())
-    page.click(f'#choices input[value="{test_ordered_lately}"]')
-    page.sees("within the last 24 hours")
+    page.open(clinic.order_form_url())
+    page.click(f'#choices input[value="{recently_ordered_test}"]')
+    page.wait_for_text("within the last 24 hours")
     page.click("#id_another")
     page.type("#id_clinical_notes", "second sample")
     for number in (0, 1, 0):
-        npi = page.run(CHOOSE, number)
+        npi = page.run(CHOOSE_PHYSICIAN, number)
         wait_until(
-            partial(_knows, page, npi),
+            partial(_page_has_physician, page, npi),
             60,
             "the page knows of the physician",
         )
@@ -62,7 +62,7 @@ def test_tick_to_order_again_outlives_another_physician(
         assert page.run(VALUE, "#id_physician") == npi
 
 
-HOLD = """
+HOLD_REQUESTS = """
 const send = XMLHttpRequest.prototype.send;
 window.held = [];
 XMLHttpRequest.prototype.send = function (body) { window.held.push(() => send.call(this, body)); };
@@ -73,16 +73,16 @@ window.release = () => {
 """
 
 
-def test_answer_given_while_a_response_is_under_way_is_put_back(
-    page: Browser, place: Place, test_ordered_lately: str
+def test_repeat_confirmation_survives_response_in_flight(
+    page: Browser, clinic: OrderOffice, recently_ordered_test: str
 ) -> None:
-    """The search word has no field of the form that preserves it by itself."""
-    page.open(place.new())
-    page.click(f'#choices input[value="{test_ordered_lately}"]')
-    page.sees("within the last 24 hours")
-    page.run(HOLD)
-    npi = page.run(CHOOSE, 0)
-    # No event: nothing is asked by the tick itself, and only the response could take it away.
+    """The confirmation is ticked while a response is in flight."""
+    page.open(clinic.order_form_url())
+    page.click(f'#choices input[value="{recently_ordered_test}"]')
+    page.wait_for_text("within the last 24 hours")
+    page.run(HOLD_REQUESTS)
+    npi = page.run(CHOOSE_PHYSICIAN, 0)
+    # Without an event the tick sends no request. Only the response could remove it.
     page.run("document.getElementById('id_another').checked = true; window.release()")
     wait_until(
         lambda: npi in (page.run(VALUE, "#blocks [name=shape]") or ""),

@@ -1,7 +1,7 @@
-"""`python -m tests.browser.furnish`: what a small synced world lacks for its pages to be full.
+"""`python -m tests.browser.sample_data`: create rows that a synced mirror does not have.
 
-Runs in the house whose pages are looked at: reports, notes, calls, an assignment, notifications,
-requests in every state.
+They are reports, notes, calls, an assignment, notifications and commands in every state, so that no
+page is empty. The program runs with the settings of the back office whose pages are visited.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ def main() -> None:
     ada = User.objects.get(username="administrator")
     frida = User.objects.get(username="front-desk")
     order = Order.objects.exclude(user=None).order_by("-created_at")[0]
-    _reports(ada)
-    _team(order, ada, frida)
-    _lists(ada)
-    _print_job(order, ada)
+    _create_reports(ada)
+    _create_team_work(order, ada, frida)
+    _create_list_views(ada)
+    _create_print_job(order, ada)
     for state in CommandRecord.State.values:
-        _request(order, ada, state)
-    _registration(ada)
-    _unknown()
-    _token(ada)
-    _devices(order)
-    _trail(order, ada, frida)
+        _create_command(order, ada, state)
+    _create_refused_registration(ada)
+    _create_unknown_values()
+    _create_api_token(ada)
+    _create_wearable_data(order)
+    _create_audit_entries(order, ada, frida)
 
 
-def _trail(order: Order, ada: User, frida: User) -> None:
-    """Entries of two months, one with what it changed; a check, and a month that was reviewed."""
+def _create_audit_entries(order: Order, ada: User, frida: User) -> None:
+    """Create audit entries of several months, one with changes, a check and a reviewed month."""
     from django.utils import timezone
 
     from backoffice.audit import seals, verification
@@ -73,7 +73,7 @@ def _trail(order: Order, ada: User, frida: User) -> None:
     verification.run_due_check()
 
 
-def _reports(by: User) -> None:
+def _create_reports(by: User) -> None:
     from labs.reports import intake
     from patients.models import Demographics
     from tests.labs.reporting import attach_job, file
@@ -92,7 +92,7 @@ def _reports(by: User) -> None:
             attach_job(report, status)
 
 
-def _team(order: Order, ada: User, frida: User) -> None:
+def _create_team_work(order: Order, ada: User, frida: User) -> None:
     from django.utils import timezone
 
     from backoffice.team.models import Assignment, Contact, Note, Notification
@@ -114,7 +114,7 @@ def _team(order: Order, ada: User, frida: User) -> None:
         )
 
 
-def _devices(order: Order) -> None:
+def _create_wearable_data(order: Order) -> None:
     from patients.wearables.models import Summary, WorkoutStream
     from tests.api.rows import envelope
 
@@ -123,7 +123,7 @@ def _devices(order: Order) -> None:
     WorkoutStream.objects.create(id=uuid.uuid4(), **of_patient)
 
 
-def _token(by: User) -> None:
+def _create_api_token(by: User) -> None:
     from django.db import transaction
 
     from backoffice.api import tokens
@@ -133,15 +133,15 @@ def _token(by: User) -> None:
         tokens.issue(account, name="Made up", by=by)
 
 
-def _unknown() -> None:
+def _create_unknown_values() -> None:
     from backoffice.models import UnknownValue
 
-    for words, value in (("order.low_level_status", "beamed_up"), ("event_type", "beam.done")):
-        UnknownValue.objects.create(vocabulary=words, value=value, sightings=3)
+    for vocabulary, value in (("order.low_level_status", "beamed_up"), ("event_type", "beam.done")):
+        UnknownValue.objects.create(vocabulary=vocabulary, value=value, sightings=3)
 
 
-def _lists(by: User) -> None:
-    """A saved view, and work on many rows that is done."""
+def _create_list_views(by: User) -> None:
+    """Create saved views and a finished bulk run."""
     from django.utils import timezone
 
     from backoffice.pages.lists.models import BulkRun, SavedView
@@ -161,8 +161,8 @@ def _lists(by: User) -> None:
     )
 
 
-def _print_job(order: Order, by: User) -> None:
-    """Documents of two orders, one of them left out."""
+def _create_print_job(order: Order, by: User) -> None:
+    """Create a print job of two orders, one of which failed."""
     from datetime import timedelta
 
     from django.utils import timezone
@@ -192,7 +192,7 @@ def _print_job(order: Order, by: User) -> None:
     PrintFile.objects.create(pk=job.pk, job=job, content=b"%PDF-1.4 made up %%EOF")
 
 
-def _request(order: Order, by: User, state: str) -> None:
+def _create_command(order: Order, by: User, state: str) -> None:
     from backoffice.models import CommandRecord
 
     CommandRecord.objects.create(
@@ -210,19 +210,19 @@ def _request(order: Order, by: User, state: str) -> None:
     )
 
 
-def _registration(by: User) -> None:
-    """One that the service refused."""
+def _create_refused_registration(by: User) -> None:
+    """Create a registration that the service refused."""
     from backoffice.models import CommandRecord
     from patients.commands.patients import CreateUser
     from tests.contract.test_people_writes import info
 
-    asked = CreateUser(client_user_id="made-up-2", info=info())
+    command = CreateUser(client_user_id="made-up-2", info=info())
     CommandRecord.objects.create(
         kind=CreateUser.kind,
-        title=asked.title(),
+        title=command.title(),
         subject_type="new patient",
         subject_id="made-up-2",
-        payload=asked.payload(),
+        payload=command.payload(),
         form_id=uuid.uuid4(),
         requested_by=by,
         idempotency_key=uuid.uuid4(),

@@ -1,5 +1,4 @@
-"""What is the same on every page, in a real browser: news without anything moving, shortcuts, the
-drawer, preferences."""
+"""Browser tests of what all pages share: live updates, shortcuts, navigation and printing."""
 
 from __future__ import annotations
 
@@ -10,23 +9,23 @@ from collections.abc import Iterator
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import ENTER, Office, at_work, press
+from tests.browser.office import ENTER, Office, press_keys, running_office
 from tests.sync.house import SYNC, running, wait_until
 
 pytestmark = needs_browser
 ESCAPE = "\ue00c"
-TALLY = (
+SET_COUNT = (
     "const one = document.querySelector('.nav .tally'); one.firstChild.data = arguments[0];"
     "const b = one.getBoundingClientRect(), y = (b.top + b.bottom) / 2;"
     "const seen = x => one.contains(document.elementFromPoint(x, y));"
     "return [seen(b.left + 1), seen((b.left + b.right) / 2), seen(b.right - 1)]"
 )
-"""Whether its beginning, middle and end are seen; after it was given another count."""
-CRITICALS = (
+"""Set the count and return whether its start, middle and end are visible."""
+SHOW_CRITICAL_BAR = (
     "document.querySelector('#critical').innerHTML ="
     ' \'<div class="banner critical-bar" data-st="critical"><p>3 critical results</p></div>\''
 )
-NEWS = (
+SHOW_UPDATE_NOTICE = (
     "const news = document.querySelector('[data-live]'); news.hidden = false;"
     "news.querySelector('p').textContent = '3 updates'"
 )
@@ -37,15 +36,15 @@ COVERED = (
     " return b.left < n.right && n.left < b.right && b.top < n.bottom && n.top < b.bottom"
     "}).map(one => one.textContent.trim())"
 )
-ROWS = (
+ROW_URLS = (
     "return [...document.querySelectorAll('[data-rows] .lead a, tbody .lead a')].map(a => a.href)"
 )
 
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with at_work(tmp_path_factory.mktemp("frame"), users=6, orders=16) as made:
-        yield made
+    with running_office(tmp_path_factory.mktemp("frame"), users=6, orders=16) as office:
+        yield office
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +61,8 @@ def page(opened: Browser, office: Office) -> Browser:
     return opened
 
 
-def change(office: Office) -> None:
-    """Orders change at the service, and the mirror learns of it."""
+def sync_changed_orders(office: Office) -> None:
+    """Change orders at the service and sync them into the mirror."""
     changes = "SELECT count(*) FROM backoffice_change WHERE topic = 'orders_order'"
     before = office.house.value(changes)
     office.sandbox.control("change", {"orders": 3})
@@ -75,16 +74,16 @@ def change(office: Office) -> None:
         )
 
 
-def test_news_are_told_within_two_seconds_and_nothing_moves(page: Browser, office: Office) -> None:
-    rows = page.run(ROWS)
+def test_update_notice_moves_neither_rows_nor_focus(page: Browser, office: Office) -> None:
+    rows = page.run(ROW_URLS)
     page.run("document.querySelectorAll('tbody .lead a')[3].focus()")
-    at = page.run("return document.activeElement.getBoundingClientRect().top")
-    change(office)
+    top = page.run("return document.activeElement.getBoundingClientRect().top")
+    sync_changed_orders(office)
     page.find("[data-live]:not([hidden])")
     assert "update" in page.text("[data-live]")
     assert page.run("return document.title").startswith("(")
-    assert page.run(ROWS) == rows
-    assert page.run("return document.activeElement.getBoundingClientRect().top") == at
+    assert page.run(ROW_URLS) == rows
+    assert page.run("return document.activeElement.getBoundingClientRect().top") == top
     focused = page.run("return document.activeElement.href")
     page.run("document.querySelector('[data-show-news]').click()")
     wait_until(
@@ -97,16 +96,16 @@ def test_news_are_told_within_two_seconds_and_nothing_moves(page: Browser, offic
 
 
 @pytest.mark.parametrize("width", [320, 800, 1280])
-def test_news_cover_neither_criticals_nor_headings(
+def test_update_notice_covers_no_headings_or_critical_bar(
     page: Browser, office: Office, width: int
 ) -> None:
     page.resize(width, 900)
     try:
         page.open(f"{office.url}/orders/")
-        page.run(CRITICALS)
+        page.run(SHOW_CRITICAL_BAR)
         rows = "return [...document.querySelectorAll('tbody tr')].map(r => r.offsetTop)"
         before = page.run(rows)
-        page.run(NEWS)
+        page.run(SHOW_UPDATE_NOTICE)
         assert page.run(rows) == before
         assert page.run(COVERED, ".topbar, .critical-bar, .subnav, h1, .tabs, thead, .nav li") == []
         if width == 1280:
@@ -116,22 +115,20 @@ def test_news_cover_neither_criticals_nor_headings(
 
 
 @pytest.mark.parametrize("width", [320, 390, 800, 1280])
-def test_a_count_is_whole_beside_the_place_one_is_in(
-    page: Browser, office: Office, width: int
-) -> None:
+def test_navigation_count_is_fully_visible(page: Browser, office: Office, width: int) -> None:
     page.resize(width, 700)
     try:
-        for place in ("patients", "appointments", "results"):
-            page.open(f"{office.url}/{place}/")
+        for section in ("patients", "appointments", "results"):
+            page.open(f"{office.url}/{section}/")
             for count in ("7", "148", "1,234"):
-                assert page.run(TALLY, count) == [True] * 3, (place, count)
+                assert page.run(SET_COUNT, count) == [True] * 3, (section, count)
     finally:
         page.resize(1280, 900)
 
 
-def test_a_page_knows_within_two_seconds(page: Browser, office: Office) -> None:
-    """With the next question but one at the latest, and there is one every second and a half, where
-    nothing holds the page up."""
+def test_page_notices_change_within_two_seconds(page: Browser, office: Office) -> None:
+    """The page sees the change with the second poll at the latest, and polls every 1.5 s unless
+    something delays it."""
     page.run(
         "new MutationObserver((_, watch) => { window.knew = Date.now(); watch.disconnect(); })"
         ".observe(document.querySelector('[data-live]'), {attributeFilter: ['hidden']})"
@@ -142,30 +139,30 @@ def test_a_page_knows_within_two_seconds(page: Browser, office: Office) -> None:
     )
     committed = page.run("return Date.now()")
     page.find("[data-live]:not([hidden])")
-    asked = (
+    requests = (
         "performance.getEntriesByType('resource').filter(one => one.name.includes('/live/'))"
         ".map(one => performance.timeOrigin + one.startTime)"
     )
-    wait_until(lambda: page.run(f"return {asked}.length") > 2, 60, "it asks again and again")
-    since = page.run(
-        f"return {asked}.filter(at => at > arguments[0] && at < window.knew)", committed
+    wait_until(lambda: page.run(f"return {requests}.length") > 2, 60, "it asks again and again")
+    polls = page.run(
+        f"return {requests}.filter(at => at > arguments[0] && at < window.knew)", committed
     )
-    assert len(since) <= 2, since
-    apart = page.run(f"const all = {asked}; return all.slice(1).map((at, n) => at - all[n])")
-    assert min(apart) < 2_000, apart
+    assert len(polls) <= 2, polls
+    intervals = page.run(f"const all = {requests}; return all.slice(1).map((at, n) => at - all[n])")
+    assert min(intervals) < 2_000, intervals
 
 
-def test_filters_and_ticks_stay_when_news_are_shown(page: Browser, office: Office) -> None:
+def test_showing_updates_keeps_filters_and_ticked_rows(page: Browser, office: Office) -> None:
     page.open(f"{office.url}/orders/?order_key=updated_at&order_direction=desc")
     tick = "tbody input[type=checkbox]"
-    if not page.all(tick):
+    if not page.find_all(tick):
         pytest.skip("no ticks in this list")
     chosen = page.run(
         f"const one = document.querySelectorAll('{tick}')[2]; one.click(); return one.value"
     )
-    change(office)
+    sync_changed_orders(office)
     page.run(f"document.querySelectorAll('{tick}')[2].blur()")
-    # Chosen rows hold the question back; whoever presses Show has it answered all the same.
+    # Ticked rows pause polling. The Show button works nevertheless.
     page.run("document.querySelector('[data-show-news]').click()")
     wait_until(
         lambda: page.run("return document.getElementById('live').textContent") == "Updated",
@@ -173,79 +170,79 @@ def test_filters_and_ticks_stay_when_news_are_shown(page: Browser, office: Offic
         "loaded",
     )
     assert "order_key=updated_at" in page.url
-    kept = page.run(f"return [...document.querySelectorAll('{tick}:checked')].map(o => o.value)")
-    assert kept == [chosen]
+    ticked = page.run(f"return [...document.querySelectorAll('{tick}:checked')].map(o => o.value)")
+    assert ticked == [chosen]
 
 
-def test_without_answers_the_page_says_how_old_it_is(page: Browser) -> None:
+def test_page_shows_its_age_while_updates_fail(page: Browser) -> None:
     page.run("document.querySelector('[data-live]').dataset.url = '/nowhere-at-all/'")
-    page.sees("Not live at the moment: updated", 90)
+    page.wait_for_text("Not live at the moment: updated", 90)
     page.run("document.querySelector('[data-live]').dataset.url = '/live/'")
-    page.link("Try again")
+    page.click_text("Try again")
     wait_until(
         lambda: page.run("return document.querySelector('[data-live]').hidden"), 60, "live again"
     )
 
 
-def test_places_and_rows_by_keyboard(page: Browser, office: Office) -> None:
-    press(page, "ga")
+def test_keyboard_opens_pages_and_rows(page: Browser, office: Office) -> None:
+    press_keys(page, "ga")
     wait_until(lambda: "/appointments/" in page.url, 60, "g a goes to appointments")
-    press(page, "go")
+    press_keys(page, "go")
     wait_until(lambda: page.url.endswith("/orders/"), 60, "g o goes to orders")
-    rows = page.run(ROWS)
-    press(page, "jjk")
+    rows = page.run(ROW_URLS)
+    press_keys(page, "jjk")
     assert page.run("return document.activeElement.href") == rows[0]
-    press(page, ENTER)
+    press_keys(page, ENTER)
     wait_until(lambda: page.url == rows[0], 60, "Enter opens")
-    page.sees("Journey")
-    press(page, ESCAPE)
+    page.wait_for_text("Journey")
+    press_keys(page, ESCAPE)
     wait_until(lambda: page.url.endswith("/orders/"), 60, "Escape leads back")
 
 
-def test_keys_rest_while_one_types_and_with_modifiers(page: Browser) -> None:
-    press(page, "/")
+def test_shortcuts_are_off_while_typing_in_a_field(page: Browser) -> None:
+    press_keys(page, "/")
     assert page.run("return document.activeElement.matches('[data-find]')")
-    press(page, "ga?j")
+    press_keys(page, "ga?j")
     assert page.run("return document.activeElement.value") == "ga?j"
-    assert not page.all("dialog[open]")
-    press(page, ESCAPE + ESCAPE)  # The first one may shut what the box suggests.
+    assert not page.find_all("dialog[open]")
+    press_keys(page, ESCAPE + ESCAPE)  # The first Escape may only close the suggestions.
     assert not page.run("return document.activeElement.matches('[data-find]')")
     assert page.url.endswith("/orders/")
 
 
-def test_help_lists_what_the_page_declares(page: Browser) -> None:
+def test_shortcut_help_lists_shortcuts_of_the_page(page: Browser) -> None:
     page.run(
         "const one = document.createElement('button'); one.dataset.key = 'q';"
         "one.textContent = 'Made-up verb'; one.onclick = () => { window.pressed = true; };"
         "document.querySelector('main').append(one)"
     )
-    press(page, "?")
-    told = page.text("dialog[open]")
-    assert "Made-up verb" in told
-    assert "Next row" in told
-    press(page, "q")
-    assert not page.run("return window.pressed"), "a key of the page under a dialog"
-    press(page, ESCAPE)
-    wait_until(lambda: not page.all("dialog[open]"), 60, "the dialog is shut")
-    press(page, "q")
+    press_keys(page, "?")
+    text = page.text("dialog[open]")
+    assert "Made-up verb" in text
+    assert "Next row" in text
+    press_keys(page, "q")
+    assert not page.run("return window.pressed"), "a shortcut of the page works under a dialog"
+    press_keys(page, ESCAPE)
+    wait_until(lambda: not page.find_all("dialog[open]"), 60, "the dialog is shut")
+    press_keys(page, "q")
     assert page.run("return window.pressed")
 
 
 def test_shortcuts_can_be_switched_off(page: Browser, office: Office) -> None:
     page.open(f"{office.url}/preferences/")
     page.click("[name=single_keys]")
-    page.link("Save preferences")
-    page.sees("Preferences saved")
+    page.click_text("Save preferences")
+    page.wait_for_text("Preferences saved")
     assert page.run("return document.documentElement.dataset.keys") == "off"
-    press(page, "go")
-    press(page, "?")
+    press_keys(page, "go")
+    press_keys(page, "?")
     time.sleep(0.3)
     assert page.url.endswith("/preferences/")
-    assert not page.all("dialog[open]")
+    assert not page.find_all("dialog[open]")
 
 
 @pytest.mark.parametrize("width", [320, 390, 700])
-def test_the_places_are_at_hand_on_small_screens(page: Browser, width: int) -> None:
+def test_navigation_fits_small_screens(page: Browser, width: int) -> None:
     page.resize(width, 700)
     try:
         box = page.run(
@@ -254,39 +251,39 @@ def test_the_places_are_at_hand_on_small_screens(page: Browser, width: int) -> N
         )
         assert box[3] <= width
         if width < 640:
-            assert box[1] >= box[2] - 1, "under the thumb"
+            assert box[1] >= box[2] - 1, "the navigation is not at the bottom"
         links = "return [...document.querySelectorAll('.nav li > a:not(.alarm)')].map(a => {"
         links += "const b = a.getBoundingClientRect(); return [b.left, b.right, b.height]})"
-        places = page.run(links)
-        assert all(right - left >= 24 and height >= 24 for left, right, height in places)
-        assert all(left >= 0 and right <= width for left, right, _ in places), "none is cut"
+        items = page.run(links)
+        assert all(right - left >= 24 and height >= 24 for left, right, height in items)
+        assert all(left >= 0 and right <= width for left, right, _ in items), "an item is cut off"
         page.click('.nav a[data-go="p"]')
         wait_until(lambda: page.url.endswith("/patients/"), 60, "the place opens")
     finally:
         page.resize(1280, 900)
 
 
-# On paper, and in narrow cards
+# Printing and narrow cards
 
-FORMS = "return [...document.querySelectorAll('main form')].filter(f => f.checkVisibility()).length"
+VISIBLE_FORMS = (
+    "return [...document.querySelectorAll('main form')].filter(f => f.checkVisibility()).length"
+)
 
 
 @pytest.fixture
-def on_paper(page: Browser) -> Iterator[Browser]:
+def print_page(page: Browser) -> Iterator[Browser]:
     page.devtools("Emulation.setEmulatedMedia", {"media": "print"})
     yield page
     page.devtools("Emulation.setEmulatedMedia", {"media": ""})
 
 
-def a_result(office: Office) -> str:
+def order_with_result(office: Office) -> str:
     return str(office.house.value("SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"))
 
 
 @pytest.mark.parametrize("kind", ["orders", "patients", "results"])
-def test_a_record_on_paper_is_what_there_is_to_read(
-    on_paper: Browser, office: Office, kind: str
-) -> None:
-    key = a_result(office)
+def test_printed_record_has_no_forms(print_page: Browser, office: Office, kind: str) -> None:
+    key = order_with_result(office)
     if kind == "patients":
         found = office.house.query("SELECT user_id FROM orders_order WHERE id = %s", [key])
         key = str(found[0][0])
@@ -294,27 +291,27 @@ def test_a_record_on_paper_is_what_there_is_to_read(
         "UPDATE backoffice_user SET first_name = 'Cora', last_name = 'Sample'"
         " WHERE username = 'lab-coordinator' RETURNING 1"
     )
-    on_paper.open(f"{office.url}/{kind}/{key}/")
-    on_paper.run(CRITICALS)
-    told = on_paper.text("main")
-    for words in (
+    print_page.open(f"{office.url}/{kind}/{key}/")
+    print_page.run(SHOW_CRITICAL_BAR)
+    text = print_page.text("main")
+    for hidden_text in (
         *("New note", "Mention a colleague with @", "Nobody is on this", "Why do we believe this?"),
         *("Change log", "Let a colleague sign", "critical result", "Insurance history"),
     ):
-        assert words not in told
-    assert on_paper.run(FORMS) == 0
-    assert "Printed by Cora Sample, " in on_paper.text(".foot")
-    between = "return getComputedStyle(arguments[0], '::before').content"
+        assert hidden_text not in text
+    assert print_page.run(VISIBLE_FORMS) == 0
+    assert "Printed by Cora Sample, " in print_page.text(".foot")
+    separator = "return getComputedStyle(arguments[0], '::before').content"
     spans = "return document.querySelectorAll('.foot > * + *').length"
-    assert on_paper.run(spans) == 2
-    for n in (2, 3):
-        one = f"document.querySelector('.foot > :nth-child({n})')"
-        assert on_paper.run(between.replace("arguments[0]", one)) == '" · "'
+    assert print_page.run(spans) == 2
+    for position in (2, 3):
+        element = f"document.querySelector('.foot > :nth-child({position})')"
+        assert print_page.run(separator.replace("arguments[0]", element)) == '" · "'
 
 
-def test_words_do_not_touch_the_border_of_a_badge(on_paper: Browser, office: Office) -> None:
-    on_paper.open(f"{office.url}/orders/{a_result(office)}/")
-    badges = on_paper.run(
+def test_badge_text_has_padding_on_paper(print_page: Browser, office: Office) -> None:
+    print_page.open(f"{office.url}/orders/{order_with_result(office)}/")
+    badges = print_page.run(
         "return [...document.querySelectorAll('main .st')].map(one => getComputedStyle(one))"
         ".map(s => [parseFloat(s.borderLeftWidth), parseFloat(s.paddingLeft)])"
     )
@@ -322,7 +319,7 @@ def test_words_do_not_touch_the_border_of_a_badge(on_paper: Browser, office: Off
 
 
 @pytest.mark.parametrize("width", [320, 390, 1280])
-def test_billing_of_a_lab_account_is_not_cut(page: Browser, office: Office, width: int) -> None:
+def test_billing_of_lab_account_is_not_cut_off(page: Browser, office: Office, width: int) -> None:
     allowed = {
         "client_bill": ["AZ", "CA", "CO", "NY", "TX", "UT"],
         "commercial_insurance": ["AZ", "CA", "NY"],
@@ -338,8 +335,8 @@ def test_billing_of_a_lab_account_is_not_cut(page: Browser, office: Office, widt
     try:
         page.open(f"{office.url}/labs/accounts/{account}/")
         card = "document.querySelector('[aria-labelledby=billing]')"
-        told = page.text("[aria-labelledby=billing]")
-        assert "Billed to insurance" in told and "Billed to the patient, passed through" in told
+        text = page.text("[aria-labelledby=billing]")
+        assert "Billed to insurance" in text and "Billed to the patient, passed through" in text
         cut = page.run(
             f"const edge = {card}.getBoundingClientRect().right;"
             f"return [...{card}.querySelectorAll('*')]"

@@ -1,5 +1,4 @@
-"""In a real browser: a patient whom only orders name is found by phone and by email, and ordered
-for."""
+"""A patient known only from orders is found by phone and email and can be ordered for."""
 
 from __future__ import annotations
 
@@ -9,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import ENTER, Office, at_work, picture
+from tests.browser.office import ENTER, Office, running_office, save_screenshot
 
 pytestmark = needs_browser
-ONLY_ORDERS = """
+PATIENT_KNOWN_FROM_ORDERS = """
 SELECT id, first_name, last_name, phone_number, email FROM patients_patient AS one
 WHERE fields_from_order @> '{name,phone,email}'
 AND NOT EXISTS (SELECT FROM patients_patient AS other WHERE other.id <> one.id
@@ -24,7 +23,7 @@ ORDER BY name_key LIMIT 1
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with at_work(tmp_path_factory.mktemp("houses"), users=60, orders=150) as office:
+    with running_office(tmp_path_factory.mktemp("houses"), users=60, orders=150) as office:
         yield office
 
 
@@ -37,31 +36,31 @@ def page(office: Office) -> Iterator[Browser]:
 
 @pytest.fixture
 def patient(office: Office) -> tuple[Any, ...]:
-    """Id, first name, last name, phone number, email."""
-    found: tuple[Any, ...] = office.house.query(ONLY_ORDERS)[0]
+    """Return id, first name, last name, phone number and email of such a patient."""
+    found: tuple[Any, ...] = office.house.query(PATIENT_KNOWN_FROM_ORDERS)[0]
     return found
 
 
-def test_found_by_phone_and_ordered_for(
+def test_patient_is_found_by_phone_and_can_be_ordered_for(
     page: Browser, office: Office, patient: tuple[Any, ...]
 ) -> None:
     key, first, last, number, _ = patient
     digits = number[-10:]
     page.open(f"{office.url}/patients/")
     page.type("#id_q", f"({digits[:3]}) {digits[3:6]}-{digits[6:]}{ENTER}")
-    page.sees("1 match")
-    page.sees("From order of")
-    picture(page, "found by phone")
-    page.link(f"{first} {last}")
-    page.sees("No demographics on file")
-    picture(page, "patient of an order")
+    page.wait_for_text("1 match")
+    page.wait_for_text("From order of")
+    save_screenshot(page, "found by phone")
+    page.click_text(f"{first} {last}")
+    page.wait_for_text("No demographics on file")
+    save_screenshot(page, "patient of an order")
     page.open(f"{office.url}/orders/new/{key}/")
-    page.sees(f"{first} {last}")
+    page.wait_for_text(f"{first} {last}")
     assert page.run("return document.getElementById('id_last_name').value") == last
-    picture(page, "order for a patient of an order")
+    save_screenshot(page, "order for a patient of an order")
 
 
-def test_found_by_email_in_the_search_box(
+def test_patient_is_found_by_email_in_search_box(
     page: Browser, office: Office, patient: tuple[Any, ...]
 ) -> None:
     _, first, last, _, email = patient
@@ -69,7 +68,7 @@ def test_found_by_email_in_the_search_box(
     page.find("#found-p1")
     assert f"{first} {last}" in page.text("#found-p1")
     assert "From order of" in page.text("#found-p1")
-    assert not page.all("#found-p2")
+    assert not page.find_all("#found-p2")
     page.type("#find", ENTER)
-    page.sees("No demographics on file")
-    picture(page, "found by email")
+    page.wait_for_text("No demographics on file")
+    save_screenshot(page, "found by email")

@@ -1,4 +1,4 @@
-"""The list of orders in a real browser: filter, save the view, choose columns, take, export."""
+"""Browser tests of the order list: filters, saved views, columns, bulk actions and export."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import ENTER, SHIFT, SPACE, Office, at_work, press
+from tests.browser.office import ENTER, SHIFT, SPACE, Office, press_keys, running_office
 from tests.sync.house import wait_until
 
 pytestmark = needs_browser
@@ -18,8 +18,8 @@ pytestmark = needs_browser
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with at_work(tmp_path_factory.mktemp("lists"), users=8, orders=70) as found:
-        yield found
+    with running_office(tmp_path_factory.mktemp("lists"), users=8, orders=70) as office:
+        yield office
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +29,11 @@ def page(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Iterator[B
         yield opened
 
 
-def shown(page: Browser) -> int:
-    return len(page.all("tbody[data-rows] tr"))
+def row_count(page: Browser) -> int:
+    return len(page.find_all("tbody[data-rows] tr"))
 
 
-def heads(page: Browser) -> list[str]:
+def column_titles(page: Browser) -> list[str]:
     return list(
         page.run(
             "return [...document.querySelectorAll('#list thead th:not(.mark-cell)')]"
@@ -42,47 +42,47 @@ def heads(page: Browser) -> list[str]:
     )
 
 
-def count(office: Office, where: str = "true") -> int:
+def order_count(office: Office, where: str = "true") -> int:
     return int(office.house.value(f"SELECT count(*) FROM orders_order WHERE {where}"))
 
 
 CURRENT_VIEW = "return document.querySelector('#views [aria-current=page]').textContent"
-"""At once: the tabs are replaced when their counts are there."""
+"""Reads in one command, because the tabs are replaced when their counts arrive."""
 
 
-def test_filter_and_save_the_view(page: Browser, office: Office) -> None:
-    kits = count(office, "method = 'testkit'")
+def test_filtered_list_is_saved_as_view(page: Browser, office: Office) -> None:
+    kits = order_count(office, "method = 'testkit'")
     page.open(f"{office.url}/orders/")
-    page.link("Method")
+    page.click_text("Method")
     page.click('input[name="order_type"][value="testkit"]')
     page.click("details[open] .acts button")
-    page.sees("Method: Test kit")
+    page.wait_for_text("Method: Test kit")
     assert "order_type=testkit" in page.url
-    page.sees(f"of {kits} orders")
-    page.link("Save view")
+    page.wait_for_text(f"of {kits} orders")
+    page.click_text("Save view")
     page.type("#view_name", "Kits")
     page.click("#save-view .acts button")
-    page.sees("Saved as “Kits”.")
+    page.wait_for_text("Saved as “Kits”.")
     assert page.run(CURRENT_VIEW).startswith("Kits")
     page.open(f"{office.url}/orders/")
-    page.sees(f"of {count(office)} orders")
+    page.wait_for_text(f"of {order_count(office)} orders")
     page.find("#views .count")
-    page.link(f"Kits {kits}")
-    page.sees(f"of {kits} orders")
+    page.click_text(f"Kits {kits}")
+    page.wait_for_text(f"of {kits} orders")
 
 
-WIDTHS = (
+TABLE_WIDTHS = (
     "const table = document.querySelector('#list .table');"
     "return [table.scrollWidth, table.clientWidth, document.documentElement.scrollWidth]"
 )
 
 
-def test_another_page_begins_at_the_top_of_its_table(page: Browser, office: Office) -> None:
+def test_next_page_starts_at_top_of_table(page: Browser, office: Office) -> None:
     page.resize(1280, 700)
     page.open(f"{office.url}/orders/?size=25")
     page.find("tbody[data-rows] tr:nth-child(25)")
-    page.link("Next")
-    page.sees("26–50 of")
+    page.click_text("Next")
+    page.wait_for_text("26–50 of")
     page.resize(1280, 900)
     top = "return document.querySelector('#list .table').getBoundingClientRect().top"
     wait_until(lambda: 0 <= page.run(top) <= 150, 60, "the table begins below the top bar")
@@ -90,42 +90,38 @@ def test_another_page_begins_at_the_top_of_its_table(page: Browser, office: Offi
 
 def test_columns_fit_or_scroll_inside_their_table(page: Browser, office: Office) -> None:
     try:
-        page.resize(1265, 900)  # A window of 1280, less its scroll bar.
+        page.resize(1265, 900)  # a window of 1280 px without its scroll bar
         page.open(f"{office.url}/orders/")
         page.find("tbody[data-rows] tr")
-        needed, shown, _ = page.run(WIDTHS)
-        assert needed <= shown
+        needed, visible, _ = page.run(TABLE_WIDTHS)
+        assert needed <= visible
         page.resize(1000, 900)
-        needed, shown, whole = page.run(WIDTHS)
-        assert needed > shown and whole <= 1000
+        needed, visible, page_width = page.run(TABLE_WIDTHS)
+        assert needed > visible and page_width <= 1000
     finally:
         page.resize(1280, 900)
 
 
-def test_days_in_the_wrong_order_are_told_where_they_were_typed(
-    page: Browser, office: Office
-) -> None:
+def test_invalid_date_filter_shows_error_at_its_field(page: Browser, office: Office) -> None:
     page.open(f"{office.url}/orders/")
-    page.link("Date")
+    page.click_text("Date")
     page.run(
         "document.querySelector('#id_start_date').value = '2026-03-05';"
         "document.querySelector('#id_end_date').value = '2026-03-04'"
     )
     page.click("details[open] .acts button")
-    page.sees("This is before the first day.")
+    page.wait_for_text("This is before the first day.")
     page.open(f"{office.url}/orders/")
-    page.link("Date")
+    page.click_text("Date")
     page.run("const day = document.querySelector('#id_start_date'); day.type = 'text';"
              "day.value = 'soon'")  # fmt: skip
     page.click("details[open] .acts button")
-    page.sees("Type a date as YYYY-MM-DD.")
+    page.wait_for_text("Type a date as YYYY-MM-DD.")
 
 
-def test_typing_narrows_long_choices_and_enter_does_nothing_else(
-    page: Browser, office: Office
-) -> None:
+def test_typing_narrows_long_choices_and_enter_does_nothing(page: Browser, office: Office) -> None:
     page.open(f"{office.url}/orders/")
-    page.link("Status")
+    page.click_text("Status")
     page.type("details[open] [data-narrow]", "lost")
     visible = page.run(
         "return [...document.querySelectorAll('details[open] .options .check')]"
@@ -133,34 +129,34 @@ def test_typing_narrows_long_choices_and_enter_does_nothing_else(
     )
     assert visible == ["Lost"]
     before = page.url
-    press(page, ENTER)
+    press_keys(page, ENTER)
     assert page.url == before
 
 
 def test_columns_are_chosen_moved_and_remembered(page: Browser, office: Office) -> None:
     page.open(f"{office.url}/orders/?order_type=testkit")
-    page.link("View")
+    page.click_text("View")
     page.click('#screen input[name="column"][value="lab"]')
-    page.link("Use these")
+    page.click_text("Use these")
     page.find("tbody td[data-label=Lab]")
     assert "order_type=testkit" in page.url, "the filter stays"
-    assert heads(page)[-1] == "Lab"
-    page.link("View")
+    assert column_titles(page)[-1] == "Lab"
+    page.click_text("View")
     page.click("#up-lab")
-    wait_until(lambda: heads(page)[-2] == "Lab", 60, "Lab is one earlier")
+    wait_until(lambda: column_titles(page)[-2] == "Lab", 60, "Lab is one earlier")
     page.find("#screen[open]")
     page.open(f"{office.url}/orders/")
-    assert "Lab" in heads(page), "remembered"
+    assert "Lab" in column_titles(page), "remembered"
     page.click("#screen summary")
-    page.link("Back to normal")
-    wait_until(lambda: "Lab" not in heads(page), 60, "the columns are as they come")
+    page.click_text("Back to normal")
+    wait_until(lambda: "Lab" not in column_titles(page), 60, "the columns are as they come")
 
 
-def test_ranges_everything_and_escape(page: Browser, office: Office) -> None:
+def test_shift_selects_range_and_escape_clears_selection(page: Browser, office: Office) -> None:
     page.open(f"{office.url}/orders/")
     assert not page.run("return document.querySelector('[data-bulk]').offsetHeight")
-    boxes = page.all("[data-pick]")
-    page.press(boxes[1])
+    boxes = page.find_all("[data-pick]")
+    page.click_element(boxes[1])
     page.call(
         "POST",
         "/actions",
@@ -170,23 +166,23 @@ def test_ranges_everything_and_escape(page: Browser, office: Office) -> None:
             ]
         },
     )
-    page.press(boxes[4])
+    page.click_element(boxes[4])
     page.call("DELETE", "/actions")
-    page.sees("4 ticked")
+    page.wait_for_text("4 ticked")
     page.click("[data-pick-all]")
-    page.sees(f"All {count(office)} that match")
+    page.wait_for_text(f"All {order_count(office)} that match")
     page.click("[data-everything]")
-    page.sees(f"{count(office)} ticked")
-    press(page, "\ue00c")
+    page.wait_for_text(f"{order_count(office)} ticked")
+    press_keys(page, "\ue00c")
     assert page.run("return document.querySelectorAll('[data-pick]:checked').length") == 0
     assert not page.run("return document.querySelector('[data-bulk]').offsetHeight")
 
 
-def test_enter_on_a_tick_box_fires_nothing(page: Browser, office: Office) -> None:
+def test_enter_on_checkbox_runs_no_action(page: Browser, office: Office) -> None:
     page.open(f"{office.url}/orders/")
     page.click("[data-pick]")
     page.run("document.querySelector('[data-pick]').focus()")
-    press(page, ENTER)
+    press_keys(page, ENTER)
     time.sleep(0.3)
     assert page.url == f"{office.url}/orders/"
     assert office.house.value("SELECT count(*) FROM backoffice_bulkrun") == 0
@@ -194,89 +190,91 @@ def test_enter_on_a_tick_box_fires_nothing(page: Browser, office: Office) -> Non
     try:
         page.open(f"{office.url}/orders/")
         page.call("POST", f"/element/{page.find('[data-pick]')}/value", {"text": SPACE + ENTER})
-        page.sees("Nothing was done")
+        page.wait_for_text("Nothing was done")
     finally:
         page.devtools("Emulation.setScriptExecutionDisabled", {"value": False})
     assert office.house.value("SELECT count(*) FROM backoffice_bulkrun") == 0
 
 
-SLOWLY = """
+SLOW_INSERTS = """
 CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql
   AS $$ BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END $$;
 CREATE TRIGGER slowly BEFORE INSERT ON {} FOR EACH ROW EXECUTE FUNCTION slowly();
 """
-"""A worker that writes rows of a table takes its time."""
+"""Delays each insert into a table, so that a worker is slow."""
 
 
-def test_all_that_match_are_taken_in_the_background(page: Browser, office: Office) -> None:
+def test_all_matching_orders_are_assigned_in_background(page: Browser, office: Office) -> None:
     where = "method = 'testkit' AND bucket = 'result-in'"
     page.open(f"{office.url}/orders/?order_type=testkit&bucket=result-in&size=5")
     page.click("[data-pick-all]")
     page.click("[data-everything]")
-    office.house.query(SLOWLY.format("backoffice_assignment"))
-    page.link("Take")
-    page.sees("all that match the filters")
-    page.link(f"Take {count(office, where)} orders")
-    page.sees(f"Take orders: {count(office, where)} of {count(office, where)}.")
+    office.house.query(SLOW_INSERTS.format("backoffice_assignment"))
+    page.click_text("Take")
+    page.wait_for_text("all that match the filters")
+    page.click_text(f"Take {order_count(office, where)} orders")
+    page.wait_for_text(
+        f"Take orders: {order_count(office, where)} of {order_count(office, where)}."
+    )
     assert "bucket=result-in" in page.url
-    page.link("Show what changed")
+    page.click_text("Show what changed")
     office.house.query("DROP FUNCTION slowly CASCADE")
     page.find("tbody td[data-label='Assigned to'] [title='Lars Madeup']")
-    taken = office.house.value(
+    assigned = office.house.value(
         "SELECT count(*) FROM backoffice_assignment a JOIN orders_order o"
         f" ON o.id::text = a.subject_id WHERE {where}"
     )
     assert (
-        taken
-        == count(office, where)
+        assigned
+        == order_count(office, where)
         == office.house.value("SELECT count(*) FROM backoffice_assignment")
     )
     page.open(f"{office.url}/orders/?assigned=me")
-    page.sees(f"of {taken} orders")
+    page.wait_for_text(f"of {assigned} orders")
 
 
-def test_many_are_cancelled_after_what_follows_was_read(page: Browser, office: Office) -> None:
-    able = [
+def test_orders_are_cancelled_in_bulk_after_preview(page: Browser, office: Office) -> None:
+    order_ids = [
         row[0]
         for row in office.house.query(
             "SELECT id::text FROM orders_order WHERE method = 'walk_in_test'"
             " AND low_level_status = 'requisition_created' LIMIT 2"
         )
     ]
-    assert able, "the sandbox has orders that can be cancelled"
-    page.open(f"{office.url}/orders/?order_ids={'+'.join(able)}")
+    assert order_ids, "the sandbox has orders that can be cancelled"
+    page.open(f"{office.url}/orders/?order_ids={'+'.join(order_ids)}")
     page.click("[data-pick-all]")
-    page.link("Cancel…")
-    page.sees(f"{len(able)} will be cancelled")
+    page.click_text("Cancel…")
+    page.wait_for_text(f"{len(order_ids)} will be cancelled")
     page.run("document.querySelector('#id_why').value = 'patient'")
     page.click("button[name=go]")
-    page.sees(f"Cancel orders: {len(able)} of {len(able)}.")
+    page.wait_for_text(f"Cancel orders: {len(order_ids)} of {len(order_ids)}.")
     wait_until(
         lambda: (
             office.house.value(
                 "SELECT count(*) FROM orders_order WHERE id::text = ANY(%s)"
                 " AND low_level_status = 'cancelled'",
-                (able,),
+                (order_ids,),
             )
-            == len(able)
+            == len(order_ids)
         ),
         30,
         "the service has cancelled them and the mirror says so",
     )
 
 
-def test_what_is_shown_is_downloaded(page: Browser, office: Office, tmp_path: Path) -> None:
+def test_export_downloads_the_filtered_list(page: Browser, office: Office, tmp_path: Path) -> None:
     page.devtools(
         "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
     )
     page.open(f"{office.url}/orders/?order_type=testkit")
-    page.link("Export")
+    page.click_text("Export")
     page.click("#export [data-download]")
     wait_until(lambda: list(tmp_path.glob("orders-*.csv")), 60, "the file is there")
     (found,) = tmp_path.glob("orders-*.csv")
     with found.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == count(office, "method = 'testkit'")
+    assert len(rows) == order_count(office, "method = 'testkit'")
     assert {row["Method"] for row in rows} == {"Test kit"}
     assert "Ordered (America/Denver)" in rows[0]
     recorded = office.house.value(
@@ -286,7 +284,7 @@ def test_what_is_shown_is_downloaded(page: Browser, office: Office, tmp_path: Pa
     assert recorded == len(rows)
 
 
-def test_it_works_without_scripts(page: Browser, office: Office) -> None:
+def test_list_works_without_scripts(page: Browser, office: Office) -> None:
     page.devtools("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         page.open(f"{office.url}/orders/?order_type=testkit")
@@ -295,18 +293,20 @@ def test_it_works_without_scripts(page: Browser, office: Office) -> None:
         wait_until(lambda: "panel=columns" in page.url, 60, "the column has moved")
         page.find("#screen[open]")
         page.click("[data-pick]")
-        page.link("Add a note…")
+        page.click_text("Add a note…")
         page.type("#id_text", "Without scripts.")
         page.click("button[name=go]")
-        page.sees("Add a note to orders")
+        page.wait_for_text("Add a note to orders")
     finally:
         page.devtools("Emulation.setScriptExecutionDisabled", {"value": False})
     wait_until(
-        lambda: office.house.value("SELECT count(*) FROM backoffice_note") == 1, 60, "it is written"
+        lambda: office.house.value("SELECT count(*) FROM backoffice_note") == 1,
+        60,
+        "it is written",
     )
 
 
-DYING = """
+WORKER_PROGRAM = """
 import uuid, django
 django.setup()
 from backoffice.pages.lists import bulk
@@ -320,17 +320,17 @@ bulk._work(run, token, [ORDER_LIST], float("inf"))
 """
 
 
-def test_a_killed_worker_leaves_the_rest_to_the_next(page: Browser, office: Office) -> None:
+def test_next_worker_finishes_bulk_run_of_killed_worker(page: Browser, office: Office) -> None:
     house, text = office.house, "Killed, and once each."
-    orders = count(office)
+    orders = order_count(office)
     page.open(f"{office.url}/orders/")
     page.click("[data-pick-all]")
     page.click("[data-everything]")
-    page.link("Add a note…")
+    page.click_text("Add a note…")
     house.query("ALTER TABLE backoffice_note ADD CONSTRAINT later CHECK (text NOT LIKE 'Killed%%')")
     page.type("#id_text", text)
     page.click("button[name=go]")
-    page.sees("not done")
+    page.wait_for_text("not done")
     wait_until(lambda: house.value("SELECT count(*) FROM backoffice_bulkrun WHERE state = 'open'")
                == 0, 60, "it has failed for every order")  # fmt: skip
     house.query("ALTER TABLE backoffice_note DROP CONSTRAINT later")
@@ -340,23 +340,23 @@ def test_a_killed_worker_leaves_the_rest_to_the_next(page: Browser, office: Offi
     )
     house.query("UPDATE backoffice_bulkrun SET state = 'stopped', done = 0, failed = 0"
                 " WHERE id = %s", run)  # fmt: skip
-    written = "SELECT count(*) FROM backoffice_note WHERE text = %s"
-    house.query(SLOWLY.format("backoffice_note"))
-    worker = house.start("-c", DYING)
-    wait_until(lambda: house.value(written, (text,)) >= 5, 30, "some are done", every=0.01)
+    note_count = "SELECT count(*) FROM backoffice_note WHERE text = %s"
+    house.query(SLOW_INSERTS.format("backoffice_note"))
+    worker = house.start("-c", WORKER_PROGRAM)
+    wait_until(lambda: house.value(note_count, (text,)) >= 5, 30, "some are done", every=0.01)
     worker.kill()
     worker.wait()
     house.query("DROP FUNCTION slowly CASCADE")
-    assert house.value(written, (text,)) < orders
+    assert house.value(note_count, (text,)) < orders
     house.query("UPDATE backoffice_bulkrun SET lease_until = now()")
     page.open(f"{office.url}/orders/bulk/{run[0]}/")
-    ended = "SELECT count(*) FROM backoffice_bulkrun WHERE id = %s AND state = 'done'"
-    wait_until(lambda: house.value(ended, run), 90, "the next worker has done the rest")
-    left = house.query(
+    finished = "SELECT count(*) FROM backoffice_bulkrun WHERE id = %s AND state = 'done'"
+    wait_until(lambda: house.value(finished, run), 90, "the next worker has done the rest")
+    rows = house.query(
         "SELECT state, words, count(*) FROM backoffice_bulkrow WHERE run_id = %s GROUP BY 1, 2", run
     )
-    assert left == [("done", "", orders)]
-    assert house.value(written, (text,)) == orders
+    assert rows == [("done", "", orders)]
+    assert house.value(note_count, (text,)) == orders
     assert (
         house.value(
             "SELECT count(DISTINCT subject_id) FROM backoffice_note WHERE text = %s", (text,)

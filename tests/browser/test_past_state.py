@@ -1,4 +1,4 @@
-"""In a real browser: what was known of an order at a past moment, by events of the sandbox."""
+"""Browser tests of the page that shows what was known of an order at a past moment."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ import pytest
 
 from backoffice.service.orders import SimulationFlags
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.office import Office, at_work, focus, log_in, picture, press
-from tests.browser.test_axe import look, script  # noqa: F401
+from tests.browser.office import (
+    Office,
+    focused_name,
+    log_in,
+    press_keys,
+    running_office,
+    save_screenshot,
+)
+from tests.browser.test_accessibility import find_problems, script  # noqa: F401
 from tests.outbox.draws import placed
 from tests.sync.house import running, wait_until
 
@@ -22,7 +29,7 @@ METHOD = "at_home_phlebotomy"
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with at_work(tmp_path_factory.mktemp("houses")) as office:
+    with running_office(tmp_path_factory.mktemp("houses")) as office:
         office.sandbox.control("webhooks", {"url": f"{office.url}/webhooks/"})
         with running(office.house.start("-m", "tests.webhooks.drainer")):
             yield office
@@ -36,7 +43,7 @@ def page(office: Office) -> Iterator[Browser]:
 
 
 def is_applied(office: Office, order: str, status: str) -> bool:
-    """Whether the order has this status by an event, applied in a second that is over."""
+    """Return whether an event set this status, and was applied more than a second ago."""
     return bool(
         office.house.query(
             "SELECT 1 FROM orders_order o JOIN webhooks_event e ON e.received_at = o.as_of"
@@ -49,68 +56,68 @@ def is_applied(office: Office, order: str, status: str) -> bool:
 
 @pytest.fixture(scope="module")
 def order(office: Office) -> str:
-    """An order that the sandbox made and then moved on; each time an event arrived."""
+    """An order whose three statuses each arrived by an event."""
     key = str(placed(office.sandbox, low="ordered"))
     for status in ("ordered", "requisition_created", "cancelled"):
         if status != "ordered":
             with office.sandbox.service() as service:
-                place = "received" if status == "requisition_created" else "cancelled"
-                service.orders.simulate(key, f"{place}.{METHOD}.{status}", flags=SimulationFlags())
+                phase = "received" if status == "requisition_created" else "cancelled"
+                service.orders.simulate(key, f"{phase}.{METHOD}.{status}", flags=SimulationFlags())
         wait_until(partial(is_applied, office, key, status), 60, f"{status} is applied")
     return key
 
 
-def shown(page: Browser, words: str) -> None:
-    wait_until(lambda: words in page.text("#then"), 60, words)
+def wait_for_past_text(page: Browser, text: str) -> None:
+    wait_until(lambda: text in page.text("#then"), 60, text)
 
 
-def test_past_is_shown_by_slider_with_keyboard_alone(
+def test_keyboard_moves_slider_through_past_states(
     page: Browser, office: Office, order: str
 ) -> None:
     page.open(f"{office.url}/orders/{order}/why/")
     stops = int(page.run("return document.getElementById('id_stop').max"))
     assert stops >= 2
     page.run("document.getElementById('id_stop').focus()")
-    press(page, HOME)
-    shown(page, "As known")
+    press_keys(page, HOME)
+    wait_for_past_text(page, "As known")
     wait_until(lambda: "?at=" in page.url, 30, "the address names the moment")
     first = page.url
-    assert first.endswith("Z") and focus(page) == "stop"
+    assert first.endswith("Z") and focused_name(page) == "stop"
     steps = "Steps 1 3"
-    shown(page, steps)
+    wait_for_past_text(page, steps)
     spoken = page.run("return document.getElementById('id_stop').getAttribute('aria-valuetext')")
     assert spoken and spoken in page.text("#stop-words")
     for _ in range(stops):
-        press(page, RIGHT)
-    shown(page, "It is what is shown now.")
+        press_keys(page, RIGHT)
+    wait_for_past_text(page, "It is what is shown now.")
     assert page.run("return document.getElementById('id_stop').value") == str(stops)
     with browser() as other:
         log_in(other, office.url, "viewer")
         other.open(first)
-        shown(other, steps)
+        wait_for_past_text(other, steps)
         assert "Notreal" not in other.text("#then")
 
 
-def test_moment_before_anything_was_received_is_not_known(
+def test_moment_before_first_record_is_shown_as_unknown(
     page: Browser, office: Office, order: str
 ) -> None:
     page.open(f"{office.url}/orders/{order}/why/?at=2020-01-01T12:00:00Z")
-    shown(page, "Not known: nothing received before")
+    wait_for_past_text(page, "Not known: nothing received before")
 
 
-def test_past_without_scripts(page: Browser, office: Office, order: str) -> None:
+def test_past_state_works_without_scripts(page: Browser, office: Office, order: str) -> None:
     page.devtools("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         page.open(f"{office.url}/orders/{order}/why/")
         page.type("#id_stop", HOME)
         page.click(".stops button")
         wait_until(lambda: "?at=" in page.url, 30, "the address names the moment")
-        assert page.all("section.past tbody tr")
+        assert page.find_all("section.past tbody tr")
     finally:
         page.devtools("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_past_keeps_nobody_out(
+def test_past_state_has_no_accessibility_findings(
     page: Browser,
     office: Office,
     order: str,
@@ -119,5 +126,5 @@ def test_past_keeps_nobody_out(
     page.open(f"{office.url}/orders/{order}/why/")
     first = page.run("return document.querySelector('#stops a').href")
     page.open(first)
-    picture(page, "past")
-    assert look(page, script, "past") == []
+    save_screenshot(page, "past")
+    assert find_problems(page, script, "past") == []
