@@ -1,4 +1,4 @@
-"""What every chaos run shares: proofs one after the other, their verdicts, a file of goals."""
+"""Shared by all chaos runs: run proofs one after the other and report their goals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from unittest import mock
 
-import django.db.models  # noqa: F401  # the next but one cannot be the first of Django's to come
+import django.db.models  # noqa: F401  # must be imported before the PostgreSQL backend
 from django.core.management import call_command
 from django.db.backends.postgresql.operations import DatabaseOperations
 
@@ -23,32 +23,32 @@ Proof = Callable[[Path, Houses], list[Goal]]
 
 
 def run(name: str, proofs: Sequence[Proof], figures: dict[str, object]) -> int:
-    """Run the proofs the command line names, else all; 0 when every goal is met, else 1."""
+    """Run the proofs named on the command line, or all. Return 0 when every goal is met, else 1."""
     goals: list[Goal] = []
-    wanted = sys.argv[1:] or [proof.__name__ for proof in proofs]
-    with tempfile.TemporaryDirectory(prefix="chaos-") as place:
-        folder = Path(place)
+    names = sys.argv[1:] or [proof.__name__ for proof in proofs]
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder_name:
+        folder = Path(folder_name)
         houses = Houses(os.environ["DATABASE_URL"], folder)
         try:
             for proof in proofs:
-                if proof.__name__ not in wanted:
+                if proof.__name__ not in names:
                     continue
                 print(f"{proof.__name__}: {(proof.__doc__ or '').splitlines()[0]}", flush=True)
-                begun = time.monotonic()
+                started = time.monotonic()
                 try:
                     goals += proof(folder, houses)
                 except Exception:
-                    # A proof that breaks off is a proof that failed; the others still run.
+                    # A proof that raises has failed. The others still run.
                     traceback.print_exc()
                     goals.append(Goal(proof.__name__, "broke off", "no error", False))
-                figures[f"{proof.__name__}_seconds"] = round(time.monotonic() - begun, 1)
+                figures[f"{proof.__name__}_seconds"] = round(time.monotonic() - started, 1)
         finally:
             houses.close()
     return report(name, goals, figures)
 
 
-def emptied_database() -> None:
-    """Our tables, without a row: also those that refuse to have any taken away."""
+def empty_all_tables() -> None:
+    """Migrate the database and delete all rows, also of tables that refuse deletions."""
     call_command("migrate", verbosity=0)
     with mock.patch.object(DatabaseOperations, "sql_flush", emptying.statements):
         call_command("flush", interactive=False, verbosity=0)

@@ -1,7 +1,8 @@
 """`./run chaos inbox`: the long proofs of the inbox (reliability P1 to P4, P28).
 
-Prints a table, writes `var/bench/chaos-inbox.json`, and exits non-zero when a proof fails.
-`CHAOS_EVENTS` (1,000,000) sets the size of P1, and with it how often workers are killed (100).
+The run prints a table, writes `var/bench/chaos-inbox.json`, and exits non-zero when a proof fails.
+`CHAOS_EVENTS` (1,000,000) sets the size of P1. For each 10,000 events one worker is killed, but at
+least ten are.
 """
 
 from __future__ import annotations
@@ -44,53 +45,55 @@ KILLS = max(10, EVENTS // 10_000)
 WORKERS = 2
 RATE = 300
 SERVICE = "http://127.0.0.1:9"
-"""Nobody answers there: events alone bring what the mirror has."""
-WAITING = "SELECT count(*) FROM webhooks_event WHERE state = 'pending'"
+"""No service answers there, so the mirror holds only data of events."""
+COUNT_PENDING = "SELECT count(*) FROM webhooks_event WHERE state = 'pending'"
 OTHER_TYPES = [
     name for name in CATALOGUE if name.startswith("daily.data.") and "workout_stream" not in name
 ]
 
 
-def million(folder: Path, houses: Houses) -> list[Goal]:
-    """P1: shuffled, 5 % repeated, 0.1 % poison, 0.1 % with an odd field, workers killed with
-    SIGKILL."""
+def million_events(folder: Path, houses: Houses) -> list[Goal]:
+    """P1: a million shuffled events, while workers are killed with SIGKILL.
+
+    Of the events, 5 % are repeated, 0.1 % cannot be applied and 0.1 % have an odd field.
+    """
     house = houses.build(SERVICE)
     house.query(OUR_TEAM)
     house.query(oracle.ONCE)
-    chance = random.Random(1)
+    rng = random.Random(1)
     catalogue = Catalogue(1, orders=max(100, EVENTS // 10))
-    by_copy = EVENTS - EVENTS // 20
-    begun = time.monotonic()
-    repeats = _filled(house, catalogue, by_copy, chance)
-    filled = time.monotonic() - begun
-    print(f"  {by_copy:,} events copied in {filled:.0f} s", flush=True)
-    fresh = [_one(catalogue, chance) for _ in range(EVENTS - by_copy)]
+    copied = EVENTS - EVENTS // 20
+    started = time.monotonic()
+    repeats = _fill_inbox(house, catalogue, copied, rng)
+    fill_seconds = time.monotonic() - started
+    print(f"  {copied:,} events copied in {fill_seconds:.0f} s", flush=True)
+    fresh = [_random_message(catalogue, rng) for _ in range(EVENTS - copied)]
     attempts = [attempt(one) for one in [*fresh, *repeats]]
-    chance.shuffle(attempts)
+    rng.shuffle(attempts)
     poison = house.value("SELECT count(*) FROM webhooks_event WHERE key_id = 'poison'")
     results: list[Sent] = []
     killed = 0
-    begun = time.monotonic()
+    started = time.monotonic()
     with receiving(house) as url:
         sender = threading.Thread(target=lambda: results.extend(send(url, attempts, 4)))
         workers = [house.start("-m", "tests.webhooks.drainer") for _ in range(WORKERS)]
         try:
             sender.start()
-            while sender.is_alive() or house.value(WAITING):
-                time.sleep(chance.uniform(0.8, 1.8))
+            while sender.is_alive() or house.value(COUNT_PENDING):
+                time.sleep(rng.uniform(0.8, 1.8))
                 if killed < KILLS:
                     end(workers[killed % WORKERS])
                     workers[killed % WORKERS] = house.start("-m", "tests.webhooks.drainer")
                     killed += 1
-            took = time.monotonic() - begun
+            drain_seconds = time.monotonic() - started
         finally:
             for worker in workers:
                 end(worker)
             sender.join(60)
-    print(f"  drained in {took:.0f} s with {killed} kills; asking the oracle", flush=True)
-    taken = {one.message_id for one in results if one.status == 204}
+    print(f"  drained in {drain_seconds:.0f} s with {killed} kills; asking the oracle", flush=True)
+    accepted = {one.message_id for one in results if one.status == 204}
     stored = int(house.value("SELECT count(*) FROM webhooks_event"))
-    lost = EVENTS - stored + int(house.value(WAITING)) + len(house.query(oracle.NEVER))
+    lost = EVENTS - stored + int(house.value(COUNT_PENDING)) + len(house.query(oracle.NEVER))
     wrong = oracle.wrong(house)
     odd = house.value("SELECT count(*) FROM webhooks_event WHERE key_id = 'odd'")
     stopped = house.value(
@@ -104,11 +107,11 @@ def million(folder: Path, houses: Houses) -> list[Goal]:
         "SELECT count(*) FROM webhooks_event WHERE key_id = 'poison'"
         " AND NOT (state IN ('retry', 'dead') AND reason <> '')"
     )
-    extent = f"{EVENTS:,} events, {took:.0f} s"
+    extent = f"{EVENTS:,} events, {drain_seconds:.0f} s"
     return [
         Goal(f"P1 workers killed ({extent})", str(killed), str(KILLS), killed >= KILLS),
-        Goal("P1 deliveries refused", str(len(attempts) - len(taken)), "0",
-             len(taken) == len(attempts)),
+        Goal("P1 deliveries refused", str(len(attempts) - len(accepted)), "0",
+             len(accepted) == len(attempts)),
         Goal("P1 accepted and lost", str(lost), "0", lost == 0),
         Goal("P1 applied twice", str(twice := len(house.query(oracle.TWICE))), "0", twice == 0),
         Goal("P1 rows other than the oracle's", str(sum(wrong.values())), "0", not wrong),
@@ -120,14 +123,16 @@ def million(folder: Path, houses: Houses) -> list[Goal]:
     ]  # fmt: skip
 
 
-def _one(catalogue: Catalogue, chance: random.Random) -> Message:
-    if chance.random() < 0.9:
+def _random_message(catalogue: Catalogue, rng: random.Random) -> Message:
+    if rng.random() < 0.9:
         return catalogue.message("labtest.order.updated")
-    return catalogue.message(chance.choice(OTHER_TYPES))
+    return catalogue.message(rng.choice(OTHER_TYPES))
 
 
-def _filled(house: House, catalogue: Catalogue, count: int, chance: random.Random) -> list[Message]:
-    """Events straight into the inbox by COPY; returns those to be delivered again."""
+def _fill_inbox(
+    house: House, catalogue: Catalogue, count: int, rng: random.Random
+) -> list[Message]:
+    """Insert events into the inbox by COPY. Return those that are to be delivered again."""
     repeats: list[Message] = []
     columns = "message_id, sent_at, key_id, body, body_digest, event_type"
     with (
@@ -135,11 +140,11 @@ def _filled(house: House, catalogue: Catalogue, count: int, chance: random.Rando
         connection.cursor().copy(f"COPY webhooks_event ({columns}) FROM STDIN") as copy,
     ):
         for _ in range(count):
-            kind = chance.random()
+            kind = rng.random()
             key = "poison" if kind < 0.001 else "odd" if kind < 0.002 else "copied"
-            made = {"poison": catalogue.poison, "odd": catalogue.with_odd_field}
-            message = made[key]() if key in made else _one(catalogue, chance)
-            if chance.random() < 0.05:
+            makers = {"poison": catalogue.poison, "odd": catalogue.with_odd_field}
+            message = makers[key]() if key in makers else _random_message(catalogue, rng)
+            if rng.random() < 0.05:
                 repeats.append(message)
             digest = hashlib.sha256(message.body).digest()[:16]
             copy.write_row((message.id, "now", key, message.body, digest, ""))
@@ -147,14 +152,14 @@ def _filled(house: House, catalogue: Catalogue, count: int, chance: random.Rando
     return repeats
 
 
-def crashes(folder: Path, houses: Houses) -> list[Goal]:
-    """P2: PostgreSQL crashes three times under deliveries; nothing acknowledged is missing."""
+def database_crashes(folder: Path, houses: Houses) -> list[Goal]:
+    """P2: PostgreSQL crashes three times during deliveries. No acknowledged event is missing."""
     catalogue = Catalogue(2, orders=500)
     count = RATE * 40
     attempts = [attempt(catalogue.message("labtest.order.updated")) for _ in range(count)]
     with own_cluster() as cluster:
-        own = Houses(cluster.database_url, folder)
-        house = own.build(SERVICE, REDIS_URL=cluster.redis_url)
+        houses_of_cluster = Houses(cluster.database_url, folder)
+        house = houses_of_cluster.build(SERVICE, REDIS_URL=cluster.redis_url)
         house.query(OUR_TEAM)
         house.query(oracle.ONCE)
         results: list[Sent] = []
@@ -168,31 +173,31 @@ def crashes(folder: Path, houses: Houses) -> list[Goal]:
                 cluster.start()
             sender.join(120)
             acknowledged = {one.message_id for one in results if one.status == 204}
-            wait_until(lambda: not house.value(WAITING), 60, "the drain", every=0.3)
-            held = dict(house.query("SELECT message_id, state FROM webhooks_event"))
-            missing = acknowledged - held.keys()
-            idle = [one for one in acknowledged if held.get(one) != "done"]
-            again = [one for one in attempts if one.message_id not in acknowledged]
-            retried = send(url, again, 8)
-            wait_until(lambda: not house.value(WAITING), 60, "the rest", every=0.3)
-        left = [one for one in retried if one.status != 204]
+            wait_until(lambda: not house.value(COUNT_PENDING), 60, "the drain", every=0.3)
+            states = dict(house.query("SELECT message_id, state FROM webhooks_event"))
+            missing = acknowledged - states.keys()
+            unapplied = [one for one in acknowledged if states.get(one) != "done"]
+            unacknowledged = [one for one in attempts if one.message_id not in acknowledged]
+            retried = send(url, unacknowledged, 8)
+            wait_until(lambda: not house.value(COUNT_PENDING), 60, "the rest", every=0.3)
+        refused = [one for one in retried if one.status != 204]
         wrong = oracle.wrong(house)
         broken = Counter(one.status for one in results if one.status != 204)
         print(f"  {len(acknowledged)} acknowledged, others {dict(broken)}", flush=True)
     return [
         Goal(f"P2 acknowledged and missing, of {len(acknowledged)}", str(len(missing)), "0",
              not missing and len(acknowledged) > count / 2),
-        Goal("P2 acknowledged and not applied", str(len(idle)), "0", not idle),
+        Goal("P2 acknowledged and not applied", str(len(unapplied)), "0", not unapplied),
         Goal("P2 answers other than 204, 503 or none", str(odd := sum(
             number for status, number in broken.items() if status not in (0, 503))), "0",
             odd == 0 and sum(broken.values()) > 0),
-        Goal("P2 refused when sent again", str(len(left)), "0", not left),
+        Goal("P2 refused when sent again", str(len(refused)), "0", not refused),
         Goal("P2 rows other than the oracle's", str(sum(wrong.values())), "0", not wrong),
     ]  # fmt: skip
 
 
-def steady(folder: Path, houses: Houses) -> list[Goal]:
-    """P3, P28: 300 deliveries a second for 30 s, with workers and readers."""
+def steady_load(folder: Path, houses: Houses) -> list[Goal]:
+    """P3, P28: 300 deliveries a second for 30 s, with workers and API clients."""
     house = houses.build(SERVICE)
     house.query(OUR_TEAM)
     catalogue = Catalogue(3, orders=2_000)
@@ -201,12 +206,12 @@ def steady(folder: Path, houses: Houses) -> list[Goal]:
         kind = "labtest.result.critical" if number % 50 == 0 else "labtest.order.updated"
         attempts.append(attempt(catalogue.message(kind)))
     failed: list[int] = []
-    with receiving(house) as url, _drainers(house, WORKERS), _readers(house, url, failed):
+    with receiving(house) as url, _drainers(house, WORKERS), _api_clients(house, url, failed):
         send(url, [attempt(catalogue.message("labtest.order.created")) for _ in range(300)], 8)
         results = send(url, attempts, 32, RATE)
-        wait_until(lambda: not house.value(WAITING), 60, "the drain", every=0.2)
+        wait_until(lambda: not house.value(COUNT_PENDING), 60, "the drain", every=0.2)
     seconds = [one.seconds for one in results]
-    middle, tail = percentile(seconds, 0.5), percentile(seconds, 0.99)
+    p50, p99 = percentile(seconds, 0.5), percentile(seconds, 0.99)
     other = sum(one.status != 204 for one in results)
     critical = house.value(
         "SELECT percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM"
@@ -215,8 +220,8 @@ def steady(folder: Path, houses: Houses) -> list[Goal]:
     )
     return [
         Goal("P3 answers other than 2xx", str(other), "0", other == 0),
-        Goal("P3 answer time, p50", f"{middle:.1f} ms", "15 ms", middle <= 15),
-        Goal("P3 answer time, p99", f"{tail:.0f} ms", "100 ms", tail <= 100),
+        Goal("P3 answer time, p50", f"{p50:.1f} ms", "15 ms", p50 <= 15),
+        Goal("P3 answer time, p99", f"{p99:.0f} ms", "100 ms", p99 <= 100),
         Goal("P3 answer time, longest", f"{1000 * max(seconds):.0f} ms", "2000 ms",
              max(seconds) <= 2),
         Goal("P3 pages that failed meanwhile", str(len(failed)), "0", not failed),
@@ -225,17 +230,17 @@ def steady(folder: Path, houses: Houses) -> list[Goal]:
     ]  # fmt: skip
 
 
-def deaf(folder: Path, houses: Houses) -> list[Goal]:
-    """P4: Redis hangs 20 s, is killed, and flushed ten times, under beat and Celery workers."""
+def redis_outages(folder: Path, houses: Houses) -> list[Goal]:
+    """P4: Redis hangs for 20 s, is flushed ten times and killed, under beat and Celery workers."""
     catalogue = Catalogue(4, orders=500)
     failed: list[int] = []
     with own_cluster() as cluster:
         house = Houses(cluster.database_url, folder).build(SERVICE, REDIS_URL=cluster.redis_url)
         house.query(OUR_TEAM)
         processes = start_processes(house, folder)
-        revived = 0
+        redis_pid = 0
         try:
-            with receiving(house) as url, _readers(house, url, failed):
+            with receiving(house) as url, _api_clients(house, url, failed):
                 done = "SELECT count(*) FROM webhooks_event WHERE state = 'done'"
                 send(url, [attempt(catalogue.message("labtest.order.created"))], 1)
                 wait_until(lambda: house.value(done), 60, "the first event", every=0.2)
@@ -247,14 +252,14 @@ def deaf(folder: Path, houses: Houses) -> list[Goal]:
                     target=lambda: results.extend(send(url, attempts, 16, 100))
                 )
                 sender.start()
-                back, revived = _troubled(cluster.redis_url)
+                recovered_at, redis_pid = _disturb_redis(cluster.redis_url)
                 sender.join(120)
-                wait_until(lambda: not house.value(WAITING), 60, "the drain", every=0.2)
+                wait_until(lambda: not house.value(COUNT_PENDING), 60, "the drain", every=0.2)
         finally:
             for process in processes:
                 end(process)
-            if revived:
-                os.kill(revived, signal.SIGKILL)
+            if redis_pid:
+                os.kill(redis_pid, signal.SIGKILL)
         late = max(
             house.value(
                 "SELECT coalesce(max(extract(epoch FROM applied_at - greatest(received_at,"
@@ -262,23 +267,23 @@ def deaf(folder: Path, houses: Houses) -> list[Goal]:
                 " WHERE received_at < to_timestamp(%s)",
                 [moment, moment],
             )
-            for moment in back
+            for moment in recovered_at
         )
         lost = len(attempts) + 1 - int(house.value(done))
-    tail = percentile([one.seconds for one in results], 0.99)
+    p99 = percentile([one.seconds for one in results], 0.99)
     other = sum(one.status != 204 for one in results)
     return [
         Goal("P4 answers other than 2xx", str(other), "0", other == 0),
-        Goal("P4 answer time, p99", f"{tail:.0f} ms", "100 ms", tail <= 100),
+        Goal("P4 answer time, p99", f"{p99:.0f} ms", "100 ms", p99 <= 100),
         Goal("P4 pages that failed meanwhile", str(len(failed)), "0", not failed),
         Goal("P4 events not applied", str(lost), "0", lost == 0),
         Goal("P4 delay once Redis is back", f"{float(late):.1f} s", "10 s", float(late) <= 10),
     ]  # fmt: skip
 
 
-def _troubled(url: str) -> tuple[list[float], int]:
-    """What happens to Redis. The moments it was well again, in order, and its new process."""
-    back = []
+def _disturb_redis(url: str) -> tuple[list[float], int]:
+    """Disturb Redis. Return the times at which it worked again, and its new process id."""
+    recovered_at = []
     client = redis.Redis.from_url(url)
     pid = int(client.info("server")["process_id"])
     program = os.readlink(f"/proc/{pid}/exe")
@@ -289,18 +294,18 @@ def _troubled(url: str) -> tuple[list[float], int]:
     os.kill(pid, signal.SIGSTOP)
     time.sleep(20)
     os.kill(pid, signal.SIGCONT)
-    back.append(time.time())
+    recovered_at.append(time.time())
     for _ in range(10):
         time.sleep(0.5)
         with contextlib.suppress(redis.RedisError):
             client.flushall()
-    back.append(time.time())
+    recovered_at.append(time.time())
     os.kill(pid, signal.SIGKILL)
     time.sleep(3)
     subprocess.run([program, *options, "--daemonize", "yes"], check=True, stdout=subprocess.DEVNULL)
     wait_until(lambda: _answers(url), 20, "Redis")
-    back.append(time.time())
-    return back, int(redis.Redis.from_url(url).info("server")["process_id"])
+    recovered_at.append(time.time())
+    return recovered_at, int(redis.Redis.from_url(url).info("server")["process_id"])
 
 
 def _answers(url: str) -> bool:
@@ -321,35 +326,41 @@ def _drainers(house: House, count: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _readers(house: House, url: str, failed: list[int]) -> Iterator[None]:
-    """Five pages a second of the JSON API and the log-in page; the statuses that were errors."""
+def _api_clients(house: House, url: str, failed: list[int]) -> Iterator[None]:
+    """Request five pages a second of the API and the log-in page. `failed` gets error statuses."""
     output = subprocess.run(
         [sys.executable, "manage.py", "createtoken", "chaos"],
         env=house.environment(), capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     token = output.split()[-1]
-    over = threading.Event()
+    finished = threading.Event()
 
     def get(path: str) -> Attempt:
-        head = f"GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Token {token}\r\n\r\n"
-        return Attempt(path, head.encode())
+        request = f"GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Token {token}\r\n\r\n"
+        return Attempt(path, request.encode())
 
     def read() -> None:
-        while not over.is_set():
+        while not finished.is_set():
             pages = ("/api/orders/?limit=50", "/api/events/?limit=50", "/accounts/login/")
             for one in send(url, [get(page) for page in pages], 1):
                 if one.status != 200:
                     failed.append(one.status)
-            over.wait(0.6)
+            finished.wait(0.6)
 
     reader = threading.Thread(target=read)
     reader.start()
     try:
         yield
     finally:
-        over.set()
+        finished.set()
         reader.join(30)
 
 
 if __name__ == "__main__":
-    sys.exit(run("chaos-inbox", (million, crashes, steady, deaf), {"events": EVENTS}))
+    sys.exit(
+        run(
+            "chaos-inbox",
+            (million_events, database_crashes, steady_load, redis_outages),
+            {"events": EVENTS},
+        )
+    )

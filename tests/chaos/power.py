@@ -1,7 +1,7 @@
-"""`./run chaos power`: everything is killed at once, again and again (reliability K17, P10).
+"""`./run chaos power`: kill all processes at once, several times (reliability K17, P10).
 
-Writes `var/bench/chaos-power.json` and exits non-zero when a proof fails. `CHAOS_CUTS` (6) sets how
-often; `CHAOS_SEED` (the time, printed) cuts at the same moments again.
+The run writes `var/bench/chaos-power.json` and exits non-zero when a proof fails. `CHAOS_CUTS` (6)
+sets the number of power cuts. `CHAOS_SEED` (default: the time, printed) repeats their moments.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SECONDS = 30
 
 
 def power(_: Path, __: Houses) -> list[Goal]:
-    """P10: launcher, servers, web, workers and beat, while events, staff and syncs go on."""
+    """P10: kill launcher, servers, web, workers and beat during events, staff work and syncs."""
     print(f"  seed {SEED}", flush=True)
     with (
         tempfile.TemporaryDirectory(prefix="power-") as folder,
@@ -43,19 +43,19 @@ def power(_: Path, __: Houses) -> list[Goal]:
             f"  {cut.processes} processes killed with {cut.runs} runs, {cut.sendings} sendings and"
             f" {cut.events} events in hand: healthy in {cut.seconds:.1f} s"
         )
-    for words in (*found.events[:10], *found.commands, *found.different[:10]):
-        print(f"  {words}")
+    for error in (*found.events[:10], *found.commands, *found.different[:10]):
+        print(f"  {error}")
     slowest = max(cut.seconds for cut in found.cuts)
     sendings = sum(cut.sendings for cut in found.cuts)
     commands = found.done + found.undecided + found.refused
-    asked = f"{commands} commands, {found.undecided} left to a person, {found.refused} refused"
+    extent = f"{commands} commands, {found.undecided} left to a person, {found.refused} refused"
     return [
         Goal(f"P10 start to healthy, slowest of {CUTS}", f"{slowest:.1f} s", f"{SECONDS} s",
              slowest <= SECONDS),
         Goal("P10 sendings that were cut", str(sendings), "some", sendings > 0),
         Goal(f"P10 events lost or applied twice, of {found.delivered}", str(len(found.events)), "0",
              not found.events and found.delivered > 0),
-        Goal(f"P10 done twice or lost ({asked})", str(len(found.commands)), "0",
+        Goal(f"P10 done twice or lost ({extent})", str(len(found.commands)), "0",
              not found.commands and found.done > 0),
         Goal("P10 differences from the service", str(len(found.different)), "0",
              not found.different),

@@ -1,8 +1,7 @@
-"""`./run chaos restore`: a backup of a million events (P22), and every kind of command lost and
-restored (G6).
+"""`./run chaos restore`: restore a backup of a million events (P22) and lost commands (G6).
 
-Writes `var/bench/chaos-restore.json` and exits non-zero when a proof fails. `CHAOS_EVENTS`
-(1,000,000) sets the size.
+The run writes `var/bench/chaos-restore.json` and exits non-zero when a proof fails. `CHAOS_EVENTS`
+(1,000,000) sets the number of events.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ os.environ.setdefault("LOG_LEVEL", "ERROR")
 django.setup()
 
 from tests.bench.common import Goal  # noqa: E402
-from tests.chaos.common import emptied_database, run  # noqa: E402
+from tests.chaos.common import empty_all_tables, run  # noqa: E402
 from tests.outbox.cases import CASES  # noqa: E402
 from tests.outbox.restoring import empty_database, lost_and_restored  # noqa: E402
 from tests.sync.house import House, Houses  # noqa: E402
 
 EVENTS = int(os.environ.get("CHAOS_EVENTS", "1000000"))
 SECONDS = 120
-FILL = """
+INSERT_EVENTS = """
 INSERT INTO webhooks_event (message_id, sent_at, body, body_digest, state, event_type)
 SELECT 'msg_' || n, now(), convert_to(rpad('{"n": ' || n, 700, ' ') || '}', 'UTF8'), '\\x00',
  'done', 'labtest.order.updated'
@@ -35,19 +34,19 @@ FROM generate_series(1, %s) AS n
 """
 
 
-def large(folder: Path, houses: Houses) -> list[Goal]:
-    """P22: a backup of a million events and its restore, compared row by row."""
+def large_backup(folder: Path, houses: Houses) -> list[Goal]:
+    """P22: back up a million events, restore them and compare the number of rows."""
     full = houses.build("http://127.0.0.1:1", REPORT_FOLDER=str(folder / "reports"))
-    full.query(FILL, [EVENTS])
+    full.query(INSERT_EVENTS, [EVENTS])
     with empty_database() as empty:
-        begun = time.monotonic()
+        started = time.monotonic()
         full.manage("backup", str(folder / "backup"))
         written = time.monotonic()
         restored = House(empty, "http://127.0.0.1:1", folder / "restored", full.settings)
         restored.manage("restore", str(folder / "backup"))
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - started
         rows = restored.value("SELECT count(*) FROM webhooks_event")
-    extent = f"{EVENTS:,} events, {written - begun:.0f} s to write"
+    extent = f"{EVENTS:,} events, {written - started:.0f} s to write"
     return [
         Goal(f"P22 backup and restore ({extent})", f"{seconds:.0f} s", f"{SECONDS} s",
              seconds <= SECONDS),
@@ -55,15 +54,15 @@ def large(folder: Path, houses: Houses) -> list[Goal]:
     ]  # fmt: skip
 
 
-def ahead(folder: Path, _: Houses) -> list[Goal]:
-    """G6: the service has what the backup does not know of."""
-    emptied_database()
-    place = folder / "ahead"
-    place.mkdir()
+def service_ahead_of_backup(folder: Path, _: Houses) -> list[Goal]:
+    """G6: the service holds the effects of commands that the backup does not contain."""
+    empty_all_tables()
+    ahead_folder = folder / "ahead"
+    ahead_folder.mkdir()
     with empty_database() as empty:
-        count = lost_and_restored(empty, place, CASES)
+        count = lost_and_restored(empty, ahead_folder, CASES)
     return [Goal(f"P22 done twice, or not at all, of {count} commands", "0", "0", True)]
 
 
 if __name__ == "__main__":
-    sys.exit(run("chaos-restore", (large, ahead), {"events": EVENTS}))
+    sys.exit(run("chaos-restore", (large_backup, service_ahead_of_backup), {"events": EVENTS}))

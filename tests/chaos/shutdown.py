@@ -1,7 +1,7 @@
 """`./run chaos shutdown`: rolling restarts while people work (reliability P24).
 
-Writes `var/bench/chaos-shutdown.json` and exits non-zero when a proof fails. `CHAOS_RESTARTS` (20)
-sets how often each is replaced.
+The run writes `var/bench/chaos-shutdown.json` and exits non-zero when a proof fails.
+`CHAOS_RESTARTS` (20) sets how often each process is replaced.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ os.environ.setdefault("LOG_LEVEL", "ERROR")
 django.setup()
 
 from tests.bench.common import Goal  # noqa: E402
-from tests.chaos.common import emptied_database, run  # noqa: E402
+from tests.chaos.common import empty_all_tables, run  # noqa: E402
 from tests.outbox import rolling  # noqa: E402
 from tests.outbox.proving import proving  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
@@ -29,16 +29,16 @@ RESTARTS = int(os.environ.get("CHAOS_RESTARTS", "20"))
 
 
 def workers(folder: Path, _: Houses) -> list[Goal]:
-    """P24: a worker of the outbox is told to end while it sends, again and again."""
-    emptied_database()
+    """P24: a worker of the outbox is asked to stop while it sends, many times."""
+    empty_all_tables()
     with (
         running(users=30, orders=40, seed=67) as sandbox,
         proving(sandbox, {}, folder / "log") as proof,
     ):
         house = House(os.environ["DATABASE_URL"], sandbox.url, folder / "celery")
         tally = rolling.workers(proof, house, 8 * RESTARTS, RESTARTS, seed=7)
-    for words in tally.words:
-        print(f"  {words}", flush=True)
+    for error in tally.words:
+        print(f"  {error}", flush=True)
     return [
         Goal(f"P24 worker replaced, {tally.commands} commands", str(tally.kills), str(RESTARTS),
              tally.kills == RESTARTS),
@@ -49,13 +49,13 @@ def workers(folder: Path, _: Houses) -> list[Goal]:
 
 
 def web(folder: Path, houses: Houses) -> list[Goal]:
-    """P24: two web processes, replaced in turn under requests."""
+    """P24: two web processes are replaced in turn during requests."""
     house = houses.build("http://127.0.0.1:1")
-    begun = time.monotonic()
+    started = time.monotonic()
     answered, failed = rolling.web(house, folder, RESTARTS)
-    rate = answered / (time.monotonic() - begun)
-    for words in sorted(set(failed)):
-        print(f"  {failed.count(words)} × {words}", flush=True)
+    rate = answered / (time.monotonic() - started)
+    for error in sorted(set(failed)):
+        print(f"  {failed.count(error)} × {error}", flush=True)
     return [
         Goal(f"P24 requests failed ({RESTARTS} restarts, {answered} answered, {rate:.0f}/s)",
              str(len(failed)), "0", not failed),

@@ -1,7 +1,7 @@
 """`./run chaos sync`: the long proofs of the sync (reliability P9, P18 and the kills of S15, S16).
 
-Prints a table, writes `var/bench/chaos-sync.json`, and exits non-zero when a proof fails.
-`SEEDS` sets the number of seeds of the paging drift (40).
+The run prints a table, writes `var/bench/chaos-sync.json`, and exits non-zero when a proof fails.
+`SEEDS` (40) sets the number of seeds of the paging drift.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-# To open what the mirror keeps encrypted.
+# Needed to decrypt columns of the mirror.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 os.environ.setdefault("LOCAL", "1")
 
@@ -33,32 +33,32 @@ KILLS = 12
 
 
 def paging_drift(folder: Path, houses: Houses) -> list[Goal]:
-    """P18: 20 changes and 3 inserts before each page, many seeds; users deleted between pages."""
+    """P18: 20 changes and 3 inserts before each page, with many seeds, and deleted users."""
     seeds = int(os.environ.get("SEEDS", "40"))
-    skipped = left = changed = placed = pages = 0
+    skipped = remaining = changed = placed = pages = 0
     with running(700, 900, 17) as sandbox:
         house = houses.build(sandbox.url)
         for seed in range(1, seeds + 1):
-            done = sync_during_changes(sandbox, house, seed)
-            skipped, left = skipped + len(done.skipped), left + len(done.remaining)
+            result = sync_during_changes(sandbox, house, seed)
+            skipped, remaining = skipped + len(result.skipped), remaining + len(result.remaining)
             pages, changed, placed = (
-                pages + done.pages,
-                changed + done.changed,
-                placed + done.inserted,
+                pages + result.pages,
+                changed + result.changed,
+                placed + result.inserted,
             )
-            print(f"  seed {seed}: {done.pages} pages, {len(done.skipped)} skipped", flush=True)
+            print(f"  seed {seed}: {result.pages} pages, {len(result.skipped)} skipped", flush=True)
         house.sync("users")
         found = sum(len(find_undetected_deletions(sandbox, house, 8, seed)) for seed in range(1, 4))
     extent = f"{seeds} seeds, {pages} pages, {changed} moved, {placed} placed"
     return [
         Goal(f"P18 unchanged rows skipped ({extent})", str(skipped), "0", skipped == 0),
-        Goal("P18 differences after the next run", str(left), "0", left == 0),
+        Goal("P18 differences after the next run", str(remaining), "0", remaining == 0),
         Goal("P18 deleted users not found by one sweep", str(found), "0", found == 0),
     ]
 
 
-def outage(folder: Path, houses: Houses) -> list[Goal]:
-    """P9: PostgreSQL stopped for 30 s in mid-sync, under worker and beat; then a power cut."""
+def database_outage(folder: Path, houses: Houses) -> list[Goal]:
+    """P9: PostgreSQL stops for 30 s during a sync by worker and beat. Then its power is cut."""
     goals = []
     with own_cluster() as cluster, running(60, 6_000, 9) as sandbox:
         house = Houses(cluster.database_url, folder).build(
@@ -66,28 +66,32 @@ def outage(folder: Path, houses: Houses) -> list[Goal]:
         )
         processes = start_processes(house, folder)
 
-        def held() -> int:
+        def order_count() -> int:
             return int(house.value("SELECT count(*) FROM orders_order"))
 
         try:
-            for name, how, seconds, share in (
+            for name, signal_number, seconds, share in (
                 ("stopped 30 s", signal.SIGINT, OUTAGE_SECONDS, 1_000),
                 ("power cut", signal.SIGQUIT, 2, 3_000),
             ):
-                wait_until(lambda share=share: held() >= share, 90, "orders", every=0.02)  # type: ignore[misc]
-                cluster.stop(how)
+                wait_until(lambda share=share: order_count() >= share, 90, "orders", every=0.02)  # type: ignore[misc]
+                cluster.stop(signal_number)
                 time.sleep(seconds)
                 cluster.start()
-                back, before = time.monotonic(), held()
+                restarted, before = time.monotonic(), order_count()
                 print(f"  {name} at {before} orders", flush=True)
-                wait_until(lambda before=before: held() > before or held() >= 6_000, 60, "progress")  # type: ignore[misc]
-                took = time.monotonic() - back
+                wait_until(
+                    lambda before=before: order_count() > before or order_count() >= 6_000,
+                    60,
+                    "progress",
+                )  # type: ignore[misc]
+                seconds_to_progress = time.monotonic() - restarted
                 goals.append(
                     Goal(
                         f"P9 work goes on after PostgreSQL was {name}",
-                        f"{took:.1f} s",
+                        f"{seconds_to_progress:.1f} s",
                         "10 s",
-                        took <= 10,
+                        seconds_to_progress <= 10,
                     )
                 )
             sweep = (
@@ -97,7 +101,7 @@ def outage(folder: Path, houses: Houses) -> list[Goal]:
             wait_until(lambda: house.value(sweep), 120, "the sweep")
             different = len(compare.differences(sandbox, house, ORDER_CHECKS))
             dead = sum(process.poll() is not None for process in processes)
-            moved = sandbox.control("change", {"orders": 50, "seed": 5})["order_ids"]
+            changed = sandbox.control("change", {"orders": 50, "seed": 5})["order_ids"]
             arrived = wait_until(
                 lambda: not compare.differences(sandbox, house, ORDER_CHECKS[:1]),
                 90,
@@ -111,20 +115,22 @@ def outage(folder: Path, houses: Houses) -> list[Goal]:
         *goals,
         Goal("P9 differences after both", str(different), "0", different == 0),
         Goal("P9 processes that ended", str(dead), "0", dead == 0),
-        Goal(f"{len(moved)} changes arrive by polling", f"{arrived:.0f} s", "60 s", arrived <= 60),
+        Goal(
+            f"{len(changed)} changes arrive by polling", f"{arrived:.0f} s", "60 s", arrived <= 60
+        ),
     ]
 
 
-def kills(folder: Path, houses: Houses) -> list[Goal]:
-    """S15: a first sync, look-ups included, killed with SIGKILL at random moments."""
-    chance = random.Random(7)
+def killed_syncs(folder: Path, houses: Houses) -> list[Goal]:
+    """S15: SIGKILL at random moments of a first sync with lookups."""
+    rng = random.Random(7)
     killed = 0
     with running(150, 2_500, 21) as sandbox:
         house = houses.build(sandbox.url)
         while killed < KILLS:
             process = house.start(*SYNC)
             try:
-                process.wait(chance.uniform(1.2, 7.0))
+                process.wait(rng.uniform(1.2, 7.0))
             except Exception:
                 killed += 1
             finally:
@@ -133,7 +139,7 @@ def kills(folder: Path, houses: Houses) -> list[Goal]:
             if process.returncode == 0:
                 house.query("UPDATE backoffice_lookup SET due_at = now()")
         house.sync()
-        # As if ten minutes had passed: a visit may move without its order telling.
+        # Appointments are read every ten minutes, because they may change without their order.
         house.query("UPDATE backoffice_lookup SET due_at = now() WHERE kind LIKE 'appointment-%'")
         house.sync()
         different = _all_differences(sandbox, house)
@@ -142,8 +148,8 @@ def kills(folder: Path, houses: Houses) -> list[Goal]:
     ]
 
 
-def failing(folder: Path, houses: Houses) -> list[Goal]:
-    """A first sync, look-ups included, while every tenth call is answered 429, 500 or 503."""
+def failing_service(folder: Path, houses: Houses) -> list[Goal]:
+    """A first sync with lookups, while every tenth call is answered 429, 500 or 503."""
     with running(150, 2_500, 22) as sandbox:
         house = houses.build(sandbox.url)
         sandbox.control(
@@ -158,7 +164,7 @@ def failing(folder: Path, houses: Houses) -> list[Goal]:
 
 
 def _all_differences(sandbox: Sandbox, house: House) -> int:
-    """Every column and every record, byte for byte."""
+    """Count the differences in all columns and all records, byte for byte."""
     found = compare.differences(sandbox, house)
     found += compare.list_differences(sandbox, house)
     found += compare.single_differences(sandbox, house, None)
@@ -168,4 +174,4 @@ def _all_differences(sandbox: Sandbox, house: House) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run("chaos-sync", (paging_drift, outage, kills, failing), {}))
+    sys.exit(run("chaos-sync", (paging_drift, database_outage, killed_syncs, failing_service), {}))

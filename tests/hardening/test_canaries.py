@@ -1,8 +1,8 @@
-"""Promise P15, small: a world of canaries, a journey through it, faults all along, and nothing
-of it in a log, in Redis, in a mail, on an error page or in an address.
+"""A small version of promise P15: personal data and secrets do not leak, even during faults.
 
-Servers, web server, workers, clock, the service and the mail server are processes and sockets of
-their own. A canary is a made-up word or number that stands in one personal field, or one secret.
+They are not in logs, Redis, mails, error pages or URLs. The database server, web server, workers,
+beat, the sandbox and the mail server are real processes. A canary is an invented word or number in
+one personal field, or a secret.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ SECRETS = {
     "password": PASSWORD,
     "mail password": "quokkamailpassword",
 }
-SEEN: dict[str, str] = {**CANARIES, **SECRETS}
-WRITTEN_OUT = ("mailto:", "tel:")
-"""Addresses that are there to show what they hold to who may see it."""
+ALL_CANARIES: dict[str, str] = {**CANARIES, **SECRETS}
+INTENDED_LINKS = ("mailto:", "tel:")
+"""Links that are meant to show personal data."""
 
 
-def hidden(html: str) -> dict[str, str]:
-    """Names and values of the fields nobody sees."""
+def hidden_fields(html: str) -> dict[str, str]:
+    """Return names and values of the hidden fields."""
     inputs = [tag for tag in re.findall(r"<input[^>]*>", html) if 'type="hidden"' in tag]
     pairs = (re.search(r'name="([^"]*)"', tag) for tag in inputs)
     values = (re.search(r'value="([^"]*)"', tag) for tag in inputs)
@@ -81,42 +81,44 @@ def hidden(html: str) -> dict[str, str]:
 
 @dataclass
 class Visitor:
-    """Somebody with a browser: error pages and addresses are kept, to be looked through."""
+    """An HTTP client that records error pages and URLs, so that they can be searched."""
 
     url: str
     opener: OpenerDirector = field(
         default_factory=lambda: build_opener(HTTPCookieProcessor(http.cookiejar.CookieJar()))
     )
-    kept: dict[str, str] = field(default_factory=dict)
+    recorded: dict[str, str] = field(default_factory=dict)
     statuses: dict[int, int] = field(default_factory=dict)
 
-    def asks(self, path: str, form: dict[str, str] | None = None, **head: str) -> str:
+    def request(self, path: str, form: dict[str, str] | None = None, **head: str) -> str:
         data = None if form is None else urlencode(form).encode()
         request = Request(f"{self.url}{path}", data, head)  # noqa: S310 - our own server
         try:
             with self.opener.open(request, timeout=60) as answer:
-                return self._keep(path, answer.status, answer.geturl(), answer.read())
+                return self._record(path, answer.status, answer.geturl(), answer.read())
         except HTTPError as error:
-            return self._keep(path, error.code, error.geturl(), error.read())
+            return self._record(path, error.code, error.geturl(), error.read())
 
-    def fills(self, page: str, to: str = "", **fields: str) -> str:
-        """A form of a page, sent with what stood in it."""
-        return self.sends(self.asks(page), to or page, **fields)
+    def open_and_submit(self, page: str, to: str = "", **fields: str) -> str:
+        """Open a page and send its form with hidden fields and `fields`."""
+        return self.submit(self.request(page), to or page, **fields)
 
-    def sends(self, html: str, to: str, **fields: str) -> str:
+    def submit(self, html: str, to: str, **fields: str) -> str:
         forms = re.findall(r"<form[^>]*>.*?</form>", html, re.S)
-        ours = [one for one in forms if f'action="{to}"' in one] or forms[-1:]
-        return self.asks(to, {**hidden("".join(ours[:1])), **fields}, Referer=self.url)
+        matching = [form for form in forms if f'action="{to}"' in form] or forms[-1:]
+        return self.request(
+            to, {**hidden_fields("".join(matching[:1])), **fields}, Referer=self.url
+        )
 
-    def _keep(self, path: str, status: int, at: str, body: bytes) -> str:
+    def _record(self, path: str, status: int, at: str, body: bytes) -> str:
         self.statuses[status] = self.statuses.get(status, 0) + 1
         text = body.decode("utf-8", "replace")
         if status in (403, 404, 405, 500, 503):
-            self.kept[f"error page {status} of {path}"] = text
+            self.recorded[f"error page {status} of {path}"] = text
         links = re.findall(r'(?:href|src|action|hx-\w+)="([^"]*)"', text)
-        ours = [link for link in links if not link.startswith(WRITTEN_OUT)]
-        led = [] if at == f"{self.url}{path}" else [at]
-        self.kept[f"addresses on {path}"] = "\n".join([*led, *ours])
+        urls = [link for link in links if not link.startswith(INTENDED_LINKS)]
+        redirected = [] if at == f"{self.url}{path}" else [at]
+        self.recorded[f"addresses on {path}"] = "\n".join([*redirected, *urls])
         return text
 
 
@@ -149,7 +151,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         mail = f"smtp://office:{SECRETS['mail password']}@127.0.0.1:{post.port}"
         sandbox = stack.enter_context(sandbox_running(users=6, orders=12, seed=5))
         with psycopg.connect(sandbox.database_url) as connection:
-            _spoil(connection)
+            _write_canaries(connection)
         houses = Houses(servers.database_url, logs, staffed=True)
         stack.callback(houses.close)
         house = houses.build(
@@ -162,11 +164,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             "SELECT user_id::text, id::text FROM orders_order ORDER BY created_at DESC LIMIT 1"
         )[0]
         url = stack.enter_context(receiving(house, workers=1))
-        for what in (
+        for program in (
             ("beat", "--schedule", str(logs / "beat"), "--pidfile", ""),
             ("worker", "--queues", "inbox,outbox,staff,bulk", "--concurrency", "2"),
         ):
-            celery = house.start("-m", "celery", "-A", "backoffice.celery", *what, "-l", "DEBUG")
+            celery = house.start("-m", "celery", "-A", "backoffice.celery", *program, "-l", "DEBUG")
             stack.enter_context(running(celery))
         log = base / "log" / "postgres.log"
         yield World(
@@ -177,12 +179,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             log,
             number,
             patient,
-            lambda **how: sandbox.control("faults", how),
+            lambda **options: sandbox.control("faults", options),
         )
 
 
-def _spoil(connection: Any) -> None:
-    """Canaries in every personal field at the service."""
+def _write_canaries(connection: Any) -> None:
+    """Write canaries into every personal field of the service."""
     connection.execute(
         "UPDATE sandbox_userinfo SET first_name = %s, last_name = %s, email = %s,"
         " phone_number = %s, dob = %s, first_line = %s",
@@ -195,45 +197,49 @@ def _spoil(connection: Any) -> None:
     )
 
 
-def test_nothing_personal_and_no_secret_leaves(world: World) -> None:
-    _journey(world)
-    _faults(world)
+def test_personal_data_and_secrets_do_not_leak(world: World) -> None:
+    _use_pages(world)
+    _cause_faults(world)
     visitor = world.visitor
     assert visitor.statuses.get(200, 0) > 30 and visitor.statuses.get(404, 0) > 2
     assert visitor.statuses.get(500, 0) + visitor.statuses.get(503, 0) >= 15, visitor.statuses
     places = {
-        **visitor.kept,
+        **visitor.recorded,
         "log of web, workers and clock": world.house.log.read_text(errors="replace"),
         "log of PostgreSQL": world.database_log.read_text(errors="replace"),
-        "Redis": _redis(world.redis_url),
+        "Redis": _redis_content(world.redis_url),
         "mails": "\n".join(str(mail) for mail in world.post.taken),
     }
     log = places["log of web, workers and clock"]
     assert '"error": "' in log and "celery" in log and "webhooks.apply_events" in log
-    assert "ERROR" in places["log of PostgreSQL"], "the database had something to complain of"
-    assert places["mails"], "somebody was told"
+    assert "ERROR" in places["log of PostgreSQL"], "the database logged no error"
+    assert places["mails"], "no mail was sent"
     found = {
-        f"{what} in {place}: …{_around(text, canary)}…"
+        f"{name} in {place}: …{_excerpt(text, canary)}…"
         for place, text in places.items()
-        for what, canary in SEEN.items()
+        for name, canary in ALL_CANARIES.items()
         if canary.lower() in text.lower()
     }
     assert not found, "\n".join(sorted(found))
 
 
-def _around(text: str, canary: str) -> str:
+def _excerpt(text: str, canary: str) -> str:
     at = text.lower().index(canary.lower())
     return text[max(0, at - 80) : at + 80].replace("\n", " ")
 
 
-def _journey(world: World) -> None:
-    """What staff do on a day, with right and wrong input."""
+def _use_pages(world: World) -> None:
+    """Do what staff do on a day, with valid and invalid input."""
     visitor, patient, order_id = world.visitor, world.patient, world.order
-    visitor.asks(f"/patients/?q={CANARIES['search']}")  # a stranger, led to the log-in page
-    visitor.fills("/accounts/login/", username="clinician", password="wrong-" + CANARIES["search"])
-    visitor.fills("/accounts/login/", username=CANARIES["e-mail"], password=PASSWORD)
-    visitor.fills("/accounts/login/", username="administrator", password=PASSWORD)
-    assert "Find a patient" in visitor.asks("/orders/")
+    visitor.request(
+        f"/patients/?q={CANARIES['search']}"
+    )  # without an account: redirected to the log-in page
+    visitor.open_and_submit(
+        "/accounts/login/", username="clinician", password="wrong-" + CANARIES["search"]
+    )
+    visitor.open_and_submit("/accounts/login/", username=CANARIES["e-mail"], password=PASSWORD)
+    visitor.open_and_submit("/accounts/login/", username="administrator", password=PASSWORD)
+    assert "Find a patient" in visitor.request("/orders/")
     for page in ("/", "/today/", "/orders/", "/patients/", "/appointments/", "/results/",
                  "/exceptions/", "/unmatched/", "/labs/", "/reports/", "/commands/", "/system/",
                  "/system/events/", "/notifications/", "/preferences/", "/admin/", "/api/schema/",
@@ -242,29 +248,33 @@ def _journey(world: World) -> None:
                  f"/results/{order_id}/", f"/orders/new/{patient}/", "/api/patients/",
                  "/api/orders/", "/api/results/", "/nowhere/", "/orders/nothing/",
                  f"/patients/{uuid.uuid4()}/"):  # fmt: skip
-        visitor.asks(page)
+        visitor.request(page)
     for typed in (CANARIES["search"], "' OR 1=1", "\x00", "%", CANARIES["first name"]):
-        visitor.fills("/find/", q=typed, text=typed)
-        visitor.asks("/orders/", {"q": typed})
-        visitor.asks(f"/api/patients/?{urlencode({'cursor': typed})}")
-        visitor.asks(f"/api/patients/?{urlencode({typed: '1'})}")
-    page = visitor.asks(f"/orders/{order_id}/")
+        visitor.open_and_submit("/find/", q=typed, text=typed)
+        visitor.request("/orders/", {"q": typed})
+        visitor.request(f"/api/patients/?{urlencode({'cursor': typed})}")
+        visitor.request(f"/api/patients/?{urlencode({typed: '1'})}")
+    page = visitor.request(f"/orders/{order_id}/")
     assert "/team/note/" in page, page
-    said = visitor.sends(page, "/team/note/", text=f"{CANARIES['note']} @viewer @clinician")
-    assert CANARIES["note"] in said, said
-    visitor.fills(f"/patients/{patient}/details/", first_name=CANARIES["first name"], dob="x")
-    visitor.fills(f"/orders/new/{patient}/", clinical_notes=CANARIES["clinical note"])
+    page = visitor.submit(page, "/team/note/", text=f"{CANARIES['note']} @viewer @clinician")
+    assert CANARIES["note"] in page, page
+    visitor.open_and_submit(
+        f"/patients/{patient}/details/", first_name=CANARIES["first name"], dob="x"
+    )
+    visitor.open_and_submit(f"/orders/new/{patient}/", clinical_notes=CANARIES["clinical note"])
     _upload(world)
-    _deliver(world)
-    told = "UPDATE backoffice_notification SET mail_due_at = now() WHERE mail_due_at > now()"
-    assert world.house.value("SELECT count(*) FROM backoffice_notification"), "somebody was told"
-    world.house.query(told)
+    _deliver_events(world)
+    make_mail_due = (
+        "UPDATE backoffice_notification SET mail_due_at = now() WHERE mail_due_at > now()"
+    )
+    assert world.house.value("SELECT count(*) FROM backoffice_notification"), "no notification"
+    world.house.query(make_mail_due)
     wait_until(lambda: world.post.taken, 60, "a mail", every=0.2)
 
 
 def _upload(world: World) -> None:
-    page = world.visitor.asks(f"/reports/upload/{world.patient}/")
-    token = hidden(page)
+    page = world.visitor.request(f"/reports/upload/{world.patient}/")
+    token = hidden_fields(page)
     mark = "made-up-boundary"
     parts = [f'--{mark}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
              for name, value in token.items()]  # fmt: skip
@@ -281,12 +291,14 @@ def _upload(world: World) -> None:
         world.visitor.opener.open(request, timeout=60)
 
 
-def _deliver(world: World) -> None:
-    """Events that can be applied, that do not fit, and that nobody signed for us."""
-    said = {"notes": CANARIES["event body"], "user_id": world.patient}
-    misfit = {**order(3, 2, **said), "updated_at": CANARIES["event body"], "events": "x"}
-    sound, bad = (message("labtest.order.updated", one) for one in (order(2, 2, **said), misfit))
-    for sent, secret in ((sound, SECRET), (bad, SECRET), (sound, "whsec_" + "A" * 32)):
+def _deliver_events(world: World) -> None:
+    """Send events that can be applied, that cannot be read, and with a wrong signature."""
+    changes = {"notes": CANARIES["event body"], "user_id": world.patient}
+    misfit = {**order(3, 2, **changes), "updated_at": CANARIES["event body"], "events": "x"}
+    valid, invalid = (
+        message("labtest.order.updated", body) for body in (order(2, 2, **changes), misfit)
+    )
+    for sent, secret in ((valid, SECRET), (invalid, SECRET), (valid, "whsec_" + "A" * 32)):
         request = Request(  # noqa: S310 - our own server
             f"{world.visitor.url}/webhooks/", sent.body, sent.headers(secret=secret)
         )
@@ -296,9 +308,12 @@ def _deliver(world: World) -> None:
     wait_until(lambda: world.house.value(states) == 0, 60, "the drain", every=0.2)
 
 
-def _faults(world: World) -> None:
-    """The database complains of rows, quoting them; tables are missing; the service answers
-    nonsense. Pages, tasks and deliveries meet all of it."""
+def _cause_faults(world: World) -> None:
+    """Cause faults while pages, tasks and deliveries run.
+
+    Constraints make the database quote rows in errors, tables are missing, and the service sends
+    invalid responses.
+    """
     visitor, house, patient, order_id = world.visitor, world.house, world.patient, world.order
     name = CANARIES["last name"]
     for table, check in (
@@ -307,16 +322,16 @@ def _faults(world: World) -> None:
         ("orders_order", "length(record) < 9"),
         ("webhooks_event", "body IS NULL"),
         ("orders_orderdraft", "typed = '{}'"),
-    ):  # One by one: together they would wait for workers that wait for them.
+    ):  # One statement each: in one transaction they could deadlock with workers.
         house.query(f"ALTER TABLE {table} ADD CONSTRAINT boom CHECK ({check}) NOT VALID")
-    page = visitor.asks(f"/orders/{order_id}/")
-    visitor.sends(page, "/team/note/", text=CANARIES["note"])
-    visitor.fills(f"/orders/new/{patient}/", clinical_notes=CANARIES["clinical note"])
-    _deliver(world)
+    page = visitor.request(f"/orders/{order_id}/")
+    visitor.submit(page, "/team/note/", text=CANARIES["note"])
+    visitor.open_and_submit(f"/orders/new/{patient}/", clinical_notes=CANARIES["clinical note"])
+    _deliver_events(world)
     house.query("UPDATE backoffice_lookup SET due_at = now(), generation = generation + 1")
     for kind in ("html", "truncate", "status", "drop_before", "redirect"):
         world.fault(kinds=[kind], rate=1.0, statuses=[500, 422])
-        visitor.fills(f"/patients/{patient}/details/", first_name=CANARIES["first name"])
+        visitor.open_and_submit(f"/patients/{patient}/details/", first_name=CANARIES["first name"])
         time.sleep(1)
     world.fault(kinds=["status"], rate=0.0)
     for table in ("backoffice_note", "orders_orderevent", "patients_insurance",
@@ -326,26 +341,26 @@ def _faults(world: World) -> None:
         for path in (f"/orders/{order_id}/", f"/patients/{patient}/", "/orders/", "/patients/",
                      "/api/orders/", "/api/patients/", "/api/insurance/", "/system/events/",
                      f"/patients/{patient}/insured/"):  # fmt: skip
-            visitor.asks(path)
-        visitor.sends(page, "/team/note/", text=CANARIES["note"])
+            visitor.request(path)
+        visitor.submit(page, "/team/note/", text=CANARIES["note"])
         house.query(f'ALTER TABLE gone RENAME TO "{table}"')
     with contextlib.suppress(psycopg.Error):
         house.query("SELECT 1 / 0")
     time.sleep(3)
 
 
-def _redis(url: str) -> str:
-    held = redis.Redis.from_url(url)
+def _redis_content(url: str) -> str:
+    client = redis.Redis.from_url(url)
     found = []
-    for key in held.scan_iter(count=1000):
-        found.append(f"{key!r} {held.dump(key)!r}")
-        if held.type(key) == b"list":
-            found += [_task(item) for item in held.lrange(key, 0, -1)]
+    for key in client.scan_iter(count=1000):
+        found.append(f"{key!r} {client.dump(key)!r}")
+        if client.type(key) == b"list":
+            found += [_task_body(item) for item in client.lrange(key, 0, -1)]
     return "\n".join(found)
 
 
-def _task(item: Any) -> str:
-    """A message of Celery, its body read."""
+def _task_body(item: Any) -> str:
+    """Return the decoded body of a Celery message."""
     try:
         return base64.b64decode(json.loads(item)["body"]).decode()
     except (ValueError, KeyError, TypeError):

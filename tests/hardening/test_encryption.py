@@ -1,4 +1,4 @@
-"""Sealed values: they open in their place, under their key, unchanged, and nowhere else."""
+"""Encrypted values decrypt only unchanged, in their place and with their key."""
 
 from __future__ import annotations
 
@@ -16,68 +16,68 @@ from backoffice.core.encryption.cipher import (
     encrypt_bytes,
 )
 
-HERE = "people.secret:1"
+PLACE = "people.secret:1"
 OLD, NEW = {1: b"o" * 32}, {2: b"n" * 32}
 
 
 @given(st.text(), st.text())
-def test_what_is_sealed_opens_in_its_place(text: str, place: str) -> None:
+def test_encrypted_value_decrypts_in_its_place(text: str, place: str) -> None:
     text, place = (part.encode("utf-8", "replace").decode() for part in (text, place))
     assert decrypt(encrypt(text, place), place) == text
     assert decrypt_bytes(encrypt_bytes(text.encode(), place), place) == text.encode()
 
 
-def test_equal_values_look_different_and_say_nothing() -> None:
-    one, other = encrypt("canary", HERE), encrypt("canary", HERE)
+def test_equal_values_have_different_ciphertexts() -> None:
+    one, other = encrypt("canary", PLACE), encrypt("canary", PLACE)
     assert one != other and "canary" not in one
-    assert b"canary" not in encrypt_bytes(b"canary", HERE)
+    assert b"canary" not in encrypt_bytes(b"canary", PLACE)
 
 
-def test_a_value_moved_to_another_row_does_not_open() -> None:
+def test_value_moved_to_another_row_does_not_decrypt() -> None:
     with pytest.raises(DecryptionError, match="changed or moved"):
-        decrypt(encrypt("canary", HERE), "people.secret:2")
+        decrypt(encrypt("canary", PLACE), "people.secret:2")
     with pytest.raises(DecryptionError, match="changed or moved"):
-        decrypt_bytes(encrypt_bytes(b"canary", HERE), "people.other:1")
+        decrypt_bytes(encrypt_bytes(b"canary", PLACE), "people.other:1")
 
 
-def test_every_changed_byte_is_noticed() -> None:
-    whole = encrypt_bytes(b"canary", HERE)
+def test_any_changed_byte_is_detected() -> None:
+    whole = encrypt_bytes(b"canary", PLACE)
     for position in range(len(whole)):
         changed = bytearray(whole)
         changed[position] ^= 1
         with pytest.raises(DecryptionError):
-            decrypt_bytes(bytes(changed), HERE)
+            decrypt_bytes(bytes(changed), PLACE)
 
 
 @pytest.mark.parametrize(
     "token",
     ["", "canary", "sealed:", "sealed:1:", "sealed:1:1:", "sealed:1:x:YQ==", "sealed:2:1:YQ=="],
 )
-def test_what_is_no_token_is_told_without_quoting_it(token: str) -> None:
-    with pytest.raises(DecryptionError) as told:
-        decrypt(token, HERE)
-    assert "canary" not in str(told.value)
+def test_invalid_token_error_does_not_quote_the_token(token: str) -> None:
+    with pytest.raises(DecryptionError) as error:
+        decrypt(token, PLACE)
+    assert "canary" not in str(error.value)
     with pytest.raises(DecryptionError):
-        decrypt_bytes(token.encode(), HERE)
+        decrypt_bytes(token.encode(), PLACE)
 
 
-def test_the_first_key_seals_and_all_open(settings: Settings) -> None:
+def test_first_key_encrypts_and_all_keys_decrypt(settings: Settings) -> None:
     settings.FIELD_KEYS = OLD
-    old = encrypt("canary", HERE)
+    old = encrypt("canary", PLACE)
     assert cipher.key_id_of(old) == cipher.current_key_id() == 1
     settings.FIELD_KEYS = {**NEW, **OLD}
-    new = encrypt("canary", HERE)
+    new = encrypt("canary", PLACE)
     assert cipher.key_id_of(new) == cipher.current_key_id() == 2
-    assert decrypt(old, HERE) == decrypt(new, HERE) == "canary"
+    assert decrypt(old, PLACE) == decrypt(new, PLACE) == "canary"
     settings.FIELD_KEYS = NEW
-    assert decrypt(new, HERE) == "canary"
+    assert decrypt(new, PLACE) == "canary"
     with pytest.raises(DecryptionError, match="has no key 1"):
-        decrypt(old, HERE)
+        decrypt(old, PLACE)
     settings.FIELD_KEYS = {1: b"x" * 32}
     with pytest.raises(DecryptionError, match="Key 1 does not decrypt"):
-        decrypt(old, HERE)
+        decrypt(old, PLACE)
 
 
-def test_a_stored_value_tells_whether_it_is_sealed() -> None:
+def test_key_id_shows_whether_value_is_encrypted() -> None:
     assert cipher.key_id_of("canary") is None and cipher.key_id_of(b'{"data":1}') is None
-    assert cipher.key_id_of(encrypt_bytes(b"", HERE)) == cipher.current_key_id()
+    assert cipher.key_id_of(encrypt_bytes(b"", PLACE)) == cipher.current_key_id()

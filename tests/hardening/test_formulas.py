@@ -1,4 +1,4 @@
-"""No cell of a table to download is calculated, whatever somebody typed; numbers stay numbers."""
+"""Spreadsheet programs calculate no cell of a downloaded table, whatever somebody typed."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ PAYLOADS = (
 PLAIN = ("Ana", "O'Neill", "a=b", "1-2", "x@y.invalid", "100.20", "<5", "", "'", "’= 1", "½")
 
 
-def calculates(cell: str) -> bool:
-    """As the most careless table program reads a cell."""
+def is_formula(cell: str) -> bool:
+    """Return whether the least strict spreadsheet program would calculate the cell."""
     return re.match(r"[\s\u200b\ufeff]*[=+\-@＝＋－＠]", cell) is not None or cell[:1] in "\t\r\n"
 
 
 @pytest.mark.parametrize("text", PAYLOADS)
-def test_no_payload_calculates_and_none_is_lost(text: str) -> None:
-    assert not calculates(escape_formula(text))
+def test_escaped_formula_is_text_and_can_be_unescaped(text: str) -> None:
+    assert not is_formula(escape_formula(text))
     assert unescape_formula(escape_formula(text)) == text
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_what_is_no_formula_stays(text: str) -> None:
+def test_text_that_is_no_formula_is_unchanged(text: str) -> None:
     assert escape_formula(text) == unescape_formula(text) == text
 
 
-def test_every_beginning_behind_everything_that_is_skipped() -> None:
+def test_formula_after_any_skipped_characters_is_escaped() -> None:
     for skipped in ("", *SKIPPED, SKIPPED):
         for beginning in BEGINNINGS:
             risky = beginning.strip() or not skipped
             assert escape_formula(f"{skipped}{beginning}x").startswith("'") or not risky
 
 
-def test_a_sheet_that_comes_back_is_harmless_too() -> None:
+def test_import_sheet_with_reasons_is_escaped() -> None:
     head = ",".join(COLUMNS)
     cells = ",".join('"=1+1"' for _ in COLUMNS)
     written = sheet_import.write_table(read(f"{head}\n{cells}\n".encode()), reasons=True)

@@ -1,4 +1,4 @@
-"""Every answer carries strict headers: pages, the API, static files, errors, Django's admin."""
+"""All responses have strict headers: pages, API, static files, errors and the admin site."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ IDS = {
 
 @pytest.fixture
 def visitor(settings: Settings) -> Client:
-    """As in production, over HTTPS; an error is an answer, not an exception of the test."""
+    """A client of an HTTPS-only site, as in production. Errors become responses."""
     settings.HTTPS_ONLY = settings.SECURE_SSL_REDIRECT = True
     settings.SECURE_HSTS_SECONDS = 63_072_000
     settings.SECURE_HSTS_INCLUDE_SUBDOMAINS = settings.SECURE_HSTS_PRELOAD = True
     return Client(raise_request_exception=False)
 
 
-def addresses(resolver: URLResolver | None = None, prefix: str = "/") -> Iterator[str]:
-    """Every address, with made-up ids."""
+def all_urls(resolver: URLResolver | None = None, prefix: str = "/") -> Iterator[str]:
+    """Yield every URL, with invented ids."""
     for entry in (resolver or get_resolver()).url_patterns:
         found = prefix + re.sub(r"[\^$]|\\Z|\(\?P<[^)]*\)", "", str(entry.pattern))
         if isinstance(entry, URLPattern):
             yield re.sub(r"<(?:(\w+):)?\w+>", lambda part: IDS[part[1] or "str"], found)
         else:
-            yield from addresses(entry, found)
+            yield from all_urls(entry, found)
 
 
-def strict(response: Any, where: str) -> None:
+def assert_strict_headers(response: Any, where: str) -> None:
     headers = response.headers
     for name, value in REQUIRED.items():
         assert headers.get(name) == value, f"{where}: {name} is {headers.get(name)}"
@@ -64,30 +64,30 @@ def strict(response: Any, where: str) -> None:
     assert "unsafe" not in policy and "*" not in policy and "http" not in policy, where
     for cookie in response.cookies.values():
         if cookie["max-age"] == 0:
-            continue  # one that is taken away
+            continue  # deletes the cookie
         assert cookie["samesite"] in ("Strict", "Lax") and cookie["httponly"], where
 
 
-def test_every_route_answers_strictly(visitor: Client) -> None:
+def test_every_route_sends_strict_headers(visitor: Client) -> None:
     visitor.force_login(staff("administrator"))
-    seen: dict[int, int] = {}
-    for address in dict.fromkeys(addresses()):
+    status_counts: dict[int, int] = {}
+    for address in dict.fromkeys(all_urls()):
         response = visitor.get(address, secure=True)
-        seen[response.status_code] = seen.get(response.status_code, 0) + 1
-        strict(response, address)
+        status_counts[response.status_code] = status_counts.get(response.status_code, 0) + 1
+        assert_strict_headers(response, address)
         assert "no-store" in response.headers["Cache-Control"] or address == "/webhooks/", address
-    assert seen[200] > 50 and seen[404] > 20, seen
-    assert 500 not in seen, seen
+    assert status_counts[200] > 50 and status_counts[404] > 20, status_counts
+    assert 500 not in status_counts, status_counts
 
 
-def test_strangers_get_the_same(visitor: Client) -> None:
+def test_anonymous_responses_have_strict_headers(visitor: Client) -> None:
     for address in ("/", "/accounts/login/", "/orders/", "/api/orders/", "/admin/", "/nowhere/"):
         response = visitor.get(address, secure=True)
-        strict(response, address)
+        assert_strict_headers(response, address)
         assert "no-store" in response.headers["Cache-Control"], address
 
 
-def test_programs_are_refused_where_people_are_redirected(visitor: Client) -> None:
+def test_plain_http_is_refused_for_api_and_redirected_else(visitor: Client) -> None:
     for address in ("/api/orders/", "/api/schema/", "/api/nowhere"):
         answer = visitor.get(address, headers={"authorization": "Token bo_made_up"})
         assert (answer.status_code, answer.content) == (403, b"HTTPS only\n"), address
@@ -95,34 +95,34 @@ def test_programs_are_refused_where_people_are_redirected(visitor: Client) -> No
     assert visitor.get("/api/orders/", secure=True).status_code == 401
 
 
-def test_static_files_are_as_strict_and_may_be_kept(visitor: Client) -> None:
+def test_static_files_have_strict_headers(visitor: Client) -> None:
     response = visitor.get("/static/backoffice/base.css", secure=True)
     assert response.status_code == 200
-    strict(response, "static")
+    assert_strict_headers(response, "static")
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 405, 500])
-def test_errors_are_as_strict_and_tell_nothing(
+def test_error_pages_have_strict_headers_and_no_details(
     status: int, visitor: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     visitor.force_login(staff("viewer" if status == 403 else "administrator"))
-    asked: dict[int, Callable[[], Any]] = {
+    requests: dict[int, Callable[[], Any]] = {
         400: lambda: visitor.get("/orders/", secure=True, headers={"host": "evil.invalid"}),
         403: lambda: visitor.get("/system/", secure=True),
         404: lambda: visitor.get(f"/orders/{IDS['uuid']}/", secure=True),
         405: lambda: visitor.put("/orders/", secure=True),
-        500: lambda: _broken(visitor, monkeypatch),
+        500: lambda: _request_with_database_error(visitor, monkeypatch),
     }
-    response = asked[status]()
+    response = requests[status]()
     assert response.status_code == status
-    strict(response, str(status))
+    assert_strict_headers(response, str(status))
     assert "no-store" in response.headers["Cache-Control"]
     assert b"Traceback" not in response.content and b"canary" not in response.content
 
 
-def _broken(visitor: Client, monkeypatch: pytest.MonkeyPatch) -> Any:
-    def fails(*_: object, **__: object) -> None:
+def _request_with_database_error(visitor: Client, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def raise_error(*_: object, **__: object) -> None:
         raise DatabaseError("canary: DETAIL: Failing row contains (Testperson, 1990-01-01).")
 
-    monkeypatch.setattr("backoffice.audit.record_list", fails)
+    monkeypatch.setattr("backoffice.audit.record_list", raise_error)
     return visitor.get("/orders/", secure=True)

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from tests.bench.processes import family, parent_of
-from tests.chaos.installed import Installation, port_that_stays_free
+from tests.chaos.installation import Installation, find_free_port
 from tests.sync.house import wait_until
 
 
 @pytest.fixture
 def installation() -> Iterator[Installation]:
     folder = Path(tempfile.mkdtemp(prefix="bo-"))
-    made = Installation(folder, "http://127.0.0.1:9", port_that_stays_free())
+    made = Installation(folder, "http://127.0.0.1:9", find_free_port())
     made.start()
     yield made
     made.end()
@@ -48,10 +48,10 @@ def _kill(installation: Installation, program: str, name: str) -> None:
     wait_until(lambda: f"{name} ended" in installation.said(), 30, "reported", every=0.2)
     wait_until(lambda: f"{name} answers again." in installation.said(), 90, "back", every=0.2)
     assert before != _server(installation, program)
-    installation.healthy()
+    installation.wait_until_healthy()
 
 
 def test_launcher_restarts_killed_servers_and_reports_it(installation: Installation) -> None:
-    installation.healthy()
+    installation.wait_until_healthy()
     _kill(installation, "postgres", "PostgreSQL")
     _kill(installation, "valkey-server", "Redis")

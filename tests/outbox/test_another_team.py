@@ -27,7 +27,7 @@ from backoffice.models import CommandRecord, Lookup, SyncRun
 from orders.models import Order
 from patients.models import Patient
 from patients.sync import USERS
-from tests.chaos.installed import Installation
+from tests.chaos.installation import Installation
 from tests.outbox.desk import Desk
 from tests.outbox.draws import waiting
 from tests.outbox.keys import OTHER_KEY, OUR_KEY, UseKey

@@ -1,6 +1,7 @@
-"""A whole installation in a copy of the tree, with servers and data of its own.
+"""A complete installation in a copy of the source tree, with its own servers and data.
 
-Started as `./run up` starts it, killed in one moment with all it runs, and started again."""
+It starts as by `./run up`. All of its processes can be killed at once, and it can start again.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +27,19 @@ from tests.bench.processes import alive, family
 from tests.sync.house import House, wait_until
 
 NOT_COPIED: Final = (".git", ".venv", "var", ".*_cache")
-OURS: Final = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "SECRET_KEY", "FIELD_KEYS")
-MOST_SECONDS: Final = 120
+NOT_INHERITED: Final = (
+    "DATABASE_URL",
+    "REDIS_URL",
+    "DJANGO_SETTINGS_MODULE",
+    "SECRET_KEY",
+    "FIELD_KEYS",
+)
+MAX_SECONDS: Final = 120
 
 
 @dataclass
 class Installation:
-    """`settings` are environment variables of all its processes."""
+    """A copy of the project that runs by itself. `settings` are environment variables."""
 
     folder: Path
     service_url: str
@@ -42,7 +49,7 @@ class Installation:
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        self.folder.chmod(0o711)  # The servers of root run as somebody else.
+        self.folder.chmod(0o711)  # When started by root, the servers run as another user.
         self.tree = self.folder / "tree"
         self.url = f"http://127.0.0.1:{self.port}"
         shutil.copytree(ROOT, self.tree, ignore=shutil.ignore_patterns(*NOT_COPIED))
@@ -51,7 +58,7 @@ class Installation:
         environment = {
             name: value
             for name, value in os.environ.items()
-            if name not in (*OURS, *SERVICE_VARIABLES)
+            if name not in (*NOT_INHERITED, *SERVICE_VARIABLES)
         }
         environment |= {
             "PYTHONPATH": str(self.tree),
@@ -62,26 +69,29 @@ class Installation:
             **self.settings,
         }
         self.started_at = time.monotonic()
-        with (self.folder / "said").open("ab") as said:
+        with (self.folder / "said").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "backoffice.devtools.launcher", "up"],
                 cwd=self.tree,
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 preexec_fn=dies_with_parent(signal.SIGTERM),
             )
 
-    def healthy(self, person: httpx.Client | None = None) -> float:
-        """Seconds from its start until it says that it is ready and `person` sees a page of orders.
-        AssertionError with its last words when it ended, or never is."""
+    def wait_until_healthy(self, person: httpx.Client | None = None) -> float:
+        """Wait until the installation is ready and `person` gets the order list.
+
+        Return the seconds since the start. Raise AssertionError with the end of the log when the
+        installation ends or does not become ready.
+        """
         try:
-            wait_until(self._is_ready, MOST_SECONDS, "ready", every=0.1)
+            wait_until(self._is_ready, MAX_SECONDS, "ready", every=0.1)
             if person is not None:
-                shown = person.get("/orders/")
-                assert shown.status_code == 200, f"/orders/ answered {shown.status_code}"
+                page = person.get("/orders/")
+                assert page.status_code == 200, f"/orders/ answered {page.status_code}"
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.said()}") from None
         return time.monotonic() - self.started_at
@@ -97,34 +107,36 @@ class Installation:
 
     @property
     def house(self) -> House:
-        """What it keeps, while it runs: the address is another one after each start."""
-        told = json.loads((self.tree / "var" / "running.json").read_text())
+        """Return access to its database. The address changes with each start."""
+        state = json.loads((self.tree / "var" / "running.json").read_text())
         log = self.folder / "house.log"
-        return House(told["environment"]["DATABASE_URL"], self.service_url, log)
+        return House(state["environment"]["DATABASE_URL"], self.service_url, log)
 
-    def cut(self) -> int:
-        """SIGKILL to every process, servers included; how many there were. All are stopped first,
-        so that none outlives another by the moment it takes to tidy up."""
+    def kill_all(self) -> int:
+        """Send SIGKILL to every process, servers included. Return their number.
+
+        All of them are stopped by SIGSTOP first, so that none can react to the end of another.
+        """
         if self.process is None or self.process.poll() is not None:
             return 0
-        found: set[int] = set()
-        while new := set(family(self.process.pid)) - found:
+        killed: set[int] = set()
+        while new := set(family(self.process.pid)) - killed:
             for pid in new:
                 _send(pid, signal.SIGSTOP)
-            found |= new
-        for pid in found:
+            killed |= new
+        for pid in killed:
             _send(pid, signal.SIGKILL)
         self.process.wait(30)
-        wait_until(lambda: not any(map(alive, found)), 30, "all of it to be gone")
-        return len(found)
+        wait_until(lambda: not any(map(alive, killed)), 30, "all of it to be gone")
+        return len(killed)
 
     def end(self) -> None:
-        """As Ctrl-C does: a PostgreSQL that is killed leaves shared memory behind."""
+        """Stop as Ctrl-C does, because a killed PostgreSQL leaves shared memory behind."""
         if self.process is not None:
             self.process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(60)
-            self.cut()
+            self.kill_all()
 
 
 def _send(pid: int, signum: int) -> None:
@@ -132,11 +144,14 @@ def _send(pid: int, signum: int) -> None:
         os.kill(pid, signum)
 
 
-def port_that_stays_free() -> int:
-    """Below those the system gives to callers: while the installation is down none of them has it,
-    and who calls it in vain, again and again, never comes to speak with itself."""
+def find_free_port() -> int:
+    """Return a free port below the range of ephemeral ports.
+
+    While the installation is down, no outgoing connection can get this port. A client that retries
+    cannot connect to itself.
+    """
     for port in random.sample(range(20_000, 32_000), 200):
-        with contextlib.suppress(OSError), socket.socket() as door:
-            door.bind(("127.0.0.1", port))
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.bind(("127.0.0.1", port))
             return port
     raise AssertionError("no port is free")

@@ -1,4 +1,4 @@
-"""Sealed columns: what a dump shows, what a row shows, wrong keys, and sealing anew under load."""
+"""Encrypted columns: dumps, rows, wrong keys, and key rotation under load."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def folder(settings: Settings, tmp_path: Path) -> Path:
     return tmp_path / "reports"
 
 
-def insured(user: uuid.UUID | None = None, **columns: Any) -> Insurance:
+def create_insurance(user: uuid.UUID | None = None, **columns: Any) -> Insurance:
     row = Insurance(
         id=uuid.uuid4(), user_id=user or uuid.uuid4(), is_primary=True, payor_code="P1",
         relationship="Self", company_name="Madeup Mutual", member_id=CANARY, group_id=CANARY,
@@ -55,7 +55,7 @@ def insured(user: uuid.UUID | None = None, **columns: Any) -> Insurance:
     return row
 
 
-def command(user: User) -> CommandRecord:
+def create_command(user: User) -> CommandRecord:
     return CommandRecord.objects.create(
         kind="patient.create", title="Register somebody", subject_type="new patient",
         subject_id=str(uuid.uuid4()), payload={"name": CANARY}, form_data={"name": [CANARY]},
@@ -63,11 +63,11 @@ def command(user: User) -> CommandRecord:
     )  # fmt: skip
 
 
-def fill() -> None:
-    """A value in every sealed column, and a file."""
+def fill_encrypted_columns() -> None:
+    """Store a value in every encrypted column, and a file."""
     user = staff("nurse")
-    insured()
-    command(user)
+    create_insurance()
+    create_command(user)
     event("labtest.order.updated", {"note": CANARY}).save()
     OrderDraft.objects.create(user=user, patient_id=uuid.uuid4(), typed={"notes": [CANARY]})
     RegistrationDraft.objects.create(user=user, typed={"first_name": [CANARY]})
@@ -82,7 +82,7 @@ def fill() -> None:
     storage.store(CANARY.encode())
 
 
-def dumped() -> Iterator[str]:
+def stored_texts() -> Iterator[str]:
     for field in encrypted_fields():
         table, column = field.model._meta.db_table, field.column
         with connection.cursor() as cursor:
@@ -93,61 +93,63 @@ def dumped() -> Iterator[str]:
                     yield bytes.fromhex(text[2:]).decode("utf-8", "replace")
 
 
-def test_no_sealed_column_and_no_file_shows_its_content(folder: Path) -> None:
-    fill()
-    texts = list(dumped())
-    empty = [one for one in encrypted_fields() if not one.model._default_manager.exists()]
-    assert not empty, "every sealed column is looked at"
+def test_encrypted_columns_and_files_hide_their_content(folder: Path) -> None:
+    fill_encrypted_columns()
+    texts = list(stored_texts())
+    empty = [field for field in encrypted_fields() if not field.model._default_manager.exists()]
+    assert not empty, "some encrypted columns have no row"
     assert texts and not [text for text in texts if CANARY in text]
     (file,) = (path for path in folder.rglob("*") if path.is_file())
     assert CANARY.encode() not in file.read_bytes()
 
 
-def test_rows_show_what_was_put_in() -> None:
-    fill()
-    card, asked, heard = Insurance.objects.get(), CommandRecord.objects.get(), Event.objects.get()
-    assert (card.member_id, card.insured_dob) == (CANARY, date(1990, 2, 3))
-    assert card.said() == {"member_id": CANARY}
-    assert (asked.payload, asked.form_data) == ({"name": CANARY}, {"name": [CANARY]})
-    assert CANARY.encode() in (heard.body or b"")
+def test_rows_decrypt_to_stored_values() -> None:
+    fill_encrypted_columns()
+    insurance, record, received = (
+        Insurance.objects.get(),
+        CommandRecord.objects.get(),
+        Event.objects.get(),
+    )
+    assert (insurance.member_id, insurance.insured_dob) == (CANARY, date(1990, 2, 3))
+    assert insurance.said() == {"member_id": CANARY}
+    assert (record.payload, record.form_data) == ({"name": CANARY}, {"name": [CANARY]})
+    assert CANARY.encode() in (received.body or b"")
     assert CANARY in UnreadRecord.objects.get().record
     assert OrderDraft.objects.get().typed == {"notes": [CANARY]}
     assert RegistrationDraft.objects.get().typed == {"first_name": [CANARY]}
 
 
-def test_a_value_moved_to_another_row_cannot_be_read() -> None:
-    mine, other = insured(), insured(member_id="another")
+def test_value_moved_to_another_row_is_unreadable() -> None:
+    first, other = create_insurance(), create_insurance(member_id="another")
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE patients_insurance SET member_id = (SELECT member_id FROM patients_insurance"
             " WHERE id = %s) WHERE id = %s",
-            [mine.pk, other.pk],
+            [first.pk, other.pk],
         )
     assert Insurance.objects.get(pk=other.pk).member_id == UNREADABLE
-    assert Insurance.objects.get(pk=mine.pk).member_id == CANARY
+    assert Insurance.objects.get(pk=first.pk).member_id == CANARY
 
 
-def test_a_row_that_cannot_be_read_breaks_no_list_and_is_not_lost(
-    client: Client, settings: Settings
-) -> None:
+def test_unreadable_row_is_listed_and_keeps_its_value(client: Client, settings: Settings) -> None:
     settings.FIELD_KEYS = {9: NEXT}
-    lost = insured()
+    unreadable = create_insurance()
     settings.FIELD_KEYS = {1: KEY}
     client.force_login(staff("lab admin"))
-    insured(lost.user_id)
-    answer = client.get(f"/api/insurance/?user_id={lost.user_id}").json()["results"]
-    said = {item["member_id"]: item["record"] for item in answer}
-    assert said == {CANARY: {"member_id": CANARY}, UNREADABLE: None}
-    row = Insurance.objects.get(pk=lost.pk)
+    create_insurance(unreadable.user_id)
+    answer = client.get(f"/api/insurance/?user_id={unreadable.user_id}").json()["results"]
+    records = {item["member_id"]: item["record"] for item in answer}
+    assert records == {CANARY: {"member_id": CANARY}, UNREADABLE: None}
+    row = Insurance.objects.get(pk=unreadable.pk)
     assert (row.member_id, row.insured_dob) == (UNREADABLE, None)
     row.relationship = "Child"
     row.save()
     settings.FIELD_KEYS = {1: KEY, 9: NEXT}
-    assert Insurance.objects.get(pk=lost.pk).member_id == CANARY
+    assert Insurance.objects.get(pk=unreadable.pk).member_id == CANARY
 
 
-def test_a_sealed_value_is_written_with_its_row_alone() -> None:
-    row = command(staff("nurse"))
+def test_encrypted_value_cannot_be_set_by_update() -> None:
+    row = create_command(staff("nurse"))
     with pytest.raises(TypeError, match="save it with its row"), transaction.atomic():
         CommandRecord.objects.update(payload={"name": "x"})
     CommandRecord.objects.update(payload={}, form_data={})
@@ -156,23 +158,23 @@ def test_a_sealed_value_is_written_with_its_row_alone() -> None:
     assert not CommandRecord.objects.exclude(payload={}, form_data={}).exists()
 
 
-def test_digests_of_sealed_records_need_our_keys() -> None:
-    """Else whoever has a dump and all but the member id tries numbers until the digest fits."""
+def test_digests_of_encrypted_records_depend_on_keys() -> None:
+    """Otherwise somebody with a dump could guess member ids until the digest matches."""
     assert installation.fingerprint(b"x") == installation.fingerprint(b"x")
     assert installation.fingerprint(b"x") != hashlib.blake2b(b"x", digest_size=16).digest()
 
 
-# Whose database is it
+# Checks of keys and environment at the start
 
 
-def test_other_keys_are_noticed_at_the_start(settings: Settings) -> None:
+def test_start_check_detects_other_keys(settings: Settings) -> None:
     installation.ensure()
     settings.FIELD_KEYS = {1: b"x" * 32}
     with pytest.raises(ImproperlyConfigured, match="FIELD_KEYS are not the keys"):
         installation.ensure()
 
 
-def test_another_environment_is_noticed_at_the_start(settings: Settings) -> None:
+def test_start_check_detects_another_environment(settings: Settings) -> None:
     installation.ensure()
     settings.MANAGEMENT_ENV = "production"
     with pytest.raises(ImproperlyConfigured, match="of the service's sandbox us") as refused:
@@ -180,7 +182,7 @@ def test_another_environment_is_noticed_at_the_start(settings: Settings) -> None
     assert "production us" in str(refused.value)
 
 
-# Sealing anew
+# Key rotation
 
 
 def rotate(*arguments: str) -> str:
@@ -190,10 +192,10 @@ def rotate(*arguments: str) -> str:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_everything_is_sealed_anew_and_the_old_key_can_go(settings: Settings) -> None:
+def test_rotation_reencrypts_everything_with_the_new_key(settings: Settings) -> None:
     old = settings.FIELD_KEYS
-    fill()
-    with connection.cursor() as cursor:  # from before there were keys
+    fill_encrypted_columns()
+    with connection.cursor() as cursor:  # as stored before encryption was introduced
         cursor.execute("UPDATE webhooks_event SET body = %s", [b'{"data":"plain"}'])
         cursor.execute('UPDATE backoffice_commandrecord SET payload = \'{"name": "plain"}\'')
         cursor.execute("UPDATE patients_insurance SET member_id = 'plain'")
@@ -201,29 +203,31 @@ def test_everything_is_sealed_anew_and_the_old_key_can_go(settings: Settings) ->
     assert CommandRecord.objects.get().payload == {"name": "plain"}
     settings.FIELD_KEYS = {2: NEXT, **old}
     try:
-        told = rotate().splitlines()[-1]
-        assert told.startswith("All together: key 2: ") and "key 1" not in told, told
+        summary = rotate().splitlines()[-1]
+        assert summary.startswith("All together: key 2: ") and "key 1" not in summary, summary
         settings.FIELD_KEYS = {2: NEXT}
         assert installation.ensure().environment == "sandbox us"
         assert Insurance.objects.get().member_id == "plain"
         assert Insurance.objects.get().group_id == CANARY
         assert Event.objects.get().body == b'{"data":"plain"}'
         assert CommandRecord.objects.get().payload == {"name": "plain"}
-        assert rotate("--count").splitlines()[-1] == told
+        assert rotate("--count").splitlines()[-1] == summary
     finally:
         settings.FIELD_KEYS = {**old, 2: NEXT}
-        rotate()  # The row that stays for the other tests.
+        rotate()  # The installation row stays for the other tests.
 
 
 @pytest.mark.django_db(transaction=True)
-def test_large_bodies_are_taken_few_at_a_time(
+def test_rotation_limits_batches_by_bytes_and_rows(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many as memory has room for, however many rows a step may have; none is left out."""
+    """Batches are limited by bytes as well as by rows, and no row is left out."""
     for size in (10, 30_000, 100_000, 30_000, 10, 10):
         event("labtest.order.updated", {"note": "x" * size}).save()
     settings.FIELD_KEYS = {2: NEXT, **settings.FIELD_KEYS}
-    column = next(one for one in rotation.encrypted_columns() if one.name == "webhooks_event.body")
+    column = next(
+        each for each in rotation.encrypted_columns() if each.name == "webhooks_event.body"
+    )
     monkeypatch.setattr(rotation, "BATCH_BYTES", 65_000)
     assert list(column.seal_anew()) == [2, 1, 3]
     assert column.count().keys() == {2}
@@ -233,10 +237,10 @@ def test_large_bodies_are_taken_few_at_a_time(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_no_key_opens_is_told_and_left(settings: Settings) -> None:
+def test_rotation_reports_undecryptable_values_and_keeps_them(settings: Settings) -> None:
     old = settings.FIELD_KEYS
     settings.FIELD_KEYS = {9: NEXT}
-    insured()
+    create_insurance()
     settings.FIELD_KEYS = old
     with pytest.raises(CommandError, match="key 9: 6"):
         rotate()
@@ -245,18 +249,18 @@ def test_what_no_key_opens_is_told_and_left(settings: Settings) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_sealing_anew_while_others_read_and_write(settings: Settings) -> None:
-    """Promise P21, small: 2,000 rows, two readers, a writer; no reader ever fails."""
+def test_rotation_works_during_reads_and_writes(settings: Settings) -> None:
+    """A small version of promise P21: 2,000 rows, two readers and a writer. No read fails."""
     old = settings.FIELD_KEYS
     rows = [event("labtest.order.updated", {"note": CANARY}) for _ in range(2_000)]
     Event.objects.bulk_create(rows)
     settings.FIELD_KEYS = {2: NEXT, **old}
-    over = threading.Event()
+    finished = threading.Event()
     failures: list[str] = []
     reads = [0, 0]
 
     def read(number: int) -> None:
-        while not over.is_set():
+        while not finished.is_set():
             for row in Event.objects.order_by("?")[:50]:
                 reads[number] += 1
                 if CANARY.encode() not in (row.body or b""):
@@ -264,7 +268,7 @@ def test_sealing_anew_while_others_read_and_write(settings: Settings) -> None:
         connections.close_all()
 
     def write() -> None:
-        while not over.is_set():
+        while not finished.is_set():
             event("labtest.order.updated", {"note": CANARY}).save()
         connections.close_all()
 
@@ -275,7 +279,7 @@ def test_sealing_anew_while_others_read_and_write(settings: Settings) -> None:
     try:
         rotate()
     finally:
-        over.set()
+        finished.set()
         for thread in threads:
             thread.join()
         settings.FIELD_KEYS = {**old, 2: NEXT}
