@@ -81,10 +81,10 @@ def database_outage(folder: Path, houses: Houses) -> list[Goal]:
                 restarted, before = time.monotonic(), order_count()
                 print(f"  {name} at {before} orders", flush=True)
                 wait_until(
-                    lambda before=before: order_count() > before or order_count() >= 6_000,
+                    lambda before=before: order_count() > before or order_count() >= 6_000,  # type: ignore[misc]
                     60,
                     "progress",
-                )  # type: ignore[misc]
+                )
                 seconds_to_progress = time.monotonic() - restarted
                 goals.append(
                     Goal(

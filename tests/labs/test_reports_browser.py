@@ -24,7 +24,9 @@ from tests.sync.house import wait_until
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("report_folder"),
-    pytest.mark.skipif(bool(missing_programs()) and "CI" not in os.environ, reason=missing_programs()),
+    pytest.mark.skipif(
+        bool(missing_programs()) and "CI" not in os.environ, reason=missing_programs()
+    ),
 ]
 PASSWORD = "made-up-people-only"
 
