@@ -20,7 +20,7 @@ from labs.models import Marker
 from orders.models import Appointment, Order, Result, Transaction
 from patients.models import Connection, Demographics, Insurance, Patient, Payor
 from tests.api.rows import order, patient, staff, uid
-from tests.outbox.desk import Desk
+from tests.outbox.harness import OutboxHarness
 from tests.sandboxes import Sandbox, running
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -33,11 +33,11 @@ def alone() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def desk(alone: Sandbox, settings: Settings) -> Iterator[Desk]:
+def harness(alone: Sandbox, settings: Settings) -> Iterator[OutboxHarness]:
     settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = alone.url
     service_client.service.cache_clear()
-    found = Desk(alone)
-    found.mirror()
+    found = OutboxHarness(alone)
+    found.sync_all()
     yield found
     service_client.service.cache_clear()
 
@@ -50,8 +50,8 @@ def fetch(client: Client, row: Any) -> str:
     return str(answer.content.decode())
 
 
-def test_a_record_is_read_again_and_the_page_says_so(desk: Desk) -> None:
-    client = desk.client()
+def test_a_record_is_read_again_and_the_page_says_so(harness: OutboxHarness) -> None:
+    client = harness.client()
     row = Order.objects.earliest("created_at")
     spoilt = {**json.loads(row.record), "sample_id": "made up here"}
     Order.objects.filter(pk=row.pk).update(
@@ -63,27 +63,27 @@ def test_a_record_is_read_again_and_the_page_says_so(desk: Desk) -> None:
     entry = AuditEntry.objects.get(object_type="fetch order again")
     assert (entry.action, entry.object_ids) == ("change", [str(row.pk)])
     assert entry.patient_ids == [row.user_id]
-    desk.look_up()
+    harness.run_lookups()
     again = Order.objects.get(pk=row.pk)
     assert again.sample_id == row.sample_id and "made up here" not in again.record
     page = client.get(reverse("admin:orders_order_change", args=[row.pk])).content.decode()
     assert "Read just now." in page
 
 
-def test_a_failure_is_told(desk: Desk) -> None:
-    client = desk.client()
+def test_a_failure_is_told(harness: OutboxHarness) -> None:
+    client = harness.client()
     row = Order.objects.earliest("created_at")
-    desk.fault("status", f"/v3/order/{row.pk}$", statuses=[500], times=9)
+    harness.add_fault("status", f"/v3/order/{row.pk}$", statuses=[500], times=9)
     fetch(client, row)
-    desk.look_up()
+    harness.run_lookups()
     page = client.get(reverse("admin:orders_order_change", args=[row.pk])).content.decode()
-    desk.sandbox.control("faults", {})
+    harness.sandbox.control("faults", {})
     said = Lookup.objects.get(kind="orders", key=str(row.pk)).error
     assert said and said in page and "Retried within a minute." in page
 
 
-def test_each_kind_gives_the_reason_its_sync_reads(desk: Desk) -> None:
-    client = desk.client()
+def test_each_kind_gives_the_reason_its_sync_reads(harness: OutboxHarness) -> None:
+    client = harness.client()
     Lookup.objects.all().delete()
     appointment = Appointment.objects.first()
     rows: list[tuple[Any, str, Any]] = [
@@ -112,8 +112,8 @@ def test_each_kind_gives_the_reason_its_sync_reads(desk: Desk) -> None:
     assert set(Lookup.objects.filter(kind="orders").values_list("key", flat=True)) == keys
 
 
-def test_what_has_no_call_of_its_own_comes_with_its_list(desk: Desk) -> None:
-    client = desk.client()
+def test_what_has_no_call_of_its_own_comes_with_its_list(harness: OutboxHarness) -> None:
+    client = harness.client()
     SyncRun.objects.all().delete()
     row = Marker.objects.earliest("id")
     page = fetch(client, row)

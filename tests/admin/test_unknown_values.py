@@ -27,7 +27,7 @@ from orders.exceptions import queue
 from orders.models import Happening, Order
 from orders.today import counts
 from tests.api.rows import TEAM, envelope, order, staff, uid
-from tests.outbox.desk import Desk
+from tests.outbox.harness import OutboxHarness
 from tests.sandboxes import Sandbox, running
 from tests.today.test_counting import counts_are_exact
 from tests.webhooks.rows import put
@@ -75,10 +75,10 @@ def alone() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def desk(alone: Sandbox, settings: Settings) -> Iterator[Desk]:
+def harness(alone: Sandbox, settings: Settings) -> Iterator[OutboxHarness]:
     settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = alone.url
     service_client.service.cache_clear()
-    yield Desk(alone)
+    yield OutboxHarness(alone)
     service_client.service.cache_clear()
 
 
@@ -110,10 +110,10 @@ def in_bucket(client: Client, bucket: str) -> set[str]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_way_of_an_unknown_status(desk: Desk) -> None:
-    first = beam_up(desk.sandbox, 3)
-    desk.mirror()
-    client = desk.client("administrator")
+def test_the_way_of_an_unknown_status(harness: OutboxHarness) -> None:
+    first = beam_up(harness.sandbox, 3)
+    harness.sync_all()
+    client = harness.client("administrator")
     row = UnknownValue.objects.get(vocabulary="order.low_level_status", value=NEW)
     assert badge(client, first) == f"unknown: {NEW}"
     assert str(first) in in_bucket(client, "unknown")

@@ -27,9 +27,9 @@ from django.urls import reverse  # noqa: E402
 from backoffice.core.service_client import service  # noqa: E402
 from orders.commands import MoveVisit  # noqa: E402
 from tests.bench.common import at_most, report  # noqa: E402
-from tests.outbox.cases_visits import move, standing  # noqa: E402
-from tests.outbox.proving import Proof, proving  # noqa: E402
-from tests.outbox.racing import Browser  # noqa: E402
+from tests.outbox.cases_visits import create_booked_visit, create_move  # noqa: E402
+from tests.outbox.concurrent_staff import Browser  # noqa: E402
+from tests.outbox.worker_setup import WorkerSetup, set_up_workers  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
 from tests.sync.house import House, end, wait_until  # noqa: E402
 from tests.sync.test_running_office import start_processes  # noqa: E402
@@ -46,13 +46,13 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as name,
         running(users=30, orders=40, seed=41) as sandbox,
-        proving(sandbox, {}, Path(name) / "workers.log") as proof,
+        set_up_workers(sandbox, {}, Path(name) / "workers.log") as worker_setup,
     ):
         house = House(os.environ["DATABASE_URL"], sandbox.url, Path(name) / "log")
         processes = start_processes(house, Path(name))
         try:
             with receiving(house) as url:
-                clicks, answers = _measured(proof, Browser.of(url, "ann"))
+                clicks, answers = _measured(worker_setup, Browser.sign_in(url, "ann"))
         finally:
             for process in processes:
                 end(process)
@@ -70,23 +70,23 @@ def main() -> int:
     return report("commands", goals, figures)
 
 
-def _measured(proof: Proof, person: Browser) -> tuple[list[float], list[float]]:
+def _measured(worker_setup: WorkerSetup, person: Browser) -> tuple[list[float], list[float]]:
     """Seconds of each click and of each call of the service alone, without the first."""
     clicks, answers = [], []
     for _ in range(ROUNDS + 1):
-        alone = move(proof.scene)
+        alone = create_move(worker_setup.records)
         begun = time.perf_counter()
         service().appointments.reschedule_phlebotomy(alone.order_id, alone.time.key)
         answers.append(time.perf_counter() - begun)
-        clicks.append(_click(proof, person))
+        clicks.append(_click(worker_setup, person))
     shown = [f"{1000 * max(each[1:]):.0f}" for each in (clicks, answers)]
     print(f"  longest click {shown[0]} ms, longest answer {shown[1]} ms", flush=True)
     return clicks[1:], answers[1:]
 
 
-def _click(proof: Proof, person: Browser) -> float:
+def _click(worker_setup: WorkerSetup, person: Browser) -> float:
     """From the click to the moment at which the page can say so."""
-    order, _ = standing(proof.scene)
+    order, _ = create_booked_visit(worker_setup.records)
     path = reverse("orders:move", args=[order.pk])
     page = person.open(path)
     values = {**page.values, "slot": page.slots[-1]}

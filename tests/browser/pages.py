@@ -20,8 +20,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.browser.office import Office, running_office
 from tests.entering import logged_in
-from tests.outbox.draws import booked_there, placed
-from tests.outbox.matching import make
+from tests.outbox.draw_orders import book_visit_at_service, place_order
+from tests.outbox.unmatched_results import create_unmatched_result
 from tests.sync.house import House, running, wait_until
 from tests.webhooks.sending import attempt, send
 from tests.webhooks.signed import Message
@@ -154,11 +154,11 @@ def office_with_sample_data(logs: Path) -> Iterator[World]:
 def _create_sample_data(office: Office) -> None:
     """Create booked visits, an unmatched result, applied events and one that failed."""
     house, sandbox = office.house, office.sandbox
-    visited = placed(sandbox, name="Vera")
-    booked_there(sandbox, visited)
-    placed(sandbox, "testkit", name="Kitty")
-    placed(sandbox, "walk_in_test", name="Walda")
-    make(sandbox, "match_completed", interpretation="abnormal")
+    visited = place_order(sandbox, name="Vera")
+    book_visit_at_service(sandbox, visited)
+    place_order(sandbox, "testkit", name="Kitty")
+    place_order(sandbox, "walk_in_test", name="Walda")
+    create_unmatched_result(sandbox, "match_completed", interpretation="abnormal")
     house.sync()
     house.sync("unmatched")
     with running(house.start("-m", "tests.browser.sample_data")) as process:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, assert_within, press_keys, running_office, wait_for_times
-from tests.outbox.draws import placed
+from tests.outbox.draw_orders import place_order
 
 pytestmark = needs_browser
 
@@ -33,10 +33,10 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 @pytest.fixture(scope="module")
 def orders(office: Office) -> dict[str, UUID]:
     orders = {
-        "home": placed(office.sandbox, name="Hilde"),
-        "center": placed(office.sandbox, "walk_in_test", name="Walda"),
-        "nobody": placed(office.sandbox, zip_code="10001", name="Nelly"),
-        "hasty": placed(office.sandbox, name="Hanna"),
+        "home": place_order(office.sandbox, name="Hilde"),
+        "center": place_order(office.sandbox, "walk_in_test", name="Walda"),
+        "nobody": place_order(office.sandbox, zip_code="10001", name="Nelly"),
+        "hasty": place_order(office.sandbox, name="Hanna"),
     }
     office.house.sync()
     return orders

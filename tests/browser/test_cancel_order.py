@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import ENTER, Office, assert_within, running_office
-from tests.outbox.draws import TESTS, booked_there, placed
+from tests.outbox.draw_orders import TEST_NAMES, book_visit_at_service, place_order
 from tests.sandbox.ordering import open_second_account
 
 pytestmark = needs_browser
@@ -31,10 +31,10 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 @pytest.fixture(scope="module")
 def orders(office: Office) -> dict[str, UUID]:
     orders = {
-        "visited": placed(office.sandbox, name="Vera"),
-        "kit": placed(office.sandbox, "testkit", name="Kitty"),
+        "visited": place_order(office.sandbox, name="Vera"),
+        "kit": place_order(office.sandbox, "testkit", name="Kitty"),
     }
-    booked_there(office.sandbox, orders["visited"])
+    book_visit_at_service(office.sandbox, orders["visited"])
     with office.sandbox.service() as service:
         service.orders.simulate(orders["kit"], "collecting_sample.testkit.transit_customer")
     # From now on, the lab of the wrong order has two accounts.
@@ -50,7 +50,7 @@ def known_patient(office: Office) -> UUID:
         " AND email <> '' AND first_name || last_name ~ '^[A-Za-z]+$' AND NOT EXISTS (SELECT 1"
         " FROM orders_order o WHERE o.user_id = patients_demographics.user_id"
         " AND o.lab_test_name = %s) ORDER BY user_id LIMIT 1",
-        (TESTS["on_site_collection"],),
+        (TEST_NAMES["on_site_collection"],),
     )
     return UUID(str(found[0][0]))
 
@@ -91,7 +91,7 @@ def test_order_and_visit_are_cancelled_within_budget(
 
 def place_under(page: Browser, office: Office, account_name: str) -> str:
     """Order the test under this account and return the id of the order."""
-    name = TESTS["on_site_collection"]
+    name = TEST_NAMES["on_site_collection"]
     page.open(f"{office.url}/orders/new/{known_patient(office)}/")
     page.type("#id_panel", name)
     page.find("#choices input[name=tests]")
@@ -123,7 +123,7 @@ def test_order_at_wrong_lab_is_replaced(
     page.wait_for_text("New order, in place of another", WORKER_SECONDS)
     assert status(office, order) == "cancelled", "the old order is not cancelled"
     assert f"replaces={order}" in page.url
-    page.wait_for_text(TESTS["on_site_collection"])
+    page.wait_for_text(TEST_NAMES["on_site_collection"])
     page.wait_for_text("This order replaces one at the wrong lab: choose the account again.")
     assert f"{WRONG_ACCOUNT}, number" in page.text("#id_lab_account"), (
         "the old account is not named"

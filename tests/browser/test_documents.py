@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, running_office, save_screenshot
-from tests.outbox.draws import booked_there, placed
+from tests.outbox.draw_orders import book_visit_at_service, place_order
 from tests.sync.house import wait_until
 
 pytestmark = needs_browser
@@ -25,9 +25,9 @@ PRINTED = (
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     with running_office(tmp_path_factory.mktemp("houses")) as office:
         for name in ("Nora", "Olga", "Paul"):
-            placed(office.sandbox, "walk_in_test", name=name)
-        visited = placed(office.sandbox, "at_home_phlebotomy", name="Vera")
-        booked_there(office.sandbox, visited)
+            place_order(office.sandbox, "walk_in_test", name=name)
+        visited = place_order(office.sandbox, "at_home_phlebotomy", name="Vera")
+        book_visit_at_service(office.sandbox, visited)
         office.house.sync()
         yield office
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import ENTER, TAB, Office, assert_within, press_keys, running_office
-from tests.outbox.draws import placed
+from tests.outbox.draw_orders import place_order
 
 pytestmark = needs_browser
 
@@ -53,7 +53,7 @@ def page(office: Office) -> Iterator[Browser]:
 
 
 def create_exception(office: Office, status: str, name: str = "Nora") -> UUID:
-    order = placed(office.sandbox, "testkit", name=name)
+    order = place_order(office.sandbox, "testkit", name=name)
     with office.sandbox.service() as service:
         service.orders.simulate(order, status)
     return order

@@ -17,7 +17,7 @@ from tests.browser.office import (
     press_keys,
     running_office,
 )
-from tests.outbox.draws import placed
+from tests.outbox.draw_orders import place_order
 from tests.sync.house import wait_until
 
 pytestmark = needs_browser
@@ -36,7 +36,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 @pytest.fixture(scope="module")
 def order(office: Office) -> str:
     """An order of the only patient named González, with a phone number."""
-    made = placed(office.sandbox, "testkit", low="ordered", name="Maria")
+    made = place_order(office.sandbox, "testkit", low_status="ordered", name="Maria")
     office.house.sync()
     patient = office.house.query("SELECT user_id FROM orders_order WHERE id = %s", (made,))[0][0]
     office.house.query(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, running_office
-from tests.outbox.matching import make
+from tests.outbox.unmatched_results import create_unmatched_result
 from tests.sync.house import wait_until
 
 pytestmark = needs_browser
@@ -30,7 +30,9 @@ def page(office: Office) -> Iterator[Browser]:
 
 def test_accepting_suggested_order_opens_recreated_order(page: Browser, office: Office) -> None:
     """The service answers with a new order, not the suggested one."""
-    result_id = make(office.sandbox, "match_completed", interpretation="abnormal")
+    result_id = create_unmatched_result(
+        office.sandbox, "match_completed", interpretation="abnormal"
+    )
     office.house.sync("unmatched")
     page.open(f"{office.url}/unmatched/{result_id}/")
     page.wait_for_text("Order has a result")
@@ -49,7 +51,7 @@ def test_accepting_suggested_order_opens_recreated_order(page: Browser, office: 
 
 
 def test_result_without_suggestion_is_assigned_to_patient(page: Browser, office: Office) -> None:
-    make(office.sandbox, "no_match")
+    create_unmatched_result(office.sandbox, "no_match")
     office.house.sync("unmatched")
     [(first, last)] = office.sandbox.query(
         "SELECT first_name, last_name FROM sandbox_userinfo ORDER BY user_id LIMIT 1"

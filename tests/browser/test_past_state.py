@@ -18,7 +18,7 @@ from tests.browser.office import (
     save_screenshot,
 )
 from tests.browser.test_accessibility import find_problems, script  # noqa: F401
-from tests.outbox.draws import placed
+from tests.outbox.draw_orders import place_order
 from tests.sync.house import running, wait_until
 
 pytestmark = needs_browser
@@ -57,7 +57,7 @@ def is_applied(office: Office, order: str, status: str) -> bool:
 @pytest.fixture(scope="module")
 def order(office: Office) -> str:
     """An order whose three statuses each arrived by an event."""
-    key = str(placed(office.sandbox, low="ordered"))
+    key = str(place_order(office.sandbox, low_status="ordered"))
     for status in ("ordered", "requisition_created", "cancelled"):
         if status != "ordered":
             with office.sandbox.service() as service:

@@ -20,7 +20,7 @@ from orders.scheduling.slots import OfferedTime
 from orders.visit_zones import visit_zone
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, assert_within, running_office, wait_for_times
-from tests.outbox.draws import booked_there, placed
+from tests.outbox.draw_orders import book_visit_at_service, place_order
 from tests.sync.house import wait_until
 
 pytestmark = needs_browser
@@ -62,9 +62,9 @@ class VisitOffice:
 @pytest.fixture(scope="module")
 def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VisitOffice]:
     with running_office(tmp_path_factory.mktemp("houses")) as office:
-        orders = {name: placed(office.sandbox, name=name) for name in NAMES}
+        orders = {name: place_order(office.sandbox, name=name) for name in NAMES}
         for order in orders.values():
-            booked_there(office.sandbox, order)
+            book_visit_at_service(office.sandbox, order)
         office.house.sync()
         yield VisitOffice(office, orders)
 

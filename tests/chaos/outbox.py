@@ -21,11 +21,11 @@ django.setup()
 
 from tests.bench.common import Goal  # noqa: E402
 from tests.chaos.common import empty_all_tables, run  # noqa: E402
-from tests.outbox import storm as storms  # noqa: E402
+from tests.outbox import stress  # noqa: E402
 from tests.outbox.cases import CASES  # noqa: E402
-from tests.outbox.proving import proving  # noqa: E402
-from tests.outbox.racing import twice, two_staff  # noqa: E402
-from tests.outbox.storm import Tally  # noqa: E402
+from tests.outbox.concurrent_staff import race_two_staff, submit_form_twice  # noqa: E402
+from tests.outbox.stress import StressReport  # noqa: E402
+from tests.outbox.worker_setup import set_up_workers  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
 from tests.sync.house import House, Houses  # noqa: E402
 from tests.webhooks.sending import receiving  # noqa: E402
@@ -45,7 +45,7 @@ KINDS = (
     "appointment.book",
     "appointment.move",
 )
-TOTAL = Tally()
+TOTAL = StressReport()
 
 
 def storm(folder: Path, _: Houses) -> list[Goal]:
@@ -54,10 +54,12 @@ def storm(folder: Path, _: Houses) -> list[Goal]:
     started = time.monotonic()
     with (
         running(users=30, orders=40, seed=29) as sandbox,
-        proving(sandbox, {}, folder / "workers.log", **storms.TIMES) as proof,
+        set_up_workers(sandbox, {}, folder / "workers.log", **stress.SHORT_TIMES) as worker_setup,
     ):
-        tally = storms.storm(proof, COMMANDS, KILLS, seed=1)
-    extent = f"{COMMANDS} commands, {time.monotonic() - started:.0f} s, {tally.decided} by a person"
+        tally = stress.kill_workers_at_random(worker_setup, COMMANDS, KILLS, seed=1)
+    extent = (
+        f"{COMMANDS} commands, {time.monotonic() - started:.0f} s, {tally.resolved} by a person"
+    )
     return [
         Goal(f"P5 workers killed ({extent})", str(tally.kills), str(KILLS), tally.kills >= KILLS),
         *_goals("P5", tally),
@@ -69,11 +71,11 @@ def paused_workers(folder: Path, _: Houses) -> list[Goal]:
     empty_all_tables()
     with (
         running(users=30, orders=40, seed=31) as sandbox,
-        proving(sandbox, {}, folder / "paused.log", **storms.LONG) as proof,
+        set_up_workers(sandbox, {}, folder / "paused.log", **stress.LONG_LEASES) as worker_setup,
     ):
-        cases = [case for case in CASES if case.kind.kind in KINDS]
-        tally = storms.paused(proof, cases)
-    expected = len(KINDS) * len(storms.LINES)
+        cases = [case for case in CASES if case.command_type.kind in KINDS]
+        tally = stress.stop_workers_at_lines(worker_setup, cases)
+    expected = len(KINDS) * len(stress.MOMENTS)
     return [
         Goal("P6 workers stopped", str(tally.kills), str(expected), tally.kills == expected),
         *_goals("P6", tally),
@@ -85,25 +87,25 @@ def races(folder: Path, _: Houses) -> list[Goal]:
     empty_all_tables()
     with (
         running(users=30, orders=40, seed=37) as sandbox,
-        proving(sandbox, {}, folder / "races.log") as proof,
+        set_up_workers(sandbox, {}, folder / "races.log") as worker_setup,
         receiving(House(os.environ["DATABASE_URL"], sandbox.url, folder / "web.log")) as url,
     ):
         started = time.monotonic()
-        rescheduled = two_staff(proof, url, ROUNDS)
-        sent_twice = twice(proof, url, ROUNDS)
-    for error in (*rescheduled.wrong, *sent_twice.wrong):
+        rescheduled = race_two_staff(worker_setup, url, ROUNDS)
+        sent_twice = submit_form_twice(worker_setup, url, ROUNDS)
+    for error in (*rescheduled.problems, *sent_twice.problems):
         print(f"  {error}", flush=True)
     extent = f"{ROUNDS} rounds each, {time.monotonic() - started:.0f} s"
     return [
-        Goal(f"P7 not one winner, or the other not told ({extent})", str(len(rescheduled.wrong)),
-             "0", not rescheduled.wrong and rescheduled.played == ROUNDS),
-        Goal("P8 not one command and one answer", str(len(sent_twice.wrong)), "0",
-             not sent_twice.wrong and sent_twice.played == ROUNDS),
+        Goal(f"P7 not one winner, or the other not told ({extent})", str(len(rescheduled.problems)),
+             "0", not rescheduled.problems and rescheduled.rounds == ROUNDS),
+        Goal("P8 not one command and one answer", str(len(sent_twice.problems)), "0",
+             not sent_twice.problems and sent_twice.rounds == ROUNDS),
     ]  # fmt: skip
 
 
-def _goals(name: str, tally: Tally) -> list[Goal]:
-    for error in tally.words:
+def _goals(name: str, tally: StressReport) -> list[Goal]:
+    for error in tally.problems:
         print(f"  {error}", flush=True)
     TOTAL.commands += tally.commands
     TOTAL.duplicates += tally.duplicates
@@ -114,7 +116,7 @@ def _goals(name: str, tally: Tally) -> list[Goal]:
             ("done twice", tally.duplicates),
             ("lost", tally.lost),
             ("said to have failed, and done", tally.wrongly_failed),
-            ("otherwise wrong", sum(tally.wrong_kinds.values())),
+            ("otherwise wrong", sum(tally.problem_kinds.values())),
         )
     ]
 
@@ -123,5 +125,5 @@ if __name__ == "__main__":
     code = run(
         "chaos-outbox", (storm, paused_workers, races), {"commands": COMMANDS, "rounds": ROUNDS}
     )
-    print(f"\n{TOTAL.line()}")
+    print(f"\n{TOTAL.summary()}")
     sys.exit(code)

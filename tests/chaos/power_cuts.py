@@ -18,8 +18,8 @@ import httpx
 from backoffice.devtools.progress import SyncProgress
 from backoffice.management.commands.demo_users import PASSWORD
 from tests.chaos.installation import Installation, find_free_port
-from tests.outbox.racing import Fields
-from tests.outbox.test_people import CARD, PERSON, phone, reference, unlike
+from tests.outbox.concurrent_staff import PageFields
+from tests.outbox.patient_forms import CARD, PERSON, new_reference, unique_name, unique_phone
 from tests.sandbox.conftest import TEAM_KEY
 from tests.sandbox.ordering import World
 from tests.sandboxes import Sandbox
@@ -123,13 +123,13 @@ class Staff(threading.Thread):
             while not self.finished.is_set():
                 order = str(self.world.place("Clinic Draw Basic")["id"])
                 self._send(f"/orders/{order}/cancel/", order, {"why": "patient"})
-                client_user_id = reference()
+                client_user_id = new_reference()
                 unique = {
                     "client_user_id": client_user_id,
-                    "last_name": unlike(),
-                    "phone_number": phone(),
+                    "last_name": unique_name(),
+                    "phone_number": unique_phone(),
                 }
-                unique["email"] = f"{unlike()}@example.invalid"
+                unique["email"] = f"{unique_name()}@example.invalid"
                 self._send("/patients/register/", client_user_id, {**PERSON, **CARD, **unique})
         except Exception as error:
             self.error = error
@@ -142,7 +142,7 @@ class Staff(threading.Thread):
         assert not self.is_alive()
 
     def _send(self, path: str, key: str, typed: dict[str, str]) -> None:
-        values = {**Fields(self._answer("GET", path).text).values, **typed}
+        values = {**PageFields(self._answer("GET", path).text).values, **typed}
         if self._answer("POST", path, values).status_code == 302:
             self.accepted.append(AcceptedForm(values["form_id"], key, bool(typed)))
         else:
@@ -244,7 +244,7 @@ def power_cuts(folder: Path, sandbox: Sandbox, cuts: int, seed: int) -> Outcome:
 def signed_in(url: str) -> httpx.Client:
     person = httpx.Client(base_url=url, headers={"referer": url}, timeout=60)
     credentials = {"username": "administrator", "password": PASSWORD}
-    form = Fields(person.get("/accounts/login/").text)
+    form = PageFields(person.get("/accounts/login/").text)
     answer = person.post("/accounts/login/", data={**form.values, **credentials})
     assert answer.status_code == 302, answer.status_code
     return person

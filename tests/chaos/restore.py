@@ -21,7 +21,7 @@ django.setup()
 from tests.bench.common import Goal  # noqa: E402
 from tests.chaos.common import empty_all_tables, run  # noqa: E402
 from tests.outbox.cases import CASES  # noqa: E402
-from tests.outbox.restoring import empty_database, lost_and_restored  # noqa: E402
+from tests.outbox.database_restore import empty_database, lose_and_restore_database  # noqa: E402
 from tests.sync.house import House, Houses  # noqa: E402
 
 EVENTS = int(os.environ.get("CHAOS_EVENTS", "1000000"))
@@ -60,7 +60,7 @@ def service_ahead_of_backup(folder: Path, _: Houses) -> list[Goal]:
     ahead_folder = folder / "ahead"
     ahead_folder.mkdir()
     with empty_database() as empty:
-        count = lost_and_restored(empty, ahead_folder, CASES)
+        count = lose_and_restore_database(empty, ahead_folder, CASES)
     return [Goal(f"P22 done twice, or not at all, of {count} commands", "0", "0", True)]
 
 

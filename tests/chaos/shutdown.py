@@ -20,8 +20,8 @@ django.setup()
 
 from tests.bench.common import Goal  # noqa: E402
 from tests.chaos.common import empty_all_tables, run  # noqa: E402
-from tests.outbox import rolling  # noqa: E402
-from tests.outbox.proving import proving  # noqa: E402
+from tests.outbox import rolling_restarts  # noqa: E402
+from tests.outbox.worker_setup import set_up_workers  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
 from tests.sync.house import House, Houses  # noqa: E402
 
@@ -33,18 +33,20 @@ def workers(folder: Path, _: Houses) -> list[Goal]:
     empty_all_tables()
     with (
         running(users=30, orders=40, seed=67) as sandbox,
-        proving(sandbox, {}, folder / "log") as proof,
+        set_up_workers(sandbox, {}, folder / "log") as worker_setup,
     ):
         house = House(os.environ["DATABASE_URL"], sandbox.url, folder / "celery")
-        tally = rolling.workers(proof, house, 8 * RESTARTS, RESTARTS, seed=7)
-    for error in tally.words:
+        tally = rolling_restarts.replace_workers(
+            worker_setup, house, 8 * RESTARTS, RESTARTS, seed=7
+        )
+    for error in tally.problems:
         print(f"  {error}", flush=True)
     return [
         Goal(f"P24 worker replaced, {tally.commands} commands", str(tally.kills), str(RESTARTS),
              tally.kills == RESTARTS),
         Goal("P24 done twice", str(tally.duplicates), "0", tally.duplicates == 0),
         Goal("P24 lost", str(tally.lost), "0", tally.lost == 0),
-        Goal("P24 sendings cut", str(tally.decided), "0", tally.decided == 0),
+        Goal("P24 sendings cut", str(tally.resolved), "0", tally.resolved == 0),
     ]  # fmt: skip
 
 
@@ -52,7 +54,7 @@ def web(folder: Path, houses: Houses) -> list[Goal]:
     """P24: two web processes are replaced in turn during requests."""
     house = houses.build("http://127.0.0.1:1")
     started = time.monotonic()
-    answered, failed = rolling.web(house, folder, RESTARTS)
+    answered, failed = rolling_restarts.replace_web_processes(house, folder, RESTARTS)
     rate = answered / (time.monotonic() - started)
     for error in sorted(set(failed)):
         print(f"  {failed.count(error)} × {error}", flush=True)

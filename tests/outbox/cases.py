@@ -1,7 +1,7 @@
-"""For every command: how to come by one, and how to count at the service what came of it.
+"""For every command: how to create one, and how to count its effects at the service.
 
-Subjects are made at the sandbox and read into the mirror, so that no test waits for the right one
-to turn up. `effects` counts rows of the sandbox's own database.
+Records are created at the sandbox and read into the mirror, so that no test depends on existing
+ones. `count_effects` counts rows of the sandbox's own database.
 """
 
 from __future__ import annotations
@@ -29,73 +29,73 @@ from tests.outbox import (
     cases_visits,
     cases_webhooks,
 )
-from tests.outbox.scene import Case, Scene
+from tests.outbox.records import CommandCase, SandboxRecords
 
-DRAWN = "Clinic Draw Basic"
+CLINIC_DRAW_TEST = "Clinic Draw Basic"
 
 
-def _soon(days: int) -> date:
+def _date_in(days: int) -> date:
     return (datetime.now(UTC) + timedelta(days=days)).date()
 
 
-def _cancel(scene: Scene) -> CancelOrder:
-    order = scene.order(DRAWN)
+def _create_cancellation(records: SandboxRecords) -> CancelOrder:
+    order = records.place_order(CLINIC_DRAW_TEST)
     return CancelOrder(order_id=order.pk, user_id=order.user_id)
 
 
-def _cancelled(scene: Scene, command: CancelOrder, _: UUID) -> int:
-    return scene.events(command.order_id, "cancelled")
+def _count_cancellations(records: SandboxRecords, command: CancelOrder, _: UUID) -> int:
+    return records.count_events(command.order_id, "cancelled")
 
 
-def _activation(scene: Scene) -> ChangeActivation:
-    order = scene.order(DRAWN, activate_by=str(_soon(20)))
-    return ChangeActivation(order_id=order.pk, user_id=order.user_id, activate_by=_soon(25))
+def _create_activation_change(records: SandboxRecords) -> ChangeActivation:
+    order = records.place_order(CLINIC_DRAW_TEST, activate_by=str(_date_in(20)))
+    return ChangeActivation(order_id=order.pk, user_id=order.user_id, activate_by=_date_in(25))
 
 
-def _activated(scene: Scene, command: ChangeActivation, _: UUID) -> int:
-    return scene.count(
+def _count_activation_changes(records: SandboxRecords, command: ChangeActivation, _: UUID) -> int:
+    return records.count(
         "SELECT count(*) FROM sandbox_order WHERE id = %s AND activate_by = %s",
         command.order_id,
         command.activate_by,
     )
 
 
-def _draw(scene: Scene) -> CompleteDraw:
-    order = scene.order(DRAWN, "received.on_site_collection.requisition_created")
+def _create_draw(records: SandboxRecords) -> CompleteDraw:
+    order = records.place_order(CLINIC_DRAW_TEST, "received.on_site_collection.requisition_created")
     return CompleteDraw(order_id=order.pk, user_id=order.user_id)
 
 
-def _drawn(scene: Scene, command: CompleteDraw, _: UUID) -> int:
-    return scene.events(command.order_id, "draw_completed")
+def _count_draws(records: SandboxRecords, command: CompleteDraw, _: UUID) -> int:
+    return records.count_events(command.order_id, "draw_completed")
 
 
-def _resend(scene: Scene) -> ResendEvents:
-    scene.somebody_listens()
-    order = scene.order(DRAWN)
+def _create_resend(records: SandboxRecords) -> ResendEvents:
+    records.ensure_endpoint()
+    order = records.place_order(CLINIC_DRAW_TEST)
     return ResendEvents(order_id=order.pk, user_id=order.user_id)
 
 
-def _resent(scene: Scene, command: ResendEvents, _: UUID) -> int:
-    """Once or more is the same; the first message told that the order was made."""
-    told = "SELECT count(*) FROM sandbox_message WHERE body LIKE %s"
-    return min(2, scene.count(told, f"%{command.order_id}%"))
+def _count_resends(records: SandboxRecords, command: ResendEvents, _: UUID) -> int:
+    """Count up to 2: the first message announced the order, all later ones count as one."""
+    statement = "SELECT count(*) FROM sandbox_message WHERE body LIKE %s"
+    return min(2, records.count(statement, f"%{command.order_id}%"))
 
 
-def _messages(scene: Scene) -> SwitchMessages:
-    order = scene.order(DRAWN)
+def _create_message_switch(records: SandboxRecords) -> SwitchMessages:
+    order = records.place_order(CLINIC_DRAW_TEST)
     return SwitchMessages(order_id=order.pk, user_id=order.user_id, sms_enabled=False, seen=True)
 
 
-def _switched(scene: Scene, command: SwitchMessages, _: UUID) -> int:
-    return scene.count(
+def _count_message_switches(records: SandboxRecords, command: SwitchMessages, _: UUID) -> int:
+    return records.count(
         "SELECT count(*) FROM sandbox_order WHERE id = %s AND sms_enabled = %s",
         command.order_id,
         command.sms_enabled,
     )
 
 
-def _simulate(scene: Scene) -> Simulate:
-    order = scene.order(DRAWN)
+def _create_simulation(records: SandboxRecords) -> Simulate:
+    order = records.place_order(CLINIC_DRAW_TEST)
     return Simulate(
         order_id=order.pk,
         user_id=order.user_id,
@@ -104,40 +104,49 @@ def _simulate(scene: Scene) -> Simulate:
     )
 
 
-def _simulated(scene: Scene, command: Simulate, _: UUID) -> int:
-    return scene.events(command.order_id, "completed")
+def _count_simulations(records: SandboxRecords, command: Simulate, _: UUID) -> int:
+    return records.count_events(command.order_id, "completed")
 
 
-def _create(scene: Scene) -> CreateOrder:
-    body = scene.world.body(user_id=str(cases_people.new_user()))
+def _create_new_order(records: SandboxRecords) -> CreateOrder:
+    body = records.world.body(user_id=str(cases_people.new_user()))
     return CreateOrder(words="Made up", body=msgspec.convert(body, NewOrder))
 
 
-def _created(scene: Scene, _: CreateOrder, row_id: UUID) -> int:
-    """By the command's own id, which goes along."""
-    return scene.count("SELECT count(*) FROM sandbox_order WHERE fixed_part LIKE %s", f"%{row_id}%")
+def _count_new_orders(records: SandboxRecords, _: CreateOrder, row_id: UUID) -> int:
+    """Count by the id of the command, which is sent along."""
+    return records.count(
+        "SELECT count(*) FROM sandbox_order WHERE fixed_part LIKE %s", f"%{row_id}%"
+    )
 
 
-def _import(scene: Scene) -> ImportOrder:
-    body = msgspec.convert(scene.world.imported(), ImportedOrder)
+def _create_import(records: SandboxRecords) -> ImportOrder:
+    body = msgspec.convert(records.world.imported(), ImportedOrder)
     return ImportOrder(words="Made up", body=body)
 
 
-def _imported(scene: Scene, command: ImportOrder, _: UUID) -> int:
-    return scene.count(
+def _count_imports(records: SandboxRecords, command: ImportOrder, _: UUID) -> int:
+    return records.count(
         "SELECT count(*) FROM sandbox_order WHERE sample_id = %s", command.body.sample_id
     )
 
 
-CASES: tuple[Case, ...] = (
-    Case(CancelOrder, _cancel, _cancelled, "/cancel$"),
-    Case(ChangeActivation, _activation, _activated, "/v3/order/[0-9a-f-]+$"),
-    Case(CompleteDraw, _draw, _drawn, "/draw_completed$"),
-    Case(ResendEvents, _resend, _resent, "/resend_events$"),
-    Case(SwitchMessages, _messages, _switched, "/communication_settings$"),
-    Case(Simulate, _simulate, _simulated, "/test$"),
-    Case(CreateOrder, _create, _created, "/order/create$"),
-    Case(ImportOrder, _import, _imported, "/order/import$"),
+CASES: tuple[CommandCase, ...] = (
+    CommandCase(CancelOrder, _create_cancellation, _count_cancellations, "/cancel$"),
+    CommandCase(
+        ChangeActivation,
+        _create_activation_change,
+        _count_activation_changes,
+        "/v3/order/[0-9a-f-]+$",
+    ),
+    CommandCase(CompleteDraw, _create_draw, _count_draws, "/draw_completed$"),
+    CommandCase(ResendEvents, _create_resend, _count_resends, "/resend_events$"),
+    CommandCase(
+        SwitchMessages, _create_message_switch, _count_message_switches, "/communication_settings$"
+    ),
+    CommandCase(Simulate, _create_simulation, _count_simulations, "/test$"),
+    CommandCase(CreateOrder, _create_new_order, _count_new_orders, "/order/create$"),
+    CommandCase(ImportOrder, _create_import, _count_imports, "/order/import$"),
     *cases_people.CASES,
     *cases_labs.CASES,
     *cases_unmatched.CASES,

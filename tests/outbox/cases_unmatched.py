@@ -1,34 +1,36 @@
-"""Cases of what is decided about results that nobody could match."""
+"""Cases of commands about unmatched results."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
 from orders.unmatched.commands import AcceptResult, ResolveResult
-from tests.outbox.matching import unmatched
-from tests.outbox.scene import Case, Scene
+from tests.outbox.records import CommandCase, SandboxRecords
+from tests.outbox.unmatched_results import mirrored_unmatched_result
 
 
-def _accept(scene: Scene) -> AcceptResult:
-    item = unmatched(scene.sandbox, "match_completed")
+def _create_acceptance(records: SandboxRecords) -> AcceptResult:
+    item = mirrored_unmatched_result(records.sandbox, "match_completed")
     candidate = item.candidates.get()
     return AcceptResult(result_id=item.pk, order_id=candidate.order_id, user_id=candidate.user_id)
 
 
-def _accepted(scene: Scene, command: AcceptResult, _: UUID) -> int:
-    """New orders made for it: the one that was meant had its result already."""
-    return scene.count(
+def _count_acceptances(records: SandboxRecords, command: AcceptResult, _: UUID) -> int:
+    """Count the orders recreated for the result: the candidate order had its result already."""
+    return records.count(
         "SELECT count(*) FROM sandbox_order WHERE parent_id = %s AND origin = 'recreation'",
         command.order_id,
     )
 
 
-def _reject(scene: Scene) -> ResolveResult:
-    return ResolveResult(result_id=unmatched(scene.sandbox, "no_match").pk, action="reject")
+def _create_rejection(records: SandboxRecords) -> ResolveResult:
+    return ResolveResult(
+        result_id=mirrored_unmatched_result(records.sandbox, "no_match").pk, action="reject"
+    )
 
 
-def _rejected(scene: Scene, command: ResolveResult, _: UUID) -> int:
-    return scene.count(
+def _count_rejections(records: SandboxRecords, command: ResolveResult, _: UUID) -> int:
+    return records.count(
         "SELECT count(*) FROM sandbox_unmatchedresult WHERE id = %s AND resolution_action = %s",
         command.result_id,
         command.action,
@@ -36,6 +38,6 @@ def _rejected(scene: Scene, command: ResolveResult, _: UUID) -> int:
 
 
 CASES = (
-    Case(AcceptResult, _accept, _accepted, "/accept$"),
-    Case(ResolveResult, _reject, _rejected, "/resolve$"),
+    CommandCase(AcceptResult, _create_acceptance, _count_acceptances, "/accept$"),
+    CommandCase(ResolveResult, _create_rejection, _count_rejections, "/resolve$"),
 )

@@ -1,4 +1,4 @@
-"""Cases of what is asked about visits: each has an order, and a patient, of its own."""
+"""Cases of commands about visits. Each case has its own order and patient."""
 
 from __future__ import annotations
 
@@ -16,104 +16,108 @@ from orders.scheduling.sites import order_address
 from orders.scheduling.slots import OfferedTime, VisitPlace, fetch_times
 from orders.sync.appointments import APPOINTMENT_LOOKUPS
 from orders.sync.orders import store_orders
-from tests.outbox.draws import waiting
-from tests.outbox.scene import Case, Scene
+from tests.outbox.draw_orders import order_awaiting_draw
+from tests.outbox.records import CommandCase, SandboxRecords
 
 LAB: Final = "lab-north"
 _ZIPS = itertools.cycle(("85004", "85281", "98101"))
-_TAKEN: set[tuple[datetime, str]] = set()
-READ: Final = {subject.kind: subject for subject in APPOINTMENT_LOOKUPS}
+_USED_TIMES: set[tuple[datetime, str]] = set()
+VISIT_LOOKUPS: Final = {subject.kind: subject for subject in APPOINTMENT_LOOKUPS}
 
 
-def _order(scene: Scene, method: str = "at_home_phlebotomy", zip_code: str = "") -> Order:
-    return waiting(scene, method, zip_code or next(_ZIPS))  # type: ignore[arg-type]
+def create_order(
+    records: SandboxRecords, method: str = "at_home_phlebotomy", zip_code: str = ""
+) -> Order:
+    return order_awaiting_draw(records, method, zip_code or next(_ZIPS))  # type: ignore[arg-type]
 
 
 def _address(order: Order) -> VisitAddress:
     return VisitAddress(**{name: text for name, text in order_address(order).items() if text})
 
 
-def _time(place: VisitPlace) -> OfferedTime:
-    """A time that is offered, and that no other case takes."""
-    found = fetch_times(service(), place, None)
-    assert found is not None, "nothing is offered"
+def choose_time(place: VisitPlace) -> OfferedTime:
+    """Return an offered time that no other case uses."""
+    offered = fetch_times(service(), place, None)
+    assert offered is not None, "nothing is offered"
     times = [
         OfferedTime(
             start=slot.start,
-            zone=found.zone_of(one) or "",
-            site=one.location.code if one.location else "",
+            zone=offered.zone_of(day) or "",
+            site=day.location.code if day.location else "",
             expires_at=slot.expires_at,
             key=slot.booking_key,
         )
-        for one in found.slots
-        for slot in one.slots
+        for day in offered.slots
+        for slot in day.slots
         if slot.booking_key
     ]
-    where = place.address.zip_code if place.address else place.lab
-    free = [time for time in times if (time.start, time.site or where) not in _TAKEN]
+    place_name = place.address.zip_code if place.address else place.lab
+    free = [time for time in times if (time.start, time.site or place_name) not in _USED_TIMES]
     chosen = max(free, key=lambda time: time.start)
-    _TAKEN.add((chosen.start, chosen.site or where))
+    _USED_TIMES.add((chosen.start, chosen.site or place_name))
     return chosen
 
 
-def _made(scene: Scene, command: BookVisit | BookCenter | RequestVisit, _: UUID) -> int:
-    """How often a visit of the order was made, whether it stands or not."""
-    return scene.count(
+def _count_visits(
+    records: SandboxRecords, command: BookVisit | BookCenter | RequestVisit, _: UUID
+) -> int:
+    """Count the visits created for the order, current or not."""
+    return records.count(
         "SELECT count(*) FROM sandbox_appointment v JOIN sandbox_order o ON o.number = v.order_id"
         " WHERE o.id = %s",
         command.order_id,
     )
 
 
-def _book(scene: Scene) -> BookVisit:
-    order = _order(scene)
+def _create_booking(records: SandboxRecords) -> BookVisit:
+    order = create_order(records)
     address = _address(order)
     return BookVisit(
         order_id=order.pk,
         user_id=order.user_id,
         address=address,
-        time=_time(VisitPlace(address=address)),
+        time=choose_time(VisitPlace(address=address)),
     )
 
 
-def _book_center(scene: Scene) -> BookCenter:
-    order = _order(scene, "walk_in_test", "85004")
-    sites = scene.sandbox.query(
+def _create_center_booking(records: SandboxRecords) -> BookCenter:
+    order = create_order(records, "walk_in_test", "85004")
+    sites = records.sandbox.query(
         "SELECT s.site_code FROM sandbox_pscsite s JOIN sandbox_lab l ON l.id = s.lab_id"
         " WHERE l.slug = %s AND s.state = 'AZ' AND s.is_active ORDER BY 1 LIMIT 2",
         [LAB],
     )
-    time = _time(VisitPlace(lab=LAB, sites=tuple(site for (site,) in sites)))
+    time = choose_time(VisitPlace(lab=LAB, sites=tuple(site for (site,) in sites)))
     return BookCenter(order_id=order.pk, user_id=order.user_id, lab=LAB, site="Made up", time=time)
 
 
-def _request(scene: Scene) -> RequestVisit:
-    order = _order(scene, zip_code="54650")
+def _create_request(records: SandboxRecords) -> RequestVisit:
+    order = create_order(records, zip_code="54650")
     provider = service().appointments.area_info("54650").data.phlebotomy.providers[0].name
     return RequestVisit(
         order_id=order.pk, user_id=order.user_id, provider=provider, address=_address(order)
     )
 
 
-def standing(scene: Scene) -> tuple[Order, Appointment]:
-    """A booked visit at home."""
-    order = _order(scene)
-    time = _time(VisitPlace(address=_address(order)))
+def create_booked_visit(records: SandboxRecords) -> tuple[Order, Appointment]:
+    """Return an order with a booked home visit."""
+    order = create_order(records)
+    time = choose_time(VisitPlace(address=_address(order)))
     service().appointments.book_phlebotomy(order.pk, time.key)
     store_orders([service().orders.get(order.pk)])
-    subject = READ["appointment-phlebotomy"]
+    subject = VISIT_LOOKUPS["appointment-phlebotomy"]
     subject.store({str(order.pk): subject.fetch(service(), str(order.pk))})
     return order, Appointment.objects.get(order_id=order.pk, superseded_at=None)
 
 
-def freed(order: Order, visit: Appointment) -> None:
-    """Its visit is cancelled at the service; that time and the one it was made for are free."""
+def cancel_booked_visit(order: Order, visit: Appointment) -> None:
+    """Cancel the visit at the service and free its original and its current time."""
     calls = service().appointments
     calls.cancel_phlebotomy(order.pk, calls.phlebotomy_cancellation_reasons().records[0].data.id)
-    _TAKEN.difference_update([key for key in _TAKEN if key[0] == visit.start_at])
+    _USED_TIMES.difference_update([key for key in _USED_TIMES if key[0] == visit.start_at])
 
 
-def _seen(order: Order, visit: Appointment) -> dict[str, Any]:
+def _seen_visit(order: Order, visit: Appointment) -> dict[str, Any]:
     return {
         "order_id": order.pk,
         "user_id": order.user_id,
@@ -123,14 +127,14 @@ def _seen(order: Order, visit: Appointment) -> dict[str, Any]:
     }
 
 
-def move(scene: Scene) -> MoveVisit:
-    order, visit = standing(scene)
-    where = VisitPlace(address=_address(order))
-    return MoveVisit(**_seen(order, visit), time=_time(where), where=where)
+def create_move(records: SandboxRecords) -> MoveVisit:
+    order, visit = create_booked_visit(records)
+    place = VisitPlace(address=_address(order))
+    return MoveVisit(**_seen_visit(order, visit), time=choose_time(place), where=place)
 
 
-def _moved(scene: Scene, command: MoveVisit, _: UUID) -> int:
-    return scene.count(
+def _count_moves(records: SandboxRecords, command: MoveVisit, _: UUID) -> int:
+    return records.count(
         "SELECT count(*) FROM sandbox_appointment v JOIN sandbox_order o ON o.number = v.order_id"
         " WHERE o.id = %s AND v.start_at = %s AND v.is_current",
         command.order_id,
@@ -138,14 +142,14 @@ def _moved(scene: Scene, command: MoveVisit, _: UUID) -> int:
     )
 
 
-def _cancel(scene: Scene) -> CancelVisit:
-    order, visit = standing(scene)
+def _create_cancellation(records: SandboxRecords) -> CancelVisit:
+    order, visit = create_booked_visit(records)
     reasons = service().appointments.phlebotomy_cancellation_reasons()
-    return CancelVisit(**_seen(order, visit), reason_id=reasons.records[0].data.id)
+    return CancelVisit(**_seen_visit(order, visit), reason_id=reasons.records[0].data.id)
 
 
-def _cancelled(scene: Scene, command: CancelVisit, _: UUID) -> int:
-    return scene.count(
+def _count_cancellations(records: SandboxRecords, command: CancelVisit, _: UUID) -> int:
+    return records.count(
         "SELECT count(*) FROM sandbox_appointmentevent WHERE appointment_id = %s"
         " AND status = 'cancelled'",
         command.appointment_id,
@@ -153,9 +157,9 @@ def _cancelled(scene: Scene, command: CancelVisit, _: UUID) -> int:
 
 
 CASES = (
-    Case(BookVisit, _book, _made, "/phlebotomy/appointment/book$"),
-    Case(BookCenter, _book_center, _made, "/psc/appointment/book$"),
-    Case(RequestVisit, _request, _made, "/appointment/request$"),
-    Case(MoveVisit, move, _moved, "/appointment/reschedule$"),
-    Case(CancelVisit, _cancel, _cancelled, "/appointment/cancel$"),
+    CommandCase(BookVisit, _create_booking, _count_visits, "/phlebotomy/appointment/book$"),
+    CommandCase(BookCenter, _create_center_booking, _count_visits, "/psc/appointment/book$"),
+    CommandCase(RequestVisit, _create_request, _count_visits, "/appointment/request$"),
+    CommandCase(MoveVisit, create_move, _count_moves, "/appointment/reschedule$"),
+    CommandCase(CancelVisit, _create_cancellation, _count_cancellations, "/appointment/cancel$"),
 )

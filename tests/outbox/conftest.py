@@ -1,4 +1,4 @@
-"""One sandbox for all tests of the outbox; each starts from its first state, and a mirror of it."""
+"""One sandbox for all outbox tests. Each test starts from its first state and a mirror of it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from django.db import connections
 from pytest_django import DjangoDbBlocker, Settings
 
 from backoffice.core import service_client
-from tests.outbox.desk import Desk
-from tests.outbox.kept import Kept, keep, put_back
+from tests.outbox.database_rows import TableRows, copy_rows, restore_rows
+from tests.outbox.harness import OutboxHarness
 from tests.outbox.keys import UseKey
-from tests.outbox.proving import SEND_SECONDS, Proof, proving
+from tests.outbox.worker_setup import SEND_SECONDS, WorkerSetup, set_up_workers
 from tests.outbox.workers import environment
 from tests.sandboxes import Sandbox, running
 from tests.sync.house import House
@@ -27,57 +27,57 @@ def outbox_sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="package")
-def beginning() -> dict[str, Kept]:
-    """By the address of its database: what both sides had when the mirror was first current."""
+def initial_rows() -> dict[str, TableRows]:
+    """Rows of both databases after the first sync, by database URL."""
     return {}
 
 
 @pytest.fixture
-def desk(
+def harness(
     outbox_sandbox: Sandbox,
-    beginning: dict[str, Kept],
+    initial_rows: dict[str, TableRows],
     settings: Settings,
     transactional_db: None,
-) -> Iterator[Desk]:
-    """Staff at work: the mirror is current, nothing goes wrong yet."""
+) -> Iterator[OutboxHarness]:
+    """A current mirror, and a sandbox without faults."""
     settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = outbox_sandbox.url
     service_client.service.cache_clear()
-    made = Desk(outbox_sandbox)
-    for database_url, rows in beginning.items():
-        put_back(database_url, rows)
-    if not beginning:
-        made.mirror()
+    harness = OutboxHarness(outbox_sandbox)
+    for database_url, rows in initial_rows.items():
+        restore_rows(database_url, rows)
+    if not initial_rows:
+        harness.sync_all()
         for database_url in (environment()["DATABASE_URL"], outbox_sandbox.database_url):
-            beginning[database_url] = keep(database_url)
+            initial_rows[database_url] = copy_rows(database_url)
     try:
-        yield made
+        yield harness
     finally:
         outbox_sandbox.control("faults", method="DELETE")
         service_client.service.cache_clear()
 
 
 @pytest.fixture
-def use_key(desk: Desk, settings: Settings) -> Iterator[UseKey]:
-    """Sets the key as a restart with another setting would."""
+def use_key(harness: OutboxHarness, settings: Settings) -> Iterator[UseKey]:
+    """Sets the API key, as a restart with another setting does."""
 
     def use(key: str) -> None:
         settings.SERVICE_API_KEY = key
         service_client.service.cache_clear()
 
     yield use
-    desk.sandbox.control("answers", method="DELETE")
+    harness.sandbox.control("answers", method="DELETE")
     service_client.service.cache_clear()
 
 
 @pytest.fixture
-def house(desk: Desk, tmp_path: Path) -> House:
-    """The database of these tests, and processes that use it."""
-    return House(environment()["DATABASE_URL"], desk.sandbox.url, tmp_path / "log")
+def house(harness: OutboxHarness, tmp_path: Path) -> House:
+    """Processes that use the database of these tests."""
+    return House(environment()["DATABASE_URL"], harness.sandbox.url, tmp_path / "log")
 
 
 @pytest.fixture(scope="module")
-def kept_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Tables that keep their rows from test to test, and are emptied after the last."""
+def module_database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Tables that keep their rows between the tests of a module and are emptied at its end."""
     with django_db_blocker.unblock():
         yield
         call_command("flush", interactive=False, verbosity=0)
@@ -85,11 +85,16 @@ def kept_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterat
 
 
 @pytest.fixture(scope="module")
-def proof(transactional_db: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proof]:
-    """For tests that share one sandbox and its mirror; their `transactional_db` is `kept_db`."""
-    log = tmp_path_factory.mktemp("proof") / "workers.log"
+def worker_setup(
+    transactional_db: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WorkerSetup]:
+    """For tests that share one sandbox and its mirror.
+
+    They override `transactional_db` with `module_database`.
+    """
+    log = tmp_path_factory.mktemp("workers") / "workers.log"
     with (
         running(users=30, orders=40, seed=23) as sandbox,
-        proving(sandbox, environment(), log, OUTBOX_SEND_SECONDS=SEND_SECONDS) as made,
+        set_up_workers(sandbox, environment(), log, OUTBOX_SEND_SECONDS=SEND_SECONDS) as setup,
     ):
-        yield made
+        yield setup

@@ -7,4 +7,4 @@ from collections.abc import Callable
 OUR_KEY = "sk_us_local_sandbox"
 OTHER_KEY = "sk_us_local_other_team"
 UseKey = Callable[[str], None]
-"""Sets the key as a restart with another setting would."""
+"""Sets the API key, as a restart with another setting does."""

@@ -23,57 +23,57 @@ from orders.models import Order
 from orders.sync import SWEEP
 from patients.models import Patient
 from patients.sync import USERS
-from tests.outbox.desk import Desk
-from tests.outbox.draws import waiting
+from tests.outbox.draw_orders import order_awaiting_draw
+from tests.outbox.harness import OutboxHarness
 from tests.outbox.keys import OTHER_KEY, OUR_KEY, UseKey
-from tests.outbox.test_another_team import is_said
+from tests.outbox.test_another_team import is_reported
 from tests.sync.house import House
 from tests.webhooks.rows import event
 from webhooks import apply_events
 from webhooks.models import Event
 
-OURS = UUID("7ea00000-0000-4000-8000-000000000001")
-OTHER = UUID("7ea00000-0000-4000-8000-000000000002")
-EMPTY = {"users": [], "orders": [], "total": 0, "page": 1, "size": 1, "offset": 0, "limit": 1}
+OUR_TEAM = UUID("7ea00000-0000-4000-8000-000000000001")
+OTHER_TEAM = UUID("7ea00000-0000-4000-8000-000000000002")
+EMPTY_PAGE = {"users": [], "orders": [], "total": 0, "page": 1, "size": 1, "offset": 0, "limit": 1}
 
 
-def adopt(team: UUID | str | None = OTHER) -> str:
-    """What the command prints."""
+def adopt_team(team: UUID | str | None = OTHER_TEAM) -> str:
+    """Run `adoptteam` and return its output."""
     out = StringIO()
     call_command("adoptteam", team=None if team is None else str(team), stdout=out)
     return out.getvalue()
 
 
-def remembered() -> UUID | None:
+def remembered_team() -> UUID | None:
     return Installation.objects.values_list("team_id", flat=True).get()
 
 
-def read_lists(desk: Desk) -> None:
-    """All lists, and every look-up that there is a reason for."""
+def read_lists(harness: OutboxHarness) -> None:
+    """Sync all lists and run all scheduled lookups."""
     for synced_list in SYNCED_LISTS:
         sync.request_run(synced_list)
         sync.work_on_run(synced_list)
-    desk.look_up()
+    harness.run_lookups()
 
 
-def here(team: UUID) -> tuple[int, int]:
-    """Patients and orders of a team that are not marked as gone."""
-    there = {"team_id": team, "missing_since": None}
-    return Patient.objects.filter(**there).count(), Order.objects.filter(**there).count()
+def count_current(team: UUID) -> tuple[int, int]:
+    """Count the patients and orders of a team that are not marked as missing."""
+    filters = {"team_id": team, "missing_since": None}
+    return Patient.objects.filter(**filters).count(), Order.objects.filter(**filters).count()
 
 
 # Remembering
 
 
-def test_first_sync_remembers_the_team(desk: Desk) -> None:
-    assert remembered() == OURS == service_team.mirror_team()
+def test_first_sync_remembers_the_team(harness: OutboxHarness) -> None:
+    assert remembered_team() == OUR_TEAM == service_team.mirror_team()
 
 
-def test_remembered_team_refuses_others_before_any_record(
-    desk: Desk, use_key: UseKey, house: House
+def test_remembered_team_refuses_other_keys_without_records(
+    harness: OutboxHarness, use_key: UseKey, house: House
 ) -> None:
-    """No patient is needed to know whose key it is."""
-    Installation.objects.update(team_id=OTHER)
+    """The team of a key is known without any patient."""
+    Installation.objects.update(team_id=OTHER_TEAM)
     before = house.rows()
     use_key(OUR_KEY)
     sync.request_run(USERS)
@@ -82,32 +82,34 @@ def test_remembered_team_refuses_others_before_any_record(
     assert house.rows() == before
 
 
-def test_database_of_an_earlier_release_remembers_at_its_sync(desk: Desk, use_key: UseKey) -> None:
+def test_old_database_remembers_the_team_at_its_next_sync(
+    harness: OutboxHarness, use_key: UseKey
+) -> None:
     Installation.objects.update(team_id=None)
-    assert service_team.mirror_team() == OURS
+    assert service_team.mirror_team() == OUR_TEAM
     use_key(OUR_KEY)
     sync.request_run(USERS)
     sync.work_on_run(USERS)
-    assert remembered() == OURS
+    assert remembered_team() == OUR_TEAM
 
 
-def test_first_records_of_two_teams_are_refused(desk: Desk) -> None:
-    """Nobody can say which of them is ours."""
+def test_first_records_of_two_teams_are_refused(harness: OutboxHarness) -> None:
+    """Nothing tells which of the two teams is ours."""
     Installation.objects.update(team_id=None)
     with pytest.raises(service_team.AnotherTeam), transaction.atomic():
-        service_team.remember_team({OURS, OTHER})
-    assert remembered() is None
+        service_team.remember_team({OUR_TEAM, OTHER_TEAM})
+    assert remembered_team() is None
 
 
 def test_single_record_of_another_team_is_not_stored(
-    desk: Desk, use_key: UseKey, house: House
+    harness: OutboxHarness, use_key: UseKey, house: House
 ) -> None:
     use_key(OUR_KEY)
     service_team.verified_service()
     patient, order = Patient.objects.all()[0], Order.objects.all()[0]
-    foreign = {"team_id": str(OTHER), "client_user_id": "of-another-team"}
-    desk.sandbox.prepare_answer(f"/v2/user/{patient.pk}$", merge=foreign)
-    desk.sandbox.prepare_answer(f"/v3/order/{order.pk}$", merge={"team_id": str(OTHER)})
+    foreign = {"team_id": str(OTHER_TEAM), "client_user_id": "of-another-team"}
+    harness.sandbox.prepare_answer(f"/v2/user/{patient.pk}$", merge=foreign)
+    harness.sandbox.prepare_answer(f"/v3/order/{order.pk}$", merge={"team_id": str(OTHER_TEAM)})
     Lookup.objects.update(due_at=None)
     sync.schedule_lookups("users", [patient.pk])
     sync.schedule_lookups("orders", [order.pk])
@@ -123,38 +125,38 @@ def test_single_record_of_another_team_is_not_stored(
 
 
 def test_adopted_team_is_read_and_nothing_is_deleted(
-    desk: Desk, use_key: UseKey, settings: Settings
+    harness: OutboxHarness, use_key: UseKey, settings: Settings
 ) -> None:
-    patients, orders = here(OURS)
+    patients, orders = count_current(OUR_TEAM)
     rows = Patient.objects.count(), Order.objects.count()
     use_key(OTHER_KEY)
-    printed = adopt()
-    assert f"of team {OURS}: {patients:,} patients, {orders:,} orders." in printed
+    printed = adopt_team()
+    assert f"of team {OUR_TEAM}: {patients:,} patients, {orders:,} orders." in printed
     assert "Nothing is deleted." in printed
-    assert remembered() == OTHER == service_team.mirror_team()
+    assert remembered_team() == OTHER_TEAM == service_team.mirror_team()
     assert (Patient.objects.count(), Order.objects.count()) == rows
-    assert here(OURS) == (0, 0)
+    assert count_current(OUR_TEAM) == (0, 0)
     entry = AuditEntry.objects.get(object_type="adopt team")
-    assert (entry.actor_kind, entry.object_ids) == ("machine", [str(OURS), str(OTHER)])
+    assert (entry.actor_kind, entry.object_ids) == ("machine", [str(OUR_TEAM), str(OTHER_TEAM)])
 
     use_key(OTHER_KEY)
-    read_lists(desk)
-    assert not is_said(settings)
-    assert here(OTHER)[0] == 5 and here(OTHER)[1] > 0
-    assert here(OURS) == (0, 0)
-    assert not Lookup.objects.exclude(error="").exists(), "nothing is asked about what is gone"
+    read_lists(harness)
+    assert not is_reported(settings)
+    assert count_current(OTHER_TEAM)[0] == 5 and count_current(OTHER_TEAM)[1] > 0
+    assert count_current(OUR_TEAM) == (0, 0)
+    assert not Lookup.objects.exclude(error="").exists(), "missing records are not looked up"
     records = ("users", "orders", Patient._meta.db_table, Order._meta.db_table)
     assert not Drift.objects.filter(resource__in=records).exists(), "expected, so no difference"
 
 
-def test_key_of_the_team_before_is_refused_afterwards(
-    desk: Desk, use_key: UseKey, house: House
+def test_key_of_the_former_team_is_refused_after_adopting(
+    harness: OutboxHarness, use_key: UseKey, house: House
 ) -> None:
-    """A worker that still runs with it, too: it had found its key to be ours."""
+    """A running worker with that key is refused too, although it had verified the key before."""
     use_key(OUR_KEY)
     service_team.verified_service()
-    service_team.remember_team([OURS])
-    Installation.objects.update(team_id=OTHER)
+    service_team.remember_team([OUR_TEAM])
+    Installation.objects.update(team_id=OTHER_TEAM)
     before = house.rows()
     sync.request_run(USERS)
     run = sync.work_on_run(USERS)
@@ -162,109 +164,111 @@ def test_key_of_the_team_before_is_refused_afterwards(
     assert house.rows() == before
 
 
-def test_moving_back_finds_everything_again(
-    desk: Desk, use_key: UseKey, settings: Settings
+def test_adopting_the_former_team_restores_its_records(
+    harness: OutboxHarness, use_key: UseKey, settings: Settings
 ) -> None:
-    before = here(OURS)
+    before = count_current(OUR_TEAM)
     use_key(OTHER_KEY)
-    adopt()
+    adopt_team()
     use_key(OUR_KEY)
-    adopt(OURS)
+    adopt_team(OUR_TEAM)
     use_key(OUR_KEY)
-    read_lists(desk)
-    assert here(OURS) == before
-    assert not is_said(settings)
+    read_lists(harness)
+    assert count_current(OUR_TEAM) == before
+    assert not is_reported(settings)
 
 
-def test_events_follow_the_adopted_team(desk: Desk, use_key: UseKey) -> None:
+def test_events_follow_the_adopted_team(harness: OutboxHarness, use_key: UseKey) -> None:
     use_key(OTHER_KEY)
-    adopt()
-    kept = "continuous_query.result_table.changed"
-    for number, team in enumerate((OURS, OTHER)):
-        body = {"event_type": kept, "data": [], "team_id": str(team)}
-        event(kept, json.dumps(body).encode(), message_id=f"msg_{number}").save()
+    adopt_team()
+    event_type = "continuous_query.result_table.changed"
+    for number, team in enumerate((OUR_TEAM, OTHER_TEAM)):
+        body = {"event_type": event_type, "data": [], "team_id": str(team)}
+        event(event_type, json.dumps(body).encode(), message_id=f"msg_{number}").save()
     apply_events.drain(seconds=10)
     states = Event.objects.order_by("message_id").values_list("state", flat=True)
     assert list(states) == ["quarantined", "done"]
 
 
-def test_open_runs_end_and_lists_are_read_anew(desk: Desk, use_key: UseKey) -> None:
+def test_adopting_ends_open_runs_and_schedules_new_ones(
+    harness: OutboxHarness, use_key: UseKey
+) -> None:
     sync.request_run(SWEEP)
     use_key(OTHER_KEY)
-    adopt()
-    ended = SyncRun.objects.filter(resource="orders", full=True, state="failed").get()
-    assert ended.error == "This installation moved to another team of the service."
-    asked = set(SyncRun.objects.filter(state="due").values_list("resource", flat=True))
-    assert {"users", "orders", "labs", "lab-accounts", "markers"} <= asked
+    adopt_team()
+    ended_run = SyncRun.objects.filter(resource="orders", full=True, state="failed").get()
+    assert ended_run.error == "This installation moved to another team of the service."
+    due_resources = set(SyncRun.objects.filter(state="due").values_list("resource", flat=True))
+    assert {"users", "orders", "labs", "lab-accounts", "markers"} <= due_resources
 
 
 # Refusals: nothing is changed
 
 
-def test_adopting_is_refused_while_a_request_waits(desk: Desk, use_key: UseKey) -> None:
-    order = waiting(desk)
-    desk.fill(desk.client(), reverse("orders:cancel", args=[order.pk]), why="patient")
-    before = here(OURS)
+def test_adopting_is_refused_while_a_request_waits(harness: OutboxHarness, use_key: UseKey) -> None:
+    order = order_awaiting_draw(harness)
+    harness.submit_form(harness.client(), reverse("orders:cancel", args=[order.pk]), why="patient")
+    before = count_current(OUR_TEAM)
     use_key(OTHER_KEY)
     with pytest.raises(CommandError, match=r"requests that wait to be sent .*: 1"):
-        adopt()
-    assert (remembered(), here(OURS)) == (OURS, before)
+        adopt_team()
+    assert (remembered_team(), count_current(OUR_TEAM)) == (OUR_TEAM, before)
 
 
 @pytest.mark.parametrize(
     ("key", "team", "words"),
     [
-        (OTHER_KEY, OURS, "are of team .*1 already"),
+        (OTHER_KEY, OUR_TEAM, "are of team .*1 already"),
         (OTHER_KEY, UUID(int=7), "SERVICE_API_KEY is of team .*2, not of"),
         (OTHER_KEY, "the other one", "that is no id of a team"),
         (OTHER_KEY, None, "name the team to adopt with --team"),
-        ("sk_us_of_nobody", OTHER, "does not show whose SERVICE_API_KEY is .*Denied 401"),
+        ("sk_us_of_nobody", OTHER_TEAM, "does not show whose SERVICE_API_KEY is .*Denied 401"),
     ],
 )
-def test_adopting_another_than_the_keys_team_is_refused(
-    desk: Desk, use_key: UseKey, key: str, team: UUID | str | None, words: str
+def test_adopting_a_team_other_than_the_keys_is_refused(
+    harness: OutboxHarness, use_key: UseKey, key: str, team: UUID | str | None, words: str
 ) -> None:
-    before = here(OURS)
+    before = count_current(OUR_TEAM)
     use_key(key)
     with pytest.raises(CommandError, match=words):
-        adopt(team)
-    assert (remembered(), here(OURS)) == (OURS, before)
+        adopt_team(team)
+    assert (remembered_team(), count_current(OUR_TEAM)) == (OUR_TEAM, before)
     assert not AuditEntry.objects.filter(object_type="adopt team").exists()
 
 
-def test_adopting_is_refused_while_the_service_is_silent(
-    desk: Desk, use_key: UseKey, settings: Settings
+def test_adopting_is_refused_while_service_is_down(
+    harness: OutboxHarness, use_key: UseKey, settings: Settings
 ) -> None:
     settings.SERVICE_BASE_URL = f"http://127.0.0.1:{free_port()}"
     use_key(OTHER_KEY)
     with pytest.raises(CommandError, match="does not show whose"):
-        adopt()
-    assert remembered() == OURS
+        adopt_team()
+    assert remembered_team() == OUR_TEAM
 
 
-def test_adopting_our_own_team_changes_nothing(desk: Desk, use_key: UseKey) -> None:
-    before = here(OURS)
+def test_adopting_the_current_team_changes_nothing(harness: OutboxHarness, use_key: UseKey) -> None:
+    before = count_current(OUR_TEAM)
     use_key(OUR_KEY)
-    assert f"is of team {OURS}, as the records here are" in adopt(OURS)
-    assert (remembered(), here(OURS)) == (OURS, before)
+    assert f"is of team {OUR_TEAM}, as the records here are" in adopt_team(OUR_TEAM)
+    assert (remembered_team(), count_current(OUR_TEAM)) == (OUR_TEAM, before)
 
 
 @pytest.mark.django_db
 def test_adopting_before_the_first_sync_is_refused() -> None:
     with pytest.raises(CommandError, match="the first sync remembers"):
-        adopt()
+        adopt_team()
 
 
-def test_team_without_records_is_adopted_by_its_id(
-    desk: Desk, use_key: UseKey, settings: Settings
+def test_team_without_records_is_adopted_by_id(
+    harness: OutboxHarness, use_key: UseKey, settings: Settings
 ) -> None:
-    """A new team: the service lists nothing that names it."""
+    """The service lists no record that names a new team."""
     for path in ("^/v2/user/?$", "^/v3/orders/?$"):
-        desk.sandbox.prepare_answer(path, body=EMPTY, times=None)
+        harness.sandbox.prepare_answer(path, body=EMPTY_PAGE, times=None)
     use_key(OTHER_KEY)
-    assert "cannot be compared with the one you name" in adopt()
-    assert remembered() == OTHER
+    assert "cannot be compared with the one you name" in adopt_team()
+    assert remembered_team() == OTHER_TEAM
     use_key(OTHER_KEY)
     SyncRun.objects.filter(state="due").update(due_at=timezone.now())
     sync.work_on_run(USERS)
-    assert not is_said(settings)
+    assert not is_reported(settings)

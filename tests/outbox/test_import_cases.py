@@ -1,4 +1,4 @@
-"""Import tables as spreadsheets leave them: cases B01 to B03 of `tests/cases`, through the page."""
+"""Import tables as spreadsheets save them: cases B01 to B03 of `tests/cases`."""
 
 from __future__ import annotations
 
@@ -18,23 +18,27 @@ from orders.placing import drafts
 from orders.placing.patient_rules import is_name
 from orders.placing.table_reader import ImportRow
 from patients.models import Demographics, Patient
-from tests.outbox.desk import FORM_ID, Desk
+from tests.outbox.harness import FORM_ID, OutboxHarness
 
 CASES = Path(__file__).parent.parent / "cases"
-SHEET = "/orders/import/"
+IMPORT_URL = "/orders/import/"
 
 
 @pytest.fixture
-def person(desk: Desk) -> Demographics:
-    known = Demographics.objects.filter(dob__lt="2000-01-01").exclude(zip="").exclude(email="")
+def person(harness: OutboxHarness) -> Demographics:
+    person_values = (
+        Demographics.objects.filter(dob__lt="2000-01-01").exclude(zip="").exclude(email="")
+    )
     return next(
-        one for one in known.order_by("pk") if is_name(one.first_name) and is_name(one.last_name)
+        one
+        for one in person_values.order_by("pk")
+        if is_name(one.first_name) and is_name(one.last_name)
     )
 
 
 @pytest.fixture
 def case_records(person: Demographics) -> Patient:
-    """The patient and the test that the cases name."""
+    """Give a patient and a test the names that the cases use, and return the patient."""
     patient = Patient.objects.get(pk=person.pk)
     Patient.objects.filter(client_user_id="clinic-0000063").update(client_user_id=F("id"))
     Patient.objects.filter(pk=patient.pk).update(client_user_id="clinic-0000063")
@@ -45,19 +49,21 @@ def case_records(person: Demographics) -> Patient:
 
 
 def upload(client: Client, raw: bytes, do: str = "check") -> Any:
-    found = FORM_ID.search(client.get(SHEET).content.decode())
+    found = FORM_ID.search(client.get(IMPORT_URL).content.decode())
     assert found
     file = SimpleUploadedFile("table.csv", raw, "text/csv")
-    return client.post(SHEET, {"form_id": found[1], "file": file, "do": do})
+    return client.post(IMPORT_URL, {"form_id": found[1], "file": file, "do": do})
 
 
-def rows_of(answer: Any) -> list[ImportRow]:
-    rows: list[ImportRow] = answer.context["rows"]
+def rows_of(response: Any) -> list[ImportRow]:
+    rows: list[ImportRow] = response.context["rows"]
     return rows
 
 
-def test_case_b01_heads_in_words_decide_payer_and_method(desk: Desk, case_records: Patient) -> None:
-    page = upload(desk.client("clinician"), (CASES / "B01.csv").read_bytes())
+def test_case_b01_headers_in_words_set_payer_and_method(
+    harness: OutboxHarness, case_records: Patient
+) -> None:
+    page = upload(harness.client("clinician"), (CASES / "B01.csv").read_bytes())
     (row,) = rows_of(page)
     assert row.order_request is not None
     assert row.order_request.billing_type == "commercial_insurance"
@@ -71,9 +77,9 @@ def test_case_b01_heads_in_words_decide_payer_and_method(desk: Desk, case_record
     assert set(shown) == {"Billing", "Collection", "Lab account", "Physician"}
 
 
-def test_check_table_marks_what_nobody_typed_as_default(desk: Desk, case_records: Patient) -> None:
+def test_check_table_marks_default_values(harness: OutboxHarness, case_records: Patient) -> None:
     raw = b"patient,test,sample_id\nclinic-0000063,Heart Kit,DEFAULT-1\n"
-    page = upload(desk.client("clinician"), raw)
+    page = upload(harness.client("clinician"), raw)
     (row,) = rows_of(page)
     assert row.is_importable, row.faults
     assert all(choice.is_default for choice in row.choices)
@@ -81,8 +87,10 @@ def test_check_table_marks_what_nobody_typed_as_default(desk: Desk, case_records
     assert page.content.decode().count("(default)") == len(row.choices)
 
 
-def test_case_b02_spreadsheet_damage_is_never_sent(desk: Desk, case_records: Patient) -> None:
-    client = desk.client("clinician")
+def test_case_b02_spreadsheet_damage_is_never_sent(
+    harness: OutboxHarness, case_records: Patient
+) -> None:
+    client = harness.client("clinician")
     for do in ("check", "import"):
         rows = rows_of(upload(client, (CASES / "B02.csv").read_bytes(), do))
         assert len(rows) == 3 and not any(row.is_importable for row in rows)
@@ -92,9 +100,9 @@ def test_case_b02_spreadsheet_damage_is_never_sent(desk: Desk, case_records: Pat
 
 
 def test_case_b03_one_sample_in_six_spellings_is_one_order(
-    desk: Desk, case_records: Patient
+    harness: OutboxHarness, case_records: Patient
 ) -> None:
-    client = desk.client("clinician")
+    client = harness.client("clinician")
     page = upload(client, (CASES / "B03.csv").read_bytes(), "import")
     first, *others = rows_of(page)
     assert first.is_importable and not any(row.is_importable for row in others)
@@ -108,75 +116,81 @@ def test_case_b03_one_sample_in_six_spellings_is_one_order(
 
 @pytest.mark.parametrize("spelled", ["known-7\u200b", "\ufeffKNOWN-7", "ＫＮＯＷＮ\u20117"])
 def test_sample_of_an_order_in_another_spelling_is_refused(
-    desk: Desk, case_records: Patient, person: Demographics, spelled: str
+    harness: OutboxHarness, case_records: Patient, person: Demographics, spelling: str
 ) -> None:
-    client = desk.client("clinician")
+    client = harness.client("clinician")
     Order.objects.filter(pk=Order.objects.order_by("pk")[0].pk).update(sample_id="Known-7")
-    raw = f"patient,test,sample_id\nclinic-0000063,Heart Kit,{spelled}\n".encode()
+    raw = f"patient,test,sample_id\nclinic-0000063,Heart Kit,{spelling}\n".encode()
     (row,) = rows_of(upload(client, raw))
     words = "An order has this sample id already, written “Known-7”."
     assert row.faults == [words]
-    known = {name: given[0] for name, given in drafts.person_values(person.user, person).items()}
+    person_values = {
+        name: values[0] for name, values in drafts.person_values(person.user, person).items()
+    }
     test = LabTest.objects.get(name="Heart Kit")
-    given = {**known, "tests": [str(test.pk)], "sample_id": spelled, "do": "review"}
-    answer = client.post(reverse("orders:import", args=[person.pk]), given)
-    assert answer.status_code == 422 and words in answer.content.decode()
+    values = {**person_values, "tests": [str(test.pk)], "sample_id": spelling, "do": "review"}
+    response = client.post(reverse("orders:import", args=[person.pk]), values)
+    assert response.status_code == 422 and words in response.content.decode()
 
 
 def test_single_import_sends_the_cleaned_sample_and_npi(
-    desk: Desk, case_records: Patient, person: Demographics
+    harness: OutboxHarness, case_records: Patient, person: Demographics
 ) -> None:
-    client = desk.client("clinician")
-    known = {name: given[0] for name, given in drafts.person_values(person.user, person).items()}
+    client = harness.client("clinician")
+    person_values = {
+        name: values[0] for name, values in drafts.person_values(person.user, person).items()
+    }
     test = LabTest.objects.get(name="Heart Kit")
-    given = {
-        **known, "tests": [str(test.pk)], "sample_id": "\ufeffCLEAN\u20117\u200b",
+    values = {
+        **person_values, "tests": [str(test.pk)], "sample_id": "\ufeffCLEAN\u20117\u200b",
         "physician": "typed", "physician_first_name": "Ann", "physician_last_name": "Madeup",
         "physician_npi": "１２３４５６７８９３", "do": "review",
     }  # fmt: skip
     address = reverse("orders:import", args=[person.pk])
-    assert client.post(address, given).status_code == 302
+    assert client.post(address, values).status_code == 302
     review = reverse("orders:import-review", args=[person.pk])
     page = client.get(review)
     assert '<dd class="mono">CLEAN-7</dd>' in page.content.decode()
     form = page.context["form"]
     client.post(review, {name: str(form[name].value()) for name in ("form_id", "draft")})
-    desk.deliver()
+    harness.deliver()
     assert Order.objects.filter(sample_id="CLEAN-7").exists()
-    refused = client.post(address, {**given, "sample_id": "BAD\u202e7"})
+    refused = client.post(address, {**values, "sample_id": "BAD\u202e7"})
     assert "Character 4" in refused.content.decode() and refused.status_code == 422
     damaged = client.post(
-        address, {**given, "sample_id": "1.23457E+11", "do": ""}, headers={"HX-Request": "true"}
+        address, {**values, "sample_id": "1.23457E+11", "do": ""}, headers={"HX-Request": "true"}
     )
     assert "its digits are lost" in damaged.content.decode()
 
 
-def test_every_column_of_an_import_is_found_in_any_spelling(
-    desk: Desk, case_records: Patient
+def test_import_columns_are_found_in_any_spelling(
+    harness: OutboxHarness, case_records: Patient
 ) -> None:
     raw = (
         "Patient;Test;Sample ID;Billing Type;Collection Method\r\n"
         "CLINIC\u20110000063\u200b;heart\u00a0kit;ANY-1;Client Bill;Test-Kit\r\n"
     ).encode("utf-16")
-    (row,) = rows_of(upload(desk.client("clinician"), raw))
+    (row,) = rows_of(upload(harness.client("clinician"), raw))
     assert row.order_request is not None and row.order_request.patient.pk == case_records.pk
     assert (row.order_request.billing_type, row.order_request.method) == ("client_bill", "testkit")
 
 
-def test_damage_in_other_columns_is_named(desk: Desk, case_records: Patient) -> None:
+def test_damage_in_other_columns_is_reported(harness: OutboxHarness, case_records: Patient) -> None:
     raw = (
         b"patient,test,sample_id,physician_npi\n"
         b"1.2E+10,Heart Kit,OTHER-1,\n"
         b"clinic-0000063,Heart Kit,OTHER-2,1.23457E+09\n"
     )
-    patient, physician = rows_of(upload(desk.client("clinician"), raw))
+    patient, physician = rows_of(upload(harness.client("clinician"), raw))
     assert "digits are lost" in " ".join(patient.faults)
     assert "digits are lost" in " ".join(physician.faults)
 
 
-def test_long_numbers_ending_in_zeros_are_warned_of(desk: Desk, case_records: Patient) -> None:
+def test_long_numbers_ending_in_zeros_get_a_warning(
+    harness: OutboxHarness, case_records: Patient
+) -> None:
     raw = b"patient,test,sample_id\nclinic-0000063,Heart Kit,123456789012345000\n"
-    page = upload(desk.client("clinician"), raw)
+    page = upload(harness.client("clinician"), raw)
     (row,) = rows_of(page)
     assert row.is_importable and row.warnings
     assert "Ready, compare with the paper" in page.content.decode()

@@ -1,4 +1,4 @@
-"""Importing orders placed elsewhere: one by the form, many from a table."""
+"""Import of orders placed elsewhere: one by the form, many from a table."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from orders.placing.table_reader import COLUMNS, NEEDED, ImportRow, read
 from patients.models import Demographics, Patient
 from tests.api.rows import NOBODY, envelope, uid
 from tests.audit.trail import forget
-from tests.outbox.desk import FORM_ID, Desk
+from tests.outbox.harness import FORM_ID, OutboxHarness
 
 State = CommandRecord.State
-SHEET = "/orders/import/"
+IMPORT_URL = "/orders/import/"
 
 
 @pytest.fixture
-def person(desk: Desk) -> Demographics:
+def person(harness: OutboxHarness) -> Demographics:
     known = Demographics.objects.filter(dob__lt="2000-01-01").exclude(zip="").exclude(email="")
     by_last = known.annotate(last=Max("user__orders__created_at")).order_by(
         F("last").asc(nulls_first=True), "pk"
@@ -41,16 +41,25 @@ def person(desk: Desk) -> Demographics:
 
 
 @pytest.fixture
-def panel(desk: Desk) -> LabTest:
+def panel(harness: OutboxHarness) -> LabTest:
     tests = LabTest.objects.filter(lab__slug="lab-south", status="active", auto_generated=False)
     return tests.order_by("name")[0]
 
 
-def ask(client: Client, person: Demographics, panel: LabTest, sample: str) -> CommandRecord:
-    known = {name: given[0] for name, given in drafts.person_values(person.user, person).items()}
-    given = {**known, "tests": [str(panel.pk)], "billing_type": "client_bill", "sample_id": sample}
-    answer = client.post(reverse("orders:import", args=[person.pk]), {**given, "do": "review"})
-    assert answer.status_code == 302, answer.content.decode()
+def request_import(
+    client: Client, person: Demographics, panel: LabTest, sample: str
+) -> CommandRecord:
+    person_values = {
+        name: values[0] for name, values in drafts.person_values(person.user, person).items()
+    }
+    values = {
+        **person_values,
+        "tests": [str(panel.pk)],
+        "billing_type": "client_bill",
+        "sample_id": sample,
+    }
+    response = client.post(reverse("orders:import", args=[person.pk]), {**values, "do": "review"})
+    assert response.status_code == 302, response.content.decode()
     address = reverse("orders:import-review", args=[person.pk])
     form = client.get(address).context["form"]
     reviewed = {name: str(form[name].value()) for name in ("form_id", "draft")}
@@ -58,120 +67,129 @@ def ask(client: Client, person: Demographics, panel: LabTest, sample: str) -> Co
     return CommandRecord.objects.get(form_id=reviewed["form_id"])
 
 
-def imported(desk: Desk, sample: str) -> int:
-    return desk.count("SELECT count(*) FROM sandbox_order WHERE sample_id = %s", sample)
+def count_imported(harness: OutboxHarness, sample: str) -> int:
+    return harness.count("SELECT count(*) FROM sandbox_order WHERE sample_id = %s", sample)
 
 
-def test_an_order_is_imported_once(desk: Desk, person: Demographics, panel: LabTest) -> None:
-    asked = ask(desk.client("clinician"), person, panel, "MADEUP-1")
-    desk.deliver()
-    asked.refresh_from_db()
-    assert (asked.state, asked.confirmed_by) == (State.DONE, "answer")
-    made = Order.objects.get(pk=asked.remote_id)
+def test_order_is_imported_once(
+    harness: OutboxHarness, person: Demographics, panel: LabTest
+) -> None:
+    command = request_import(harness.client("clinician"), person, panel, "MADEUP-1")
+    harness.deliver()
+    command.refresh_from_db()
+    assert (command.state, command.confirmed_by) == (State.DONE, "answer")
+    made = Order.objects.get(pk=command.remote_id)
     assert (made.sample_id, made.low_level_status) == ("MADEUP-1", "requisition_bypassed")
-    assert imported(desk, "MADEUP-1") == 1
+    assert count_imported(harness, "MADEUP-1") == 1
 
 
 @pytest.mark.parametrize("kind", ["drop_after", "status_after", "truncate"])
-def test_a_lost_answer_is_found_by_the_sample(
-    desk: Desk, person: Demographics, panel: LabTest, kind: str
+def test_lost_import_answer_is_found_by_sample_id(
+    harness: OutboxHarness, person: Demographics, panel: LabTest, kind: str
 ) -> None:
     sample = f"MADEUP-{kind}"
-    asked = ask(desk.client("clinician"), person, panel, sample)
-    desk.fault(kind, "/order/import$", statuses=[500])
-    desk.deliver()
-    desk.later()
-    asked.refresh_from_db()
-    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "look-up", 1)
-    assert imported(desk, sample) == 1
+    command = request_import(harness.client("clinician"), person, panel, sample)
+    harness.add_fault(kind, "/order/import$", statuses=[500])
+    harness.deliver()
+    harness.pass_time()
+    command.refresh_from_db()
+    assert (command.state, command.confirmed_by, command.attempts) == (State.DONE, "look-up", 1)
+    assert count_imported(harness, sample) == 1
 
 
-def test_a_lost_answer_is_found_whatever_the_clock_of_the_service_says(
-    desk: Desk, person: Demographics, panel: LabTest
+def test_lost_import_answer_is_found_at_any_service_clock(
+    harness: OutboxHarness, person: Demographics, panel: LabTest
 ) -> None:
-    asked = ask(desk.client("clinician"), person, panel, "MADEUP-CLOCK")
-    desk.fault("drop_after", "/order/import$")
-    desk.deliver()
-    assert desk.sandbox.query(
+    command = request_import(harness.client("clinician"), person, panel, "MADEUP-CLOCK")
+    harness.add_fault("drop_after", "/order/import$")
+    harness.deliver()
+    assert harness.sandbox.query(
         "UPDATE sandbox_order SET created_at = created_at - interval '3 days'"
         " WHERE sample_id = 'MADEUP-CLOCK' RETURNING 1"
     )
-    desk.later()
-    asked.refresh_from_db()
-    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "look-up", 1)
+    harness.pass_time()
+    command.refresh_from_db()
+    assert (command.state, command.confirmed_by, command.attempts) == (State.DONE, "look-up", 1)
 
 
-def test_a_clash_with_ourselves_is_a_success(
-    desk: Desk, person: Demographics, panel: LabTest
+def test_sample_id_clash_with_own_first_sending_is_done(
+    harness: OutboxHarness, person: Demographics, panel: LabTest
 ) -> None:
-    """The first sending was carried out unseen; the second one is refused for it."""
-    asked = ask(desk.client("clinician"), person, panel, "MADEUP-TWICE")
-    desk.fault("drop_after", "/order/import$")
-    desk.deliver()
-    CommandRecord.objects.filter(pk=asked.pk).update(
+    """The first sending was carried out and its answer was lost. The second one is refused."""
+    command = request_import(harness.client("clinician"), person, panel, "MADEUP-TWICE")
+    harness.add_fault("drop_after", "/order/import$")
+    harness.deliver()
+    CommandRecord.objects.filter(pk=command.pk).update(
         state=State.WAITING, due_at="2020-01-01T00:00Z"
     )
-    desk.deliver()
-    asked.refresh_from_db()
-    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "look-up", 2)
-    assert imported(desk, "MADEUP-TWICE") == 1
+    harness.deliver()
+    command.refresh_from_db()
+    assert (command.state, command.confirmed_by, command.attempts) == (State.DONE, "look-up", 2)
+    assert count_imported(harness, "MADEUP-TWICE") == 1
 
 
-def test_a_clash_with_another_order_lands_on_the_field(
-    desk: Desk, person: Demographics, panel: LabTest
+def test_sample_id_clash_with_other_order_is_refused(
+    harness: OutboxHarness, person: Demographics, panel: LabTest
 ) -> None:
-    client = desk.client("clinician")
-    ask(client, person, panel, "MADEUP-TAKEN")
-    desk.deliver()
+    client = harness.client("clinician")
+    request_import(client, person, panel, "MADEUP-TAKEN")
+    harness.deliver()
     other = Demographics.objects.filter(dob__lt="2000-01-01").exclude(pk=person.pk)
-    somebody = next(one for one in other if is_name(one.first_name) and is_name(one.last_name))
+    other_person = next(one for one in other if is_name(one.first_name) and is_name(one.last_name))
     Order.objects.filter(sample_id="MADEUP-TAKEN").delete()  # Not mirrored yet.
-    asked = ask(client, somebody, panel, "MADEUP-TAKEN")
-    desk.deliver()
-    asked.refresh_from_db()
-    assert asked.state == State.REFUSED and asked.refusal
-    page = client.get(f"{asked.form_url}?again={asked.pk}")
+    command = request_import(client, other_person, panel, "MADEUP-TAKEN")
+    harness.deliver()
+    command.refresh_from_db()
+    assert command.state == State.REFUSED and command.refusal
+    page = client.get(f"{command.form_url}?again={command.pk}")
     assert page.context["form"].errors["sample_id"]
     assert 'value="MADEUP-TAKEN"' in page.content.decode()
-    assert imported(desk, "MADEUP-TAKEN") == 1
+    assert count_imported(harness, "MADEUP-TAKEN") == 1
 
 
-def test_a_sample_id_known_here_is_said_before_sending(
-    desk: Desk, person: Demographics, panel: LabTest
+def test_known_sample_id_is_refused_before_sending(
+    harness: OutboxHarness, person: Demographics, panel: LabTest
 ) -> None:
-    client = desk.client("clinician")
-    ask(client, person, panel, "MADEUP-KNOWN")
-    desk.deliver()
-    known = {name: given[0] for name, given in drafts.person_values(person.user, person).items()}
-    given = {**known, "tests": [str(panel.pk)], "sample_id": "MADEUP-KNOWN", "do": "review"}
-    answer = client.post(reverse("orders:import", args=[person.pk]), given)
-    assert answer.status_code == 422
-    assert "sample id already" in answer.content.decode()
+    client = harness.client("clinician")
+    request_import(client, person, panel, "MADEUP-KNOWN")
+    harness.deliver()
+    person_values = {
+        name: values[0] for name, values in drafts.person_values(person.user, person).items()
+    }
+    values = {
+        **person_values,
+        "tests": [str(panel.pk)],
+        "sample_id": "MADEUP-KNOWN",
+        "do": "review",
+    }
+    response = client.post(reverse("orders:import", args=[person.pk]), values)
+    assert response.status_code == 422
+    assert "sample id already" in response.content.decode()
 
 
 # Tables
 
 
-def table(*rows: list[str], head: str = "patient,test,sample_id") -> bytes:
-    sheet_ = io.StringIO(newline="")
-    csv.writer(sheet_).writerows(rows)
-    return (head + "\r\n" + sheet_.getvalue()).encode()
+def csv_table(*rows: list[str], head: str = "patient,test,sample_id") -> bytes:
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer).writerows(rows)
+    return (head + "\r\n" + buffer.getvalue()).encode()
 
 
-def send(client: Client, raw: bytes, do: str, form_id: str = "") -> Any:
+def send_table(client: Client, raw: bytes, do: str, form_id: str = "") -> Any:
     if not form_id:
-        found = FORM_ID.search(client.get(SHEET).content.decode())
+        found = FORM_ID.search(client.get(IMPORT_URL).content.decode())
         assert found
         form_id = found[1]
-    return client.post(SHEET, {"form_id": form_id, "rows": raw.decode(), "do": do})
+    return client.post(IMPORT_URL, {"form_id": form_id, "rows": raw.decode(), "do": do})
 
 
-def test_good_rows_are_imported_and_bad_ones_come_back_with_reasons(
-    desk: Desk, person: Demographics, panel: LabTest
+def test_table_imports_good_rows_and_returns_bad_ones(
+    harness: OutboxHarness, person: Demographics, panel: LabTest
 ) -> None:
-    client = desk.client("clinician")
+    client = harness.client("clinician")
     reference = Patient.objects.get(pk=person.pk).client_user_id
-    raw = table(
+    raw = csv_table(
         [reference, panel.name, "SHEET-1"],
         [str(person.pk), str(panel.pk), "SHEET-2"],
         ["nobody", panel.name, "SHEET-3"],
@@ -179,76 +197,76 @@ def test_good_rows_are_imported_and_bad_ones_come_back_with_reasons(
         [reference, panel.name, "SHEET-1"],
         [reference, panel.name, ""],
     )
-    page = send(client, raw, "check")
+    page = send_table(client, raw, "check")
     assert page.status_code == 200
     assert (len(page.context["good"]), len(page.context["bad"])) == (2, 4)
     assert not CommandRecord.objects.exists()
     form_id = page.context["form"]["form_id"].value()
     for _ in range(2):
-        page = send(client, raw, "import", form_id)
+        page = send_table(client, raw, "import", form_id)
         assert page.status_code == 200
     assert CommandRecord.objects.count() == 2
-    desk.deliver()
+    harness.deliver()
     assert CommandRecord.objects.filter(state=State.DONE).count() == 2
-    assert imported(desk, "SHEET-1") == imported(desk, "SHEET-2") == 1
+    assert count_imported(harness, "SHEET-1") == count_imported(harness, "SHEET-2") == 1
 
-    answer = send(client, raw, "bad", form_id)
-    assert answer["Content-Type"].startswith("text/csv")
-    lines = list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
+    response = send_table(client, raw, "bad", form_id)
+    assert response["Content-Type"].startswith("text/csv")
+    lines = list(csv.DictReader(io.StringIO(response.content.decode("utf-8-sig"))))
     assert len(lines) == 4
-    told = {line["sample_id"]: line for line in lines}
-    assert "Line 2 has this sample id too" in told["SHEET-1"]["reason"]
-    assert "No patient" in told["SHEET-3"]["reason"]
-    assert told["SHEET-4"]["test"] == "'=1+1"
-    assert "sample ID is missing" in told[""]["reason"]
+    row_by_sample = {line["sample_id"]: line for line in lines}
+    assert "Line 2 has this sample id too" in row_by_sample["SHEET-1"]["reason"]
+    assert "No patient" in row_by_sample["SHEET-3"]["reason"]
+    assert row_by_sample["SHEET-4"]["test"] == "'=1+1"
+    assert "sample ID is missing" in row_by_sample[""]["reason"]
     assert AuditEntry.objects.filter(action="export", row_count__gt=0).exists()
 
 
-def test_an_import_that_is_sent_again_shows_what_it_asked_for(
-    desk: Desk, person: Demographics, panel: LabTest
+def test_import_sent_again_shows_its_commands(
+    harness: OutboxHarness, person: Demographics, panel: LabTest
 ) -> None:
-    """Reloaded when the orders are there: their sample ids are taken, by this very page."""
-    client = desk.client("clinician")
-    raw = table([str(person.pk), panel.name, "RELOAD-1"], ["nobody", panel.name, "RELOAD-2"])
-    form_id = send(client, raw, "check").context["form"]["form_id"].value()
-    send(client, raw, "import", form_id)
-    desk.deliver()
+    """The page is reloaded after the import: its own orders now have the sample ids."""
+    client = harness.client("clinician")
+    raw = csv_table([str(person.pk), panel.name, "RELOAD-1"], ["nobody", panel.name, "RELOAD-2"])
+    form_id = send_table(client, raw, "check").context["form"]["form_id"].value()
+    send_table(client, raw, "import", form_id)
+    harness.deliver()
     assert Order.objects.filter(sample_id="RELOAD-1").exists()
-    page = send(client, raw, "import", form_id)
+    page = send_table(client, raw, "import", form_id)
     assert (len(page.context["good"]), len(page.context["bad"])) == (1, 1)
     assert "1 row asked for" in page.content.decode()
-    assert reverse("commands:detail", args=[desk.newest().pk]) in page.content.decode()
-    edited = table([str(person.pk), str(panel.pk), "RELOAD-1"])
-    page = send(client, edited, "import", form_id)
+    assert reverse("commands:detail", args=[harness.newest_command().pk]) in page.content.decode()
+    edited = csv_table([str(person.pk), str(panel.pk), "RELOAD-1"])
+    page = send_table(client, edited, "import", form_id)
     assert "sample id already" in page.content.decode()
     assert CommandRecord.objects.count() == 1
 
 
-def test_the_page_of_an_import_follows_what_becomes_of_its_rows(
-    desk: Desk, person: Demographics, panel: LabTest
+def test_import_page_polls_the_state_of_its_rows(
+    harness: OutboxHarness, person: Demographics, panel: LabTest
 ) -> None:
-    client = desk.client("clinician")
-    standing = reverse("orders:import-standing")
-    raw = table([str(person.pk), panel.name, "FOLLOW-1"])
-    page = send(client, raw, "import").content.decode()
-    asked = CommandRecord.objects.get()
-    poll = re.search(rf'hx-get="({standing}[^"]+)"', page)
-    assert poll and f'id="asked-{asked.pk}"' in page and "Waiting" in page
+    client = harness.client("clinician")
+    status_address = reverse("orders:import-standing")
+    raw = csv_table([str(person.pk), panel.name, "FOLLOW-1"])
+    page = send_table(client, raw, "import").content.decode()
+    command = CommandRecord.objects.get()
+    poll = re.search(rf'hx-get="({status_address}[^"]+)"', page)
+    assert poll and f'id="asked-{command.pk}"' in page and "Waiting" in page
     assert "hx-get" in client.get(unescape(poll[1])).content.decode()
-    desk.deliver()
-    answer = client.get(unescape(poll[1])).content.decode()
-    assert f'id="asked-{asked.pk}" hx-swap-oob="true"' in answer and "Done" in answer
-    assert "hx-get" not in answer, "all is told"
-    other = desk.client("lab coordinator").get(unescape(poll[1])).content.decode()
-    assert str(asked.pk) not in other
+    harness.deliver()
+    response = client.get(unescape(poll[1])).content.decode()
+    assert f'id="asked-{command.pk}" hx-swap-oob="true"' in response and "Done" in response
+    assert "hx-get" not in response, "nothing is left to poll"
+    other = harness.client("lab coordinator").get(unescape(poll[1])).content.decode()
+    assert str(command.pk) not in other
     for nonsense in ("?since=", "?since=tomorrow", "?since=2026-01-01", "?since=2026-02-31T00:00Z"):
-        assert client.get(standing + nonsense).status_code == 400, nonsense
+        assert client.get(status_address + nonsense).status_code == 400, nonsense
 
 
-def test_rows_are_checked_like_the_form_in_few_queries(
-    desk: Desk, person: Demographics, panel: LabTest
+def test_rows_are_checked_in_a_fixed_number_of_queries(
+    harness: OutboxHarness, person: Demographics, panel: LabTest
 ) -> None:
-    client = desk.client("clinician")
+    client = harness.client("clinician")
     head = "patient,test,sample_id,billing_type,collection_method,physician_npi,,"
     bad = {
         "No physician of ours": ["CELL-1", "", "", "1234567893"],
@@ -258,29 +276,29 @@ def test_rows_are_checked_like_the_form_in_few_queries(
         "at most 100": ["x" * 150, "", "", ""],
     }
     rows = [[str(person.pk), panel.name, *cells, "", ""] for cells in bad.values()]
-    page = send(client, table(*rows, head=head), "check")
+    page = send_table(client, csv_table(*rows, head=head), "check")
     assert len(page.context["bad"]) == len(bad), [row.faults for row in page.context["rows"]]
     for words, row in zip(bad, page.context["rows"], strict=True):
         assert words in " ".join(row.faults)
         assert len(row.faults) == len(set(row.faults))
     assert "x" * 250 in page.content.decode()
     counts = []
-    for many in (1, 60):
-        rows = [[str(person.pk), panel.name, f"MANY-{number}"] for number in range(many)]
-        with CaptureQueriesContext(connection) as made:
-            assert len(send(client, table(*rows), "check").context["good"]) == many
-        counts.append(len(made))
+    for row_count in (1, 60):
+        rows = [[str(person.pk), panel.name, f"MANY-{number}"] for number in range(row_count)]
+        with CaptureQueriesContext(connection) as captured:
+            assert len(send_table(client, csv_table(*rows), "check").context["good"]) == row_count
+        counts.append(len(captured))
     assert counts[0] == counts[1], counts
 
 
-def test_whoever_is_named_in_a_table_is_in_the_audit(
-    desk: Desk, person: Demographics, panel: LabTest
+def test_table_check_is_audited(
+    harness: OutboxHarness, person: Demographics, panel: LabTest
 ) -> None:
-    client = desk.client("clinician")
-    raw = table([str(person.pk), panel.name, ""])
+    client = harness.client("clinician")
+    raw = csv_table([str(person.pk), panel.name, ""])
     for do in ("check", "import"):
         forget()
-        page = send(client, raw, do)
+        page = send_table(client, raw, do)
         assert person.last_name in page.content.decode()
         assert AuditEntry.objects.filter(object_type="order import").count() == 1
 
@@ -296,22 +314,22 @@ def test_whoever_is_named_in_a_table_is_in_the_audit(
         (b"patient,test,sample_id\r\n" + b"a,b,c\r\n" * 201, "at most 200"),
     ],
 )
-def test_a_table_that_cannot_be_read_says_why(desk: Desk, raw: bytes, words: str) -> None:
-    answer = send(desk.client("clinician"), raw, "check")
-    assert answer.status_code == 422
-    assert words in answer.content.decode()
+def test_unreadable_table_says_why(harness: OutboxHarness, raw: bytes, words: str) -> None:
+    response = send_table(harness.client("clinician"), raw, "check")
+    assert response.status_code == 422
+    assert words in response.content.decode()
     assert not CommandRecord.objects.exists()
 
 
-def test_cells_come_back_as_they_were_after_a_spreadsheet() -> None:
-    raw = table(["=cmd", "-x", "@y"], ["plain", "it's", "'z"])
+def test_escaped_cells_are_read_back_unchanged() -> None:
+    raw = csv_table(["=cmd", "-x", "@y"], ["plain", "it's", "'z"])
     rows = read(raw)
     again = read(sheet_import.write_table(rows, reasons=True).encode())
     assert [row.cells for row in again] == [row.cells for row in rows]
     assert "'=cmd" in sheet_import.write_table(rows, reasons=False)
 
 
-def test_semicolons_and_marks_of_spreadsheets_are_read() -> None:
+def test_table_reader_accepts_semicolons_bom_and_tabs() -> None:
     raw = "\ufeffPatient;Test;Sample_ID\r\na;b;c\r\n".encode()
     (row,) = read(raw)
     assert (row.cells["patient"], row.cells["test"], row.cells["sample_id"]) == ("a", "b", "c")
@@ -321,9 +339,9 @@ def test_semicolons_and_marks_of_spreadsheets_are_read() -> None:
 
 @pytest.fixture
 def accounts(person: Demographics, panel: LabTest) -> tuple[LabAccount, LabAccount]:
-    """The two that the patient's team has at the lab of the test."""
+    """Create the two accounts of the patient's team at the lab of the test."""
     LabAccountTeam.objects.filter(account__lab="lab-south").delete()
-    made = [
+    accounts = [
         LabAccount.objects.create(
             pk=uid("account", number), lab="lab-south", status="active",
             delegated_flow="order_delegated", provider_account_id=f"NUM-{number}",
@@ -332,81 +350,86 @@ def accounts(person: Demographics, panel: LabTest) -> tuple[LabAccount, LabAccou
         for number, name in ((1, "Made-up Clinic East"), (2, "Made-up Clinic West"))
     ]  # fmt: skip
     team_id = Patient.objects.get(pk=person.pk).team_id
-    for account in made:
+    for account in accounts:
         LabAccountTeam.objects.create(account=account, team_id=team_id)
-    return made[0], made[1]
+    return accounts[0], accounts[1]
 
 
-def checked(client: Client, person: Demographics, panel: LabTest, account: str) -> ImportRow:
+def check_row(client: Client, person: Demographics, panel: LabTest, account: str) -> ImportRow:
     head = "patient,test,sample_id,lab_account"
-    raw = table([str(person.pk), panel.name, "ACCOUNT-1", account], head=head)
-    row: ImportRow = send(client, raw, "check").context["rows"][0]
+    raw = csv_table([str(person.pk), panel.name, "ACCOUNT-1", account], head=head)
+    row: ImportRow = send_table(client, raw, "check").context["rows"][0]
     return row
 
 
-def test_where_our_own_physician_orders_a_table_is_told_whose_number_to_write(
-    desk: Desk, person: Demographics, panel: LabTest, accounts: tuple[LabAccount, LabAccount]
+def test_missing_physician_fault_lists_our_npis(
+    harness: OutboxHarness,
+    person: Demographics,
+    panel: LabTest,
+    accounts: tuple[LabAccount, LabAccount],
 ) -> None:
     account = accounts[0]
     LabAccount.objects.filter(pk=account.pk).update(delegated_flow=PHYSICIAN_REQUIRED_FLOWS[0])
     known = Physician.objects.filter(missing_since=None)[0]
-    words = " ".join(checked(desk.client("clinician"), person, panel, str(account.pk)).faults)
+    words = " ".join(check_row(harness.client("clinician"), person, panel, str(account.pk)).faults)
     assert "our own physician orders: write their NPI" in words
     assert f"{known.npi} {known.first_name} {known.last_name}" in words
 
 
-def test_a_word_that_the_service_does_not_know_is_answered_with_those_it_does(
-    desk: Desk, person: Demographics, panel: LabTest
+def test_unknown_choice_fault_lists_the_known_choices(
+    harness: OutboxHarness, person: Demographics, panel: LabTest
 ) -> None:
-    raw = table(
+    raw = csv_table(
         [str(person.pk), panel.name, "WORDS-1", "Bill", "by post"],
         [str(person.pk), panel.name, "WORDS-2", "Client_Bill", panel.method.upper()],
         head="patient,test,sample_id,billing_type,collection_method",
     )
-    strange, loud = send(desk.client("clinician"), raw, "check").context["rows"]
-    billing, method = strange.faults
+    unknown, other_case = send_table(harness.client("clinician"), raw, "check").context["rows"]
+    billing, method = unknown.faults
     assert "“Bill” is no billing_type" in billing and "client_bill, " in billing
     assert "“by post” is no collection_method" in method and "testkit" in method
-    assert loud.is_importable, loud.faults
+    assert other_case.is_importable, other_case.faults
 
 
-def test_accounts_to_choose_from_are_named(
-    desk: Desk,
+def test_ambiguous_account_fault_lists_the_accounts(
+    harness: OutboxHarness,
     person: Demographics,
     panel: LabTest,
     accounts: tuple[LabAccount, LabAccount],
 ) -> None:
-    client = desk.client("clinician")
+    client = harness.client("clinician")
     for typed in ("", "clinic", "nowhere"):
-        faults = " ".join(checked(client, person, panel, typed).faults)
+        faults = " ".join(check_row(client, person, panel, typed).faults)
         for account in accounts:
             assert f"{account.account_name}, number {account.provider_account_id}" in faults
         assert typed in faults
-    assert "may be several accounts" in " ".join(checked(client, person, panel, "clinic").faults)
+    assert "may be several accounts" in " ".join(check_row(client, person, panel, "clinic").faults)
 
 
-def test_an_account_is_named_by_whatever_tells_it_from_the_others(
-    desk: Desk,
+def test_account_is_found_by_any_unique_name_or_number(
+    harness: OutboxHarness,
     person: Demographics,
     panel: LabTest,
     accounts: tuple[LabAccount, LabAccount],
 ) -> None:
-    client = desk.client("clinician")
+    client = harness.client("clinician")
     west = accounts[1]
     named = ("Made-up Clinic West", "made-up clinic WEST", "west", "NUM-2", "num-2")
     for typed in (*named, str(west.pk), str(west.pk)[:8]):
-        row = checked(client, person, panel, typed)
+        row = check_row(client, person, panel, typed)
         assert row.order_request is not None and row.order_request.account == west, typed
         assert not [fault for fault in row.faults if "choose one" in fault or typed in fault]
 
 
-def test_of_an_unknown_patient_the_reference_and_one_fault_are_shown(
-    desk: Desk, person: Demographics, panel: LabTest
+def test_patient_without_details_has_one_fault(
+    harness: OutboxHarness, person: Demographics, panel: LabTest
 ) -> None:
     reference = Patient.objects.get(pk=person.pk).client_user_id
     Patient.objects.filter(pk=person.pk).update(**NOBODY)
     person.delete()
-    page = send(desk.client("clinician"), table([reference, panel.name, "NOBODY-1"]), "check")
+    page = send_table(
+        harness.client("clinician"), csv_table([reference, panel.name, "NOBODY-1"]), "check"
+    )
     (row,) = page.context["rows"]
     (fault,) = row.faults
     assert "The service has no details of this patient" in fault
@@ -414,16 +437,16 @@ def test_of_an_unknown_patient_the_reference_and_one_fault_are_shown(
     assert f">{reference}</a>" in page.content.decode()
 
 
-def test_what_is_missing_of_a_patient_is_one_line(
-    desk: Desk, person: Demographics, panel: LabTest
+def test_missing_patient_details_are_one_fault(
+    harness: OutboxHarness, person: Demographics, panel: LabTest
 ) -> None:
     Demographics.objects.filter(pk=person.pk).update(email="", zip="")
-    raw = table([str(person.pk), panel.name, "LACKS-1"])
-    (row,) = send(desk.client("clinician"), raw, "check").context["rows"]
+    raw = csv_table([str(person.pk), panel.name, "LACKS-1"])
+    (row,) = send_table(harness.client("clinician"), raw, "check").context["rows"]
     assert row.faults == ["Missing of the patient, to be added on their page: e-mail, zip code."]
 
 
-def test_rows_have_the_numbers_of_their_lines_however_often_they_travel() -> None:
+def test_rows_keep_line_numbers_after_a_round_trip() -> None:
     head = "patient,test,sample_id,lab_account"
     records = [
         "",
@@ -441,19 +464,21 @@ def test_rows_have_the_numbers_of_their_lines_however_often_they_travel() -> Non
     assert [row.number for row in rows] == [3, 7, 8, 11]
     again = read(sheet_import.write_table(rows, reasons=False).encode())
     assert [(row.number, row.cells) for row in again] == [(row.number, row.cells) for row in rows]
-    given_back = read(sheet_import.write_table(rows, reasons=True).encode())
-    assert [row.number for row in given_back] == [2, 4, 5, 7]
+    returned = read(sheet_import.write_table(rows, reasons=True).encode())
+    assert [row.number for row in returned] == [2, 4, 5, 7]
 
 
-def test_there_is_a_file_to_begin_with(desk: Desk) -> None:
-    client = desk.client("clinician")
-    page = client.get(SHEET).content.decode()
+def test_sample_file_has_all_columns(harness: OutboxHarness) -> None:
+    client = harness.client("clinician")
+    page = client.get(IMPORT_URL).content.decode()
     address = reverse("orders:import-sample")
     assert f'href="{address}"' in page
-    answer = client.get(address)
-    assert answer["Content-Disposition"] == 'attachment; filename="orders-to-import.csv"'
-    (row,) = read(answer.content)
+    response = client.get(address)
+    assert response["Content-Disposition"] == 'attachment; filename="orders-to-import.csv"'
+    (row,) = read(response.content)
     assert tuple(row.cells) == COLUMNS and all(row.cells[name] for name in NEEDED)
-    (left_out,) = send(client, answer.content.decode("utf-8-sig").encode(), "check").context["rows"]
-    assert not left_out.is_importable
-    assert desk.client("viewer").get(address).status_code == 403
+    (sample_row,) = send_table(
+        client, response.content.decode("utf-8-sig").encode(), "check"
+    ).context["rows"]
+    assert not sample_row.is_importable
+    assert harness.client("viewer").get(address).status_code == 403

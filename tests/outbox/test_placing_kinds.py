@@ -1,4 +1,4 @@
-"""Every kind of order that the page can write is taken by the sandbox, as it was meant."""
+"""The sandbox accepts every kind of order that the form can send, as intended."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from orders.placing.order_request import OrderRequest
 from orders.placing.patient_rules import is_name
 from orders.placing.questions import questions_of
 from patients.models import Demographics, Insurance, Patient
-from tests.outbox.desk import Desk
-from tests.outbox.test_placing import person, place, typed, write
+from tests.outbox.harness import OutboxHarness
+from tests.outbox.test_placing import confirm_review, form_values, person, send_form
 
 __all__ = ["person"]
-SOUTH = "lab-south"
+SOUTH_LAB = "lab-south"
 
 
 def panels_at(lab: str) -> list[LabTest]:
@@ -28,81 +28,88 @@ def panels_at(lab: str) -> list[LabTest]:
     return list(rows.order_by("method", "name"))
 
 
-def placed(
-    desk: Desk, person: Demographics, given: dict[str, Any], client: Client | None = None
+def place_and_deliver(
+    harness: OutboxHarness,
+    person: Demographics,
+    values: dict[str, Any],
+    client: Client | None = None,
 ) -> Order:
-    """Written, reviewed, placed; answers to every question the lab insists on are given."""
-    client = client or desk.client("clinician")
-    wish = OrderRequest(Patient.objects.get(pk=person.pk), person, given)
-    for question in wish.questions:
+    """Fill, review and place an order, with answers to all required questions."""
+    client = client or harness.client("clinician")
+    order_request = OrderRequest(Patient.objects.get(pk=person.pk), person, values)
+    for question in order_request.questions:
         codes = [code for code, _ in question.answers]
-        given.setdefault(question.name, codes[0] if codes else "1")
-    answer = write(client, person, given)
-    assert answer.status_code == 302, answer.context["found"]
-    asked = place(client, person)
-    desk.deliver()
-    asked.refresh_from_db()
-    assert asked.state == CommandRecord.State.DONE, asked.refusal
-    return Order.objects.get(pk=asked.remote_id)
+        values.setdefault(question.name, codes[0] if codes else "1")
+    response = send_form(client, person, values)
+    assert response.status_code == 302, response.context["found"]
+    command = confirm_review(client, person)
+    harness.deliver()
+    command.refresh_from_db()
+    assert command.state == CommandRecord.State.DONE, command.refusal
+    return Order.objects.get(pk=command.remote_id)
 
 
-def markers_of(order: Order) -> set[int]:
+def ordered_marker_ids(order: Order) -> set[int]:
     return {marker["id"] for marker in order.said("lab_test")["markers"]}
 
 
-def test_two_panels_of_one_lab(desk: Desk, person: Demographics) -> None:
+def test_order_of_two_panels_of_one_lab_is_placed(
+    harness: OutboxHarness, person: Demographics
+) -> None:
     by_method: dict[str, list[LabTest]] = {}
     for test in panels_at("lab-north"):
         by_method.setdefault(test.method, []).append(test)
     first, second = next(tests for tests in by_method.values() if len(tests) > 1)[:2]
-    made = placed(desk, person, typed(person, first, second, physician="1900000011"))
+    order = place_and_deliver(
+        harness, person, form_values(person, first, second, physician="1900000011")
+    )
     wanted = Marker.objects.filter(in_tests__lab_test__in=[first, second], is_orderable=True)
-    ordered = markers_of(made)
+    ordered = ordered_marker_ids(order)
     assert ordered and ordered <= set(wanted.values_list("pk", flat=True))
-    assert made.said("physician")["npi"] == "1900000011"
+    assert order.said("physician")["npi"] == "1900000011"
 
 
 @pytest.mark.parametrize("with_panel", [True, False])
-def test_a_marker_beside_a_panel_and_by_itself(
-    desk: Desk, person: Demographics, with_panel: bool
+def test_marker_with_or_without_a_panel_is_ordered(
+    harness: OutboxHarness, person: Demographics, with_panel: bool
 ) -> None:
-    panel = panels_at(SOUTH)[0]
+    panel = panels_at(SOUTH_LAB)[0]
     marker = (
-        Marker.objects.filter(lab__slug=SOUTH, a_la_carte_enabled=True, is_orderable=True)
+        Marker.objects.filter(lab__slug=SOUTH_LAB, a_la_carte_enabled=True, is_orderable=True)
         .exclude(in_tests__lab_test=panel)
         .order_by("name")[0]
     )
     chosen = [panel] if with_panel else []
     more = {"markers": [str(marker.pk)], "collection_method": panel.method}
-    made = placed(desk, person, typed(person, *chosen, **more))
-    assert marker.pk in markers_of(made)
-    assert made.method == panel.method
+    order = place_and_deliver(harness, person, form_values(person, *chosen, **more))
+    assert marker.pk in ordered_marker_ids(order)
+    assert order.method == panel.method
 
 
-def test_questions_of_every_type_are_answered(desk: Desk, person: Demographics) -> None:
-    types = set()
+def test_questions_of_every_type_are_answered(harness: OutboxHarness, person: Demographics) -> None:
+    all_types = set()
     for marker in Marker.objects.filter(has_questions=True):
-        types |= {question.type for question in questions_of([marker])}
-    asked = [
+        all_types |= {question.type for question in questions_of([marker])}
+    tests_with_questions = [
         test
         for test in LabTest.objects.filter(status="active", auto_generated=False)
         if test.test_markers.filter(marker__has_questions=True).exists()
     ]
-    assert asked and types
-    done: set[str] = set()
-    client = desk.client("clinician")
-    for test in asked:
-        given = typed(person, test, physician="1900000011", another="on")
-        wish = OrderRequest(Patient.objects.get(pk=person.pk), person, given)
-        new = {question.type for question in wish.questions} - done
-        if new:
-            placed(desk, person, given, client)
-            done |= new
-    assert done
+    assert tests_with_questions and all_types
+    answered_types: set[str] = set()
+    client = harness.client("clinician")
+    for test in tests_with_questions:
+        values = form_values(person, test, physician="1900000011", another="on")
+        order_request = OrderRequest(Patient.objects.get(pk=person.pk), person, values)
+        new_types = {question.type for question in order_request.questions} - answered_types
+        if new_types:
+            place_and_deliver(harness, person, values, client)
+            answered_types |= new_types
+    assert answered_types
 
 
-def test_a_physician_who_is_typed(desk: Desk, person: Demographics) -> None:
-    given = typed(
+def test_typed_physician_is_sent(harness: OutboxHarness, person: Demographics) -> None:
+    values = form_values(
         person,
         panels_at("lab-north")[0],
         physician="typed",
@@ -110,63 +117,67 @@ def test_a_physician_who_is_typed(desk: Desk, person: Demographics) -> None:
         physician_last_name="Madeup",
         physician_npi="1234567893",
     )
-    made = placed(desk, person, given)
-    assert made.said("physician")["npi"] == "1234567893"
+    order = place_and_deliver(harness, person, values)
+    assert order.said("physician")["npi"] == "1234567893"
 
 
-def test_one_that_goes_out_later_and_is_urgent(desk: Desk, person: Demographics) -> None:
+def test_order_with_later_date_and_priority_is_placed(
+    harness: OutboxHarness, person: Demographics
+) -> None:
     day = datetime.now(UTC).date() + timedelta(days=5)
     note = "Line one\r\nLine two"
-    given = typed(
+    values = form_values(
         person,
-        panels_at(SOUTH)[0],
+        panels_at(SOUTH_LAB)[0],
         activate_by=day.isoformat(),
         priority="on",
         clinical_notes=note,
     )
-    made = placed(desk, person, given)
-    assert (made.activate_by, made.priority, made.low_level_status) == (day, True, "ordered")
-    assert "Line one\nLine two" in made.said()["clinical_notes"]
+    order = place_and_deliver(harness, person, values)
+    assert (order.activate_by, order.priority, order.low_level_status) == (day, True, "ordered")
+    assert "Line one\nLine two" in order.said()["clinical_notes"]
 
 
-def test_one_that_insurance_pays(desk: Desk) -> None:
+def test_order_billed_to_insurance_is_placed(harness: OutboxHarness) -> None:
     insured = Insurance.objects.filter(is_primary=True, superseded_at=None)
-    account = LabAccount.objects.get(lab=SOUTH, status="active")
+    account = LabAccount.objects.get(lab=SOUTH_LAB, status="active")
     states = account.said("allowed_billing")["commercial_insurance"]
     people = Demographics.objects.filter(
         pk__in=insured.values("user_id"), dob__lt=date(2000, 1, 1), state__in=states
     )
-    someone = next(one for one in people if is_name(one.first_name) and is_name(one.last_name))
-    given = typed(
-        someone,
-        panels_at(SOUTH)[0],
+    patient = next(one for one in people if is_name(one.first_name) and is_name(one.last_name))
+    values = form_values(
+        patient,
+        panels_at(SOUTH_LAB)[0],
         billing_type="commercial_insurance",
         icd_codes="z00.00",
         another="on",
     )
-    made = placed(desk, someone, given)
-    assert made.billing_type == "commercial_insurance"
-    assert made.said()["icd_codes"] == ["Z00.00"]
+    order = place_and_deliver(harness, patient, values)
+    assert order.billing_type == "commercial_insurance"
+    assert order.said()["icd_codes"] == ["Z00.00"]
 
 
-def test_a_minor_with_somebody_who_answers(desk: Desk) -> None:
+def test_order_of_minor_is_placed_with_proxy(harness: OutboxHarness) -> None:
     born_after = date.today() - timedelta(days=17 * 365)
-    young = [
+    minors = [
         one for one in Demographics.objects.filter(dob__gt=born_after) if one.said("medical_proxy")
     ]
-    someone = next(one for one in young if is_name(one.first_name) and is_name(one.last_name))
-    panel = next(test for test in panels_at(SOUTH) if test.method != "at_home_phlebotomy")
-    made = placed(desk, someone, typed(someone, panel, another="on"))
-    proxy = made.said("patient_details", "medical_proxy")
-    assert proxy["first_name"] == someone.said("medical_proxy")["first_name"]
+    patient = next(one for one in minors if is_name(one.first_name) and is_name(one.last_name))
+    panel = next(test for test in panels_at(SOUTH_LAB) if test.method != "at_home_phlebotomy")
+    order = place_and_deliver(harness, patient, form_values(patient, panel, another="on"))
+    proxy = order.said("patient_details", "medical_proxy")
+    assert proxy["first_name"] == patient.said("medical_proxy")["first_name"]
 
 
-def test_what_is_changed_for_one_order_is_sent_and_stays_there(
-    desk: Desk, person: Demographics
+def test_address_changed_for_one_order_stays_with_it(
+    harness: OutboxHarness, person: Demographics
 ) -> None:
-    client = desk.client("clinician")
-    made = placed(desk, person, typed(person, panels_at(SOUTH)[0], city="Elsewhere"), client)
-    assert made.said("patient_address")["city"] == "Elsewhere"
+    client = harness.client("clinician")
+    order = place_and_deliver(
+        harness, person, form_values(person, panels_at(SOUTH_LAB)[0], city="Elsewhere"), client
+    )
+    assert order.said("patient_address")["city"] == "Elsewhere"
     page = client.get(reverse("patients:detail", args=[person.pk]))
     assert person.city in page.content.decode()
     assert Demographics.objects.get(pk=person.pk).city != "Elsewhere"

@@ -1,4 +1,4 @@
-"""Two people, or one who clicks twice, in front of the real web server; what the bell may cost."""
+"""Races of two users, double clicks, withdrawals and stopped workers, and a hanging Redis."""
 
 from __future__ import annotations
 
@@ -17,151 +17,155 @@ from backoffice.models import CommandRecord
 from backoffice.outbox import resolve, withdraw
 from tests.outbox import workers
 from tests.outbox.cases import CASES
-from tests.outbox.proving import SEND_SECONDS, Proof
-from tests.outbox.racing import twice, two_staff
-from tests.outbox.scene import Case
+from tests.outbox.concurrent_staff import race_two_staff, submit_form_twice
+from tests.outbox.records import CommandCase
+from tests.outbox.worker_setup import SEND_SECONDS, WorkerSetup
 from tests.sync.house import House
 from tests.webhooks.sending import receiving
 
 State = CommandRecord.State
-CANCEL = next(case for case in CASES if case.kind.kind == "order.cancel")
+CANCEL = next(case for case in CASES if case.command_type.kind == "order.cancel")
 
 
 @pytest.fixture(scope="module")
-def transactional_db(kept_db: None) -> None:
-    """In the place of pytest-django's, which empties all tables after each test."""
+def transactional_db(module_database: None) -> None:
+    """Override the fixture of pytest-django, which empties all tables after each test."""
 
 
 @pytest.fixture(scope="module")
-def web(proof: Proof, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def web(worker_setup: WorkerSetup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("web")
     url = workers.environment()["DATABASE_URL"]
-    with receiving(House(url, proof.scene.sandbox.url, folder / "web.log")) as address:
+    with receiving(House(url, worker_setup.records.sandbox.url, folder / "web.log")) as address:
         yield address
 
 
-def test_of_two_who_move_a_visit_one_wins_and_the_other_is_told(proof: Proof, web: str) -> None:
-    found = two_staff(proof, web, 6)
-    assert found.played == 6 and not found.wrong, "\n".join(found.wrong)
+def test_two_users_moving_a_visit_have_one_winner(worker_setup: WorkerSetup, web: str) -> None:
+    report = race_two_staff(worker_setup, web, 6)
+    assert report.rounds == 6 and not report.problems, "\n".join(report.problems)
 
 
-def test_a_form_sent_twice_at_once_is_one_command(proof: Proof, web: str) -> None:
-    found = twice(proof, web, 8)
-    assert found.played == 8 and not found.wrong, "\n".join(found.wrong)
+def test_form_sent_twice_at_once_is_one_command(worker_setup: WorkerSetup, web: str) -> None:
+    report = submit_form_twice(worker_setup, web, 8)
+    assert report.rounds == 8 and not report.problems, "\n".join(report.problems)
 
 
-def _taken_back(proof: Proof, row: CommandRecord) -> bool:
-    return withdraw(proof.request(), row.pk)
+def _withdraw(worker_setup: WorkerSetup, row: CommandRecord) -> bool:
+    return withdraw(worker_setup.request(), row.pk)
 
 
 @pytest.mark.parametrize(
-    ("at", "silent"),
+    ("moment", "is_service_silent"),
     [(workers.CLAIMED, False), (workers.CHECKED, False), (workers.CLAIMED, True)],
-    ids=["taken", "checked", "taken, and the service tells nothing"],
+    ids=["claimed", "checked", "claimed, and the service fails"],
 )
-def test_what_is_taken_back_in_a_workers_hands_is_not_sent(
-    proof: Proof, at: tuple[str, ...], silent: bool
+def test_command_withdrawn_while_claimed_is_not_sent(
+    worker_setup: WorkerSetup, moment: tuple[str, ...], is_service_silent: bool
 ) -> None:
-    row = proof.asked(CANCEL.make(proof.scene))
-    since = proof.last_write()
-    pid = proof.workers.stopped(at)
-    assert pid is not None and _taken_back(proof, row)
-    if silent:
-        proof.scene.sandbox.control("faults", {"rate": 1, "kinds": ["html"]})
-    proof.workers.go_on(pid)
-    proof.scene.sandbox.control("faults", method="DELETE")
-    proof.time_passes()
-    proof.workers.work()
+    row = worker_setup.enqueue(CANCEL.create_command(worker_setup.records))
+    since = worker_setup.last_write_number()
+    pid = worker_setup.workers.stop_at(moment)
+    assert pid is not None and _withdraw(worker_setup, row)
+    if is_service_silent:
+        worker_setup.records.sandbox.control("faults", {"rate": 1, "kinds": ["html"]})
+    worker_setup.workers.resume(pid)
+    worker_setup.records.sandbox.control("faults", method="DELETE")
+    worker_setup.expire_waits()
+    worker_setup.workers.work()
     row.refresh_from_db()
     assert row.state == State.WITHDRAWN
-    assert proof.writes(since, CANCEL.path) == []
+    assert worker_setup.writes(since, CANCEL.path) == []
 
 
-def test_what_is_being_sent_cannot_be_taken_back(proof: Proof) -> None:
-    row = proof.asked(CANCEL.make(proof.scene))
-    pid = proof.workers.stopped(workers.BEGUN)
-    assert pid is not None and not _taken_back(proof, row)
-    proof.workers.go_on(pid)
+def test_command_being_sent_cannot_be_withdrawn(worker_setup: WorkerSetup) -> None:
+    row = worker_setup.enqueue(CANCEL.create_command(worker_setup.records))
+    pid = worker_setup.workers.stop_at(workers.BEGUN)
+    assert pid is not None and not _withdraw(worker_setup, row)
+    worker_setup.workers.resume(pid)
     row.refresh_from_db()
     assert row.state == State.DONE
 
 
-def test_a_worker_stopped_past_its_time_sends_nothing(proof: Proof) -> None:
-    """Between saying that it sends and the first byte: nobody knows, so a person decided to send
-    it again; then the stopped worker goes on."""
-    case = _case("payor.create")
-    command = case.make(proof.scene)
-    row, since = proof.asked(command), proof.last_write()
-    pid = proof.workers.stopped(workers.BEGUN)
+def test_worker_stopped_past_its_deadline_sends_nothing(worker_setup: WorkerSetup) -> None:
+    """A worker is stopped between the state "sending" and the first byte.
+
+    The command is undecided, and a person decides to send it again. Then the worker resumes.
+    """
+    case = _case_of_kind("payor.create")
+    command = case.create_command(worker_setup.records)
+    row, since = worker_setup.enqueue(command), worker_setup.last_write_number()
+    pid = worker_setup.workers.stop_at(workers.BEGUN)
     assert pid is not None
     time.sleep(SEND_SECONDS + 0.2)
-    proof.time_passes()
-    proof.workers.work()
+    worker_setup.expire_waits()
+    worker_setup.workers.work()
     row.refresh_from_db()
     assert row.state == State.UNDECIDED
-    proof.resolve(row, happened=False)
-    proof.workers.work()
-    proof.workers.go_on(pid)
+    worker_setup.resolve(row, happened=False)
+    worker_setup.workers.work()
+    worker_setup.workers.resume(pid)
     row.refresh_from_db()
     assert row.state == State.DONE
-    assert len(proof.writes(since, case.path)) == 1
-    assert case.effects(proof.scene, command, row.pk) == 1
+    assert len(worker_setup.writes(since, case.path)) == 1
+    assert case.count_effects(worker_setup.records, command, row.pk) == 1
 
 
-def _case(kind: str) -> Case:
-    return next(case for case in CASES if case.kind.kind == kind)
+def _case_of_kind(kind: str) -> CommandCase:
+    return next(case for case in CASES if case.command_type.kind == kind)
 
 
-def test_a_late_answer_closes_what_was_decided_to_be_sent_again(proof: Proof) -> None:
-    """The answer lies in a stopped worker's hands; a person, who cannot see it, wants it sent
-    again. The answer comes first: nothing is sent a second time."""
-    case = _case("payor.create")
-    command = case.make(proof.scene)
-    row, since = proof.asked(command), proof.last_write()
-    pid = proof.workers.stopped(workers.ANSWERED)
+def test_late_answer_closes_command_to_be_sent_again(worker_setup: WorkerSetup) -> None:
+    """A stopped worker has the answer. A person, who cannot see it, decides to send it again.
+
+    The worker resumes first, so nothing is sent a second time.
+    """
+    case = _case_of_kind("payor.create")
+    command = case.create_command(worker_setup.records)
+    row, since = worker_setup.enqueue(command), worker_setup.last_write_number()
+    pid = worker_setup.workers.stop_at(workers.ANSWERED)
     assert pid is not None
-    proof.time_passes()
-    # The service's search does not show it yet.
-    proof.scene.sandbox.prepare_answer("/v3/insurance/search/payor", body=[], times=None)
-    proof.workers.work()
-    proof.scene.sandbox.control("answers", method="DELETE")
+    worker_setup.expire_waits()
+    # The search of the service does not find it yet.
+    worker_setup.records.sandbox.prepare_answer("/v3/insurance/search/payor", body=[], times=None)
+    worker_setup.workers.work()
+    worker_setup.records.sandbox.control("answers", method="DELETE")
     row.refresh_from_db()
     assert row.state == State.UNDECIDED and not row.found
-    assert resolve(proof.request(), row.pk, row.attempts, "again", "", "")
-    proof.workers.go_on(pid)
-    proof.workers.work()
+    assert resolve(worker_setup.request(), row.pk, row.attempts, "again", "", "")
+    worker_setup.workers.resume(pid)
+    worker_setup.workers.work()
     row.refresh_from_db()
     assert (row.state, row.attempts) == (State.DONE, 1)
-    assert len(proof.writes(since, case.path)) == 1
+    assert len(worker_setup.writes(since, case.path)) == 1
 
 
-@pytest.mark.parametrize("hung", [True, False], ids=["hangs", "is dead"])
-def test_asking_waits_for_no_redis(proof: Proof, hung: bool) -> None:
-    """The bell is not the work: it costs 0.3 s at the most, where a Redis may take thirty."""
+@pytest.mark.parametrize("is_hanging", [True, False], ids=["hanging", "dead"])
+def test_enqueue_does_not_wait_for_redis(worker_setup: WorkerSetup, is_hanging: bool) -> None:
+    """Waking a worker costs at most 0.3 s, while a hanging Redis may take 30 s."""
     port = free_port()
     server = subprocess.Popen(
-        [_redis(), "--port", str(port), "--save", ""], stdout=subprocess.DEVNULL
+        [_redis_program(), "--port", str(port), "--save", ""], stdout=subprocess.DEVNULL
     )
-    before = current_app.conf.broker_url
+    broker_url = current_app.conf.broker_url
     try:
         time.sleep(0.5)
         current_app.conf["broker_url"] = f"redis://127.0.0.1:{port}/0"
-        server.send_signal(signal.SIGSTOP if hung else signal.SIGKILL)
-        command = CANCEL.make(proof.scene)
-        begun = time.monotonic()
-        row = proof.asked(command)
-        took = time.monotonic() - begun
-        assert row.state == State.WAITING and took < 5
+        server.send_signal(signal.SIGSTOP if is_hanging else signal.SIGKILL)
+        command = CANCEL.create_command(worker_setup.records)
+        started = time.monotonic()
+        row = worker_setup.enqueue(command)
+        seconds = time.monotonic() - started
+        assert row.state == State.WAITING and seconds < 5
     finally:
-        current_app.conf["broker_url"] = before
+        current_app.conf["broker_url"] = broker_url
         server.kill()
         server.wait()
-    proof.workers.work()
+    worker_setup.workers.work()
     row.refresh_from_db()
     assert row.state == State.DONE
 
 
-def _redis() -> str:
-    """The program of the Redis that these tests run on."""
+def _redis_program() -> str:
+    """Return the path of the Redis program that these tests run on."""
     client = redis.Redis.from_url(os.environ["REDIS_URL"])
     return os.readlink(f"/proc/{client.info('server')['process_id']}/exe")

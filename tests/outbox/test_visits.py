@@ -1,4 +1,4 @@
-"""Visits, from the page of an order through the list of times to the sandbox's database."""
+"""Visits, from the page of an order and the list of times to the sandbox's database."""
 
 from __future__ import annotations
 
@@ -12,325 +12,351 @@ from pytest_django import Settings
 from backoffice.models import CommandRecord
 from orders.models import Appointment
 from orders.scheduling.slots import OfferedTime
-from tests.outbox.desk import Desk
-from tests.outbox.draws import waiting
-from tests.outbox.picking import booked, calls, opened, site_of, visits
+from tests.outbox.draw_orders import order_awaiting_draw
+from tests.outbox.harness import OutboxHarness
+from tests.outbox.visit_forms import book_visit, count_calls, open_form, sandbox_visits, site_code
 
 State = CommandRecord.State
 
 
-def test_a_visit_is_booked_and_moved(desk: Desk) -> None:
-    order = waiting(desk)
-    client = desk.client("front desk")
+def test_visit_is_booked_and_moved(harness: OutboxHarness) -> None:
+    order = order_awaiting_draw(harness)
+    client = harness.client("front desk")
     page = client.get(reverse("orders:detail", args=[order.pk])).content.decode()
     assert reverse("orders:book", args=[order.pk]) in page
-    first = booked(desk, client, order)
-    asked = desk.newest()
-    assert (asked.kind, asked.attempts, asked.confirmed_by) == ("appointment.book", 1, "answer")
-    assert visits(desk, order) == [(first.start_at, True)]
+    first = book_visit(harness, client, order)
+    command = harness.newest_command()
+    assert (command.kind, command.attempts, command.confirmed_by) == (
+        "appointment.book",
+        1,
+        "answer",
+    )
+    assert sandbox_visits(harness, order) == [(first.start_at, True)]
 
     page = client.get(reverse("orders:detail", args=[order.pk])).content.decode()
     address = reverse("orders:move", args=[order.pk])
     assert address in page
-    values, times, shown = opened(client, address)
-    assert "Price $49.00" in shown.content.decode()
-    other = next(time for time in times if time.start != first.start_at)
-    answer = client.post(address, {**values, "slot": other.written(), "notes": "ring twice"})
-    assert answer.status_code == 302
-    assert visits(desk, order) == [(first.start_at, True)], "the old one stands until then"
-    desk.deliver()
-    assert desk.newest().state == State.DONE
-    assert visits(desk, order) == [(other.start, True)]
-    moved = Appointment.objects.get(order_id=order.pk, superseded_at=None)
-    assert (moved.pk, moved.start_at, moved.appointment_notes) == (
+    values, times, response = open_form(client, address)
+    assert "Price $49.00" in response.content.decode()
+    other_time = next(time for time in times if time.start != first.start_at)
+    response = client.post(address, {**values, "slot": other_time.written(), "notes": "ring twice"})
+    assert response.status_code == 302
+    assert sandbox_visits(harness, order) == [(first.start_at, True)], (
+        "the old time is kept until then"
+    )
+    harness.deliver()
+    assert harness.newest_command().state == State.DONE
+    assert sandbox_visits(harness, order) == [(other_time.start, True)]
+    moved_visit = Appointment.objects.get(order_id=order.pk, superseded_at=None)
+    assert (moved_visit.pk, moved_visit.start_at, moved_visit.appointment_notes) == (
         first.pk,
-        other.start,
+        other_time.start,
         "ring twice",
     )
     page = client.get(reverse("orders:detail", args=[order.pk])).content.decode()
     assert 'class="struck"' in page, "the old time is struck through"
 
 
-@pytest.mark.parametrize("keyed", [True, False])
-def test_an_appointment_at_a_center_is_booked_moved_and_cancelled(
-    desk: Desk, settings: Settings, keyed: bool
+@pytest.mark.parametrize("has_key", [True, False])
+def test_center_appointment_is_booked_moved_and_canceled(
+    harness: OutboxHarness, settings: Settings, has_key: bool
 ) -> None:
-    settings.PSC_IDEMPOTENCY = keyed
-    order = waiting(desk, "walk_in_test")
-    client = desk.client("front desk")
-    first = booked(desk, client, order)
-    assert desk.newest().kind == "appointment.book_center"
-    written = desk.sandbox.control("writes")["writes"][-1]
-    assert written["path"].endswith("/psc/appointment/book")
-    assert (written["key"] == str(desk.newest().idempotency_key)) == keyed
+    settings.PSC_IDEMPOTENCY = has_key
+    order = order_awaiting_draw(harness, "walk_in_test")
+    client = harness.client("front desk")
+    first = book_visit(harness, client, order)
+    assert harness.newest_command().kind == "appointment.book_center"
+    last_write = harness.sandbox.control("writes")["writes"][-1]
+    assert last_write["path"].endswith("/psc/appointment/book")
+    assert (last_write["key"] == str(harness.newest_command().idempotency_key)) == has_key
     assert first.type == "patient_service_center" and first.external_id
 
     address = reverse("orders:move", args=[order.pk])
-    values, times, shown = opened(client, address)
-    assert {time.site for time in times} == {site_of(desk, first)}, "the same center first"
-    assert first.external_id[:8] in shown.content.decode()
-    other = next(time for time in times if time.start != first.start_at)
-    client.post(address, {**values, "slot": other.written()})
-    desk.deliver()
-    assert visits(desk, order) == [(other.start, True)]
+    values, times, response = open_form(client, address)
+    assert {time.site for time in times} == {site_code(harness, first)}, (
+        "only the center of the visit at first"
+    )
+    assert first.external_id[:8] in response.content.decode()
+    other_time = next(time for time in times if time.start != first.start_at)
+    client.post(address, {**values, "slot": other_time.written()})
+    harness.deliver()
+    assert sandbox_visits(harness, order) == [(other_time.start, True)]
 
     address = reverse("orders:cancel-visit", args=[order.pk])
-    values, _, shown = opened(client, address)
-    reasons = shown.context["form"].fields["reason"].choices
+    values, _, response = open_form(client, address)
+    reasons = response.context["form"].fields["reason"].choices
     client.post(address, {**values, "reason": reasons[0][0], "notes": "made up"})
-    desk.deliver()
-    assert desk.newest().state == State.DONE
-    assert visits(desk, order) == [(other.start, False)]
+    harness.deliver()
+    assert harness.newest_command().state == State.DONE
+    assert sandbox_visits(harness, order) == [(other_time.start, False)]
     assert Appointment.objects.get(pk=first.pk).event_status == "cancelled"
-    desk.look_up()
+    harness.run_lookups()
     order.refresh_from_db()
     assert order.low_level_status == "appointment_cancelled"
 
 
-def test_to_cancel_and_rebook_leads_to_the_times(desk: Desk) -> None:
-    order = waiting(desk)
-    client = desk.client("front desk")
-    first = booked(desk, client, order)
-    desk.sandbox.control("appointments", {"order_id": str(order.pk), "do": "fix"})
-    desk.look_up()
+def test_cancel_and_rebook_leads_to_the_times(harness: OutboxHarness) -> None:
+    order = order_awaiting_draw(harness)
+    client = harness.client("front desk")
+    first = book_visit(harness, client, order)
+    harness.sandbox.control("appointments", {"order_id": str(order.pk), "do": "fix"})
+    harness.run_lookups()
     Appointment.objects.filter(pk=first.pk).update(can_reschedule=False)
     page = client.get(reverse("orders:detail", args=[order.pk])).content.decode()
     address = reverse("orders:cancel-visit", args=[order.pk]) + "?rebook=1"
     assert address in page and "Cancel and rebook" in page
     assert reverse("orders:move", args=[order.pk]) not in page
-    moving = client.get(reverse("orders:move", args=[order.pk])).content.decode()
-    assert "Cancel it and book again" in moving and 'name="slot"' not in moving
+    move_page = client.get(reverse("orders:move", args=[order.pk])).content.decode()
+    assert "Cancel it and book again" in move_page and 'name="slot"' not in move_page
 
-    values, _, shown = opened(client, address)
-    assert "the patient has no visit" in shown.content.decode()
-    reason = shown.context["form"].fields["reason"].choices[1][0]
+    values, _, response = open_form(client, address)
+    assert "the patient has no visit" in response.content.decode()
+    reason = response.context["form"].fields["reason"].choices[1][0]
     client.post(address, {**values, "reason": reason})
-    desk.deliver()
-    asked = desk.newest()
-    assert (asked.state, asked.done_url) == (
+    harness.deliver()
+    command = harness.newest_command()
+    assert (command.state, command.done_url) == (
         State.DONE,
         reverse("orders:book", args=[order.pk]),
     )
-    desk.look_up()
-    again = booked(desk, client, order)
-    assert again.pk != first.pk
+    harness.run_lookups()
+    second_visit = book_visit(harness, client, order)
+    assert second_visit.pk != first.pk
 
 
-def test_a_phlebotomist_is_asked_to_call_where_there_are_no_times(desk: Desk) -> None:
-    order = waiting(desk, zip_code="54650")
-    client = desk.client("front desk")
+def test_visit_is_requested_where_there_are_no_times(harness: OutboxHarness) -> None:
+    order = order_awaiting_draw(harness, zip_code="54650")
+    client = harness.client("front desk")
     address = reverse("orders:book", args=[order.pk])
-    values, times, shown = opened(client, address)
-    page = shown.content.decode()
+    values, times, response = open_form(client, address)
+    page = response.content.decode()
     assert not times and "the phlebotomist will call the patient" in page
-    provider = shown.context["picker"].requests[0]
-    ask = {**values, "ask": "request", "provider": provider, "notes": "mornings"}
-    assert client.post(address, ask).status_code == 302
-    desk.deliver()
-    assert (desk.newest().kind, desk.newest().state) == ("appointment.request", State.DONE)
+    provider = response.context["picker"].requests[0]
+    values = {**values, "ask": "request", "provider": provider, "notes": "mornings"}
+    assert client.post(address, values).status_code == 302
+    harness.deliver()
+    assert (harness.newest_command().kind, harness.newest_command().state) == (
+        "appointment.request",
+        State.DONE,
+    )
     visit = Appointment.objects.get(order_id=order.pk)
     assert (visit.event_status, visit.start_at, visit.provider) == ("pending", None, provider)
     page = client.get(reverse("orders:detail", args=[order.pk])).content.decode()
     assert "Requested" in page and "No time agreed yet" in page
 
 
-def test_one_form_books_once(desk: Desk) -> None:
-    order = waiting(desk)
-    client = desk.client("front desk")
+def test_form_sent_twice_books_once(harness: OutboxHarness) -> None:
+    order = order_awaiting_draw(harness)
+    client = harness.client("front desk")
     address = reverse("orders:book", args=[order.pk])
-    values, times, _ = opened(client, address)
-    before = calls(desk, "/book")
+    values, times, _ = open_form(client, address)
+    calls_before = count_calls(harness, "/book")
     for _ in range(2):
-        answer = client.post(address, {**values, "slot": times[-1].written()})
-        assert answer.status_code == 302
-        desk.deliver()
-    other = client.post(address, {**values, "slot": times[-2].written()})
-    assert other.status_code == 422 and "has a visit already" in other.content.decode()
-    desk.deliver()
-    assert CommandRecord.objects.count() == 1 and calls(desk, "/book") == before + 1
-    assert visits(desk, order) == [(times[-1].start, True)]
+        response = client.post(address, {**values, "slot": times[-1].written()})
+        assert response.status_code == 302
+        harness.deliver()
+    other_time = client.post(address, {**values, "slot": times[-2].written()})
+    assert other_time.status_code == 422 and "has a visit already" in other_time.content.decode()
+    harness.deliver()
+    assert CommandRecord.objects.count() == 1 and count_calls(harness, "/book") == calls_before + 1
+    assert sandbox_visits(harness, order) == [(times[-1].start, True)]
 
 
-def test_a_lost_answer_of_a_booking_is_found(desk: Desk) -> None:
-    order = waiting(desk)
-    client = desk.client("front desk")
+def test_lost_booking_answer_is_found(harness: OutboxHarness) -> None:
+    order = order_awaiting_draw(harness)
+    client = harness.client("front desk")
     address = reverse("orders:book", args=[order.pk])
-    values, times, _ = opened(client, address)
+    values, times, _ = open_form(client, address)
     client.post(address, {**values, "slot": times[-1].written()})
-    desk.fault("drop_after", "/book$")
-    desk.deliver()
-    assert desk.newest().state == State.UNCERTAIN
-    desk.later()
-    asked = desk.newest()
-    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "look-up", 1)
-    assert visits(desk, order) == [(times[-1].start, True)]
+    harness.add_fault("drop_after", "/book$")
+    harness.deliver()
+    assert harness.newest_command().state == State.UNCERTAIN
+    harness.pass_time()
+    command = harness.newest_command()
+    assert (command.state, command.confirmed_by, command.attempts) == (State.DONE, "look-up", 1)
+    assert sandbox_visits(harness, order) == [(times[-1].start, True)]
 
 
-def test_a_booking_without_a_trace_waits_for_a_person(desk: Desk) -> None:
-    order = waiting(desk)
-    client = desk.client("front desk")
+def test_booking_without_trace_is_undecided(harness: OutboxHarness) -> None:
+    order = order_awaiting_draw(harness)
+    client = harness.client("front desk")
     address = reverse("orders:book", args=[order.pk])
-    values, times, _ = opened(client, address)
+    values, times, _ = open_form(client, address)
     client.post(address, {**values, "slot": times[-1].written()})
-    before = calls(desk, "/book")
-    desk.fault("drop_before", "/book$")
-    desk.deliver()
-    desk.later()
-    assert desk.newest().state == State.UNDECIDED
-    assert calls(desk, "/book") == before + 1 and visits(desk, order) == []
+    calls_before = count_calls(harness, "/book")
+    harness.add_fault("drop_before", "/book$")
+    harness.deliver()
+    harness.pass_time()
+    assert harness.newest_command().state == State.UNDECIDED
+    assert (
+        count_calls(harness, "/book") == calls_before + 1 and sandbox_visits(harness, order) == []
+    )
 
 
-def test_a_keyed_booking_is_sent_again(desk: Desk, settings: Settings) -> None:
+def test_booking_with_idempotency_key_is_sent_again(
+    harness: OutboxHarness, settings: Settings
+) -> None:
     settings.PSC_IDEMPOTENCY = True
-    order = waiting(desk, "walk_in_test")
-    client = desk.client("front desk")
+    order = order_awaiting_draw(harness, "walk_in_test")
+    client = harness.client("front desk")
     address = reverse("orders:book", args=[order.pk])
-    values, times, _ = opened(client, address)
+    values, times, _ = open_form(client, address)
     client.post(address, {**values, "slot": times[-1].written()})
-    desk.fault("drop_before", "/book$")
-    desk.deliver()
-    desk.later()
-    asked = desk.newest()
-    assert (asked.state, asked.attempts) == (State.DONE, 2)
-    assert visits(desk, order) == [(times[-1].start, True)]
+    harness.add_fault("drop_before", "/book$")
+    harness.deliver()
+    harness.pass_time()
+    command = harness.newest_command()
+    assert (command.state, command.attempts) == (State.DONE, 2)
+    assert sandbox_visits(harness, order) == [(times[-1].start, True)]
 
 
-def test_a_lost_answer_of_a_move_is_found(desk: Desk) -> None:
-    order = waiting(desk)
-    client = desk.client("front desk")
-    first = booked(desk, client, order)
+def test_lost_move_answer_is_found(harness: OutboxHarness) -> None:
+    order = order_awaiting_draw(harness)
+    client = harness.client("front desk")
+    first = book_visit(harness, client, order)
     address = reverse("orders:move", args=[order.pk])
-    values, times, _ = opened(client, address)
-    other = next(time for time in times if time.start != first.start_at)
-    client.post(address, {**values, "slot": other.written()})
-    desk.fault("drop_after", "/reschedule$")
-    desk.deliver()
-    desk.later()
-    asked = desk.newest()
-    assert (asked.state, asked.confirmed_by, asked.attempts) == (State.DONE, "look-up", 1)
-    assert visits(desk, order) == [(other.start, True)]
+    values, times, _ = open_form(client, address)
+    other_time = next(time for time in times if time.start != first.start_at)
+    client.post(address, {**values, "slot": other_time.written()})
+    harness.add_fault("drop_after", "/reschedule$")
+    harness.deliver()
+    harness.pass_time()
+    command = harness.newest_command()
+    assert (command.state, command.confirmed_by, command.attempts) == (State.DONE, "look-up", 1)
+    assert sandbox_visits(harness, order) == [(other_time.start, True)]
 
 
-def test_the_second_of_two_who_move_it_hears_of_the_first(desk: Desk) -> None:
-    order = waiting(desk)
-    one, two = desk.client("front desk"), desk.client("clinician")
-    first = booked(desk, one, order)
+def test_second_move_names_the_first_user(harness: OutboxHarness) -> None:
+    order = order_awaiting_draw(harness)
+    first_client, second_client = harness.client("front desk"), harness.client("clinician")
+    first = book_visit(harness, first_client, order)
     address = reverse("orders:move", args=[order.pk])
-    others = {}
-    for client in (one, two):
-        values, times, _ = opened(client, address)
-        others[client] = (values, [time for time in times if time.start != first.start_at])
-    before = calls(desk, "/reschedule")
-    values, times = others[one]
-    assert one.post(address, {**values, "slot": times[0].written()}).status_code == 302
-    values, mine = others[two]
-    ask = {**values, "slot": mine[1].written(), "notes": "the blue door"}
-    answer = two.post(address, ask)
-    assert answer.status_code == 422
-    page = answer.content.decode()
+    form_by_client = {}
+    for client in (first_client, second_client):
+        values, times, _ = open_form(client, address)
+        form_by_client[client] = (values, [time for time in times if time.start != first.start_at])
+    calls_before = count_calls(harness, "/reschedule")
+    values, times = form_by_client[first_client]
+    assert first_client.post(address, {**values, "slot": times[0].written()}).status_code == 302
+    values, second_times = form_by_client[second_client]
+    values = {**values, "slot": second_times[1].written(), "notes": "the blue door"}
+    response = second_client.post(address, values)
+    assert response.status_code == 422
+    page = response.content.decode()
     assert "front-desk asked for something about this already" in page
     assert "Move the visit" in page and "the blue door" in page
-    desk.deliver()
-    # As that of a step, which waits its turn without a lock.
+    harness.deliver()
+    # Like the command of a later step, which waits without a lock.
     CommandRecord.objects.update(lock="")
-    page = two.post(address, ask).content.decode()
+    page = second_client.post(address, values).content.decode()
     assert "changed meanwhile" in page and "front-desk asked for that" in page
-    desk.deliver()
-    assert calls(desk, "/reschedule") == before + 1
-    assert visits(desk, order) == [(times[0].start, True)]
+    harness.deliver()
+    assert count_calls(harness, "/reschedule") == calls_before + 1
+    assert sandbox_visits(harness, order) == [(times[0].start, True)]
 
 
-def test_what_was_cancelled_meanwhile_is_cancelled(desk: Desk) -> None:
-    order = waiting(desk)
-    client = desk.client("front desk")
-    booked(desk, client, order)
+def test_visit_canceled_meanwhile_is_done(harness: OutboxHarness) -> None:
+    order = order_awaiting_draw(harness)
+    client = harness.client("front desk")
+    book_visit(harness, client, order)
     address = reverse("orders:cancel-visit", args=[order.pk])
-    values, _, shown = opened(client, address)
-    reason = shown.context["form"].fields["reason"].choices[1][0]
+    values, _, response = open_form(client, address)
+    reason = response.context["form"].fields["reason"].choices[1][0]
     client.post(address, {**values, "reason": reason})
-    desk.sandbox.control("appointments", {"order_id": str(order.pk), "do": "cancel"})
-    desk.deliver()
-    assert (desk.newest().state, desk.newest().confirmed_by) == (State.DONE, "look-up")
+    harness.sandbox.control("appointments", {"order_id": str(order.pk), "do": "cancel"})
+    harness.deliver()
+    assert (harness.newest_command().state, harness.newest_command().confirmed_by) == (
+        State.DONE,
+        "look-up",
+    )
 
 
-def test_a_thousand_letters_of_any_kind_are_taken(desk: Desk) -> None:
-    order = waiting(desk)
-    client = desk.client("front desk")
+def test_notes_of_1000_characters_are_accepted(harness: OutboxHarness) -> None:
+    order = order_awaiting_draw(harness)
+    client = harness.client("front desk")
     address = reverse("orders:book", args=[order.pk])
-    values, times, _ = opened(client, address)
+    values, times, _ = open_form(client, address)
     notes = "🙂" * 1000
     client.post(address, {**values, "slot": times[0].written(), "notes": notes})
-    desk.deliver()
-    assert desk.newest().state == State.DONE, desk.newest().refusal
+    harness.deliver()
+    assert harness.newest_command().state == State.DONE, harness.newest_command().refusal
     assert Appointment.objects.get(order_id=order.pk).appointment_notes == notes
 
 
-@pytest.mark.parametrize("made", [True, False])
-def test_a_center_that_does_not_confirm_in_time_is_asked_what_is_true(
-    desk: Desk, settings: Settings, made: bool
+@pytest.mark.parametrize("is_booked", [True, False])
+def test_unconfirmed_center_booking_is_looked_up(
+    harness: OutboxHarness, settings: Settings, is_booked: bool
 ) -> None:
     settings.PSC_IDEMPOTENCY = False
-    order = waiting(desk, "walk_in_test")
-    client = desk.client("front desk")
+    order = order_awaiting_draw(harness, "walk_in_test")
+    client = harness.client("front desk")
     address = reverse("orders:book", args=[order.pk])
-    values, times, _ = opened(client, address)
+    values, times, _ = open_form(client, address)
     client.post(address, {**values, "slot": times[-1].written()})
-    desk.sandbox.control("desk", {"unanswered": 1, "made": made})
-    desk.deliver()
-    assert desk.newest().state == State.UNCERTAIN
-    desk.later()
-    asked = desk.newest()
-    assert asked.state == (State.DONE if made else State.UNDECIDED) and asked.attempts == 1
-    assert visits(desk, order) == ([(times[-1].start, True)] if made else [])
+    harness.sandbox.control("desk", {"unanswered": 1, "is_booked": is_booked})
+    harness.deliver()
+    assert harness.newest_command().state == State.UNCERTAIN
+    harness.pass_time()
+    command = harness.newest_command()
+    assert command.state == (State.DONE if is_booked else State.UNDECIDED) and command.attempts == 1
+    assert sandbox_visits(harness, order) == ([(times[-1].start, True)] if is_booked else [])
 
 
-def test_another_center_at_the_same_time_is_another_visit(desk: Desk) -> None:
-    order = waiting(desk, "walk_in_test")
-    client = desk.client("front desk")
-    book = reverse("orders:book", args=[order.pk])
-    values, times, _ = opened(client, book)
-    there, other = next(
+def test_same_time_at_another_center_is_another_visit(harness: OutboxHarness) -> None:
+    order = order_awaiting_draw(harness, "walk_in_test")
+    client = harness.client("front desk")
+    book_address = reverse("orders:book", args=[order.pk])
+    values, times, _ = open_form(client, book_address)
+    first_time, other_time = next(
         (one, two)
         for one in times
         for two in times
         if one.start != two.start and one.site != two.site
     )
-    client.post(book, {**values, "slot": there.written()})
-    desk.deliver()
+    client.post(book_address, {**values, "slot": first_time.written()})
+    harness.deliver()
     address = reverse("orders:move", args=[order.pk])
-    values, times, _ = opened(client, address)
-    shown = client.post(address, {**values, "look": "", "sites": [there.site, other.site]})
-    inputs = re.findall(r'<input[^>]+value="(\{[^"]+)"([^>]*)>', shown.content.decode())
-    offered = [(OfferedTime.read(unescape(value)), rest) for value, rest in inputs]
-    (face,) = [r for time, r in offered if (time.start, time.site) == (other.start, other.site)]
-    assert "disabled" not in face
-    values["sites"] = [other.site]
-    assert client.post(address, {**values, "slot": other.written()}).status_code == 302
-    desk.fault("drop_before", "/reschedule$")
-    desk.deliver()
-    assert desk.newest().state == State.UNCERTAIN
-    desk.later()
-    asked = desk.newest()
-    assert (asked.state, asked.attempts) == (State.DONE, 2), "it was not at the other center"
-    assert site_of(desk, Appointment.objects.get(order_id=order.pk)) == other.site
+    values, times, _ = open_form(client, address)
+    response = client.post(
+        address, {**values, "look": "", "sites": [first_time.site, other_time.site]}
+    )
+    inputs = re.findall(r'<input[^>]+value="(\{[^"]+)"([^>]*)>', response.content.decode())
+    offered = [(OfferedTime.read(unescape(value)), attributes) for value, attributes in inputs]
+    (attributes,) = [
+        attributes
+        for time, attributes in offered
+        if (time.start, time.site) == (other_time.start, other_time.site)
+    ]
+    assert "disabled" not in attributes
+    values["sites"] = [other_time.site]
+    assert client.post(address, {**values, "slot": other_time.written()}).status_code == 302
+    harness.add_fault("drop_before", "/reschedule$")
+    harness.deliver()
+    assert harness.newest_command().state == State.UNCERTAIN
+    harness.pass_time()
+    command = harness.newest_command()
+    assert (command.state, command.attempts) == (State.DONE, 2), "the first sending did not arrive"
+    assert site_code(harness, Appointment.objects.get(order_id=order.pk)) == other_time.site
 
 
-def test_booking_at_another_time_is_not_taken_for_ours(desk: Desk, settings: Settings) -> None:
+def test_booking_at_another_time_is_not_taken_for_ours(
+    harness: OutboxHarness, settings: Settings
+) -> None:
     settings.PSC_IDEMPOTENCY = False
-    order = waiting(desk, "walk_in_test")
-    client = desk.client("front desk")
+    order = order_awaiting_draw(harness, "walk_in_test")
+    client = harness.client("front desk")
     address = reverse("orders:book", args=[order.pk])
-    values, times, _ = opened(client, address)
-    mine, theirs = next(
+    values, times, _ = open_form(client, address)
+    own_time, other_time = next(
         (one, two)
         for one in times
         for two in times
         if one.start != two.start and one.site != two.site
     )
-    client.post(address, {**values, "slot": mine.written()})
-    desk.fault("drop_before", "/book$")
-    desk.deliver()
-    with desk.sandbox.service() as service:
-        service.appointments.book_psc(order.pk, theirs.key)
-    desk.later()
-    assert desk.newest().state == State.UNDECIDED
+    client.post(address, {**values, "slot": own_time.written()})
+    harness.add_fault("drop_before", "/book$")
+    harness.deliver()
+    with harness.sandbox.service() as service:
+        service.appointments.book_psc(order.pk, other_time.key)
+    harness.pass_time()
+    assert harness.newest_command().state == State.UNDECIDED

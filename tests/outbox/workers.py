@@ -1,4 +1,4 @@
-"""Workers of the outbox for tests: killed or stopped at a line that the test names."""
+"""Outbox workers for tests: killed or stopped at a moment that the test names."""
 
 from __future__ import annotations
 
@@ -21,85 +21,88 @@ from backoffice.devtools.embedded import dies_with_parent
 ROOT = Path(__file__).resolve().parents[2]
 
 CLAIMED = ("delivery.py:_send:call",)
-"""It is taken; nothing was read or sent."""
+"""The command is claimed. Nothing was read or sent."""
 CHECKED = ("delivery.py:_begin:call",)
-"""It is checked; the row does not say yet that it is being sent."""
+"""The command is checked. Its row is not in the state "sending" yet."""
 BEGUN = ("delivery.py:_begin:return",)
-"""The row says that it is being sent; nothing has left."""
+"""The row is in the state "sending". Nothing was sent."""
 SENT = (*BEGUN, "transport.py:read:call")
-"""It has left; the answer is not read."""
+"""The request was sent. The answer is not read."""
 ANSWERED = ("delivery.py:_done:call",)
-"""The answer is read; nothing is stored."""
+"""The answer is read. Nothing is stored."""
 STORED = (*ANSWERED, "base.py:save:return")
-"""In the transaction that closes it."""
+"""Inside the transaction that closes the command."""
 CLOSED = ("delivery.py:_done:return",)
-"""It is closed; the history does not say so yet."""
+"""The command is closed. The attempt is not recorded yet."""
 
 
 @dataclass
 class Workers:
-    """The process that workers are forked from."""
+    """The process that forks workers: `worker_process.py`."""
 
     process: subprocess.Popen[str] = field(repr=False)
 
     def work(self) -> str:
-        """One works until nothing is due."""
-        return str(self._asked({})["went"])
+        """Run one worker until nothing is due."""
+        return str(self._request({})["outcome"])
 
-    def killed(self, at: tuple[str, ...]) -> bool:
-        """One works and is killed with SIGKILL at this moment; False when that never came."""
-        return bool(self._asked({"at": at, "signal": "KILL"})["went"] == "killed")
+    def kill_at(self, at: tuple[str, ...]) -> bool:
+        """Run one worker and kill it with SIGKILL at this moment. False if it never came."""
+        return bool(self._request({"at": at, "signal": "KILL"})["outcome"] == "killed")
 
-    def stopped(self, at: tuple[str, ...]) -> int | None:
-        """One works and is stopped at this moment: its number, for `go_on` and `kill`."""
-        answer = self._asked({"at": at, "signal": "STOP"})
-        return int(answer["pid"]) if answer["went"] == "stopped" else None
+    def stop_at(self, at: tuple[str, ...]) -> int | None:
+        """Run one worker and stop it at this moment.
 
-    def go_on(self, pid: int) -> str:
-        return str(self._asked({"go_on": pid})["went"])
+        Returns its pid for `resume` and `kill_stopped`, or None if the moment never came.
+        """
+        answer = self._request({"at": at, "signal": "STOP"})
+        return int(answer["pid"]) if answer["outcome"] == "stopped" else None
 
-    def kill(self, pid: int) -> None:
-        assert self._asked({"kill": pid})["went"] == "killed"
+    def resume(self, pid: int) -> str:
+        return str(self._request({"resume": pid})["outcome"])
 
-    def ring(self) -> None:
-        """One works for a second, beside what the test does."""
-        self._asked({"for": 1.0})
+    def kill_stopped(self, pid: int) -> None:
+        assert self._request({"kill": pid})["outcome"] == "killed"
 
-    def rest(self) -> None:
-        """Until those have ended: else they would take what the next test asks for."""
-        self._asked({"rest": True})
+    def work_for_a_second(self) -> None:
+        """Run one worker for a second in the background."""
+        self._request({"for": 1.0})
 
-    def loop(self) -> int:
-        """One that works until it is killed: its number."""
-        return int(self._asked({"loop": True})["pid"])
+    def wait_until_idle(self) -> None:
+        """Wait for the background workers, which would claim commands of the next test."""
+        self._request({"wait": True})
 
-    def _asked(self, what: dict[str, Any]) -> dict[str, Any]:
+    def start_loop(self) -> int:
+        """Start a worker that runs until it is killed. Return its pid."""
+        return int(self._request({"loop": True})["pid"])
+
+    def _request(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        assert line, "the process of the workers has ended"
+        assert line, "the worker process has ended"
         return json.loads(line)  # type: ignore[no-any-return]
 
 
 def environment() -> dict[str, str]:
-    """Where the database of this process is, as the tests have renamed it."""
+    """Return the URL of the test database of this process, as an environment variable."""
     parts = urlsplit(os.environ["DATABASE_URL"])
     name = str(connection.settings_dict["NAME"])
     return {"DATABASE_URL": urlunsplit(parts._replace(path=f"/{name}"))}
 
 
 @contextlib.contextmanager
-def ready(environment: Mapping[str, str], log: Path) -> Iterator[Workers]:
-    """Workers with these settings; what they say goes to the log."""
-    with log.open("ab") as said:
+def start_workers(environment: Mapping[str, str], log: Path) -> Iterator[Workers]:
+    """Start the process of the workers with these settings. Its stderr goes to `log`."""
+    with log.open("ab") as log_file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.outbox.deliverer"],
+            [sys.executable, "-m", "tests.outbox.worker_process"],
             cwd=ROOT,
             env={**os.environ, "DJANGO_SETTINGS_MODULE": "backoffice.settings", **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=log_file,
             text=True,
             start_new_session=True,
             preexec_fn=dies_with_parent(signal.SIGKILL),

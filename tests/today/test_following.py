@@ -17,7 +17,7 @@ from orders import sync as orders_sync
 from orders.models import Happening, Order, OrderCount
 from orders.today import counts, digest
 from tests.api.rows import staff
-from tests.outbox.desk import Desk
+from tests.outbox.harness import OutboxHarness
 from tests.sandboxes import Sandbox, running
 from tests.today.test_counting import counts_are_exact
 
@@ -31,10 +31,10 @@ def followed() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def desk(followed: Sandbox, settings: Settings) -> Iterator[Desk]:
+def harness(followed: Sandbox, settings: Settings) -> Iterator[OutboxHarness]:
     settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = followed.url
     service_client.service.cache_clear()
-    yield Desk(followed)
+    yield OutboxHarness(followed)
     service_client.service.cache_clear()
 
 
@@ -43,7 +43,7 @@ def state() -> dict[object, tuple[str, str]]:
     return {key: (bucket, status) for key, bucket, status in rows}
 
 
-def test_counts_and_digest_follow_five_hundred_changes(desk: Desk) -> None:
+def test_counts_and_digest_follow_five_hundred_changes(harness: OutboxHarness) -> None:
     sync.tick(orders_sync.SWEEP, seconds=60)
     assert sum(counts.order_counts().by_state.values()) == 600 and counts_are_exact()
     rows, news = OrderCount.objects.count(), Happening.objects.count()
@@ -59,7 +59,7 @@ def test_counts_and_digest_follow_five_hundred_changes(desk: Desk) -> None:
     before = state()
     changed: set[str] = set()
     for seed in range(5):
-        found = desk.sandbox.control("change", {"orders": 100, "seed": seed})
+        found = harness.sandbox.control("change", {"orders": 100, "seed": seed})
         changed.update(found["order_ids"])
         sync.request_run(orders_sync.SWEEP)
         sync.tick(orders_sync.SWEEP, seconds=60)
