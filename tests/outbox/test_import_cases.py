@@ -114,7 +114,7 @@ def test_case_b03_one_sample_in_six_spellings_is_one_order(
     assert first.order_request is not None and first.order_request.sample_id == "MADEUP-0003"
 
 
-@pytest.mark.parametrize("spelled", ["known-7\u200b", "\ufeffKNOWN-7", "ＫＮＯＷＮ\u20117"])
+@pytest.mark.parametrize("spelling", ["known-7\u200b", "\ufeffKNOWN-7", "ＫＮＯＷＮ\u20117"])
 def test_sample_of_an_order_in_another_spelling_is_refused(
     harness: OutboxHarness, case_records: Patient, person: Demographics, spelling: str
 ) -> None:

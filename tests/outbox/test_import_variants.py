@@ -28,7 +28,7 @@ HEADERS = [
 ]
 
 
-@pytest.mark.parametrize("heads", HEADERS)
+@pytest.mark.parametrize("header", HEADERS)
 def test_header_variants_set_payer_and_method(
     harness: OutboxHarness, case_records: Patient, header: str
 ) -> None:
@@ -60,7 +60,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("head", "words", "near"), REFUSED)
+@pytest.mark.parametrize(("column", "words", "suggestion"), REFUSED)
 def test_unknown_header_is_refused_with_a_suggestion(
     harness: OutboxHarness, case_records: Patient, column: str, words: str, suggestion: str
 ) -> None:
@@ -103,7 +103,7 @@ def test_damaged_sample_ids_are_never_sent(
 
 
 @pytest.mark.parametrize(
-    ("samples", "warned"),
+    ("samples", "expected"),
     [
         (["0012345", "0012346", "12347"], ["12347"]),
         (["0012345", "12346"], ["12346"]),
@@ -143,7 +143,7 @@ SAME_SAMPLE = [
 ]
 
 
-@pytest.mark.parametrize("spelled", SAME_SAMPLE)
+@pytest.mark.parametrize("spelling", SAME_SAMPLE)
 def test_other_spellings_are_the_same_sample(
     harness: OutboxHarness, case_records: Patient, spelling: str
 ) -> None:
@@ -171,7 +171,7 @@ UNUSABLE = [
 ]
 
 
-@pytest.mark.parametrize(("sample", "place", "what"), UNUSABLE)
+@pytest.mark.parametrize(("sample", "place", "description"), UNUSABLE)
 def test_unusable_characters_are_refused_with_position(
     harness: OutboxHarness,
     case_records: Patient,

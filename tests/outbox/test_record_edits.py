@@ -75,7 +75,7 @@ def test_edit_of_phone_changes_only_the_phone(harness: OutboxHarness, name: str)
 
 
 @pytest.mark.parametrize(
-    ("place", "value"),
+    ("field", "value"),
     [
         *(("state", code) for code in ("AE", "AP", "AA", "VI", "GU", "AS", "MP", "FM", "PW")),
         ("country", "CA"),
