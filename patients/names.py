@@ -146,20 +146,6 @@ def name_key(*parts: str | None) -> str:
     return WRITTEN_TOGETHER.join([" ".join(plain), " ".join(new)] if new else [" ".join(plain)])
 
 
-def add_contracted_words(key: str) -> str:
-    """Return a key of an earlier release with contracted words added."""
-    known = key.split()
-    new = [word for word in map(contract_umlauts, plain_key(key).split()) if word not in known]
-    if not new:
-        return key
-    between = " " if WRITTEN_TOGETHER in key else WRITTEN_TOGETHER
-    return key + between + " ".join(dict.fromkeys(new))
-
-
-with_contracted = add_contracted_words
-"""The name that migrations import."""
-
-
 def plain_key(key: str) -> str:
     """Return the words of a name from its key, as the name is written."""
     return key.partition(WRITTEN_TOGETHER)[0]

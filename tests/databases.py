@@ -30,11 +30,8 @@ RUN = os.environ.get("TEST_RUN") or uuid.uuid4().hex[:12]
 SOURCES_OF_TEMPLATES = (
     *("*/migrations/*.py", "*/*/migrations/*.py", "**/sql/*.sql", "requirements.lock"),
     *("backoffice/settings.py", "backoffice/apps.py", "backoffice/core/access.py"),
-    *(
-        "backoffice/core/installation.py",
-        "backoffice/core/migration_storage.py",
-        "backoffice/core/migration_indexes.py",
-    ),
+    "backoffice/core/installation.py",
+    "backoffice/core/generated_fields.py",
     *("backoffice/operations/roles.py", "backoffice/management/commands/*.py"),
 )
 """What decides how a database looks that `migrate` (and `demo_users`) made."""

@@ -171,5 +171,5 @@ def flush_index_pending_lists() -> int:
     function of the owner of the indexes does it, because workers do not own them.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT backoffice_tidy_entries()")
+        cursor.execute("SELECT audit_clean_entry_indexes()")
         return int(cursor.fetchone()[0])

@@ -94,7 +94,7 @@ def grants(prefix: str = PREFIX) -> Iterator[str]:
         if AUDIT.fullmatch(table):
             yield f'GRANT SELECT ON "{table}" TO {audit};'
     yield f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {web}, {worker};"
-    yield f"GRANT EXECUTE ON FUNCTION backoffice_tidy_entries() TO {worker};"
+    yield f"GRANT EXECUTE ON FUNCTION audit_clean_entry_indexes() TO {worker};"
 
 
 def refresh() -> bool:

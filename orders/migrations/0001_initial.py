@@ -1,4 +1,5 @@
 import datetime
+import uuid
 
 import django.contrib.postgres.fields
 import django.contrib.postgres.indexes
@@ -11,6 +12,9 @@ from django.conf import settings
 from django.db import migrations, models
 
 import backoffice.core.encryption.encrypted_fields
+import backoffice.core.generated_fields
+import backoffice.core.identifiers
+from backoffice.core.migration_sql import install_sql
 
 
 class Migration(migrations.Migration):
@@ -18,44 +22,12 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('backoffice', '0001_initial'),
         ('patients', '0001_initial'),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
-        migrations.CreateModel(
-            name='OrderName',
-            fields=[
-                ('id', models.BigIntegerField(help_text='Hash of both names', primary_key=True, serialize=False)),
-                ('patient_name', models.TextField()),
-                ('recipient_name', models.TextField()),
-            ],
-        ),
-        migrations.CreateModel(
-            name='OrderNameWord',
-            fields=[
-                ('pk', models.CompositePrimaryKey('word', 'names', 'whose', 'patient_name', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('word', models.TextField(db_collation='C')),
-                ('whose', models.SmallIntegerField(choices=[(1, "the patient's"), (2, "the recipient's"), (3, "both's")])),
-                ('patient_name', models.TextField()),
-                ('names', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='words', to='orders.ordername')),
-            ],
-        ),
-        migrations.CreateModel(
-            name='Transaction',
-            fields=[
-                ('record', models.TextField(help_text='JSON, byte for byte as received')),
-                ('content_hash', models.BinaryField(max_length=16)),
-                ('as_of', models.DateTimeField()),
-                ('missing_since', models.DateTimeField(default=None, null=True)),
-                ('id', models.UUIDField(primary_key=True, serialize=False)),
-                ('status', models.TextField()),
-            ],
-            options={
-                'abstract': False,
-            },
-        ),
         migrations.CreateModel(
             name='Order',
             fields=[
@@ -85,7 +57,10 @@ class Migration(migrations.Migration):
                 ('lab_test_name', models.TextField(default='')),
                 ('lab_slug', models.TextField(null=True)),
                 ('billing_type', models.TextField(null=True)),
-                ('interpretation', models.TextField(null=True)),
+                ('interpretation', models.TextField(help_text='The worse of the two below; a trigger sets it where there is a result', null=True)),
+                ('service_interpretation', models.TextField(help_text="Our reading of the order's word", null=True)),
+                ('result_interpretation', models.TextField(help_text='That of its result', null=True)),
+                ('interpretation_received', models.TextField(help_text="The order's word, where it is not the reading", null=True)),
                 ('has_missing_results', models.BooleanField(null=True)),
                 ('has_abn', models.BooleanField(null=True)),
                 ('expected_result_by_date', models.DateField(null=True)),
@@ -96,43 +71,64 @@ class Migration(migrations.Migration):
                 ('patient_name', models.TextField(default='', help_text='First and last name, folded')),
                 ('patient_dob', models.DateField(null=True)),
                 ('patient_gender', models.TextField(default='')),
+                ('patient_phone', models.TextField(db_default='', default='', help_text="The patient's, or else of the address in their name")),
+                ('patient_email', models.TextField(db_default='', default='')),
                 ('recipient_name', models.TextField(default='', help_text='Shipping recipient, folded')),
                 ('user', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='orders', to='patients.patient')),
-                ('names', models.ForeignKey(db_constraint=False, db_index=False, editable=False, help_text='Both of them; a trigger sets it', on_delete=django.db.models.deletion.DO_NOTHING, related_name='orders', to='orders.ordername')),
-                ('order_transaction', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='orders', to='orders.transaction')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Look',
+            fields=[
+                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='+', serialize=False, to=settings.AUTH_USER_MODEL)),
+                ('snapshot', models.TextField(help_text='A pg_snapshot')),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'indexes': [models.Index(fields=['-created_at', '-id', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_newest'), models.Index(fields=['-updated_at', '-id', 'created_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_last_updated'), models.Index(fields=['patient_name', 'id', 'created_at', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_by_patient_name'), models.Index(fields=['low_level_status', 'created_at', 'id', 'updated_at', 'bucket', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_by_status'), models.Index(fields=['bucket', '-updated_at', '-id', 'created_at', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_by_bucket'), models.Index(fields=['status', 'id'], name='order_by_stage'), models.Index(fields=['method', '-created_at', '-id', 'updated_at', 'bucket', 'low_level_status', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_by_method'), models.Index(fields=['user', '-created_at'], name='order_of_patient'), models.Index(fields=['patient_dob'], name='order_patient_dob'), django.contrib.postgres.indexes.BrinIndex(fields=['as_of'], name='order_as_of'), models.Index(condition=models.Q(('low_level_status__in', ('lost', 'sample_error'))), fields=['quiet_at', 'id'], include=('last_event_id', 'missing_since'), name='exception_lost'), models.Index(condition=models.Q(('low_level_status__in', ('lab_processing_blocked',))), fields=['quiet_at', 'id'], include=('last_event_id', 'missing_since'), name='exception_stuck'), models.Index(condition=models.Q(('low_level_status__in', ('problem_in_transit_customer', 'problem_in_transit_lab', 'failure_to_deliver_to_customer', 'failure_to_deliver_to_lab'))), fields=['quiet_at', 'id'], include=('last_event_id', 'missing_since'), name='exception_delivery'), models.Index(condition=models.Q(('low_level_status__in', ('redraw_available', 'appointment_cancelled'))), fields=['quiet_at', 'id'], include=('last_event_id', 'missing_since'), name='exception_draw'), models.Index(condition=models.Q(('bucket', 'needs-action'), models.Q(('low_level_status__in', ('lost', 'sample_error', 'lab_processing_blocked', 'problem_in_transit_customer', 'problem_in_transit_lab', 'failure_to_deliver_to_customer', 'failure_to_deliver_to_lab', 'redraw_available', 'appointment_cancelled')), _negated=True)), fields=['quiet_at', 'id'], include=('last_event_id', 'missing_since'), name='exception_other'), models.Index(condition=models.Q(('quiet_at__isnull', False)), fields=['quiet_at', 'id', 'created_at', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'activate_by'], include=('last_event_id', 'missing_since'), name='exception_quiet'), models.Index(condition=models.Q(('sample_id__isnull', False)), fields=['sample_id'], name='order_sample'), models.Index(django.contrib.postgres.indexes.OpClass(django.db.models.functions.text.Upper('sample_id'), name='text_pattern_ops'), condition=models.Q(('sample_id__isnull', False)), name='order_sample_beginning'), models.Index(condition=models.Q(('low_level_status__in', ('requisition_bypassed', 'requisition_created'))), fields=['method', 'created_at', 'id'], include=('missing_since',), name='order_to_book'), models.Index(condition=models.Q(('interpretation__isnull', False), models.Q(('interpretation', 'normal'), _negated=True)), fields=['interpretation', '-created_at', '-id', 'updated_at', 'bucket', 'low_level_status', 'method', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_rare_interpretation'), models.Index(condition=models.Q(('activate_by__isnull', False)), fields=['activate_by'], name='order_scheduled'), models.Index(fields=['names', 'id', 'created_at', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'quiet_at', 'activate_by'], name='order_of_name'), models.Index(condition=models.Q(django.db.models.lookups.GreaterThan(django.db.models.expressions.CombinedExpression(models.F('updated_at'), '-', models.F('created_at')), models.Value(datetime.timedelta(days=30)))), fields=['created_at', 'id', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_still_updated')],
+                'db_table': 'today_look',
             },
         ),
         migrations.CreateModel(
-            name='OrderEvent',
+            name='OrderCount',
             fields=[
-                ('pk', models.CompositePrimaryKey('order_id', 'event_id', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('event_id', models.BigIntegerField(help_text="The service's id of the event")),
-                ('created_at', models.DateTimeField()),
-                ('status', models.TextField(help_text='Dotted, as received')),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('bucket', models.TextField()),
                 ('low_level_status', models.TextField()),
-                ('status_detail', models.TextField(null=True)),
-                ('order', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='orders.order')),
+                ('method', models.TextField()),
+                ('change', models.BigIntegerField()),
+            ],
+            options={
+                'db_table': 'today_ordercount',
+            },
+        ),
+        migrations.CreateModel(
+            name='OrderName',
+            fields=[
+                ('id', models.BigIntegerField(help_text='Hash of both names', primary_key=True, serialize=False)),
+                ('patient_name', models.TextField()),
+                ('recipient_name', models.TextField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='ReviewTally',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('counted', models.TextField()),
+                ('delta', models.IntegerField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Transaction',
+            fields=[
+                ('record', models.TextField(help_text='JSON, byte for byte as received')),
+                ('content_hash', models.BinaryField(max_length=16)),
+                ('as_of', models.DateTimeField()),
+                ('missing_since', models.DateTimeField(default=None, null=True)),
+                ('id', models.UUIDField(primary_key=True, serialize=False)),
+                ('status', models.TextField()),
             ],
             options={
                 'abstract': False,
-            },
-        ),
-        migrations.CreateModel(
-            name='Handling',
-            fields=[
-                ('order', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, primary_key=True, related_name='handling', serialize=False, to='orders.order')),
-                ('event_id', models.BigIntegerField(help_text="The order's latest event then")),
-                ('outcome', models.CharField(max_length=20)),
-                ('reason', models.TextField(blank=True, default='')),
-                ('until', models.DateTimeField(help_text='When it comes back; null: only by an event', null=True)),
-                ('at', models.DateTimeField()),
-                ('by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'indexes': [models.Index(condition=models.Q(('until__isnull', False)), fields=['until', 'order'], name='handling_comes_back')],
             },
         ),
         migrations.CreateModel(
@@ -152,7 +148,7 @@ class Migration(migrations.Migration):
                 ('event_status', models.TextField()),
                 ('start_at', models.DateTimeField(null=True)),
                 ('end_at', models.DateTimeField(null=True)),
-                ('draw_day', models.DateField(help_text='Calendar date of the start where it is; of UTC if that is not known', null=True)),
+                ('draw_day', models.DateField(help_text='Calendar date of the start in the zone that it is shown in', null=True)),
                 ('iana_timezone', models.TextField(null=True)),
                 ('can_reschedule', models.BooleanField(default=False)),
                 ('appointment_notes', models.TextField(null=True)),
@@ -167,9 +163,6 @@ class Migration(migrations.Migration):
                 ('user', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='appointments', to='patients.patient')),
                 ('order', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='appointments', to='orders.order')),
             ],
-            options={
-                'indexes': [models.Index(fields=['start_at', 'id'], name='appointment_by_start'), models.Index(fields=['user', '-start_at'], name='appointment_of_patient'), models.Index(condition=models.Q(('superseded_at', None)), fields=['draw_day', 'start_at', 'id'], include=('status', 'type', 'state'), name='appointment_by_day'), models.Index(django.db.models.functions.text.Upper('city'), models.F('draw_day'), models.F('start_at'), models.F('id'), condition=models.Q(('superseded_at', None)), include=('status',), name='appointment_of_city'), models.Index(condition=models.Q(('superseded_at', None)), fields=['provider', 'draw_day', 'start_at', 'id'], name='appointment_of_provider'), models.Index(condition=models.Q(('superseded_at', None)), fields=['status', 'draw_day', 'start_at', 'id'], name='appointment_of_status'), models.Index(condition=models.Q(('start_at', None), ('superseded_at', None)), fields=['as_of', 'id'], include=('status', 'type', 'state'), name='appointment_requested'), models.Index(django.contrib.postgres.indexes.OpClass(django.db.models.functions.text.Upper('external_id'), name='text_pattern_ops'), condition=models.Q(('external_id__isnull', False)), name='appointment_by_number')],
-            },
         ),
         migrations.CreateModel(
             name='AppointmentEvent',
@@ -185,55 +178,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='CriticalResult',
-            fields=[
-                ('order', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, primary_key=True, related_name='critical_result', serialize=False, to='orders.order')),
-                ('sample_id', models.TextField(null=True)),
-                ('status', models.TextField(default='', help_text='final or partial')),
-                ('interpretation', models.TextField(default='')),
-                ('created_at', models.DateTimeField(help_text='First fetched from the lab', null=True)),
-                ('updated_at', models.DateTimeField(help_text='Last fetched from the lab', null=True)),
-                ('first_heard_at', models.DateTimeField(help_text='Receipt of the first event of this order')),
-                ('heard_at', models.DateTimeField(help_text='Receipt of the event that said this')),
-                ('event_number', models.BigIntegerField(help_text='Which event of the inbox said this')),
-                ('message_id', models.TextField()),
-                ('user', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='critical_results', to='patients.patient')),
-            ],
-            options={
-                'indexes': [models.Index(fields=['-heard_at'], name='critical_latest'), models.Index(fields=['user', '-heard_at'], name='critical_of_patient')],
-            },
-        ),
-        migrations.CreateModel(
-            name='OrderDraft',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('patient_id', models.UUIDField()),
-                ('importing', models.BooleanField(default=False)),
-                ('typed', backoffice.core.encryption.encrypted_fields.SealedJSON(by='patient_id', default=dict)),
-                ('saved_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'indexes': [models.Index(fields=['saved_at'], name='order_draft_old')],
-                'constraints': [models.UniqueConstraint(fields=('user', 'patient_id', 'importing'), name='one_draft_of_an_order')],
-            },
-        ),
-        migrations.CreateModel(
-            name='OrderMove',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('before', models.UUIDField(help_text='The patient it was of')),
-                ('after', models.UUIDField(help_text='The patient it is of since')),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('settled_at', models.DateTimeField(help_text='When somebody said what was done', null=True)),
-                ('order', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='moves', to='orders.order')),
-                ('settled_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'indexes': [models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['order'], name='move_to_look_into'), models.Index(fields=['order', '-id'], name='move_of_order'), models.Index(fields=['before'], name='move_from_patient'), models.Index(fields=['after'], name='move_to_patient')],
-            },
-        ),
-        migrations.CreateModel(
             name='Result',
             fields=[
                 ('record', models.TextField(help_text='JSON, byte for byte as received')),
@@ -243,6 +187,8 @@ class Migration(migrations.Migration):
                 ('order', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, primary_key=True, related_name='result', serialize=False, to='orders.order')),
                 ('status', models.TextField(default='final')),
                 ('interpretation', models.TextField(null=True)),
+                ('interpretation_received', models.TextField(null=True)),
+                ('read_under', models.BigIntegerField(db_default=0, default=0, help_text='Last decision on unknown values when it was read')),
                 ('laboratory', models.TextField(null=True)),
                 ('specimen_number', models.TextField(default='')),
                 ('date_collected', models.TextField(null=True)),
@@ -250,60 +196,9 @@ class Migration(migrations.Migration):
                 ('date_reported', models.TextField(default='')),
                 ('returned', models.PositiveIntegerField(default=0, help_text='Markers with a value')),
                 ('missing', models.PositiveIntegerField(default=0, help_text='Markers reported missing')),
+                ('unreadable_lines', models.PositiveIntegerField(db_default=0, default=0, help_text='Lines of which something, or all, could not be read')),
+                ('unreadable_fields', models.TextField(db_default='', default='', help_text='Parts of the head that could not be read, such as status')),
             ],
-            options={
-                'abstract': False,
-            },
-        ),
-        migrations.CreateModel(
-            name='ResultMarker',
-            fields=[
-                ('pk', models.CompositePrimaryKey('result_id', 'position', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('position', models.PositiveIntegerField()),
-                ('is_missing', models.BooleanField(default=False)),
-                ('name', models.TextField()),
-                ('slug', models.TextField(default='')),
-                ('text', models.TextField(default='', help_text='The result, always text')),
-                ('value', models.FloatField(null=True)),
-                ('type', models.TextField(default='')),
-                ('unit', models.TextField(null=True)),
-                ('timestamp', models.DateTimeField(null=True)),
-                ('reference_range', models.TextField(null=True)),
-                ('min_range_value', models.FloatField(null=True)),
-                ('max_range_value', models.FloatField(null=True)),
-                ('is_above_max_range', models.BooleanField(null=True)),
-                ('is_below_min_range', models.BooleanField(null=True)),
-                ('interpretation', models.TextField(default='')),
-                ('loinc', models.TextField(null=True)),
-                ('loinc_slug', models.TextField(null=True)),
-                ('provider_id', models.TextField(null=True)),
-                ('notes', models.TextField(null=True)),
-                ('failure_type', models.TextField(help_text='Why a marker is missing', null=True)),
-                ('result', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='markers', to='orders.result')),
-            ],
-            options={
-                'indexes': [models.Index(fields=['loinc_slug', 'result'], name='marker_trend'), models.Index(condition=models.Q(('is_missing', True)), fields=['result', 'failure_type'], name='marker_missing')],
-            },
-        ),
-        migrations.CreateModel(
-            name='ResultVersion',
-            fields=[
-                ('pk', models.CompositePrimaryKey('order_id', 'number', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('number', models.PositiveIntegerField()),
-                ('received_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('kind', models.TextField(help_text='partial, final or corrected')),
-                ('interpretation', models.TextField(null=True)),
-                ('returned', models.PositiveIntegerField(default=0)),
-                ('missing', models.PositiveIntegerField(default=0)),
-                ('critical', models.JSONField(default=list)),
-                ('critical_since', models.PositiveIntegerField(null=True)),
-                ('digest', models.BinaryField(help_text='Of what tells two versions apart')),
-                ('content', models.JSONField(help_text='Head and lines, without what was not given')),
-                ('order', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='orders.order')),
-            ],
-            options={
-                'abstract': False,
-            },
         ),
         migrations.CreateModel(
             name='Review',
@@ -313,60 +208,17 @@ class Migration(migrations.Migration):
                 ('version', models.IntegerField(default=-1)),
                 ('kind', models.TextField(default='')),
                 ('rank', models.SmallIntegerField(default=0, help_text='Place in `RANKS`')),
+                ('interpretation', models.TextField(db_default='', default='', help_text='Of the newest version, raised by its lines')),
+                ('has_uninterpreted', models.BooleanField(db_default=False, default=False)),
                 ('since', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='Receipt of the newest version')),
+                ('identity', models.TextField(db_default='', default='', help_text='same, different or unknown: the person on the result')),
                 ('signed', models.IntegerField(default=-1)),
                 ('seen', models.IntegerField(default=-1, help_text='Partial version that was acknowledged')),
                 ('critical_since', models.IntegerField(null=True)),
                 ('acknowledged', models.IntegerField(default=-1)),
                 ('called', models.IntegerField(default=-1, help_text='Version somebody was reached about')),
                 ('next_call_at', models.DateTimeField(null=True)),
-                ('signer', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('user', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='reviews', to='patients.patient')),
             ],
-            options={
-                'indexes': [models.Index(condition=models.Q(('version__gt', models.F('signed'))), fields=['rank', 'since', 'order'], name='review_queue'), models.Index(condition=models.Q(('version__gt', models.F('signed'))), fields=['lab_slug', 'rank', 'since', 'order'], name='review_queue_of_lab'), models.Index(fields=['user', '-since'], name='review_of_patient'), models.Index(condition=models.Q(('version__gt', models.F('signed')), ('signer__isnull', False)), fields=['signer', 'rank', 'since'], name='review_again'), models.Index(condition=models.Q(('critical_since__isnull', False), models.Q(('acknowledged__lt', models.F('critical_since')), ('called__lt', models.F('critical_since')), _connector='OR')), fields=['since'], name='review_open_critical')],
-            },
-        ),
-        migrations.CreateModel(
-            name='ReviewTally',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('counted', models.TextField()),
-                ('delta', models.IntegerField()),
-            ],
-        ),
-        migrations.CreateModel(
-            name='Signature',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('version', models.PositiveIntegerField()),
-                ('kind', models.TextField(help_text='signed, acknowledged or undone')),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='Stamped by the database')),
-                ('note', models.TextField(default='')),
-                ('tells', models.TextField(default='', help_text='Who will tell the patient')),
-                ('by', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('delegated_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('order', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='orders.order')),
-                ('undoes', models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='undone', to='orders.signature')),
-            ],
-            options={
-                'indexes': [models.Index(fields=['order', 'version'], name='signature_of_order')],
-                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('kind', 'undone'), ('undoes__isnull', False)), models.Q(('kind__in', ['signed', 'acknowledged']), ('undoes__isnull', True)), _connector='OR'), name='undone_names_what')],
-            },
-        ),
-        migrations.CreateModel(
-            name='CriticalAcknowledgement',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('version', models.PositiveIntegerField()),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='Stamped by the database')),
-                ('values', models.JSONField(default=list)),
-                ('by', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('order', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='orders.order')),
-            ],
-            options={
-                'indexes': [models.Index(fields=['order', 'at'], name='acknowledged_of_order')],
-            },
         ),
         migrations.CreateModel(
             name='CriticalCall',
@@ -384,10 +236,17 @@ class Migration(migrations.Migration):
                 ('by', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('order', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='orders.order')),
             ],
-            options={
-                'indexes': [models.Index(fields=['order', 'at'], name='critical_calls_of_order')],
-                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('outcome', 'not_reached'), _negated=True), ('next_attempt_at__isnull', False), _connector='OR'), name='not_reached_is_tried_again'), models.CheckConstraint(condition=models.Q(('outcome__in', ['confirmed_read_back', 'reached_no_read_back', 'not_reached'])), name='call_has_an_outcome')],
-            },
+        ),
+        migrations.CreateModel(
+            name='CriticalAcknowledgement',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('version', models.PositiveIntegerField()),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='Stamped by the database')),
+                ('values', models.JSONField(default=list)),
+                ('by', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('order', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='orders.order')),
+            ],
         ),
         migrations.CreateModel(
             name='Delegation',
@@ -400,22 +259,6 @@ class Migration(migrations.Migration):
                 ('order', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='orders.order')),
                 ('to', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
-            options={
-                'indexes': [models.Index(fields=['to', 'until'], name='delegation_to')],
-            },
-        ),
-        migrations.CreateModel(
-            name='OrderCount',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('bucket', models.TextField()),
-                ('low_level_status', models.TextField()),
-                ('method', models.TextField()),
-                ('change', models.BigIntegerField()),
-            ],
-            options={
-                'db_table': 'today_ordercount',
-            },
         ),
         migrations.CreateModel(
             name='Happening',
@@ -439,14 +282,129 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Look',
+            name='OrderDraft',
             fields=[
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='+', serialize=False, to=settings.AUTH_USER_MODEL)),
-                ('snapshot', models.TextField(help_text='A pg_snapshot')),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('saved_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('written', models.CharField(db_default='', max_length=40)),
+                ('patient_id', models.UUIDField()),
+                ('importing', models.BooleanField(default=False)),
+                ('typed', backoffice.core.encryption.encrypted_fields.EncryptedJSONField(by='patient_id', default=dict)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='OrderEvent',
+            fields=[
+                ('pk', models.CompositePrimaryKey('order_id', 'event_id', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('event_id', models.BigIntegerField(help_text="The service's id of the event")),
+                ('created_at', models.DateTimeField()),
+                ('status', models.TextField(help_text='Dotted, as received')),
+                ('low_level_status', models.TextField()),
+                ('status_detail', models.TextField(null=True)),
+                ('order', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='orders.order')),
             ],
             options={
-                'db_table': 'today_look',
+                'abstract': False,
+            },
+        ),
+        migrations.CreateModel(
+            name='OrderMove',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('before', models.UUIDField(help_text='The patient it was of')),
+                ('after', models.UUIDField(help_text='The patient it is of since')),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('settled_at', models.DateTimeField(help_text='When somebody said what was done', null=True)),
+                ('order', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='moves', to='orders.order')),
+                ('settled_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+        ),
+        migrations.AddField(
+            model_name='order',
+            name='names',
+            field=backoffice.core.generated_fields.GeneratedForeignKey(db_constraint=False, db_index=False, expression="hashtextextended(patient_name || E'\\n' || recipient_name, 0)", help_text='Both of them', on_delete=django.db.models.deletion.DO_NOTHING, related_name='orders', to='orders.ordername'),
+        ),
+        migrations.CreateModel(
+            name='OrderNameWord',
+            fields=[
+                ('pk', models.CompositePrimaryKey('word', 'names', 'whose', 'patient_name', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('word', models.TextField(db_collation='C')),
+                ('whose', models.SmallIntegerField(choices=[(1, "the patient's"), (2, "the recipient's"), (3, "both's")])),
+                ('patient_name', models.TextField()),
+                ('names', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='words', to='orders.ordername')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='PrintJob',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, primary_key=True, serialize=False)),
+                ('form_id', models.UUIDField(help_text='One per form shown: a second send is none')),
+                ('asked_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('kinds', django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), help_text='Slugs of `kinds.KINDS`, in their order', size=None)),
+                ('labels', models.PositiveSmallIntegerField(help_text='Specimen labels of each order')),
+                ('collected_at', models.DateTimeField(help_text='On the labels of orders of which no collection time is known', null=True)),
+                ('new_sheet', models.BooleanField(help_text='Each document begins on a new sheet')),
+                ('query', models.JSONField(default=dict, help_text='The list as it was left')),
+                ('state', models.TextField(choices=[('open', 'In progress'), ('done', 'Ready'), ('failed', 'Failed'), ('canceled', 'Canceled'), ('expired', 'Deleted')], default='open')),
+                ('words', models.TextField(blank=True, default='', help_text='Why it failed')),
+                ('orders', models.PositiveIntegerField()),
+                ('total', models.PositiveIntegerField()),
+                ('done', models.PositiveIntegerField(default=0)),
+                ('failed', models.PositiveIntegerField(default=0)),
+                ('size', models.PositiveBigIntegerField(default=0, help_text='Bytes of the parts so far')),
+                ('pages', models.PositiveIntegerField(help_text='Of the merged PDF', null=True)),
+                ('due_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('lease_token', models.UUIDField(null=True)),
+                ('lease_until', models.DateTimeField(null=True)),
+                ('finished_at', models.DateTimeField(null=True)),
+                ('expires_at', models.DateTimeField(null=True)),
+                ('asked_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='PrintFile',
+            fields=[
+                ('id', models.UUIDField(primary_key=True, serialize=False)),
+                ('content', backoffice.core.encryption.encrypted_fields.EncryptedBinaryField()),
+                ('job', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='file', to='orders.printjob')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='PrintPart',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, primary_key=True, serialize=False)),
+                ('position', models.PositiveIntegerField(help_text='Its place in the merged PDF')),
+                ('order_id', models.UUIDField()),
+                ('patient_id', models.UUIDField(null=True)),
+                ('kind', models.TextField()),
+                ('state', models.TextField(choices=[('waiting', 'Waiting'), ('done', 'Done'), ('failed', 'Left out')], default='waiting')),
+                ('words', models.TextField(blank=True, default='')),
+                ('attempts', models.PositiveSmallIntegerField(default=0)),
+                ('due_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('content', backoffice.core.encryption.encrypted_fields.EncryptedBinaryField(null=True)),
+                ('job', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='parts', to='orders.printjob')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='ResultVersion',
+            fields=[
+                ('pk', models.CompositePrimaryKey('order_id', 'number', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('number', models.PositiveIntegerField()),
+                ('received_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('kind', models.TextField(help_text='partial, final, corrected or unknown')),
+                ('interpretation', models.TextField(null=True)),
+                ('has_uninterpreted', models.BooleanField(db_default=False, default=False, help_text='The head or a line is not interpreted')),
+                ('returned', models.PositiveIntegerField(default=0)),
+                ('missing', models.PositiveIntegerField(default=0)),
+                ('critical', models.JSONField(default=list)),
+                ('critical_since', models.PositiveIntegerField(null=True)),
+                ('digest', models.BinaryField(help_text='Of what tells two versions apart')),
+                ('content', models.JSONField(help_text='Head and lines, without what was not given')),
+                ('order', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='orders.order')),
+            ],
+            options={
+                'abstract': False,
             },
         ),
         migrations.CreateModel(
@@ -460,8 +418,28 @@ class Migration(migrations.Migration):
             ],
             options={
                 'db_table': 'today_seen',
-                'constraints': [models.UniqueConstraint(fields=('user', 'about'), name='seen_once')],
             },
+        ),
+        migrations.CreateModel(
+            name='Signature',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('version', models.PositiveIntegerField()),
+                ('kind', models.TextField(help_text='signed, acknowledged or undone')),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='Stamped by the database')),
+                ('note', models.TextField(default='')),
+                ('tells', models.TextField(default='', help_text='Who will tell the patient')),
+                ('is_identity_confirmed', models.BooleanField(db_default=False, default=False, help_text='The result names somebody else, and the person said that it is right')),
+                ('by', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('delegated_by', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('order', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='orders.order')),
+                ('undoes', models.OneToOneField(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='undone', to='orders.signature')),
+            ],
+        ),
+        migrations.AddField(
+            model_name='order',
+            name='order_transaction',
+            field=models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='orders', to='orders.transaction'),
         ),
         migrations.CreateModel(
             name='UnmatchedResult',
@@ -528,4 +506,324 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('low_level_status', 'method', 'lab_slug'), name='usual_time_once')],
             },
         ),
+        migrations.CreateModel(
+            name='CriticalResult',
+            fields=[
+                ('order', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, primary_key=True, related_name='critical_result', serialize=False, to='orders.order')),
+                ('sample_id', models.TextField(null=True)),
+                ('status', models.TextField(default='', help_text='final or partial')),
+                ('interpretation', models.TextField(default='')),
+                ('created_at', models.DateTimeField(help_text='First fetched from the lab', null=True)),
+                ('updated_at', models.DateTimeField(help_text='Last fetched from the lab', null=True)),
+                ('first_heard_at', models.DateTimeField(help_text='Receipt of the first event of this order')),
+                ('heard_at', models.DateTimeField(help_text='Receipt of the event that said this')),
+                ('event_number', models.BigIntegerField(help_text='Which event of the inbox said this')),
+                ('message_id', models.TextField()),
+                ('user', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='critical_results', to='patients.patient')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Handling',
+            fields=[
+                ('order', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, primary_key=True, related_name='handling', serialize=False, to='orders.order')),
+                ('event_id', models.BigIntegerField(help_text="The order's latest event then")),
+                ('outcome', models.CharField(max_length=20)),
+                ('reason', models.TextField(blank=True, default='')),
+                ('until', models.DateTimeField(help_text='When it comes back; null: only by an event', null=True)),
+                ('at', models.DateTimeField()),
+                ('by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='ResultMarker',
+            fields=[
+                ('pk', models.CompositePrimaryKey('result_id', 'position', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('position', models.PositiveIntegerField()),
+                ('is_missing', models.BooleanField(default=False)),
+                ('name', models.TextField()),
+                ('slug', models.TextField(default='')),
+                ('text', models.TextField(default='', help_text='The result, always text')),
+                ('value', models.FloatField(null=True)),
+                ('type', models.TextField(default='')),
+                ('unit', models.TextField(null=True)),
+                ('timestamp', models.DateTimeField(help_text='Where it came with an offset', null=True)),
+                ('timestamp_written', models.TextField(help_text='As received, where it has no offset: never to be converted', null=True)),
+                ('reference_range', models.TextField(null=True)),
+                ('min_range_value', models.FloatField(null=True)),
+                ('max_range_value', models.FloatField(null=True)),
+                ('is_above_max_range', models.BooleanField(null=True)),
+                ('is_below_min_range', models.BooleanField(null=True)),
+                ('interpretation', models.TextField(default='')),
+                ('interpretation_received', models.TextField(null=True)),
+                ('source_interpretation', models.TextField(db_default='', default='')),
+                ('side', models.TextField(db_default='', default='', help_text='high or low, where it is one')),
+                ('loinc', models.TextField(null=True)),
+                ('loinc_slug', models.TextField(null=True)),
+                ('provider_id', models.TextField(null=True)),
+                ('notes', models.TextField(null=True)),
+                ('failure_type', models.TextField(help_text='Why a marker is missing', null=True)),
+                ('is_unreadable', models.BooleanField(db_default=False, default=False, help_text='Nothing but the place of the line, and maybe its name, was read')),
+                ('unreadable_fields', models.TextField(db_default='', default='', help_text='Parts of the line that could not be read, such as value')),
+                ('result', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='markers', to='orders.result')),
+            ],
+        ),
+        migrations.AddIndex(
+            model_name='result',
+            index=models.Index(django.db.models.functions.text.Substr('content_hash', 16), models.F('order'), name='result_revision'),
+        ),
+        migrations.AddField(
+            model_name='review',
+            name='signer',
+            field=models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL),
+        ),
+        migrations.AddField(
+            model_name='review',
+            name='user',
+            field=models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='reviews', to='patients.patient'),
+        ),
+        migrations.AddIndex(
+            model_name='criticalcall',
+            index=models.Index(fields=['order', 'at'], name='critical_calls_of_order'),
+        ),
+        migrations.AddConstraint(
+            model_name='criticalcall',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('outcome', 'not_reached'), _negated=True), ('next_attempt_at__isnull', False), _connector='OR'), name='not_reached_is_tried_again'),
+        ),
+        migrations.AddConstraint(
+            model_name='criticalcall',
+            constraint=models.CheckConstraint(condition=models.Q(('outcome__in', ['confirmed_read_back', 'reached_no_read_back', 'not_reached'])), name='call_has_an_outcome'),
+        ),
+        migrations.AddIndex(
+            model_name='criticalacknowledgement',
+            index=models.Index(fields=['order', 'at'], name='acknowledged_of_order'),
+        ),
+        migrations.AddIndex(
+            model_name='appointment',
+            index=models.Index(fields=['start_at', 'id'], name='appointment_by_start'),
+        ),
+        migrations.AddIndex(
+            model_name='appointment',
+            index=models.Index(fields=['user', '-start_at'], name='appointment_of_patient'),
+        ),
+        migrations.AddIndex(
+            model_name='appointment',
+            index=models.Index(condition=models.Q(('superseded_at', None)), fields=['draw_day', 'start_at', 'id'], include=('status', 'type', 'state'), name='appointment_by_day'),
+        ),
+        migrations.AddIndex(
+            model_name='appointment',
+            index=models.Index(django.db.models.functions.text.Upper('city'), models.F('draw_day'), models.F('start_at'), models.F('id'), condition=models.Q(('superseded_at', None)), include=('status',), name='appointment_of_city'),
+        ),
+        migrations.AddIndex(
+            model_name='appointment',
+            index=models.Index(condition=models.Q(('superseded_at', None)), fields=['provider', 'draw_day', 'start_at', 'id'], name='appointment_of_provider'),
+        ),
+        migrations.AddIndex(
+            model_name='appointment',
+            index=models.Index(condition=models.Q(('superseded_at', None)), fields=['status', 'draw_day', 'start_at', 'id'], name='appointment_of_status'),
+        ),
+        migrations.AddIndex(
+            model_name='appointment',
+            index=models.Index(condition=models.Q(('start_at', None), ('superseded_at', None)), fields=['as_of', 'id'], include=('status', 'type', 'state'), name='appointment_requested'),
+        ),
+        migrations.AddIndex(
+            model_name='appointment',
+            index=models.Index(django.contrib.postgres.indexes.OpClass(django.db.models.functions.text.Upper('external_id'), name='text_pattern_ops'), condition=models.Q(('external_id__isnull', False)), name='appointment_by_number'),
+        ),
+        migrations.AddIndex(
+            model_name='delegation',
+            index=models.Index(fields=['to', 'until'], name='delegation_to'),
+        ),
+        migrations.AddIndex(
+            model_name='orderdraft',
+            index=models.Index(fields=['saved_at'], name='order_draft_old'),
+        ),
+        migrations.AddConstraint(
+            model_name='orderdraft',
+            constraint=models.UniqueConstraint(fields=('user', 'patient_id', 'importing'), name='one_draft_of_an_order'),
+        ),
+        migrations.AddIndex(
+            model_name='ordermove',
+            index=models.Index(condition=models.Q(('settled_at__isnull', True)), fields=['order'], name='move_to_look_into'),
+        ),
+        migrations.AddIndex(
+            model_name='ordermove',
+            index=models.Index(fields=['order', '-id'], name='move_of_order'),
+        ),
+        migrations.AddIndex(
+            model_name='ordermove',
+            index=models.Index(fields=['before'], name='move_from_patient'),
+        ),
+        migrations.AddIndex(
+            model_name='ordermove',
+            index=models.Index(fields=['after'], name='move_to_patient'),
+        ),
+        migrations.AddIndex(
+            model_name='printjob',
+            index=models.Index(condition=models.Q(('state', 'open')), fields=['due_at'], name='print_job_open'),
+        ),
+        migrations.AddIndex(
+            model_name='printjob',
+            index=models.Index(fields=['asked_by', '-asked_at'], name='print_job_of_person'),
+        ),
+        migrations.AddIndex(
+            model_name='printjob',
+            index=models.Index(condition=models.Q(('expires_at__isnull', False)), fields=['expires_at'], name='print_job_expiring'),
+        ),
+        migrations.AddConstraint(
+            model_name='printjob',
+            constraint=models.UniqueConstraint(fields=('asked_by', 'form_id'), name='print_job_of_a_form'),
+        ),
+        migrations.AddConstraint(
+            model_name='printpart',
+            constraint=models.UniqueConstraint(fields=('job', 'position'), name='print_part_place'),
+        ),
+        migrations.AddConstraint(
+            model_name='seen',
+            constraint=models.UniqueConstraint(fields=('user', 'about'), name='seen_once'),
+        ),
+        migrations.AddIndex(
+            model_name='signature',
+            index=models.Index(fields=['order', 'version'], name='signature_of_order'),
+        ),
+        migrations.AddConstraint(
+            model_name='signature',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('kind', 'undone'), ('undoes__isnull', False)), models.Q(('kind__in', ['signed', 'acknowledged']), ('undoes__isnull', True)), _connector='OR'), name='undone_names_what'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(fields=['-created_at', '-id', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], include=('patient_name',), name='order_newest'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(fields=['-updated_at', '-id', 'created_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], include=('patient_name',), name='order_last_updated'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(fields=['patient_name', 'id', 'created_at', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_by_patient_name'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(fields=['low_level_status', 'created_at', 'id', 'updated_at', 'bucket', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], include=('patient_name',), name='order_by_status'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(fields=['bucket', '-updated_at', '-id', 'created_at', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_by_bucket'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(fields=['status', 'id'], name='order_by_stage'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(fields=['method', '-created_at', '-id', 'updated_at', 'bucket', 'low_level_status', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_by_method'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(fields=['user', '-created_at'], include=('id', 'bucket'), name='order_of_patient'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(fields=['patient_dob'], name='order_patient_dob'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=django.contrib.postgres.indexes.BrinIndex(fields=['as_of'], name='order_as_of'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(condition=models.Q(('low_level_status__in', ('lost', 'sample_error'))), fields=['quiet_at', 'id'], include=('last_event_id', 'missing_since'), name='exception_lost'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(condition=models.Q(('low_level_status__in', ('lab_processing_blocked',))), fields=['quiet_at', 'id'], include=('last_event_id', 'missing_since'), name='exception_stuck'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(condition=models.Q(('low_level_status__in', ('problem_in_transit_customer', 'problem_in_transit_lab', 'failure_to_deliver_to_customer', 'failure_to_deliver_to_lab'))), fields=['quiet_at', 'id'], include=('last_event_id', 'missing_since'), name='exception_delivery'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(condition=models.Q(('low_level_status__in', ('redraw_available', 'appointment_cancelled'))), fields=['quiet_at', 'id'], include=('last_event_id', 'missing_since'), name='exception_draw'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(condition=models.Q(('bucket', 'needs-action'), models.Q(('low_level_status__in', ('lost', 'sample_error', 'lab_processing_blocked', 'problem_in_transit_customer', 'problem_in_transit_lab', 'failure_to_deliver_to_customer', 'failure_to_deliver_to_lab', 'redraw_available', 'appointment_cancelled')), _negated=True)), fields=['quiet_at', 'id'], include=('last_event_id', 'missing_since'), name='exception_other'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(condition=models.Q(('quiet_at__isnull', False)), fields=['quiet_at', 'id', 'created_at', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'activate_by'], include=('last_event_id', 'missing_since'), name='exception_quiet'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(condition=models.Q(('quiet_at__isnull', False)), fields=['lab_slug', 'id', 'created_at', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'names', 'quiet_at', 'activate_by'], name='order_quiet_of_lab'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(django.contrib.postgres.indexes.OpClass(backoffice.core.identifiers.IdentifierKey('sample_id'), name='text_pattern_ops'), condition=models.Q(('sample_id__isnull', False)), name='order_sample'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(condition=models.Q(('low_level_status__in', ('requisition_bypassed', 'requisition_created'))), fields=['method', 'created_at', 'id'], include=('missing_since',), name='order_to_book'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(condition=models.Q(('interpretation__isnull', False), models.Q(('interpretation', 'normal'), _negated=True)), fields=['interpretation', '-created_at', '-id', 'updated_at', 'bucket', 'low_level_status', 'method', 'lab_slug', 'names', 'quiet_at', 'activate_by'], include=('patient_name',), name='order_rare_interpretation'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(condition=models.Q(('interpretation_received__isnull', False)), fields=['interpretation_received'], name='order_odd_interpretation'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(condition=models.Q(('activate_by__isnull', False)), fields=['activate_by'], name='order_scheduled'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(fields=['names', 'id', 'created_at', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'quiet_at', 'activate_by'], name='order_of_name'),
+        ),
+        migrations.AddIndex(
+            model_name='order',
+            index=models.Index(condition=models.Q(django.db.models.lookups.GreaterThan(django.db.models.expressions.CombinedExpression(models.F('updated_at'), '-', models.F('created_at')), models.Value(datetime.timedelta(days=30)))), fields=['created_at', 'id', 'updated_at', 'bucket', 'low_level_status', 'method', 'interpretation', 'lab_slug', 'names', 'quiet_at', 'activate_by'], name='order_still_updated'),
+        ),
+        migrations.AddIndex(
+            model_name='criticalresult',
+            index=models.Index(fields=['-heard_at'], name='critical_latest'),
+        ),
+        migrations.AddIndex(
+            model_name='criticalresult',
+            index=models.Index(fields=['user', '-heard_at'], name='critical_of_patient'),
+        ),
+        migrations.AddIndex(
+            model_name='handling',
+            index=models.Index(condition=models.Q(('until__isnull', False)), fields=['until', 'order'], name='handling_comes_back'),
+        ),
+        migrations.AddIndex(
+            model_name='resultmarker',
+            index=models.Index(fields=['loinc_slug', 'result'], name='marker_trend'),
+        ),
+        migrations.AddIndex(
+            model_name='resultmarker',
+            index=models.Index(condition=models.Q(('is_missing', True)), fields=['result', 'failure_type'], name='marker_missing'),
+        ),
+        migrations.AddIndex(
+            model_name='review',
+            index=models.Index(condition=models.Q(('version__gt', models.F('signed'))), fields=['rank', 'since', 'order'], name='review_queue'),
+        ),
+        migrations.AddIndex(
+            model_name='review',
+            index=models.Index(condition=models.Q(('version__gt', models.F('signed'))), fields=['lab_slug', 'rank', 'since', 'order'], name='review_queue_of_lab'),
+        ),
+        migrations.AddIndex(
+            model_name='review',
+            index=models.Index(fields=['user', '-since'], name='review_of_patient'),
+        ),
+        migrations.AddIndex(
+            model_name='review',
+            index=models.Index(condition=models.Q(('version__gt', models.F('signed')), ('signer__isnull', False)), fields=['signer', 'rank', 'since'], name='review_again'),
+        ),
+        migrations.AddIndex(
+            model_name='review',
+            index=models.Index(condition=models.Q(('critical_since__isnull', False), models.Q(('acknowledged__lt', models.F('critical_since')), ('called__lt', models.F('critical_since')), _connector='OR')), fields=['since'], name='review_open_critical'),
+        ),
+        *install_sql(__file__, "storage", "reviews", "review_records", "review_counts", "interpretation", "order_counts", "activity", "moves", "names", "patient_identity"),
     ]

@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import Q
 
 from backoffice.core import vocabulary
+from backoffice.core.generated_fields import GeneratedForeignKey
 from backoffice.core.identifiers import IdentifierKey
 from backoffice.models import Mirrored, Read
 from orders.models.name import OrderName
@@ -149,14 +150,14 @@ class Order(Mirrored):
     )
     patient_email = models.TextField(default="", db_default="")
     recipient_name = models.TextField(default="", help_text="Shipping recipient, folded")
-    names = models.ForeignKey(
+    names = GeneratedForeignKey(
         OrderName,
         on_delete=models.DO_NOTHING,
+        expression=r"hashtextextended(patient_name || E'\n' || recipient_name, 0)",
         db_constraint=False,
         db_index=False,
-        editable=False,
         related_name="orders",
-        help_text="Both of them; a trigger sets it",
+        help_text="Both of them",
     )
 
     # `order_with_move` sets these: the last move to another patient, and the transaction.

@@ -71,3 +71,13 @@ BEGIN
   END IF;
   RETURN NULL;
 END $$;
+
+CREATE OR REPLACE TRIGGER identity_added AFTER INSERT ON patients_demographics
+  REFERENCING NEW TABLE AS fresh
+  FOR EACH STATEMENT EXECUTE FUNCTION patients_identify_by_demographics();
+CREATE OR REPLACE TRIGGER identity_changed AFTER UPDATE ON patients_demographics
+  REFERENCING NEW TABLE AS fresh
+  FOR EACH STATEMENT EXECUTE FUNCTION patients_identify_by_demographics();
+CREATE OR REPLACE TRIGGER identity_of_new_patients AFTER INSERT ON patients_patient
+  REFERENCING NEW TABLE AS fresh
+  FOR EACH STATEMENT EXECUTE FUNCTION patients_identify_added();

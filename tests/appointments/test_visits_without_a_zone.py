@@ -8,7 +8,6 @@ import io
 import json
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,7 +15,6 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
-from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -27,8 +25,7 @@ from backoffice.service.appointments import Availability
 from orders.models import Appointment
 from orders.scheduling.rules import format_visit_time
 from orders.scheduling.slots import OfferedTime, TimeFilters, build_time_list
-from tests.api.rows import staff, token_for, uid
-from tests.appointments.test_list import visit as mirrored_visit
+from tests.api.rows import staff, token_for
 from tests.mirrored import as_service, look_up
 from tests.reviewing.test_pages import text_of
 from tests.sandboxes import Sandbox, SandboxFactory
@@ -36,7 +33,6 @@ from tests.sandboxes import Sandbox, SandboxFactory
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CASE = json.loads((Path(__file__).parent.parent / "cases" / "B22.json").read_text())
-MIGRATION = "0018_days_of_visits_without_a_zone"
 VIEWERS = ("Pacific/Honolulu", "Pacific/Auckland")
 ASSUMED = "time zone assumed from the state"
 IN_UTC = "time zone not known, shown in UTC"
@@ -207,21 +203,3 @@ def test_times_to_choose_of_an_unknown_state_are_in_utc() -> None:
         offered = build_time_list(found, TimeFilters(), state="AE")
         assert offered.days[0].groups[0].chips[0].clock == "03:30"
         assert offered.zone_words() == f"UTC, {IN_UTC}"
-
-
-def test_days_of_visits_without_a_zone_are_recomputed() -> None:
-    start, utc_day = datetime.fromisoformat(CASE["start_at"]), date(2026, 12, 3)
-    given = [(None, "TX"), ("Not/AZone", " tx "), ("America/Denver", "TX"), (None, "AE")]
-    for n, (zone, state) in enumerate(given):
-        mirrored_visit(n, start, iana_timezone=zone, state=state, draw_day=utc_day)
-    migration = import_module("orders.migrations." + MIGRATION)
-    assert not migration.Migration.atomic
-    for _ in range(2):  # It may begin again.
-        assert migration.recompute(connection, batch=3) == 2
-    days = Appointment.objects.in_bulk([uid("appointment", n) for n in range(len(given))])
-    assert [days[uid("appointment", n)].draw_day for n in range(len(given))] == [
-        date(2026, 12, 2),
-        date(2026, 12, 2),
-        utc_day,
-        utc_day,
-    ]

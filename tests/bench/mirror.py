@@ -30,6 +30,7 @@ django.setup()
 import orjson  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connection, transaction  # noqa: E402
+from django.db.backends.utils import CursorWrapper  # noqa: E402
 
 from backoffice.mirror import MirrorRecord  # noqa: E402
 from backoffice.models import SyncRun  # noqa: E402
@@ -269,16 +270,29 @@ def _blocks_of(records: list[Record[Order]], grouped: set[UUID]) -> dict[str, by
             ("patients_patient", "id", patients),
             ("patients_patientnameword", "user_id", patients),
         ):
-            query = f'COPY (SELECT * FROM public."{table}" WHERE "{column}" = ANY(%s)) TO STDOUT'
-            with cursor.copy(query, [ids]) as copy:
+            columns = _written_columns(cursor, table)
+            rows = f'SELECT {columns} FROM public."{table}" WHERE "{column}" = ANY(%s)'
+            with cursor.copy(f"COPY ({rows}) TO STDOUT", [ids]) as copy:
                 blocks[table] = b"".join(bytes(block) for block in copy)
     return blocks
+
+
+def _written_columns(cursor: CursorWrapper, table: str) -> str:
+    """Return the columns of a table, without those that PostgreSQL computes."""
+    cursor.execute(
+        "SELECT string_agg(quote_ident(column_name), ', ' ORDER BY ordinal_position)"
+        " FROM information_schema.columns WHERE table_schema = 'public' AND table_name = %s"
+        " AND is_generated = 'NEVER'",
+        [table],
+    )
+    return str(cursor.fetchone()[0])
 
 
 def _raw_copy(blocks: dict[str, bytes], spent: Spent) -> None:
     with connection.cursor() as cursor, spent.timed(), transaction.atomic():
         for table, block in blocks.items():
-            with cursor.copy(f'COPY twin."{table}" FROM STDIN') as copy:
+            columns = _written_columns(cursor, table)
+            with cursor.copy(f'COPY twin."{table}" ({columns}) FROM STDIN') as copy:
                 copy.write(block)
 
 
@@ -286,8 +300,6 @@ def _peer(records: list[Record[Order]], spent: Spent) -> None:
     """The usual way: `update_or_create` for every order and every event."""
     with connection.cursor() as cursor:
         cursor.execute('TRUNCATE twin."orders_order", twin."orders_orderevent"')
-        # Nothing but the rows: no trigger tells the names of an order.
-        cursor.execute('ALTER TABLE twin."orders_order" ALTER names_id DROP NOT NULL')
         cursor.execute("SET search_path = twin, public")
     try:
         for record in records:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from importlib import import_module
 from typing import Any
 from uuid import UUID
 
 import pytest
-from django.apps import apps
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.test import Client
 
 from backoffice.models import AuditEntry, User
@@ -20,7 +16,7 @@ from orders.sync.orders import patient_phone
 from patients.duplicates import TypedPerson, find_duplicate_candidates
 from patients.models import Demographics, Patient, PatientNameWord
 from patients.names import name_key, phone_key
-from tests.api.rows import NOBODY, NOW, order, patient, staff, token_for, uid
+from tests.api.rows import NOW, order, patient, staff, token_for, uid
 from tests.patients.test_list_view import person, shown
 
 pytestmark = pytest.mark.django_db
@@ -263,48 +259,6 @@ def test_order_only_patient_is_a_possible_duplicate(clinic: None) -> None:
         TypedPerson(email="olga.o@example.invalid"),
     ):
         assert [one.person.pk for one in find_duplicate_candidates(typed)] == [uid("patient", 1)]
-
-
-def test_migrations_identify_stored_patients(clinic: None) -> None:
-    """Phone and email are read out of the records of orders that have no columns of them."""
-    given = (
-        '{"patient_details": {"phone_number": "+15550100123",'
-        ' "email": "olga\\ud800@example.invalid"}, "patient_address": null}'
-    )
-    address = '{"patient_details": null, "patient_address": {"phone_number": "555 010 0166"}}'
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL session_replication_role = replica")  # No trigger is fired.
-        PatientNameWord.objects.all().delete()
-        Patient.objects.update(**NOBODY)
-        Order.objects.update(patient_phone="", patient_email="")
-        Order.objects.filter(pk=uid("order", 1)).update(record=given)
-        Order.objects.filter(pk=uid("order", 3)).update(record=address)
-        cursor.execute("SET LOCAL session_replication_role = origin")
-    for app, name in (
-        ("patients", "0010_identity_of_patients_on_record"),
-        ("orders", "0022_patients_known_by_orders"),
-    ):
-        for _ in range(2):
-            import_module(f"{app}.migrations.{name}").fill(apps, connection.schema_editor())
-    assert identity(2).full_name == "Maria Between" and not identity(2).fields_from_order
-    assert identity(1).email == "olga\ufffd@example.invalid", "half a character cannot be stored"
-    assert identity(3).phone_number == "555 010 0166"
-    assert identity(5).full_name == ""
-    assert PatientNameWord.objects.filter(word="orderonly").count() == 2
-
-
-@pytest.mark.django_db(transaction=True)
-def test_interrupted_migration_can_be_repeated() -> None:
-    """Some of its indexes are built already, and some of those that it removes are gone."""
-    loader = MigrationExecutor(connection).loader
-    migration = loader.get_migration("patients", "0010_identity_of_patients_on_record")
-    with connection.schema_editor(atomic=False) as editor:
-        migration.apply(loader.project_state(("patients", "0009_identity")), editor)
-    with connection.cursor() as cursor:
-        found = connection.introspection.get_constraints(cursor, Patient._meta.db_table)
-    assert {"patient_by_name", "patient_by_birth_date", "patient_phone", "patient_email"} <= set(
-        found
-    )
 
 
 def person_later(n: int, first: str, last: str, phone: str, **values: Any) -> Demographics:

@@ -2,6 +2,7 @@ import django.db.models.functions.datetime
 from django.db import migrations, models
 
 import backoffice.core.encryption.encrypted_fields
+from backoffice.core.migration_sql import install_sql
 
 
 class Migration(migrations.Migration):
@@ -22,7 +23,7 @@ class Migration(migrations.Migration):
                 ('last_received_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('deliveries', models.PositiveIntegerField(db_default=1, default=1)),
                 ('key_id', models.TextField(db_default='', default='', help_text='Which secret verified it')),
-                ('body', backoffice.core.encryption.encrypted_fields.SealedBytes(by='message_id', null=True)),
+                ('body', backoffice.core.encryption.encrypted_fields.EncryptedBinaryField(by='message_id', null=True)),
                 ('body_digest', models.BinaryField(max_length=16)),
                 ('body_conflict', models.BooleanField(db_default=False, default=False, help_text='Came again with another body; the first counts')),
                 ('event_type', models.TextField(db_default='', default='')),
@@ -59,4 +60,5 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('hour', 'reason'), name='refusal_of_hour')],
             },
         ),
+        *install_sql(__file__, "storage"),
     ]

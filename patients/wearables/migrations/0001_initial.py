@@ -2,37 +2,7 @@ import django.contrib.postgres.fields
 import django.db.models.deletion
 from django.db import migrations, models
 
-from backoffice.core.migration_storage import keep_records_out_of_line
-
-# Django does not support PARTITION BY. Wide columns are first, so that no column is padded.
-CHUNKS = """
-CREATE TABLE wearables_chunk (
-    first_at bigint NOT NULL,
-    last_at bigint NOT NULL,
-    series_id integer NOT NULL,
-    day date NOT NULL,
-    block integer NOT NULL,
-    divisor integer NOT NULL,
-    source integer NOT NULL,
-    number integer,
-    zone integer,
-    length integer,
-    seconds integer[] NOT NULL,
-    micros integer[],
-    scaled integer[],
-    wide double precision[],
-    numbers integer[],
-    zones integer[],
-    lengths integer[],
-    sources integer[],
-    tail_seconds integer[],
-    tail_scaled integer[],
-    tail_wide double precision[],
-    tail_numbers integer[],
-    extras jsonb,
-    PRIMARY KEY (series_id, day)
-) PARTITION BY RANGE (day)
-"""
+from backoffice.core.migration_sql import install_sql
 
 
 class Migration(migrations.Migration):
@@ -203,7 +173,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.SeparateDatabaseAndState(
-            database_operations=[migrations.RunSQL(CHUNKS, "DROP TABLE wearables_chunk")],
+            database_operations=install_sql(__file__, "chunk"),
             state_operations=[
                 migrations.CreateModel(
                     name='Chunk',
@@ -271,5 +241,5 @@ class Migration(migrations.Migration):
                 'managed': False,
             },
         ),
-        keep_records_out_of_line("wearables_summary", "wearables_workoutstream"),
+        *install_sql(__file__, "storage"),
     ]

@@ -116,14 +116,14 @@ INSERT INTO orders_order (id, team_id, user_id, order_transaction_id, parent_id,
  bucket, method, origin, priority, activate_by, sample_id, lab_test_id, lab_test_name, lab_slug,
  quiet_at, billing_type, interpretation, service_interpretation, has_missing_results, has_abn,
  expected_result_by_date, patient_first_name, patient_last_name, patient_name, patient_dob,
- patient_gender, patient_phone, patient_email, recipient_name, names_id, {MIRRORED})
+ patient_gender, patient_phone, patient_email, recipient_name, {MIRRORED})
 SELECT id, '7ea00000-0000-4000-8000-000000000001', user_id, group_id, parent_id,
  to_timestamp(at), to_timestamp(at + lived), n * 100 + cardinality(steps) - 1,
  to_timestamp(at + lived), last_status, status, low_level_status, status_detail, bucket, method,
  origin, priority, activate_by, sample_id, lab_test_id, lab_test_name, lab_slug, quiet_at,
  billing_type, interpretation, coalesce(interpretation, ''), has_missing_results, has_abn,
  expected, first_name, last_name,
- name_key, dob, gender, phone, email, name_key, order_names_number(name_key, name_key), record,
+ name_key, dob, gender, phone, email, name_key, record,
  world.hash(record, 4), to_timestamp({{now}})
 FROM (
  SELECT *, format(text, id, user_id, first_name, last_name, dob, gender, phone, email, street,
@@ -276,7 +276,7 @@ ORDER BY names_id
 """
 PATIENT_WORDS: Final = """
 INSERT INTO patients_patientnameword (word, user_id, name_key)
-SELECT word, id, name_key FROM patients_patient, patient_name_words(name_key) AS word
+SELECT word, id, name_key FROM patients_patient, patients_name_words(name_key) AS word
 ORDER BY 1, 2
 """
 HAPPENINGS: Final = """
