@@ -19,7 +19,6 @@ from backoffice.core import connection_settings
 class BackofficeConfig(AppConfig):
     default = True
     name = "backoffice"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         from backoffice.celery import app
@@ -29,8 +28,8 @@ class BackofficeConfig(AppConfig):
         checks.register(postgres.check_log_settings, checks.Tags.database)
         check_roles()
         connection_created.connect(connection_settings.apply_session_settings)
-        post_migrate.connect(create_role_groups, sender=self)
-        post_migrate.connect(verify_installation, sender=self)
+        post_migrate.connect(create_role_groups, sender=all_apps.get_app_config("accounts"))
+        post_migrate.connect(verify_installation, sender=all_apps.get_app_config("core"))
         # Keep loaded modules out of garbage collections, and collect less often than every 700
         # objects: a page of orders creates many times that, which took a sixth of a sync.
         gc.freeze()
@@ -40,7 +39,7 @@ class BackofficeConfig(AppConfig):
 def verify_installation(using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
     """Refuse a database that has other keys or belongs to another environment."""
     from backoffice.core import installation
-    from backoffice.models import Installation
+    from backoffice.core.models import Installation
 
     if Installation._meta.db_table in connections[using].introspection.table_names():
         installation.ensure(using)

@@ -344,6 +344,15 @@ INSTALLED_APPS = [
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
     "backoffice",
+    "backoffice.core",
+    "backoffice.accounts",
+    "backoffice.audit",
+    "backoffice.mirror",
+    "backoffice.sync",
+    "backoffice.outbox",
+    "backoffice.team",
+    "backoffice.pages",
+    "backoffice.api",
     "patients",
     "patients.wearables",
     "labs",
@@ -375,7 +384,7 @@ MIDDLEWARE = [
 ROOT_URLCONF = "backoffice.urls"
 WSGI_APPLICATION = "backoffice.wsgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-AUTH_USER_MODEL = "backoffice.User"
+AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["backoffice.accounts.backend.StaffBackend"]
 LOGIN_URL = "/accounts/login/"
 LOGIN_REDIRECT_URL = "/"

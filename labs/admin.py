@@ -17,10 +17,10 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from backoffice import audit
 from backoffice.admin import BaseAdmin, RecordAdmin, groups, site
 from backoffice.admin.lists import display
 from backoffice.admin.records import LookupKeys
+from backoffice.audit.recording import record_change
 from backoffice.core.service_team import mirror_team
 from backoffice.pages.paging.pages import Sort
 from backoffice.templatetags.ui import when
@@ -140,9 +140,7 @@ class TeamAdmin(BaseAdmin):
     def save_model(self, request: HttpRequest, obj: Team, form: Any, change: bool) -> None:
         before = team_names().get(obj.pk, "")
         obj.save()
-        audit.record_change(
-            request, "team", [obj.pk], before={"name": before}, after={"name": obj.name}
-        )
+        record_change(request, "team", [obj.pk], before={"name": before}, after={"name": obj.name})
 
 
 @register(Lab, site=site)

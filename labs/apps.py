@@ -3,7 +3,6 @@ from django.apps import AppConfig
 
 class LabsConfig(AppConfig):
     name = "labs"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         from backoffice.outbox import record_names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backoffice.outbox import Command
+from backoffice.outbox.command import Command
 from labs.allowlists import SetAllowlist
 from labs.lab_tests import ArchiveLabTest, CreateLabTest, RenameLabTest, RestoreLabTest
 

@@ -11,7 +11,8 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 from backoffice.core import prepared_queries
-from backoffice.models import Mirrored, Read
+from backoffice.core.models import Read
+from backoffice.mirror.models import Mirrored
 from labs.reports.models import Report, ReportFile, ReportJob, ReportResult, RowCheck
 
 __all__ = [

@@ -13,11 +13,29 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Model, QuerySet
 
-from backoffice import mirror, sync
-from backoffice.mirror import MirrorRecord
-from backoffice.models import SyncRun
+from backoffice.mirror.applying import apply_batch, flag_missing
+from backoffice.mirror.tables import (
+    ApplyOutcome,
+    ChildTable,
+    MirrorRecord,
+    MirrorTable,
+    RecordKey,
+    RowValues,
+)
+from backoffice.mirror.unreadable_records import key_from_raw
 from backoffice.service import Record, Service, errors
 from backoffice.service import labs as service_labs
+from backoffice.sync.lookups import LookupType, schedule_lookups
+from backoffice.sync.missing_records import UnsortedListComparison, flag_suspects
+from backoffice.sync.models import SyncRun
+from backoffice.sync.pagination import (
+    Batch,
+    PaginationError,
+    batches_by_cursor,
+    batches_by_number,
+    single_batch,
+)
+from backoffice.sync.runs import SyncedList
 from labs.models import (
     ExpectedResult,
     Lab,
@@ -41,7 +59,7 @@ ACCOUNTS_AT_ONCE: Final = 4
 """Number of catalogs in memory at once. One catalog may have tens of thousands of markers."""
 
 
-def _lab(record: MirrorRecord) -> mirror.RowValues:
+def _lab(record: MirrorRecord) -> RowValues:
     lab: service_labs.Lab = record.data
     return {
         "slug": lab.slug,
@@ -55,14 +73,14 @@ def _lab(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-LABS = mirror.MirrorTable(
+LABS = MirrorTable(
     model=Lab,
     key=("id",),
     promote=_lab,
 )
 
 
-def _marker(record: MirrorRecord) -> mirror.RowValues:
+def _marker(record: MirrorRecord) -> RowValues:
     marker: service_labs.Marker = record.data
     return {
         "lab_id": marker.lab_id,
@@ -81,7 +99,7 @@ def _marker(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-def _expected_results(record: MirrorRecord) -> Iterator[mirror.RowValues]:
+def _expected_results(record: MirrorRecord) -> Iterator[RowValues]:
     for position, expected in enumerate(record.data.expected_results):
         loinc = expected.loinc
         yield {
@@ -100,12 +118,12 @@ def _expected_results(record: MirrorRecord) -> Iterator[mirror.RowValues]:
         }
 
 
-MARKERS = mirror.MirrorTable(
+MARKERS = MirrorTable(
     model=Marker,
     key=("id",),
     promote=_marker,
     children=(
-        mirror.ChildTable(
+        ChildTable(
             model=ExpectedResult,
             parent="marker_id",
             key=("marker_id", "position"),
@@ -116,7 +134,7 @@ MARKERS = mirror.MirrorTable(
 )
 
 
-def _lab_test(record: MirrorRecord) -> mirror.RowValues:
+def _lab_test(record: MirrorRecord) -> RowValues:
     test: service_labs.LabTest = record.data
     return {
         "lab_id": test.lab.id if test.lab else None,
@@ -136,7 +154,7 @@ def _lab_test(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-LAB_TESTS = mirror.MirrorTable(
+LAB_TESTS = MirrorTable(
     model=LabTest,
     key=("id",),
     promote=_lab_test,
@@ -148,7 +166,7 @@ LAB_TESTS = mirror.MirrorTable(
 )
 
 
-def _lab_account(record: MirrorRecord) -> mirror.RowValues:
+def _lab_account(record: MirrorRecord) -> RowValues:
     account: service_labs.LabAccount = record.data
     return {
         "lab": account.lab,
@@ -162,12 +180,12 @@ def _lab_account(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-LAB_ACCOUNTS = mirror.MirrorTable(
+LAB_ACCOUNTS = MirrorTable(
     model=LabAccount,
     key=("id",),
     promote=_lab_account,
     children=(
-        mirror.ChildTable(
+        ChildTable(
             model=LabAccountTeam,
             parent="account_id",
             key=("account_id", "team_id"),
@@ -185,7 +203,7 @@ LAB_ACCOUNTS = mirror.MirrorTable(
     revision=2,
 )
 
-PHYSICIANS = mirror.MirrorTable(
+PHYSICIANS = MirrorTable(
     model=Physician,
     key=("npi",),
     promote=lambda record: {
@@ -195,38 +213,34 @@ PHYSICIANS = mirror.MirrorTable(
 )
 
 
-def _store(
-    table: mirror.MirrorTable, key: str, records: Sequence[Record[Any]]
-) -> mirror.ApplyOutcome:
-    return mirror.apply(
-        table, [MirrorRecord.from_service(r, getattr(r.data, key)) for r in records]
-    )
+def _store(table: MirrorTable, key: str, records: Sequence[Record[Any]]) -> ApplyOutcome:
+    return apply_batch(table, [MirrorRecord.from_service(r, getattr(r.data, key)) for r in records])
 
 
-def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> mirror.ApplyOutcome:
+def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> ApplyOutcome:
     """Store lab tests.
 
     For each new or changed test, schedule lookups of its markers, reflex markers included, and of
     the catalogs of the accounts at its lab.
     """
     outcome = _store(LAB_TESTS, "id", records)
-    sync.schedule_lookups("lab-test-markers", [record.key[0] for record in outcome.touched])
+    schedule_lookups("lab-test-markers", [record.key[0] for record in outcome.touched])
     labs = {record.data.lab.slug for record in outcome.touched if record.data.lab}
     if labs:
         accounts = LabAccount.objects.filter(lab__in=labs, missing_since=None)
-        sync.schedule_lookups(ACCOUNT_CATALOG, accounts.values_list("pk", flat=True))
+        schedule_lookups(ACCOUNT_CATALOG, accounts.values_list("pk", flat=True))
     return outcome
 
 
-def store_lab_accounts(records: Sequence[Record[service_labs.LabAccount]]) -> mirror.ApplyOutcome:
+def store_lab_accounts(records: Sequence[Record[service_labs.LabAccount]]) -> ApplyOutcome:
     """Store lab accounts. Schedule a lookup of the catalog of each new or changed one."""
     outcome = _store(LAB_ACCOUNTS, "id", records)
-    sync.schedule_lookups(ACCOUNT_CATALOG, [record.key[0] for record in outcome.touched])
+    schedule_lookups(ACCOUNT_CATALOG, [record.key[0] for record in outcome.touched])
     return outcome
 
 
 def _test_markers(service: Service, key: str) -> list[Record[service_labs.Marker]]:
-    batches = sync.batches_by_number(
+    batches = batches_by_number(
         lambda number: service.labs.lab_test_markers(key, number, MARKERS_A_PAGE),
         MARKERS_A_PAGE,
         key=lambda marker: marker.id,
@@ -274,10 +288,10 @@ class AccountLists:
 
 def _account_lists(service: Service, key: str) -> AccountLists:
     read_at = datetime.now(UTC)
-    tests = sync.batches_by_cursor(
+    tests = batches_by_cursor(
         lambda cursor: service.labs.lab_tests(TESTS_A_PAGE, cursor, lab_account_id=key)
     )
-    markers = sync.batches_by_number(
+    markers = batches_by_number(
         lambda number: service.labs.markers(number, MARKERS_A_PAGE, lab_account_id=key),
         MARKERS_A_PAGE,
         key=lambda marker: marker.id,
@@ -293,13 +307,13 @@ def _account_lists(service: Service, key: str) -> AccountLists:
 
 
 def _by_id(
-    batches: Iterator[sync.Batch[Any]], read_id: Callable[[str], T]
+    batches: Iterator[Batch[Any]], read_id: Callable[[str], T]
 ) -> dict[T, Record[Any] | None]:
     found: dict[T, Record[Any] | None] = {}
     for batch in batches:
         for item in batch.unreadable:
             with suppress(ValueError):
-                found[read_id(mirror.key_from_raw(item.raw))] = None
+                found[read_id(key_from_raw(item.raw))] = None
         found.update((record.data.id, record) for record in batch.records)
     return found
 
@@ -319,9 +333,7 @@ def _store_account_lists(answers: Mapping[str, AccountLists]) -> dict[str, timed
     return dict.fromkeys(answers, timedelta(hours=settings.SYNC_CATALOGUE_HOURS))
 
 
-def _store_unknown(
-    table: mirror.MirrorTable, offers: Sequence[Mapping[Any, Record[Any] | None]]
-) -> None:
+def _store_unknown(table: MirrorTable, offers: Sequence[Mapping[Any, Record[Any] | None]]) -> None:
     """Store the records that are missing in the general lists.
 
     Records of the general lists are not written. An account may have a different version of a
@@ -332,7 +344,7 @@ def _store_unknown(
     known = set(rows.values_list("pk", flat=True))
     outcome = _store(table, "id", [records[key] for key in records.keys() - known])
     if table is LAB_TESTS:
-        sync.schedule_lookups(
+        schedule_lookups(
             "lab-test-markers", [mirror_record.key[0] for mirror_record in outcome.touched]
         )
 
@@ -353,53 +365,51 @@ def _update_members(
     )
 
 
-def _all_accounts(service: Service) -> Iterator[sync.Batch[service_labs.LabAccount]]:
+def _all_accounts(service: Service) -> Iterator[Batch[service_labs.LabAccount]]:
     """Yield the accounts of the team; with a management key, those of the whole organization."""
-    (batch,) = sync.single_batch(service.labs.lab_accounts)
+    (batch,) = single_batch(service.labs.lab_accounts)
     if not settings.MANAGEMENT_KEY:
         yield batch
         return
     try:
-        (more,) = sync.single_batch(service.management.lab_accounts)
+        (more,) = single_batch(service.management.lab_accounts)
     except errors.Denied:
         # Store the team's own accounts, but do not flag the others as missing.
         yield batch
-        raise sync.PaginationError("the management key was refused") from None
+        raise PaginationError("the management key was refused") from None
     batch.records += more.records
     batch.unreadable += more.unreadable
     batch.total = len(batch)
     yield batch
 
 
-def _physicians(service: Service) -> Iterator[sync.Batch[service_labs.Physician]]:
+def _physicians(service: Service) -> Iterator[Batch[service_labs.Physician]]:
     """Yield the physicians of the team.
 
     The list needs the team id, and only user records have it: without users there are none.
     """
     users = service.users.list(limit=1).records
     team = users[0].data.team_id if users else None
-    yield from sync.single_batch(partial(service.labs.physicians, team)) if team else [sync.Batch()]
+    yield from single_batch(partial(service.labs.physicians, team)) if team else [Batch()]
 
 
-def _flag_missing_markers(
-    keys: list[mirror.RecordKey], asked_at: datetime
-) -> list[mirror.RecordKey]:
+def _flag_missing_markers(keys: list[RecordKey], asked_at: datetime) -> list[RecordKey]:
     """Flag missing markers. Reflex markers are listed only by their tests, others by accounts."""
     ids = [key[0] for key in keys]
     in_tests = LabTestMarker.objects.filter(marker_id__in=ids).values_list("marker_id", flat=True)
     offered = _offered(LabAccountMarker.objects.filter(marker_id__in=ids), "marker_id")
     elsewhere = {*in_tests, *offered}
     gone = [key for key in keys if key[0] not in elsewhere]
-    mirror.flag_missing(MARKERS, gone, asked_at)
+    flag_missing(MARKERS, gone, asked_at)
     return gone
 
 
-def _flag_missing_tests(keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
+def _flag_missing_tests(keys: list[RecordKey], asked_at: datetime) -> list[RecordKey]:
     """Flag missing lab tests, except those that an account offers."""
     ids = [key[0] for key in keys]
     offered = _offered(LabAccountTest.objects.filter(lab_test_id__in=ids), "lab_test_id")
     gone = [key for key in keys if key[0] not in offered]
-    mirror.flag_missing(LAB_TESTS, gone, asked_at)
+    flag_missing(LAB_TESTS, gone, asked_at)
     return gone
 
 
@@ -409,27 +419,27 @@ def _offered(rows: QuerySet[Any], key: str) -> set[Any]:
     If an account no longer offers them, the next comparison flags them as missing.
     """
     found = list(rows.values_list("account_id", key))
-    sync.schedule_lookups(ACCOUNT_CATALOG, {account for account, _ in found})
+    schedule_lookups(ACCOUNT_CATALOG, {account for account, _ in found})
     return {offered for _, offered in found}
 
 
 def _catalogue(
     resource: str,
-    table: mirror.MirrorTable,
+    table: MirrorTable,
     key: str,
     walk: Any,
     store: Any = None,
     then: Any = None,
-) -> sync.SyncedList:
-    def unseen(run: SyncRun) -> sync.UnsortedListComparison:
-        return sync.UnsortedListComparison(
+) -> SyncedList:
+    def unseen(run: SyncRun) -> UnsortedListComparison:
+        return UnsortedListComparison(
             run,
             table,
             keys=lambda record: [(getattr(record.data, key),)],
-            handle_suspects=then or sync.flag_suspects(table),
+            handle_suspects=then or flag_suspects(table),
         )
 
-    return sync.SyncedList(
+    return SyncedList(
         resource=resource,
         batches=walk,
         store=store or (lambda records: _store(table, key, records)),
@@ -439,12 +449,12 @@ def _catalogue(
 
 
 SYNCED_LISTS = (
-    _catalogue("labs", LABS, "id", lambda service, run: sync.single_batch(service.labs.labs)),
+    _catalogue("labs", LABS, "id", lambda service, run: single_batch(service.labs.labs)),
     _catalogue(
         "markers",
         MARKERS,
         "id",
-        lambda service, run: sync.batches_by_number(
+        lambda service, run: batches_by_number(
             lambda number: service.labs.markers(number, MARKERS_A_PAGE),
             MARKERS_A_PAGE,
             key=lambda marker: marker.id,
@@ -455,7 +465,7 @@ SYNCED_LISTS = (
         "lab-tests",
         LAB_TESTS,
         "id",
-        lambda service, run: sync.batches_by_cursor(
+        lambda service, run: batches_by_cursor(
             lambda cursor: service.labs.lab_tests(TESTS_A_PAGE, cursor)
         ),
         store=store_lab_tests,
@@ -472,12 +482,12 @@ SYNCED_LISTS = (
 )
 
 LOOKUP_TYPES = (
-    sync.LookupType(
+    LookupType(
         kind="lab-test-markers",
         fetch=_test_markers,
         store=_store_test_markers,
     ),
-    sync.LookupType(
+    LookupType(
         kind=ACCOUNT_CATALOG,
         fetch=_account_lists,
         store=_store_account_lists,

@@ -3,7 +3,6 @@ from django.apps import AppConfig
 
 class OrdersConfig(AppConfig):
     name = "orders"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         from orders.results.identity import update_patients

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from backoffice.outbox import CommandForm
+from backoffice.outbox.forms import CommandForm
 
 REASON_LETTERS = 500
 

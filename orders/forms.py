@@ -66,8 +66,8 @@ class RepeatedText(forms.TextInput):
 _OFFERED: Final = """
 SELECT ARRAY(
  SELECT ARRAY[id::text, coalesce(nullif(trim(first_name || ' ' || last_name), ''), username)]
- FROM backoffice_user
- WHERE is_active AND NOT EXISTS (SELECT FROM backoffice_apitoken WHERE user_id = backoffice_user.id)
+ FROM accounts_user
+ WHERE is_active AND NOT EXISTS (SELECT FROM api_apitoken WHERE user_id = accounts_user.id)
  ORDER BY first_name, last_name, username LIMIT 200
 ), ARRAY(SELECT ARRAY[slug, name] FROM labs_lab WHERE missing_since IS NULL ORDER BY name)
 """

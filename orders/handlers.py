@@ -19,13 +19,15 @@ from uuid import UUID
 import msgspec
 from django.db import connection
 
-from backoffice import mirror, sync
-from backoffice.mirror import MirrorRecord
+from backoffice.mirror.datetime_limits import to_utc_in_range
+from backoffice.mirror.rows import StoredVersion, add_child_rows, stored_versions
+from backoffice.mirror.tables import MirrorRecord, RowValues
 from backoffice.service import Record
 from backoffice.service import events as service_events
 from backoffice.service import orders as service_orders
 from backoffice.service.events import Heard, misfit, typed
 from backoffice.service.payload import Reader, Unreadable
+from backoffice.sync.lookups import schedule_lookups
 from orders.models import Order
 from orders.sync.orders import (
     CLOCK_TOLERANCE,
@@ -79,7 +81,7 @@ def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
     older: list[_ReceivedOrder] = []
     suspect: set[UUID] = set()
     latest = datetime.now(UTC) + CLOCK_TOLERANCE
-    known = mirror.stored_versions(ORDERS, [(order_id,) for order_id in received], lock=True)
+    known = stored_versions(ORDERS, [(order_id,) for order_id in received], lock=True)
     for order_id in sorted(received, key=lambda key: key.int):
         stored = known.get((order_id,))
         best = max(received[order_id], key=lambda order: order.version)
@@ -112,7 +114,7 @@ def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
     written = {record.key[0] for record in outcome.touched}
     # Orders that another worker stored after `known` was read. That read locked the other orders.
     unknown = {(order_id,) for order_id in received} - known.keys() - created
-    raced = mirror.stored_versions(ORDERS, sorted(unknown))
+    raced = stored_versions(ORDERS, sorted(unknown))
     for order in newest:
         other = raced.get((order.order_id,))
         if order.order_id not in written:
@@ -127,7 +129,7 @@ def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
         elif order.order_id not in doubtful:
             del outcomes[order.message_id]  # The default outcome: applied
     _complete_history(older, outcome.touched)
-    sync.schedule_lookups("orders", doubtful | suspect | _unknown_relatives(outcome.touched))
+    schedule_lookups("orders", doubtful | suspect | _unknown_relatives(outcome.touched))
     return outcomes
 
 
@@ -149,8 +151,8 @@ def handle_appointments(events: Sequence[Heard]) -> Mapping[str, str]:
         for kind in [named] if named else kinds:
             kinds[kind].add(order_id)
     for kind, orders in sorted(kinds.items()):
-        sync.schedule_lookups(kind, orders)
-    sync.schedule_lookups("orders", _unknown_orders(set().union(*kinds.values())))
+        schedule_lookups(kind, orders)
+    schedule_lookups("orders", _unknown_orders(set().union(*kinds.values())))
     return {event.message_id: "looked up" for event in events}
 
 
@@ -176,8 +178,8 @@ def handle_critical_results(events: Sequence[Heard]) -> Mapping[str, str]:
             critical.sample_id,
             critical.status,
             critical.interpretation,
-            mirror.to_utc_in_range(critical.created_at),
-            mirror.to_utc_in_range(critical.updated_at),
+            to_utc_in_range(critical.created_at),
+            to_utc_in_range(critical.updated_at),
             min(first[critical.order_id], event.received_at),
             event.received_at,
             event.number,
@@ -187,9 +189,9 @@ def handle_critical_results(events: Sequence[Heard]) -> Mapping[str, str]:
         columns = zip(*(newest[key] for key in sorted(newest)), strict=True)
         cursor.execute(_NOTE_CRITICAL, [list(column) for column in columns])
         noted = {message_id for (message_id,) in cursor.fetchall()}
-    sync.schedule_lookups("results", newest)
-    sync.schedule_lookups("orders", newest)
-    sync.schedule_lookups("users", unknown_patients(users))
+    schedule_lookups("results", newest)
+    schedule_lookups("orders", newest)
+    schedule_lookups("users", unknown_patients(users))
     return {event.message_id: "stale" for event in events if event.message_id not in noted}
 
 
@@ -267,12 +269,12 @@ def _is_incomplete(data: bytes) -> bool:
     return any(name not in sent or bytes(sent[name]) == b"null" for name in REQUIRED_FIELDS)
 
 
-def _version(stored: mirror.StoredVersion) -> Version:
+def _version(stored: StoredVersion) -> Version:
     updated_at, event_id, _ = stored.sort_key
     return updated_at, event_id
 
 
-def _has_same_content(stored: mirror.StoredVersion, order: _ReceivedOrder) -> bool:
+def _has_same_content(stored: StoredVersion, order: _ReceivedOrder) -> bool:
     """Whether the stored order has the content of the event."""
     content = stored.digest[:-1]
     return content == order.record.digest[: len(content)]
@@ -288,10 +290,10 @@ def _complete_history(older: Sequence[_ReceivedOrder], written: Iterable[MirrorR
     same = _steps(record for record in written if record.key[0] in orders)
     rows = [step for key, step in sorted(steps.items()) if same.get(key) != step]
     if rows:
-        mirror.add_child_rows(ORDER_EVENTS, rows)
+        add_child_rows(ORDER_EVENTS, rows)
 
 
-def _steps(records: Iterable[MirrorRecord]) -> dict[tuple[str, int], mirror.RowValues]:
+def _steps(records: Iterable[MirrorRecord]) -> dict[tuple[str, int], RowValues]:
     return {
         (step["order_id"], step["event_id"]): step
         for record in records

@@ -12,16 +12,16 @@ from typing import Final
 
 from django.db import connection, transaction
 
+from backoffice.accounts.models import User
 from backoffice.core import vocabulary
-from backoffice.models import User
-from backoffice.team import notify
+from backoffice.team.actions import notify
 
 BATCH_SIZE: Final = 500
 CANCELLED: Final = "cancelled"
 
 _SELECT_CHANGED_SQL: Final = """
     SELECT assignment.id, assignment.user_id, assignment.subject_id, assignment.known, now_is.state
-    FROM backoffice_assignment AS assignment
+    FROM team_assignment AS assignment
     JOIN orders_order AS o
         ON o.id = CASE WHEN assignment.subject_type = 'order' THEN assignment.subject_id::uuid END
     LEFT JOIN LATERAL (
@@ -53,7 +53,7 @@ def notify_order_changes() -> int:
                 sent += notify([people[user_id]], kind, "order", order_id, about=about)
         with connection.cursor() as cursor:
             cursor.execute(
-                "UPDATE backoffice_assignment AS assignment SET known = seen.state"
+                "UPDATE team_assignment AS assignment SET known = seen.state"
                 " FROM unnest(%s::bigint[], %s::text[]) AS seen (id, state)"
                 " WHERE assignment.id = seen.id",
                 [[row[0] for row in rows], [row[4] for row in rows]],

@@ -17,9 +17,9 @@ from django.db import connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from backoffice import mirror
 from backoffice.core import changes, vocabulary
-from backoffice.models import UnknownValue
+from backoffice.core.models import UnknownValue
+from backoffice.mirror.rows import uuid_array
 from orders.models import Order
 from orders.turnaround import limits, measurement
 
@@ -83,7 +83,7 @@ def _move_batch(status: str, bucket: str, edge: tuple[Any, ...]) -> list[tuple[A
         cursor.execute(_SELECT_SQL, [status, bucket, *edge, BATCH_SIZE])
         found: list[tuple[Any, ...]] = cursor.fetchall()
         if found:
-            keys = mirror.uuid_array(key for _, key in found)
+            keys = uuid_array(key for _, key in found)
             cursor.execute(_MOVE_SQL, [bucket, bucket in _FINISHED_GROUPS, keys])
             join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
             changes.record_row_changes(Order, join, [keys], len(found))

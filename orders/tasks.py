@@ -2,8 +2,11 @@
 
 from celery import shared_task
 
-from backoffice import outbox, sync
+from backoffice.outbox import delivery
 from backoffice.pages.lists import bulk
+from backoffice.sync import runs
+from backoffice.sync.lookups import run_due_lookups
+from backoffice.sync.runs import sync_when_due
 from orders import status_groups
 from orders.commands import COMMANDS
 from orders.documents import printing
@@ -23,29 +26,29 @@ in the same queue meanwhile.
 """
 
 
-@shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)
+@shared_task(soft_time_limit=runs.MAX_TASK_SECONDS, time_limit=runs.MAX_TASK_SECONDS + 60)
 def sync_changes() -> None:
-    sync.tick(CHANGES, seconds=sync.TIME_SLICE_SECONDS)
+    sync_when_due(CHANGES, seconds=runs.TIME_SLICE_SECONDS)
 
 
-@shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)
+@shared_task(soft_time_limit=runs.MAX_TASK_SECONDS, time_limit=runs.MAX_TASK_SECONDS + 60)
 def sweep() -> None:
-    sync.tick(SWEEP, seconds=sync.TIME_SLICE_SECONDS)
+    sync_when_due(SWEEP, seconds=runs.TIME_SLICE_SECONDS)
 
 
-@shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)
+@shared_task(soft_time_limit=runs.MAX_TASK_SECONDS, time_limit=runs.MAX_TASK_SECONDS + 60)
 def sync_unmatched() -> None:
-    sync.tick(UNMATCHED, seconds=sync.TIME_SLICE_SECONDS)
+    sync_when_due(UNMATCHED, seconds=runs.TIME_SLICE_SECONDS)
 
 
 @shared_task
 def look_up() -> None:
-    sync.run_due_lookups(LOOKUP_TYPES, seconds=LOOK_UP_SECONDS)
+    run_due_lookups(LOOKUP_TYPES, seconds=LOOK_UP_SECONDS)
 
 
-@shared_task(soft_time_limit=outbox.MAX_TASK_SECONDS, time_limit=outbox.MAX_TASK_SECONDS + 30)
+@shared_task(soft_time_limit=delivery.MAX_TASK_SECONDS, time_limit=delivery.MAX_TASK_SECONDS + 30)
 def deliver() -> None:
-    outbox.deliver(COMMANDS)
+    delivery.deliver(COMMANDS)
 
 
 @shared_task(soft_time_limit=600, time_limit=660)

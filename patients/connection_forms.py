@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django import forms
 
-from backoffice.outbox import CommandForm
+from backoffice.outbox.forms import CommandForm
 from patients.models import Provider
 
 PHONE_APP_AUTH_TYPES: Final = ("sdk", "app")

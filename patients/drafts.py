@@ -7,9 +7,10 @@ from typing import Any, Final
 from django.db import transaction
 from django.http import QueryDict
 
-from backoffice import outbox
+from backoffice.accounts.models import User
 from backoffice.core.urls import build_query, parse_uuid
-from backoffice.models import CommandRecord, User
+from backoffice.outbox.enqueueing import storable_values
+from backoffice.outbox.models import CommandRecord
 from backoffice.pages.drafts import WRITTEN
 from patients.commands import CreateUser
 from patients.models import RegistrationDraft
@@ -47,9 +48,7 @@ def save(user: Any, typed: QueryDict) -> None:
     if set(RegisterForm(typed).changed_data) <= PREFILLED:
         discard(user, typed.get("form_id", ""), typed.get(WRITTEN, ""))
     else:
-        RegistrationDraft.keep(
-            outbox.storable_values(typed, NOT_SAVED), typed.get(WRITTEN, ""), user=user
-        )
+        RegistrationDraft.keep(storable_values(typed, NOT_SAVED), typed.get(WRITTEN, ""), user=user)
 
 
 def discard(user: Any, form_id: str, written: str = "") -> None:

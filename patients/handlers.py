@@ -10,9 +10,9 @@ from uuid import UUID
 
 import msgspec
 
-from backoffice import sync
 from backoffice.service.events import Heard, Misread, typed
 from backoffice.service.payload import Reader
+from backoffice.sync.lookups import schedule_lookups
 from patients.sync import unknown_patients
 
 
@@ -43,5 +43,5 @@ def _user(event: Heard) -> UUID:
 
 
 def _look_up(users: Sequence[UUID]) -> None:
-    sync.schedule_lookups("users", unknown_patients(users))
-    sync.schedule_lookups("connections", users)
+    schedule_lookups("users", unknown_patients(users))
+    schedule_lookups("connections", users)

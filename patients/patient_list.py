@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_http_methods
 
-from backoffice import audit
+from backoffice.audit.recording import record_list
 from backoffice.core import vocabulary
 from backoffice.core.access import requires
 from backoffice.core.encryption.url_tokens import encrypt_address, redirect_to_list
@@ -190,7 +190,7 @@ def patient_list(request: HttpRequest) -> HttpResponse:
         total, page = _count_and_page(filters, request.user, screen.size, page_position(request))
         if notice := SORT_NOTICES.get(filters.sort[0]):
             screen.notices.append(notice)
-    audit.record_list(
+    record_list(
         request,
         "patient",
         [patient.pk for patient in page.rows],

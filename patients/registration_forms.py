@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from backoffice.core.phone_numbers import NotAPhoneNumber, e164
 from backoffice.core.vocabulary.data import VOCABULARIES
-from backoffice.outbox import CommandForm
+from backoffice.outbox.forms import CommandForm
 from backoffice.service.insurance import NewPayor
 from backoffice.service.payload import day
 from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo

@@ -11,7 +11,8 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from backoffice.core.prepared_queries import by_key, where
-from backoffice.models import AS_RECEIVED, CommandRecord
+from backoffice.mirror.models import AS_RECEIVED
+from backoffice.outbox.models import CommandRecord
 from patients.models import Connection, Patient, Provider
 from patients.views.registration import ineffective_disconnects
 

@@ -12,16 +12,22 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Max
 
-from backoffice import mirror, sync
 from backoffice.core.installation import fingerprint
-from backoffice.mirror import MirrorRecord
-from backoffice.models import SyncRun
+from backoffice.mirror.applying import apply_batch, flag_missing
+from backoffice.mirror.rows import uuid_array
+from backoffice.mirror.tables import ApplyOutcome, MirrorRecord, MirrorTable, RecordKey, RowValues
+from backoffice.mirror.unreadable_records import key_from_raw, save_unreadable
 from backoffice.service import Page, Record
 from backoffice.service.insurance import Insurance as InsuranceRecord
 from backoffice.service.insurance import Payor as PayorRecord
 from backoffice.service.users import Address, User, UserInfo
 from backoffice.service.users import Connection as ConnectionRecord
 from backoffice.service.wearables import Provider as ProviderRecord
+from backoffice.sync.lookups import LookupType, schedule_lookups
+from backoffice.sync.missing_records import UnsortedListComparison, flag_suspects, look_up_suspects
+from backoffice.sync.models import SyncRun
+from backoffice.sync.pagination import batches_by_number, single_batch
+from backoffice.sync.runs import SyncedList
 from patients.models import (
     Connection,
     Demographics,
@@ -38,7 +44,7 @@ USERS_A_PAGE = 500
 USER_LOOKUPS = ("demographics", "insurance-primary", "insurance-secondary", "connections")
 
 
-def _patient(record: MirrorRecord) -> mirror.RowValues:
+def _patient(record: MirrorRecord) -> RowValues:
     user: User = record.data
     zone, birth = user.fallback_time_zone, user.fallback_birth_date
     return {
@@ -52,14 +58,14 @@ def _patient(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-PATIENTS = mirror.MirrorTable(
+PATIENTS = MirrorTable(
     model=Patient,
     key=("id",),
     promote=_patient,
 )
 
 
-def _demographics(record: MirrorRecord) -> mirror.RowValues:
+def _demographics(record: MirrorRecord) -> RowValues:
     info: UserInfo = record.data
     address = info.address or Address()
     return {
@@ -84,7 +90,7 @@ def _demographics(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-DEMOGRAPHICS = mirror.MirrorTable(
+DEMOGRAPHICS = MirrorTable(
     model=Demographics,
     key=("user_id",),
     promote=_demographics,
@@ -92,7 +98,7 @@ DEMOGRAPHICS = mirror.MirrorTable(
 )
 
 
-def _connection(record: MirrorRecord) -> mirror.RowValues:
+def _connection(record: MirrorRecord) -> RowValues:
     connection: ConnectionRecord = record.data
     fault = connection.error_details
     return {
@@ -106,7 +112,7 @@ def _connection(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-CONNECTIONS = mirror.MirrorTable(
+CONNECTIONS = MirrorTable(
     model=Connection,
     key=("user_id", "slug"),
     promote=_connection,
@@ -114,7 +120,7 @@ CONNECTIONS = mirror.MirrorTable(
 )
 
 
-def _insurance(mirror_record: MirrorRecord) -> mirror.RowValues:
+def _insurance(mirror_record: MirrorRecord) -> RowValues:
     user_id, is_primary, record = mirror_record.data
     insured = record.insured
     return {
@@ -132,7 +138,7 @@ def _insurance(mirror_record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-INSURANCES = mirror.MirrorTable(
+INSURANCES = MirrorTable(
     model=Insurance,
     key=("id",),
     promote=_insurance,
@@ -140,7 +146,7 @@ INSURANCES = mirror.MirrorTable(
 )
 
 
-def _payor(record: MirrorRecord) -> mirror.RowValues:
+def _payor(record: MirrorRecord) -> RowValues:
     payor: PayorRecord = record.data
     address = payor.org_address
     return {
@@ -152,7 +158,7 @@ def _payor(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-PAYORS = mirror.MirrorTable(
+PAYORS = MirrorTable(
     model=Payor,
     key=("payor_code",),
     promote=_payor,
@@ -160,7 +166,7 @@ PAYORS = mirror.MirrorTable(
 )
 
 
-def _provider(record: MirrorRecord) -> mirror.RowValues:
+def _provider(record: MirrorRecord) -> RowValues:
     provider: ProviderRecord = record.data
     return {
         "name": provider.name,
@@ -171,21 +177,19 @@ def _provider(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-PROVIDERS = mirror.MirrorTable(
+PROVIDERS = MirrorTable(
     model=Provider,
     key=("slug",),
     promote=_provider,
 )
 
 
-def store_users(records: Sequence[Record[User]]) -> mirror.ApplyOutcome:
+def store_users(records: Sequence[Record[User]]) -> ApplyOutcome:
     """Store users as patients. Schedule the lookups of each new or changed user."""
-    outcome = mirror.apply(
-        PATIENTS, [MirrorRecord.from_service(r, r.data.user_id) for r in records]
-    )
+    outcome = apply_batch(PATIENTS, [MirrorRecord.from_service(r, r.data.user_id) for r in records])
     touched = [record.key[0] for record in outcome.touched]
     for kind in USER_LOOKUPS:
-        sync.schedule_lookups(kind, touched)
+        schedule_lookups(kind, touched)
     return outcome
 
 
@@ -195,13 +199,13 @@ def unknown_patients(users: Iterable[UUID]) -> list[UUID]:
         cursor.execute(
             "SELECT wanted.id FROM unnest(%s::uuid[]) AS wanted(id)"
             " LEFT JOIN patients_patient AS known ON known.id = wanted.id WHERE known.id IS NULL",
-            [mirror.uuid_array(set(users))],
+            [uuid_array(set(users))],
         )
         return [user_id for (user_id,) in cursor.fetchall()]
 
 
-def store_payors(records: Iterable[Record[PayorRecord]]) -> mirror.ApplyOutcome:
-    return mirror.apply(PAYORS, [MirrorRecord.from_service(r, r.data.payor_code) for r in records])
+def store_payors(records: Iterable[Record[PayorRecord]]) -> ApplyOutcome:
+    return apply_batch(PAYORS, [MirrorRecord.from_service(r, r.data.payor_code) for r in records])
 
 
 def _store_user_answers(answers: Mapping[str, Record[User]]) -> dict[str, timedelta | None]:
@@ -211,15 +215,15 @@ def _store_user_answers(answers: Mapping[str, Record[User]]) -> dict[str, timede
 
 def _users_absent(keys: Sequence[str], asked_at: datetime) -> None:
     """Flag missing users and schedule their lookups: each answer flags its own part."""
-    if mirror.flag_missing(PATIENTS, [(UUID(key),) for key in keys], asked_at):
+    if flag_missing(PATIENTS, [(UUID(key),) for key in keys], asked_at):
         for kind in USER_LOOKUPS:
-            sync.schedule_lookups(kind, keys)
+            schedule_lookups(kind, keys)
 
 
 def store_demographics(
     answers: Mapping[str, Record[UserInfo]],
 ) -> dict[str, timedelta | None]:
-    outcome = mirror.apply(
+    outcome = apply_batch(
         DEMOGRAPHICS,
         [MirrorRecord.from_service(r, UUID(key)) for key, r in answers.items()],
     )
@@ -229,7 +233,7 @@ def store_demographics(
 
 
 def _demographics_absent(keys: Sequence[str], asked_at: datetime) -> None:
-    mirror.flag_missing(DEMOGRAPHICS, [(UUID(key),) for key in keys], asked_at)
+    flag_missing(DEMOGRAPHICS, [(UUID(key),) for key in keys], asked_at)
 
 
 _REINSTATE: Final = """
@@ -277,10 +281,10 @@ def store_insurance(
         }
         with connection.cursor() as cursor:
             cursor.execute(_REINSTATE, values)
-            outcome = mirror.apply(INSURANCES, records)
+            outcome = apply_batch(INSURANCES, records)
             cursor.execute(_SUPERSEDE, values)
     names = {record.data[2].company.name for record in outcome.touched if record.data[2].company}
-    sync.schedule_lookups("payors", names - {""})
+    schedule_lookups("payors", names - {""})
     return {key: lookup_delay(key) for key in answers}
 
 
@@ -333,22 +337,22 @@ def store_connections(
     records = []
     for user_id, page in answers.items():
         for item in page.unreadable:
-            name = f"{user_id}:{mirror.key_from_raw(item.raw)}"
-            mirror.save_unreadable("connections", name, item.path, item.reason, item.raw)
+            name = f"{user_id}:{key_from_raw(item.raw)}"
+            save_unreadable("connections", name, item.path, item.reason, item.raw)
         records += [MirrorRecord.from_service(r, UUID(user_id), r.data.slug) for r in page.records]
-    mirror.apply(CONNECTIONS, records)
+    apply_batch(CONNECTIONS, records)
     received = {record.key for record in records}
     for key in _connection_keys(answers):
         if key not in received:
-            mirror.flag_missing(CONNECTIONS, [key], answers[str(key[0])].asked_at)
+            flag_missing(CONNECTIONS, [key], answers[str(key[0])].asked_at)
     return {user_id: lookup_delay(user_id) for user_id in answers}
 
 
 def _connections_absent(keys: Sequence[str], asked_at: datetime) -> None:
-    mirror.flag_missing(CONNECTIONS, _connection_keys(keys), asked_at)
+    flag_missing(CONNECTIONS, _connection_keys(keys), asked_at)
 
 
-def _connection_keys(users: Iterable[str]) -> list[mirror.RecordKey]:
+def _connection_keys(users: Iterable[str]) -> list[RecordKey]:
     rows = Connection.objects.filter(
         user_id__in=[UUID(user) for user in users], missing_since__isnull=True
     )
@@ -360,9 +364,7 @@ def _store_payor_answers(
 ) -> dict[str, timedelta | None]:
     store_payors(record for page in answers.values() for record in page.records)
     for item in (item for page in answers.values() for item in page.unreadable):
-        mirror.save_unreadable(
-            "payors", mirror.key_from_raw(item.raw), item.path, item.reason, item.raw
-        )
+        save_unreadable("payors", key_from_raw(item.raw), item.path, item.reason, item.raw)
     return dict.fromkeys(answers, timedelta(days=7))
 
 
@@ -375,18 +377,18 @@ def lookup_delay(key: str) -> timedelta:
     return timedelta(hours=hours * (0.9 + (zlib.crc32(key.encode()) % 200) / 1000))
 
 
-def _unseen_users(run: SyncRun) -> sync.UnsortedListComparison:
-    return sync.UnsortedListComparison(
+def _unseen_users(run: SyncRun) -> UnsortedListComparison:
+    return UnsortedListComparison(
         run,
         PATIENTS,
         keys=lambda record: [(record.data.user_id,)],
-        handle_suspects=sync.look_up_suspects("users"),
+        handle_suspects=look_up_suspects("users"),
     )
 
 
-USERS = sync.SyncedList(
+USERS = SyncedList(
     resource="users",
-    batches=lambda service, run: sync.batches_by_number(
+    batches=lambda service, run: batches_by_number(
         lambda number: service.users.list((number - 1) * USERS_A_PAGE, USERS_A_PAGE),
         USERS_A_PAGE,
         key=lambda user: user.user_id,
@@ -398,60 +400,60 @@ USERS = sync.SyncedList(
     team_of=lambda user: user.team_id,
 )
 
-PROVIDER_LIST = sync.SyncedList(
+PROVIDER_LIST = SyncedList(
     resource="providers",
-    batches=lambda service, run: sync.single_batch(service.wearables.providers),
-    store=lambda records: mirror.apply(
+    batches=lambda service, run: single_batch(service.wearables.providers),
+    store=lambda records: apply_batch(
         PROVIDERS, [MirrorRecord.from_service(r, r.data.slug) for r in records]
     ),
     interval=lambda: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
-    find_missing=lambda run: sync.UnsortedListComparison(
+    find_missing=lambda run: UnsortedListComparison(
         run,
         PROVIDERS,
         keys=lambda record: [(record.data.slug,)],
-        handle_suspects=sync.flag_suspects(PROVIDERS),
+        handle_suspects=flag_suspects(PROVIDERS),
     ),
 )
 
 SYNCED_LISTS = (PROVIDER_LIST, USERS)
 
 LOOKUP_TYPES = (
-    sync.LookupType(
+    LookupType(
         kind="users",
         fetch=lambda service, key: service.users.get(key),
         store=_store_user_answers,
         on_missing=_users_absent,
         team_of=lambda record: record.data.team_id,
     ),
-    sync.LookupType(
+    LookupType(
         kind="demographics",
         fetch=lambda service, key: service.users.info(key),
         store=store_demographics,
         on_missing=_demographics_absent,
         retry_missing_after=lookup_delay,
     ),
-    sync.LookupType(
+    LookupType(
         kind="insurance-primary",
         fetch=lambda service, key: service.insurance.latest(key, True),
         store=_store_primary,
         on_missing=_no_insurance(True),
         retry_missing_after=lookup_delay,
     ),
-    sync.LookupType(
+    LookupType(
         kind="insurance-secondary",
         fetch=lambda service, key: service.insurance.latest(key, False),
         store=_store_secondary,
         on_missing=_no_insurance(False),
         retry_missing_after=lookup_delay,
     ),
-    sync.LookupType(
+    LookupType(
         kind="connections",
         fetch=lambda service, key: service.users.connections(key),
         store=store_connections,
         on_missing=_connections_absent,
         retry_missing_after=lookup_delay,
     ),
-    sync.LookupType(
+    LookupType(
         kind="payors",
         fetch=lambda service, key: service.insurance.search_payors(insurance_name=key),
         store=_store_payor_answers,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from django.db.backends.postgresql.operations import DatabaseOperations
 
-KEPT: Final = "backoffice_installation"
+KEPT: Final = "core_installation"
 """Made with the tables; what processes remember of it must not change under them."""
 
 

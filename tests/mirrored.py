@@ -10,9 +10,9 @@ from uuid import UUID
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import sync
 from backoffice.core import service_client
-from backoffice.models import Lookup
+from backoffice.sync.lookups import run_due_lookups, schedule_lookups
+from backoffice.sync.models import Lookup
 from orders import sync as orders_sync
 from patients import sync as patients_sync
 from tests.sandboxes import Sandbox
@@ -32,6 +32,6 @@ def as_service(world: Sandbox, settings: Settings) -> Iterator[None]:
 
 def look_up(kind: str, key: Any) -> None:
     """Read one record now, by its look-up."""
-    sync.schedule_lookups(kind, [UUID(str(key))])
+    schedule_lookups(kind, [UUID(str(key))])
     Lookup.objects.filter(kind=kind).update(due_at=timezone.now())
-    sync.run_due_lookups([lookup_type for lookup_type in LOOKUP_TYPES if lookup_type.kind == kind])
+    run_due_lookups([lookup_type for lookup_type in LOOKUP_TYPES if lookup_type.kind == kind])

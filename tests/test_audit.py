@@ -9,8 +9,9 @@ from django.db import connection, transaction
 from django.test import Client, RequestFactory
 from pytest_django import Settings
 
-from backoffice import audit
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
+from backoffice.audit.recording import record_list, record_view
 from tests.api.rows import order, patient, staff
 
 PASSWORD = "several made-up words"  # noqa: S105 - of a made-up person
@@ -57,7 +58,7 @@ def test_the_address_kept_is_the_one_our_proxy_saw(
     headers = {"X-Forwarded-For": forwarded} if forwarded else {}
     request = rf.get("/orders/", REMOTE_ADDR=address, headers=headers)
     request.user = staff("clinician")
-    audit.record_list(request, "order", [], [])
+    record_list(request, "order", [], [])
     assert AuditEntry.objects.get().ip == kept
 
 
@@ -66,7 +67,7 @@ def test_a_list_leaves_one_entry_with_the_ids_shown(rf: RequestFactory) -> None:
     request = rf.get("/orders/")
     request.user = staff("clinician")
     ids, people = [uuid4() for _ in range(3)], [uuid4(), None, uuid4()]
-    audit.record_list(request, "order", iter(ids), iter(people), searched=True)
+    record_list(request, "order", iter(ids), iter(people), searched=True)
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.row_count) == ("search", 3)
     assert entry.object_ids == [str(key) for key in ids]
@@ -88,7 +89,7 @@ def test_it_refuses_to_be_rolled_back_with_the_page(rf: RequestFactory) -> None:
     request = rf.get("/")
     request.user = staff("clinician")
     with transaction.atomic(), pytest.raises(RuntimeError):
-        audit.record_view(request, "patient", [], [])
+        record_view(request, "patient", [], [])
     assert AuditEntry.objects.count() == 0
 
 

@@ -10,8 +10,8 @@ from django.core.management import call_command
 from django.core.management.base import OutputWrapper
 from django.test import Client
 
+from backoffice.api.models import ApiToken
 from backoffice.management.commands.sync import Bar, warnings_only
-from backoffice.models import ApiToken
 
 
 def createtoken(*arguments: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from backoffice.devtools import embedded, launcher
+from backoffice.devtools import demo_data, embedded, launcher
 from backoffice.devtools.embedded import Servers, free_port
 from backoffice.devtools.supervisor import ChildError, Supervisor
 from tests import databases
@@ -251,12 +251,12 @@ def test_a_demo_begins_anew_only_where_its_data_is_its_own() -> None:
 
     def says_it_holds(environment: str) -> None:
         with psycopg.connect(url) as connection:
-            connection.execute("UPDATE backoffice_installation SET environment = %s", [environment])
+            connection.execute("UPDATE core_installation SET environment = %s", [environment])
 
     def refused(servers: Servers, words: str) -> None:
         with pytest.raises(launcher.LauncherError, match=words):
             launcher.discard_demo_data(servers)
-        assert not launcher.is_empty(url)
+        assert not demo_data.is_empty(url)
 
     try:
         refused(Servers(url, "unix:///nowhere", embedded=False), "names another PostgreSQL")
@@ -265,9 +265,17 @@ def test_a_demo_begins_anew_only_where_its_data_is_its_own() -> None:
         says_it_holds("production us")
         refused(ours, "from a configured service")
         says_it_holds("sandbox us")
+        assert not demo_data.has_earlier_tables(url)
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE TABLE backoffice_installation (environment text)")
+            connection.execute("INSERT INTO backoffice_installation VALUES ('production us')")
+        assert demo_data.has_earlier_tables(url)
+        refused(ours, "from a configured service")
+        with psycopg.connect(url) as connection:
+            connection.execute("UPDATE backoffice_installation SET environment = 'sandbox us'")
         for _ in range(2):
             launcher.discard_demo_data(ours)
-            assert launcher.is_empty(url)
+            assert demo_data.is_empty(url)
     finally:
         databases.drop(url)
         embedded.postgres.drop_database(server, f"{name}_sandbox")

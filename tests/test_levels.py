@@ -11,11 +11,14 @@ import pytest
 from django.apps import apps
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-LEVELS: Final = ("backoffice", "patients", "labs", "orders", "patients/wearables", "webhooks")
+LEVELS: Final = (
+    *("backoffice/core", "backoffice/accounts", "backoffice/audit", "backoffice/mirror"),
+    *("backoffice/sync", "backoffice/outbox", "backoffice/team", "backoffice/api"),
+    *("backoffice/pages", "patients", "labs", "orders", "patients/wearables", "webhooks"),
+)
 """Folders of apps, lowest first."""
 BESIDE: Final = {"patients/wearables": ("orders",)}
 """Apps on the same level, which may not name each other either."""
-LABELS: Final = {"patients/wearables": "wearables"}
 ROOF: Final = ("backoffice/management", "backoffice/operations")
 """These know the apps."""
 KNOWN: Final = {"patients/patient_list.py: orders_order"}
@@ -26,7 +29,7 @@ SQL: Final = re.compile(
 
 
 def tables_of(folder: str) -> set[str]:
-    config = apps.get_app_config(LABELS.get(folder, folder))
+    config = apps.get_app_config(folder.rpartition("/")[2])
     models = config.get_models(include_auto_created=True)
     return {model._meta.db_table for model in models}
 

@@ -12,8 +12,9 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
+from backoffice.audit.models import AuditEntry
 from backoffice.core import changes
-from backoffice.models import AuditEntry, Change
+from backoffice.core.models import Change
 from backoffice.pages import live
 from backoffice.pages.live import About, about, changes_since
 from labs.reports.models import Report
@@ -40,7 +41,7 @@ def cursor_now() -> str:
 
 def write(other: psycopg.Connection[Any], topic: str, *subjects: UUID) -> None:
     other.execute(
-        "INSERT INTO backoffice_change (xact, topic, rows, subjects)"
+        "INSERT INTO core_change (xact, topic, rows, subjects)"
         " VALUES (pg_current_xact_id()::text::bigint, %s, 1, %s)",
         [topic, list(subjects)],
     )
@@ -82,7 +83,7 @@ def test_only_what_the_page_shows_counts(other: psycopg.Connection[Any]) -> None
     assert changes_since(since, about(f"orders appointments order:{foreign}"))[0] == 2
     # Too many to name: a record's page cannot know that it is not meant.
     other.execute(
-        "INSERT INTO backoffice_change (xact, topic, rows)"
+        "INSERT INTO core_change (xact, topic, rows)"
         " VALUES (pg_current_xact_id()::text::bigint, 'orders_order', 900)"
     )
     other.commit()
@@ -140,18 +141,18 @@ def test_one_poll_costs_three_statements(client: Client, django_assert_num_queri
 
 @pytest.mark.django_db(transaction=True)
 def test_the_mirror_tells_whom_a_change_is_about() -> None:
-    from backoffice import mirror
+    from backoffice.mirror.applying import apply_batch
     from orders.sync.orders import ORDERS as TABLE
     from tests.test_mirror import order
 
     with transaction.atomic():
-        mirror.apply(TABLE, [order()])
+        apply_batch(TABLE, [order()])
     row = Order.objects.get()
     told = Change.objects.get(topic="orders_order")
     assert told.rows == 1
     assert set(told.subjects or ()) == {row.pk, row.user_id} - {None}
     with transaction.atomic():
-        mirror.apply(TABLE, [order()])
+        apply_batch(TABLE, [order()])
     assert Change.objects.filter(topic="orders_order").count() == 1
 
 

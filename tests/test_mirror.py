@@ -1,4 +1,4 @@
-"""`mirror.apply` on a real database: what it writes, what it leaves alone, and who wins."""
+"""`mirror.apply_batch` on a real database: what it writes, what it leaves alone, and who wins."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ import msgspec
 import pytest
 from django.db import connection, transaction
 
-from backoffice import mirror
-from backoffice.mirror import MirrorRecord
-from backoffice.models import Drift, UnknownValue, UnreadRecord
+from backoffice.core.models import UnknownValue
+from backoffice.mirror import applying
+from backoffice.mirror.applying import flag_missing
+from backoffice.mirror.models import Drift, UnreadRecord
+from backoffice.mirror.tables import ApplyOutcome, MirrorRecord, MirrorTable
+from backoffice.mirror.unreadable_records import clear_unreadable, save_unreadable
 from backoffice.service.labs import LAB_ACCOUNT
 from backoffice.service.orders import ORDER
 from backoffice.service.payload import Record
@@ -103,12 +106,12 @@ def unstorable(record: MirrorRecord) -> MirrorRecord:
     return msgspec.structs.replace(record, raw=record.raw + b"\xff")
 
 
-def apply(table: mirror.MirrorTable, *records: MirrorRecord) -> mirror.ApplyOutcome:
+def apply(table: MirrorTable, *records: MirrorRecord) -> ApplyOutcome:
     with transaction.atomic():
-        return mirror.apply(table, records)
+        return applying.apply_batch(table, records)
 
 
-def counts(outcome: mirror.ApplyOutcome) -> tuple[int, int, int, int, int]:
+def counts(outcome: ApplyOutcome) -> tuple[int, int, int, int, int]:
     """Created, changed, unchanged, older, unread."""
     return (
         len(outcome.created),
@@ -259,8 +262,8 @@ def test_older_fact_leaves_children_alone() -> None:
 def test_missing_since_is_set_and_cleared() -> None:
     apply(LAB_ACCOUNTS, account(1), account(2))
     with transaction.atomic():
-        assert mirror.flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(5)) == 1
-        assert mirror.flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(6)) == 0  # already
+        assert flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(5)) == 1
+        assert flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(6)) == 0  # already
     assert LabAccount.objects.get(pk=UUID(int=1)).missing_since == minutes(5)
     assert LabAccount.objects.get(pk=UUID(int=2)).missing_since is None
     assert Drift.objects.get().kind == "missing_remote"
@@ -272,12 +275,12 @@ def test_missing_since_is_set_and_cleared() -> None:
 def test_row_read_after_the_list_is_not_missing() -> None:
     apply(LAB_ACCOUNTS, account(as_of=10))
     with transaction.atomic():
-        assert mirror.flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(10)) == 0
+        assert flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(10)) == 0
     assert LabAccount.objects.get().missing_since is None and not Drift.objects.exists()
 
 
 def test_flagging_nothing() -> None:
-    assert mirror.flag_missing(LAB_ACCOUNTS, [], T0) == 0
+    assert flag_missing(LAB_ACCOUNTS, [], T0) == 0
 
 
 @pytest.mark.parametrize("as_of", [4, 5])
@@ -286,8 +289,8 @@ def test_answer_asked_for_before_does_not_revive(as_of: float) -> None:
     apply(ORDERS, order(1), order(2))
     apply(LAB_ACCOUNTS, account(1))
     with transaction.atomic():
-        mirror.flag_missing(ORDERS, [(UUID(int=1),)], minutes(5))
-        mirror.flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(5))
+        flag_missing(ORDERS, [(UUID(int=1),)], minutes(5))
+        flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(5))
     late = order(updated=3, as_of=as_of, sample_id="late")
     assert counts(apply(ORDERS, late, order(2, as_of=as_of))) == (0, 0, 1, 1, 0)
     assert counts(apply(LAB_ACCOUNTS, account(1, as_of=as_of))) == (0, 0, 0, 1, 0)
@@ -306,9 +309,9 @@ def test_flagged_while_an_older_answer_waits_to_be_written() -> None:
     """The one that asked later flags the row after the other looked at it: it stays flagged."""
     apply(LAB_ACCOUNTS, account(1), account(2))
     records = [account(n, as_of=4, provider_account_id="B") for n in (1, 2)]
-    outcomes: list[mirror.ApplyOutcome] = []
+    outcomes: list[ApplyOutcome] = []
     with transaction.atomic():
-        mirror.flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(5))
+        flag_missing(LAB_ACCOUNTS, [(UUID(int=1),)], minutes(5))
         thread = worker(lambda: outcomes.append(apply(LAB_ACCOUNTS, *records)))
         raised = thread.__enter__()
         until_waiting()  # its upsert waits for our uncommitted flag
@@ -416,8 +419,8 @@ def test_value_too_long_for_an_index() -> None:
 
 def test_poison_does_not_undo_what_the_caller_wrote() -> None:
     with transaction.atomic():
-        mirror.apply(LAB_ACCOUNTS, [account(1)])
-        mirror.apply(LAB_ACCOUNTS, [unstorable(account(2))])
+        applying.apply_batch(LAB_ACCOUNTS, [account(1)])
+        applying.apply_batch(LAB_ACCOUNTS, [unstorable(account(2))])
     assert LabAccount.objects.count() == 1 and UnreadRecord.objects.count() == 1
 
 
@@ -445,7 +448,7 @@ def test_upsert_takes_a_version_of_the_future_for_none() -> None:
     for as_of, winner in ((1, "theirs"), (3, "ours")):
         Order.objects.all().delete()
         with transaction.atomic():
-            mirror.apply(ORDERS, [order(updated=year, as_of=2, sample_id="theirs")])
+            applying.apply_batch(ORDERS, [order(updated=year, as_of=2, sample_id="theirs")])
             with_thread = worker(
                 lambda at=as_of: apply(ORDERS, order(updated=1, as_of=at, sample_id="ours"))
             )
@@ -540,15 +543,15 @@ def test_insert_race_is_decided_by_the_upsert() -> None:
         OrderEvent.objects.all().delete()
         mine = [order(5, updated=ours, as_of=ours, sample_id="ours"), order(6)]
         other = [order(5, updated=theirs, as_of=theirs, sample_id="theirs"), order(7)]
-        outcomes: list[mirror.ApplyOutcome] = []
+        outcomes: list[ApplyOutcome] = []
 
         def apply_mine(
-            records: list[MirrorRecord] = mine, into: list[mirror.ApplyOutcome] = outcomes
+            records: list[MirrorRecord] = mine, into: list[ApplyOutcome] = outcomes
         ) -> None:
             into.append(apply(ORDERS, *records))
 
         with transaction.atomic():
-            mirror.apply(ORDERS, other)
+            applying.apply_batch(ORDERS, other)
             with_thread = worker(apply_mine)
             raised = with_thread.__enter__()
             until_waiting()  # its COPY waits for our uncommitted row
@@ -584,9 +587,9 @@ def test_overlapping_batches_in_opposite_order() -> None:
 @pytest.mark.parametrize("key", ["a\x00b", letters(9_000), "\ud800"])
 def test_key_that_no_column_or_index_takes(key: str) -> None:
     """A record that cannot be read is kept beside, whatever it says it is."""
-    assert mirror.save_unreadable("labs", key, "id", "no number", b"{}")
-    assert not mirror.save_unreadable("labs", key, "id", "no number", b"{}")
-    mirror.clear_unreadable("labs", ["another"])
+    assert save_unreadable("labs", key, "id", "no number", b"{}")
+    assert not save_unreadable("labs", key, "id", "no number", b"{}")
+    clear_unreadable("labs", ["another"])
     assert UnreadRecord.objects.count() == 1
-    mirror.clear_unreadable("labs", [key])
+    clear_unreadable("labs", [key])
     assert not UnreadRecord.objects.exists()

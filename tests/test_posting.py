@@ -11,7 +11,7 @@ from django.forms import model_to_dict
 from django.test import Client
 from django.urls import resolve
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from tests.api.rows import staff
 from tests.test_access import routes
 from tests.test_preferences import FORM

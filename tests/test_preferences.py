@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from backoffice.pages.messages import Storage
 from tests.api.rows import staff
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from backoffice.devtools.progress import LISTS, FirstSync, SyncProgress
 from backoffice.management.commands.sync import SYNCED_LISTS
-from backoffice.models import Lookup, SyncRun
+from backoffice.sync.models import Lookup, SyncRun
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

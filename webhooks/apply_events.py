@@ -39,10 +39,10 @@ from django.db import (
     transaction,
 )
 
-from backoffice import mirror
 from backoffice.core import binary_rows, shutdown
 from backoffice.core.encryption.cipher import DecryptionError
 from backoffice.core.service_team import mirror_team
+from backoffice.mirror.unknown_values import count_unknown_value
 from backoffice.service.events import Heard, Misread
 from webhooks import event_envelope
 from webhooks.models import Event, decrypted_body
@@ -310,9 +310,7 @@ def _record_outcomes(claims: Sequence[ClaimedEvent], result: BatchResult) -> Non
                 exc_info=None if _is_data_error(error) else error,
             )
         for event_type, message_ids in sorted(result.unknown.items()):
-            mirror.count_unknown_value(
-                cursor, "event_type", event_type, len(message_ids), message_ids[0]
-            )
+            count_unknown_value(cursor, "event_type", event_type, len(message_ids), message_ids[0])
 
 
 def _retry_delay(error: Exception, attempts: int) -> timedelta | None:

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.conf import settings
 from django.urls import reverse
 
-from backoffice.outbox import (
+from backoffice.outbox.command import (
     Command,
     Confirmed,
     NoTrace,

@@ -15,7 +15,8 @@ from typing import Any, Final
 from django.db.models import Q
 
 from backoffice.core import vocabulary
-from backoffice.models import Lookup, Mirrored, SyncRun
+from backoffice.mirror.models import Mirrored
+from backoffice.sync.models import Lookup, SyncRun
 from orders.models import Appointment, CriticalResult, Order, OrderEvent, Result
 from webhooks import payloads
 from webhooks.event_rows import EventRow

@@ -20,7 +20,7 @@ from django.db.models.functions import Now
 
 from backoffice.core import vocabulary
 from backoffice.core.service_team import mirror_team
-from backoffice.models import Mirrored
+from backoffice.mirror.models import Mirrored
 from webhooks import apply_events, event_envelope, payloads
 from webhooks.models import Event
 from webhooks.payloads import FieldChange

@@ -21,9 +21,9 @@ from django.db.models import Subquery, Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from backoffice import sync
-from backoffice.models import Lookup, SyncRun
 from backoffice.service import Service, signing
+from backoffice.sync.lookups import LookupType, schedule_lookups
+from backoffice.sync.models import Lookup, SyncRun
 from orders.models import Order
 from patients.wearables.backfills import BACKFILL, BackfillRange
 from patients.wearables.models import HistoricalPull
@@ -221,7 +221,7 @@ def schedule_resends() -> bool:
     gaps += _ended_gaps(latest, delivery_health.now)
     for key in [gap.key() for gap in gaps]:
         if not Lookup.objects.filter(kind=RESEND, key=key).exists():
-            sync.schedule_lookups(RESEND, [key])
+            schedule_lookups(RESEND, [key])
     return delivery_health.is_silent
 
 
@@ -258,7 +258,7 @@ def _next_resends(answers: Mapping[str, tuple[datetime, Any]]) -> dict[str, time
     for key, (asked_at, _) in answers.items():
         gap = Gap.parse(key)
         if gap.began is not None:
-            sync.schedule_lookups(BACKFILL, _backfill_keys(gap.number, gap.began))
+            schedule_lookups(BACKFILL, _backfill_keys(gap.number, gap.began))
         ended = Event.objects.filter(pk__gt=gap.number, received_at__lt=asked_at)
         again[key] = None if ended.exists() else RESEND_INTERVAL
     return again
@@ -285,7 +285,7 @@ def _backfill_keys(number: int, received_at: datetime) -> list[str]:
     ]
 
 
-RESEND_LOOKUPS: Final = sync.LookupType(
+RESEND_LOOKUPS: Final = LookupType(
     kind=RESEND,
     fetch=_request_resend,
     store=_next_resends,

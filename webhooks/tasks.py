@@ -2,7 +2,8 @@
 
 from celery import shared_task
 
-from backoffice import outbox, sync
+from backoffice.outbox import delivery
+from backoffice.sync.lookups import run_due_lookups
 from webhooks import apply_events, body_encryption, retention, silence
 from webhooks.commands import COMMANDS
 
@@ -22,7 +23,7 @@ def drain() -> None:
 @shared_task
 def listen() -> None:
     silence.schedule_resends()
-    sync.run_due_lookups([silence.RESEND_LOOKUPS], seconds=TIME_SLICE)
+    run_due_lookups([silence.RESEND_LOOKUPS], seconds=TIME_SLICE)
 
 
 @shared_task
@@ -35,6 +36,6 @@ def forget() -> None:
     retention.delete_old_bodies(seconds=MAINTENANCE_SLICE)
 
 
-@shared_task(soft_time_limit=outbox.MAX_TASK_SECONDS, time_limit=outbox.MAX_TASK_SECONDS + 30)
+@shared_task(soft_time_limit=delivery.MAX_TASK_SECONDS, time_limit=delivery.MAX_TASK_SECONDS + 30)
 def deliver() -> None:
-    outbox.deliver(COMMANDS)
+    delivery.deliver(COMMANDS)

@@ -17,7 +17,6 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from backoffice import audit
 from backoffice.accounts import (
     first_passwords,
     known_devices,
@@ -25,9 +24,10 @@ from backoffice.accounts import (
     second_factor,
     throttle,
 )
+from backoffice.accounts.models import User
 from backoffice.accounts.session_store import ORIGIN_KEY, STARTED_AT_KEY
+from backoffice.audit.recording import AuditUnavailable, record_failed_sign_in, record_sign_in
 from backoffice.core.request_ids import client_address
-from backoffice.models import User
 
 TOO_MANY_ATTEMPTS: Final = (
     "Too many attempts. Wait four minutes, then try again. Where you have logged in before, "
@@ -48,7 +48,7 @@ def record_refusal(request: HttpRequest, reason: str, who: str = "") -> None:
     """
     who = who or f"{reason}\n{throttle.network_prefix(client_address(request) or '')}"
     if throttle.AUDITED_REFUSALS.try_acquire(who):
-        audit.record_failed_sign_in(request, reason)
+        record_failed_sign_in(request, reason)
 
 
 class TooManyAttempts(ValidationError):
@@ -117,13 +117,13 @@ class AccountAdapter(DefaultAccountAdapter):
                 raise TooManyAttempts
         user = authenticate(request, **credentials)
         if user is None:
-            audit.record_failed_sign_in(request)
+            record_failed_sign_in(request)
             return None
         for bucket, who in buckets:
             bucket.release(who)
         assert isinstance(user, User)
         if first_passwords.is_expired(user):
-            audit.record_failed_sign_in(request, "first password over")
+            record_failed_sign_in(request, "first password over")
             raise ValidationError(first_passwords.EXPIRED)
         return user
 
@@ -131,7 +131,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
         """Refuse a passkey or single sign-on of a closed account."""
-        audit.record_failed_sign_in(request)
+        record_failed_sign_in(request)
         messages.error(request, "You could not be logged in. Ask an administrator of your clinic.")
         return HttpResponseRedirect(reverse("login"))
 
@@ -144,8 +144,8 @@ class AccountAdapter(DefaultAccountAdapter):
         if second_factor.includes_second_factor(get_authentication_records(request, user)):
             request.session[second_factor.VERIFIED_KEY] = True
         try:
-            audit.record_sign_in(request)
-        except audit.AuditUnavailable as error:
+            record_sign_in(request)
+        except AuditUnavailable as error:
             self.logout(request)
             raise ImmediateHttpResponse(render(request, "503.html", status=503)) from error
 

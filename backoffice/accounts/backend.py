@@ -6,18 +6,18 @@ from typing import Final
 
 from django.contrib.auth.backends import ModelBackend
 
+from backoffice.accounts.models import User
 from backoffice.core import vocabulary
 from backoffice.core.prepared_queries import columns, read
-from backoffice.models import User
 
 _FIND_STAFF: Final = f"""
 SELECT {columns(User)}, pg_current_snapshot()::text AS snapshot, (
- SELECT max(decision) FROM backoffice_unknownvalue WHERE decision > 0
+ SELECT max(decision) FROM core_unknownvalue WHERE decision > 0
 ) AS decision, ARRAY(
  SELECT name FROM auth_group
- JOIN backoffice_user_groups ON group_id = auth_group.id WHERE user_id = backoffice_user.id
+ JOIN accounts_user_groups ON group_id = auth_group.id WHERE user_id = accounts_user.id
 ) AS group_names
-FROM backoffice_user WHERE id = %s
+FROM accounts_user WHERE id = %s
 """  # noqa: S608 - our names
 
 

@@ -22,9 +22,8 @@ from django.utils import timezone
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from backoffice.accounts.models import AccountNews, PasswordReset
+from backoffice.accounts.models import AccountNews, PasswordReset, User
 from backoffice.core.request_ids import client_address
-from backoffice.models import User
 
 logger = logging.getLogger(__name__)
 

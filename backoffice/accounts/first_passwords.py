@@ -19,9 +19,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from backoffice.accounts import second_factor
-from backoffice.accounts.models import PasswordReset
+from backoffice.accounts.models import PasswordReset, User
 from backoffice.core import access
-from backoffice.models import User
 
 View = TypeVar("View", bound=Callable[..., Any])
 

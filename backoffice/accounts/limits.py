@@ -23,7 +23,7 @@ UNATTENDED_HEADER: Final = "X-Unattended"
 """Header of requests that pages send by themselves."""
 
 _EXTEND: Final = """
-UPDATE backoffice_staffsession SET expire_date = %s, seen_at = greatest(seen_at, %s)
+UPDATE accounts_staffsession SET expire_date = %s, seen_at = greatest(seen_at, %s)
 WHERE session_key = %s
 """
 

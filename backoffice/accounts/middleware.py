@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
 from backoffice.accounts import first_passwords, limits, second_factor
-from backoffice.models import User
+from backoffice.accounts.models import User
 from backoffice.templatetags.ages import zone_of
 
 

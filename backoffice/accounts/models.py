@@ -1,11 +1,46 @@
-"""Sessions of staff, throttle buckets, and queued e-mails about accounts."""
+"""Members of staff, their sessions, throttle buckets, and queued e-mails about accounts."""
 
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib.auth.models import AbstractUser
 from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 from django.db.models.functions import Now
+
+
+class User(AbstractUser):
+    """A member of staff or a service account. Roles are group names (see `access.py`)."""
+
+    time_zone = models.CharField(max_length=64, default="UTC", help_text="IANA zone name")
+    theme = models.CharField(
+        max_length=5, default="", db_default="", blank=True, help_text="light, dark; empty: system"
+    )
+    density = models.CharField(
+        max_length=8, default="default", db_default="default", help_text="compact, default, touch"
+    )
+    single_keys = models.BooleanField(
+        default=True, db_default=True, help_text="Shortcuts of one key are on"
+    )
+    first_password_until = models.DateTimeField(
+        null=True, help_text="Their password is one they were given: see `first_passwords.py`"
+    )
+
+    def get_full_name(self) -> str:
+        """Return first and last name, or the user name if both are empty."""
+        return super().get_full_name() or self.get_username()
+
+    def set_password(self, raw_password: str | None) -> None:
+        """Set a password that the user chose; `first_passwords.give` marks temporary ones."""
+        super().set_password(raw_password)
+        self.first_password_until = None
+
+    def check_password(self, raw_password: str | None) -> bool:
+        """Check the password; Django calls `set_password` to update a hash with old parameters."""
+        until = self.first_password_until
+        fits = super().check_password(raw_password)
+        self.first_password_until = until
+        return fits
 
 
 class StaffSession(AbstractBaseSession):
@@ -22,9 +57,6 @@ class StaffSession(AbstractBaseSession):
     ip = models.GenericIPAddressField(null=True)
     agent = models.CharField(max_length=200, default="", blank=True)
 
-    class Meta:
-        app_label = "backoffice"
-
 
 class Throttle(models.Model):
     """A bucket that fills with attempts; see `throttle.py`."""
@@ -33,7 +65,6 @@ class Throttle(models.Model):
     free_at = models.DateTimeField(help_text="When it is empty again")
 
     class Meta:
-        app_label = "backoffice"
         # Reader: throttle.delete_empty_buckets
         indexes = [models.Index(fields=["free_at"], name="throttle_free")]
 
@@ -50,9 +81,6 @@ class PasswordReset(models.Model):
     asked_at = models.DateTimeField(db_default=Now())
     due_at = models.DateTimeField(db_default=Now())
 
-    class Meta:
-        app_label = "backoffice"
-
 
 class AccountNews(models.Model):
     """A queued notice: something about signing in to an account was changed. See `emails.py`."""
@@ -63,6 +91,3 @@ class AccountNews(models.Model):
     ip = models.GenericIPAddressField(null=True)
     asked_at = models.DateTimeField(db_default=Now())
     due_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        app_label = "backoffice"

@@ -19,16 +19,15 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from backoffice import audit
 from backoffice.accounts import emails
-from backoffice.accounts.models import StaffSession
-from backoffice.models import User
+from backoffice.accounts.models import StaffSession, User
+from backoffice.audit.recording import record_action
 
 RULES: Final = "At least 12 characters. A few unrelated words work well."
 
 _QUEUE_RESET: Final = """
-INSERT INTO backoffice_passwordreset (user_id)
-SELECT id FROM backoffice_user
+INSERT INTO accounts_passwordreset (user_id)
+SELECT id FROM accounts_user
 WHERE lower(email) = lower(%s) AND is_active AND password NOT LIKE '!%%'
 ON CONFLICT (user_id) DO UPDATE SET asked_at = statement_timestamp(), due_at = statement_timestamp()
 """
@@ -68,7 +67,7 @@ class _NewPasswordMixin:
         with transaction.atomic(durable=True):
             saved: User = super().save(commit)  # type: ignore[misc]
             other_sessions(saved.pk, request).delete()
-            audit.record_action(request, "password", [saved.pk], (), self.reason)
+            record_action(request, "password", [saved.pk], (), self.reason)
             emails.notify_owner(request, saved, "Your password was changed")
         return saved
 

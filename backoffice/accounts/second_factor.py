@@ -25,11 +25,11 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 
-from backoffice import audit
 from backoffice.accounts import recovery_codes, throttle
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_failed_sign_in
 from backoffice.core import access
 from backoffice.core.encryption import cipher
-from backoffice.models import User
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -145,7 +145,7 @@ class _VerifyCodeMixin(_CodeFieldForm):
                 self.authenticator = kept
                 throttle.CODES.release(who)
                 return code
-        audit.record_failed_sign_in(context.request, "second factor")
+        record_failed_sign_in(context.request, "second factor")
         raise forms.ValidationError(
             "This code is not right, or was used before. Wait for the next one of your app."
         )

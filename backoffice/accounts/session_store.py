@@ -25,7 +25,7 @@ ORIGIN_KEY: Final = "origin"
 """Session key: IP address and browser at signing in."""
 
 _FIND: Final = (
-    f"SELECT {columns(StaffSession)} FROM backoffice_staffsession"  # noqa: S608 - our names
+    f"SELECT {columns(StaffSession)} FROM accounts_staffsession"  # noqa: S608 - our names
     " WHERE session_key = %s AND expire_date > %s"
 )
 

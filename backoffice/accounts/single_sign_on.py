@@ -23,11 +23,11 @@ from django.shortcuts import render
 from django.urls import reverse
 from jwt import PyJWTError
 
-from backoffice import audit
 from backoffice.accounts import emails, staff_changes
 from backoffice.accounts.adapter import record_refusal
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_change
 from backoffice.core.access import ROLES, SERVICE_ACCOUNT
-from backoffice.models import User
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ def is_linked(user: User) -> bool:
 def _link(request: HttpRequest, sociallogin: SocialLogin, user: User) -> None:
     """Link the identity of the provider to the account, record it, and notify the owner."""
     sociallogin.connect(request, user)
-    audit.record_change(
+    record_change(
         request,
         TOPIC,
         [user.pk],
@@ -152,7 +152,7 @@ def unlink(request: HttpRequest, user: User) -> bool:
     linked.delete()
     before = {"single sign-on": ", ".join(f"linked to {uid[:100]}" for uid in uids)}
     after = {"single sign-on": "not linked"}
-    audit.record_change(request, TOPIC, [user.pk], before=before, after=after)
+    record_change(request, TOPIC, [user.pk], before=before, after=after)
     emails.notify_owner(request, user, UNLINKED)
     return True
 
@@ -173,7 +173,7 @@ def _create_account(request: HttpRequest, claims: dict[str, Any]) -> User | None
         last_name=str(claims.get("family_name") or "")[:150],
     )
     after = staff_changes.account_snapshot(user)
-    audit.record_change(
+    record_change(
         request, staff_changes.TOPIC, [user.pk], before={}, after=after, reason=_PROVIDER_REASON
     )
     return user
@@ -190,7 +190,7 @@ def _set_roles(request: HttpRequest, user: User, claims: dict[str, Any]) -> None
     staff_changes.set_roles(user, wanted)
     after = staff_changes.account_snapshot(user)
     if before != after:
-        audit.record_change(
+        record_change(
             request,
             staff_changes.TOPIC,
             [user.pk],

@@ -15,7 +15,7 @@ from typing import Final
 from django.db import connection
 
 _ACQUIRE: Final = """
-INSERT INTO backoffice_throttle AS kept (key, free_at)
+INSERT INTO accounts_throttle AS kept (key, free_at)
 VALUES (%(key)s, statement_timestamp() + make_interval(secs => %(every)s))
 ON CONFLICT (key) DO UPDATE
 SET free_at = greatest(kept.free_at, statement_timestamp()) + make_interval(secs => %(every)s)
@@ -23,7 +23,7 @@ WHERE kept.free_at <= statement_timestamp() + make_interval(secs => %(room)s)
 RETURNING true
 """
 _RELEASE: Final = """
-UPDATE backoffice_throttle SET free_at = free_at - make_interval(secs => %(every)s)
+UPDATE accounts_throttle SET free_at = free_at - make_interval(secs => %(every)s)
 WHERE key = %(key)s
 """
 
@@ -76,4 +76,4 @@ def network_prefix(ip: str) -> str:
 def delete_empty_buckets() -> None:
     """Delete the rows of empty buckets: they mean the same as no row."""
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM backoffice_throttle WHERE free_at < statement_timestamp()")
+        cursor.execute("DELETE FROM accounts_throttle WHERE free_at < statement_timestamp()")

@@ -22,7 +22,6 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice import audit, sync
 from backoffice.admin import groups
 from backoffice.admin.lists import (
     BaseAdmin,
@@ -33,11 +32,15 @@ from backoffice.admin.lists import (
     display,
     display_value,
 )
+from backoffice.audit import recording
+from backoffice.audit.recording import record_action, record_list
 from backoffice.core import vocabulary
 from backoffice.core.access import may, roles_with
 from backoffice.core.identifiers import same_identifier
-from backoffice.models import Lookup, SyncRun
 from backoffice.pages.sync_health import state_of
+from backoffice.sync.lookups import schedule_lookups_by_kind
+from backoffice.sync.models import Lookup, SyncRun
+from backoffice.sync.runs import SyncedList, request_run
 from backoffice.templatetags.ages import ago
 
 MAX_FETCHED: Final = 100
@@ -82,7 +85,7 @@ class RecordAdmin(BaseAdmin):
     """Indexed columns that the search compares with the typed text."""
     identifiers: ClassVar[tuple[str, ...]] = ()
     """Those of `searched` that match in any spelling."""
-    synced_list: ClassVar[sync.SyncedList | None] = None
+    synced_list: ClassVar[SyncedList | None] = None
     found_by = "Full ID"
     search_fields = ("pk",)  # `get_search_results` reads `searched`
     actions = ("fetch_again",)
@@ -129,7 +132,7 @@ class RecordAdmin(BaseAdmin):
         listed = getattr(answer, "context_data", None)
         if listed and "cl" in listed:
             rows = listed["cl"].result_list
-            audit.record_list(
+            record_list(
                 request, self.topic, (row.pk for row in rows), self.patients_of(rows),
                 searched=bool(request.GET.get("q")),
             )  # fmt: skip
@@ -147,7 +150,7 @@ class RecordAdmin(BaseAdmin):
 
     def record_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         row = self._row(request, object_id)
-        audit.record_view(request, self.topic, [row.pk], self.patients_of([row]))
+        recording.record_view(request, self.topic, [row.pk], self.patients_of([row]))
         url, name = self.lead(row)
         context = {
             "row": row,
@@ -191,11 +194,11 @@ class RecordAdmin(BaseAdmin):
         with transaction.atomic():
             run = None
             if reasons:
-                sync.schedule_lookups_by_kind(reasons)
+                schedule_lookups_by_kind(reasons)
             elif self.synced_list is not None:
-                run = sync.request_run(self.synced_list)
+                run = request_run(self.synced_list)
             keys = [row.pk for row in rows]
-            audit.record_action(request, f"fetch {self.topic} again", keys, self.patients_of(rows))
+            record_action(request, f"fetch {self.topic} again", keys, self.patients_of(rows))
         messages.success(
             request, FETCH_REQUESTED if reasons else LIST_RUN_REQUESTED if run else LIST_RUN_OPEN
         )
@@ -251,7 +254,7 @@ def _lookup_status(kind: str, found: list[Lookup]) -> FetchStatus:
     return FetchStatus(what, f"Read {ago(looked, now)}.", vocabulary.RESULT_IN)
 
 
-def _list_status(synced_list: sync.SyncedList) -> FetchStatus:
+def _list_status(synced_list: SyncedList) -> FetchStatus:
     what = f"{vocabulary.LISTS.get(synced_list.resource, synced_list.resource)}, the whole list"
     runs = SyncRun.objects.filter(resource=synced_list.resource, full=synced_list.full)
     run = runs.order_by("-created_at").first()

@@ -22,7 +22,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.decorators import method_decorator
 
-from backoffice import audit
 from backoffice.accounts import (
     emails,
     first_passwords,
@@ -30,13 +29,14 @@ from backoffice.accounts import (
     single_sign_on,
     staff_changes,
 )
+from backoffice.accounts.models import User
 from backoffice.accounts.passwords import other_sessions
 from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.admin import groups
 from backoffice.admin.lists import BaseAdmin, display
 from backoffice.admin.site import site
+from backoffice.audit.recording import record_action, record_change
 from backoffice.core.access import ADMINISTRATOR, PERMISSIONS, ROLES, SERVICE_ACCOUNT
-from backoffice.models import User
 from backoffice.pages.paging.pages import Sort
 from backoffice.pages.preferences import PreferencesForm
 from backoffice.templatetags.team import staff_name
@@ -230,7 +230,7 @@ class StaffAdmin(BaseAdmin):
             for user in people:
                 Authenticator.objects.filter(user=user).delete()
                 other_sessions(user.pk, request).delete()
-                audit.record_action(request, "second factor", [user.pk], (), "taken away")
+                record_action(request, "second factor", [user.pk], (), "taken away")
                 emails.notify_owner(request, user, "Your second factors were taken away")
         messages.success(
             request, "They are logged out, and set up a new second factor at their next log-in."
@@ -258,7 +258,7 @@ class StaffAdmin(BaseAdmin):
             first = first_passwords.issue(obj, voided=change)
             request.first_password = first  # type: ignore[attr-defined]  # for `_first_password_page`
         recorded = {**after, "password": "set anew"} if given.get("anew") else after
-        audit.record_change(request, staff_changes.TOPIC, [obj.pk], before=before, after=recorded)
+        record_change(request, staff_changes.TOPIC, [obj.pk], before=before, after=recorded)
         if obj.pk != getattr(request.user, "pk", None) and _ends_sessions(before, recorded):
             other_sessions(obj.pk, request).delete()
         if obj.is_active and not given["roles"]:

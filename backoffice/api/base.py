@@ -20,13 +20,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from backoffice import audit
+from backoffice.accounts.models import User
 from backoffice.api import tokens
 from backoffice.api.errors import TooMany, error_response
 from backoffice.api.models import ApiToken
 from backoffice.api.throttles import ReadRate, over_failures
+from backoffice.audit.recording import AuditUnavailable, record_entry
 from backoffice.core.access import PERMISSIONS, DeclaredPermission, declared_permissions, may
-from backoffice.models import User
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -114,10 +114,10 @@ class Face(APIView):
         if isinstance(refused, tokens.Refused):
             known = [refused.token.key_id] if refused.token else []
             try:
-                audit.record_entry(
+                record_entry(
                     request, "login", "token", ids=known, outcome="refused", reason=str(refused)
                 )
-            except audit.AuditUnavailable as unavailable:
+            except AuditUnavailable as unavailable:
                 return unavailable
         return exc
 

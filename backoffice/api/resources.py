@@ -21,14 +21,14 @@ from django.urls import URLPattern, path
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from backoffice import audit
+from backoffice.accounts.models import User
 from backoffice.api.base import Face
 from backoffice.api.errors import bad_request
 from backoffice.api.schema import ResourceSchema, column
+from backoffice.audit.recording import record_list, record_view
 from backoffice.core.access import may
 from backoffice.core.identifiers import same_identifier
 from backoffice.core.text import is_storable
-from backoffice.models import User
 
 LIMIT_DEFAULT: Final = 100
 LIMIT_MAX: Final = 1000
@@ -133,7 +133,7 @@ class Resource(Face):
         items = self._items(request, rows)
         if self.patient is not None:
             keys = [item["id"] for item in items]
-            audit.record_list(
+            record_list(
                 request._request,
                 self.name(),
                 keys,
@@ -161,7 +161,7 @@ class Resource(Face):
             raise Http404
         items = self._items(request, rows)
         if self.patient is not None:
-            audit.record_view(request._request, self.name(), [id], self.patients_of(items))
+            record_view(request._request, self.name(), [id], self.patients_of(items))
         return _json(items[0])
 
     def _rows(self) -> QuerySet[Any, tuple[Any, ...]]:

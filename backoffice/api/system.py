@@ -6,7 +6,8 @@ from uuid import UUID
 
 from backoffice.api.resources import Resource, exactly
 from backoffice.core.access import requires
-from backoffice.models import CommandRecord, SyncRun
+from backoffice.outbox.models import CommandRecord
+from backoffice.sync.models import SyncRun
 
 
 @requires("system.view")

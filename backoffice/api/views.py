@@ -11,13 +11,13 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice import audit
+from backoffice.accounts.models import User
 from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.api import tokens
 from backoffice.api.forms import TokenForm
 from backoffice.api.models import ApiToken
+from backoffice.audit.recording import record_action
 from backoffice.core.access import requires
-from backoffice.models import User
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 SIZE: Final = 50
@@ -71,7 +71,7 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
         token = ApiToken.objects.select_for_update().get(pk=token_id)
         if token.revoked_at is None:
             tokens.revoke(token)
-            audit.record_action(request, "revoke token", [token.key_id], [])
+            record_action(request, "revoke token", [token.key_id], [])
     return redirect("system:tokens")
 
 
@@ -91,7 +91,7 @@ def _made(request: HttpRequest, asked: dict[str, Any]) -> tuple[ApiToken, str]:
             by=request.user,
             form_id=asked["form_id"],
         )
-        audit.record_action(request, "make token", [made.key_id, account.username], [])
+        record_action(request, "make token", [made.key_id, account.username], [])
     return made, text
 
 

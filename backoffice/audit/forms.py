@@ -9,9 +9,9 @@ from django import forms
 from django.db import connection
 from django.db.models import Q, QuerySet
 
+from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from backoffice.audit.recording import ACTION_LABELS, kind_label
-from backoffice.models import User
 from backoffice.pages.lists.fields import (
     DaysField,
     DeferredChoiceField,
@@ -26,9 +26,9 @@ MAX_KINDS: Final = 200
 
 _KINDS_SQL: Final = """
 WITH RECURSIVE kinds (kind, position) AS (
-    (SELECT object_type, 1 FROM backoffice_auditentry ORDER BY object_type LIMIT 1)
+    (SELECT object_type, 1 FROM audit_auditentry ORDER BY object_type LIMIT 1)
     UNION ALL
-    SELECT (SELECT object_type FROM backoffice_auditentry
+    SELECT (SELECT object_type FROM audit_auditentry
             WHERE object_type > kinds.kind ORDER BY object_type LIMIT 1), position + 1
     FROM kinds WHERE kinds.kind IS NOT NULL AND position < %s
 )

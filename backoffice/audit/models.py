@@ -44,7 +44,6 @@ class AuditEntry(models.Model):
     after = models.JSONField(null=True)
 
     class Meta:
-        app_label = "backoffice"
         indexes = [
             # Readers: the list, whole and by each of its filters; the last three also join.
             models.Index(fields=["-at", "-id"], name="audit_latest"),
@@ -84,7 +83,6 @@ class AuditSeal(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        app_label = "backoffice"
         constraints = [
             # Readers: the trigger on entries, and the sealing.
             models.UniqueConstraint(fields=["removal", "to_id"], name="sealed_once"),
@@ -111,7 +109,6 @@ class AuditCheck(models.Model):
     head = models.CharField(max_length=90, default="", blank=True, help_text="N:MAC of the end")
 
     class Meta:
-        app_label = "backoffice"
         constraints = [
             models.UniqueConstraint(
                 fields=["asked_by"],
@@ -132,5 +129,4 @@ class AuditReview(models.Model):
     note = models.TextField(default="", blank=True)
 
     class Meta:
-        app_label = "backoffice"
         constraints = [models.UniqueConstraint(fields=["month", "by"], name="month_reviewed_once")]

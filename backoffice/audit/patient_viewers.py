@@ -9,8 +9,8 @@ from uuid import UUID
 
 from django.db.models import Count, Max, Min, Q, QuerySet
 
+from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
-from backoffice.models import User
 
 VIEW_ACTIONS: Final = ("view", "list", "search", "print", "export")
 

@@ -17,9 +17,9 @@ from django.db import DatabaseError, connection, transaction
 from django.http import HttpRequest
 from rest_framework.exceptions import APIException
 
+from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from backoffice.core import changes, prepared_queries, request_ids
-from backoffice.models import User
 
 
 class AuditUnavailable(APIException):

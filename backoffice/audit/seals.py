@@ -23,7 +23,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from backoffice.audit.models import AuditEntry, AuditSeal
-from backoffice.models import Installation
+from backoffice.core.models import Installation
 
 MAX_ENTRIES: Final = 1_000
 """Entries under one seal; also the most that retention removes in one transaction."""

@@ -16,11 +16,10 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice import audit
 from backoffice.audit import entry_list, retention, seals, verification
 from backoffice.audit.entry_list import AUDIT_LIST, OWN_COLUMNS
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
-from backoffice.audit.recording import kind_label
+from backoffice.audit.recording import kind_label, record_action, record_list, record_view
 from backoffice.core.access import may, requires, signed_in
 from backoffice.outbox.enqueueing import wake_worker
 from backoffice.pages.lists.context import ListContext
@@ -54,7 +53,7 @@ def entry_list_page(request: HttpRequest) -> HttpResponse:
     page = AUDIT_LIST.page(found.rows, form, screen.size, page_position(request), found.all_rows)
     patient = form.cleaned_data.get("patient") if valid else None
     shown = [*_named_patients(request, page.rows), *([patient] if patient else [])]
-    audit.record_list(request, AUDIT_LIST.subject, (row.pk for row in page.rows), shown)
+    record_list(request, AUDIT_LIST.subject, (row.pk for row in page.rows), shown)
     context = {
         "list": screen,
         "filters": form,
@@ -82,7 +81,7 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
         same = AuditEntry.objects.filter(request_id=found.request_id).exclude(pk=found.pk)
         beside = list(same.select_related("actor").order_by("at", "pk")[:MAX_SHOWN])
     patients = found.patient_ids[:MAX_SHOWN]
-    audit.record_view(
+    record_view(
         request,
         AUDIT_LIST.subject,
         [found.pk],
@@ -117,7 +116,7 @@ def my_entries(request: HttpRequest) -> HttpResponse:
     page = fetch_page(
         rows.defer("before", "after"), NEWEST_FIRST, size=PAGE_SIZE, **page_position(request)
     )
-    audit.record_list(
+    record_list(
         request, "own entries", (row.pk for row in page.rows), _named_patients(request, page.rows)
     )
     return render(request, "audit/mine.html", {"page": page, "columns": OWN_COLUMNS})
@@ -189,7 +188,7 @@ def check_now(request: HttpRequest) -> HttpResponse:
     with transaction.atomic(durable=True):
         made = AuditCheck(asked_by=staff_user(request))
         AuditCheck.objects.bulk_create([made], ignore_conflicts=True)
-        audit.record_action(request, "audit check", [], [])
+        record_action(request, "audit check", [], [])
     wake_worker("backoffice.operations.tasks.check_audit", queue="bulk")
     messages.success(request, "It is checked now. This page shows what was found when it is done.")
     return redirect("audit:integrity")
@@ -242,7 +241,7 @@ def _save_review(request: HttpRequest, form: ReviewForm) -> bool:
     try:
         with transaction.atomic(durable=True):
             AuditReview.objects.create(month=month, by=staff_user(request), note=note)
-            audit.record_action(request, "audit review", [f"{month:%Y-%m}"], [])
+            record_action(request, "audit review", [f"{month:%Y-%m}"], [])
     except IntegrityError:
         form.add_error(None, "You have signed this month off already.")
         return False

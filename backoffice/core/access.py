@@ -22,9 +22,9 @@ from django.utils.functional import SimpleLazyObject
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import AuditUnavailable, record_denied
 from backoffice.core.encryption.url_tokens import is_encrypted_token
-from backoffice.models import User
 
 if TYPE_CHECKING:
     # Settings name `DeclaredPermission`: importing views here would be a circle.
@@ -196,13 +196,13 @@ def _guard(view: View, permissions: tuple[str, ...], declared: tuple[str, ...]) 
         try:
             for permission in permissions:
                 if not may(user, permission):
-                    audit.record_denied(request, permission)
+                    record_denied(request, permission)
                     return _render_forbidden(request, permission)
             response: HttpResponseBase = view(request, *args, **kwargs)
-        except audit.AuditUnavailable:
+        except AuditUnavailable:
             return render(request, "503.html", status=503)
         except PermissionDenied:
-            audit.record_denied(request, "")
+            record_denied(request, "")
             raise
         response.headers.setdefault("Cache-Control", "no-store, private")
         return response
@@ -243,7 +243,7 @@ class DeclaredPermission(BasePermission):
             return False
         if may(user, "api.read", *needed):
             return True
-        audit.record_denied(request._request, ", ".join(needed))
+        record_denied(request._request, ", ".join(needed))
         return False
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db import connection, models
 from django.utils import timezone
 
-from backoffice.models import Change
+from backoffice.core.models import Change
 
 MAX_NAMED_ROWS: Final = 200
 """Up to this many rows of a batch are listed by id; a larger batch only has its count."""
@@ -32,7 +32,7 @@ def record_change(topic: str, subjects: Iterable[UUID]) -> None:
     ids = sorted(set(subjects))
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO backoffice_change (xact, topic, rows, subjects)"
+            "INSERT INTO core_change (xact, topic, rows, subjects)"
             f" VALUES ({_TRANSACTION}, %s, 1, %s)",
             [topic, ids],
         )
@@ -57,7 +57,7 @@ def record_row_changes(
         )
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO backoffice_change (xact, topic, rows, subjects)"
+            "INSERT INTO core_change (xact, topic, rows, subjects)"
             f" VALUES ({_TRANSACTION}, %s, %s, {subjects})",
             [table, count, *(keys if "SELECT" in subjects else ())],
         )

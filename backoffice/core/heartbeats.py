@@ -5,60 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from django.conf import settings
 from django.db import connection, models, transaction
 from django.db.models.functions import Now
 
+from backoffice.core.models import Backup, Heartbeat, Hold
+
 ON_HOLD: Final = "Sending is on hold since this back office was restored from a backup."
-
-
-class Heartbeat(models.Model):
-    """The time a worker last took a heartbeat message from a queue.
-
-    Beat sends one to every queue. A live worker that takes nothing from its queue leaves none.
-    """
-
-    queue = models.CharField(max_length=20, primary_key=True)
-    worker = models.CharField(max_length=100)
-    at = models.DateTimeField()
-
-    class Meta:
-        app_label = "backoffice"
-
-
-class Backup(models.Model):
-    """A completed backup; `at` is the time of its data."""
-
-    at = models.DateTimeField()
-    seconds = models.FloatField()
-    bytes = models.BigIntegerField()
-
-    class Meta:
-        app_label = "backoffice"
-        indexes = [models.Index(fields=["-at"], name="backup_latest")]
-
-
-class Hold(models.Model):
-    """Nothing new is sent to the service from `since` until a person releases it.
-
-    After a restore the service may have records that this database lost, which are fetched first.
-    `restored_to` is the time of the data in the backup.
-    """
-
-    since = models.DateTimeField(db_default=Now())
-    restored_to = models.DateTimeField()
-    released_at = models.DateTimeField(null=True)
-    released_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
-    )
-
-    class Meta:
-        app_label = "backoffice"
-        constraints = [
-            models.UniqueConstraint(
-                models.Value(1), condition=models.Q(released_at=None), name="one_hold"
-            )
-        ]
 
 
 NOT_ON_HOLD: Final = f"NOT EXISTS (SELECT FROM {Hold._meta.db_table} WHERE released_at IS NULL)"

@@ -19,7 +19,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError, connection
 
 from backoffice.core.encryption.encrypted_fields import UNREADABLE
-from backoffice.models import Installation
+from backoffice.core.models import Installation
 
 logger = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from weakref import WeakKeyDictionary
 from django.apps import apps
 
 from backoffice.core.installation import INSTALLATION_ID
+from backoffice.core.models import Installation
 from backoffice.core.service_client import service
-from backoffice.models import Installation
 from backoffice.service import Page, Service, errors
 
 ANOTHER_TEAM: Final = "SERVICE_API_KEY is of another team than the records here."

@@ -21,10 +21,9 @@ from typing import Any, Final
 from urllib.error import URLError
 from urllib.request import urlopen
 
-import psycopg
-
 from backoffice.devtools import embedded, programs
 from backoffice.devtools.checks import check
+from backoffice.devtools.demo_data import has_earlier_tables, is_demo_database, is_empty
 from backoffice.devtools.embedded import ROOT, Servers, ServersError, background
 from backoffice.devtools.progress import FirstSync
 from backoffice.devtools.supervisor import ChildError, Supervisor
@@ -63,8 +62,6 @@ KEPT: Final = ("pages",)
 WITHOUT_WORDS: Final = ("up", "check")
 ANEW: Final = "--anew"
 STOP: Final = "--stop"
-DEMO_ENVIRONMENT: Final = "sandbox us"
-"""Value of `environment` in the installation row of a demo database; it is not production."""
 READ_SETTINGS: Final = """
 import sys
 from django.core.exceptions import ImproperlyConfigured
@@ -155,6 +152,10 @@ def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
     with embedded.servers(borrow=False) as servers:
         if anew:
             discard_demo_data(servers)
+        elif with_sandbox and has_earlier_tables(servers.database_url):
+            raise LauncherError(
+                "An earlier state of the project made this demo. Start a new one: ./run demo --anew"
+            )
         environment = environment_for(servers, settled)
         environment["PORT"] = str(port)
         write_running_environment(base, environment)
@@ -299,30 +300,6 @@ def run_or_raise(code: int, environment: Mapping[str, str], *command: str) -> st
     if done.returncode:
         raise LauncherError(words, code=code)
     return words
-
-
-def is_empty(database_url: str) -> bool:
-    """Return whether a database has no tables; also False when it cannot be reached."""
-    try:
-        with psycopg.connect(database_url, connect_timeout=3) as connection:
-            found = connection.execute("SELECT FROM pg_tables WHERE schemaname = 'public' LIMIT 1")
-            return found.fetchone() is None
-    except psycopg.Error:
-        return False
-
-
-def is_demo_database(database_url: str) -> bool:
-    """Return whether a database has only demo data, with its sandbox database next to it."""
-    beside = f"{embedded.database_name(database_url)}_sandbox"
-    with psycopg.connect(database_url, connect_timeout=3) as connection:
-        found = connection.execute("SELECT FROM pg_database WHERE datname = %s", [beside])
-        if found.fetchone() is None:
-            return False
-        found = connection.execute("SELECT to_regclass('backoffice_installation')")
-        if found.fetchone() == (None,):
-            return True
-        found = connection.execute("SELECT environment FROM backoffice_installation")
-        return all(row == (DEMO_ENVIRONMENT,) for row in found.fetchall())
 
 
 def port_of(name: str, default: int) -> int:

@@ -27,12 +27,12 @@ New orders keep adding some.
 RUNS: Final = """
     SELECT resource, state, fetched, total,
         EXISTS (
-            SELECT FROM backoffice_syncrun AS whole
+            SELECT FROM sync_syncrun AS whole
             WHERE whole.resource = latest.resource AND whole."full" AND whole.state = 'done'
         )
     FROM (
         SELECT DISTINCT ON (resource) resource, state, fetched, total, created_at
-        FROM backoffice_syncrun WHERE "full" ORDER BY resource, created_at DESC
+        FROM sync_syncrun WHERE "full" ORDER BY resource, created_at DESC
     ) AS latest
     ORDER BY created_at
 """
@@ -40,7 +40,7 @@ LOOKUPS: Final = """
     SELECT count(*) FILTER (WHERE looked_at IS NOT NULL),
         count(*) FILTER (WHERE looked_at IS NULL AND due_at <= now()),
         count(*) FILTER (WHERE looked_at IS NULL AND error <> '')
-    FROM backoffice_lookup
+    FROM sync_lookup
 """
 
 

@@ -14,6 +14,7 @@ from django.db import DataError, IntegrityError, OperationalError, connection, t
 
 from backoffice.core import changes
 from backoffice.mirror import rows
+from backoffice.mirror.models import Drift
 from backoffice.mirror.tables import (
     ApplyOutcome,
     MirrorRecord,
@@ -28,7 +29,6 @@ from backoffice.mirror.unreadable_records import (
     save_partly_readable,
     save_unreadable,
 )
-from backoffice.models import Drift
 from backoffice.service import DroppedField, Unreadable
 
 
@@ -49,10 +49,10 @@ _must_store: ContextVar[bool] = ContextVar("must_store", default=False)
 
 @contextmanager
 def require_storage() -> Iterator[None]:
-    """Make `apply` raise RecordNotStored for a record that cannot be stored.
+    """Make `apply_batch` raise RecordNotStored for a record that cannot be stored.
 
-    Without it, `apply` saves the record as unreadable and goes on; a caller that asked for that
-    one record would take it as done.
+    Without it, `apply_batch` saves the record as unreadable and goes on; a caller that asked for
+    that one record would take it as done.
     """
     token = _must_store.set(True)
     try:
@@ -73,7 +73,7 @@ UNSTORABLE_ERRORS = (
 """Errors that a single record can cause; any other error stops the batch."""
 
 
-def apply(
+def apply_batch(
     table: MirrorTable,
     records: Iterable[MirrorRecord],
     for_each_row: Callable[[MirrorRecord], None] = lambda record: None,

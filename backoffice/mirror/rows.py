@@ -17,6 +17,7 @@ from backoffice.core import binary_rows
 from backoffice.core.installation import fingerprint
 from backoffice.mirror.column_errors import UnusableValue, clear_unusable_columns
 from backoffice.mirror.datetime_limits import check_datetime_range
+from backoffice.mirror.models import Drift
 from backoffice.mirror.tables import (
     ChildTable,
     MirrorRecord,
@@ -26,7 +27,6 @@ from backoffice.mirror.tables import (
     key_text,
 )
 from backoffice.mirror.unknown_values import UnknownValueCounter
-from backoffice.models import Drift
 from backoffice.service import DroppedField, digest_of
 
 

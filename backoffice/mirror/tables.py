@@ -12,7 +12,7 @@ import msgspec
 from django.db import models
 
 from backoffice.core.encryption.encrypted_fields import EncryptedField, encrypted_fields_of
-from backoffice.models import Mirrored
+from backoffice.mirror.models import Mirrored
 from backoffice.service import DroppedField, Record
 
 RecordKey: TypeAlias = tuple[Any, ...]

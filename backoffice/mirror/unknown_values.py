@@ -44,10 +44,10 @@ def count_unknown_value(
     `sample` is the key of a record with this value.
     """
     cursor.execute(
-        "INSERT INTO backoffice_unknownvalue (vocabulary, value, bucket, sightings, sample_key)"
+        "INSERT INTO core_unknownvalue (vocabulary, value, bucket, sightings, sample_key)"
         " VALUES (%s, %s, '', %s, %s)"
         " ON CONFLICT (vocabulary, value) DO UPDATE SET"
-        " sightings = backoffice_unknownvalue.sightings + EXCLUDED.sightings,"
+        " sightings = core_unknownvalue.sightings + EXCLUDED.sightings,"
         " last_seen = now() RETURNING sightings",
         [words, value, count, sample],
     )

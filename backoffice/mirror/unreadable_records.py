@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from backoffice.models import UnreadRecord
+from backoffice.mirror.models import UnreadRecord
 from backoffice.service import DroppedField
 from backoffice.service.json_text import replace_in_text
 

@@ -28,7 +28,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 from django.db.migrations.recorder import MigrationRecorder
 
-from backoffice.core.heartbeats import Backup
+from backoffice.core.models import Backup
 from backoffice.operations import dumps
 
 DUMP: Final = "database.dump"

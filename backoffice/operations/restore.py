@@ -24,14 +24,15 @@ from django.db import Error as DatabaseError
 from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 
-from backoffice import sync
 from backoffice.accounts.models import StaffSession
-from backoffice.core.heartbeats import Heartbeat, Hold
-from backoffice.models import SyncRun
+from backoffice.core.models import Heartbeat, Hold
 from backoffice.operations import backups, dumps
 from backoffice.operations.backups import Manifest
 from backoffice.pages.lists import bulk
-from backoffice.pages.lists.models import BulkRun
+from backoffice.pages.models import BulkRun
+from backoffice.sync.lookups import schedule_lookups
+from backoffice.sync.models import SyncRun
+from backoffice.sync.runs import request_run
 from orders.sync import SWEEP
 from webhooks import silence
 from webhooks.models import Event
@@ -40,13 +41,13 @@ MAYBE_SENT: Final = "Restored from a backup: it may have been sent since then."
 
 # The command may have been sent after the backup, with the idempotency key in the row.
 _DOUBT_COMMANDS: Final = """
-UPDATE backoffice_commandrecord SET state = 'uncertain', doubted = true, hindrance = %s,
+UPDATE outbox_commandrecord SET state = 'uncertain', doubted = true, hindrance = %s,
  sent_at = coalesce(sent_at, requested_at), first_sent_at = coalesce(first_sent_at, requested_at),
  keyed_at = coalesce(keyed_at, requested_at)
 WHERE state IN ('waiting', 'sending')
 """
 _LOOK_NOW: Final = """
-UPDATE backoffice_commandrecord SET lease_token = NULL, lease_until = NULL, due_at = now(),
+UPDATE outbox_commandrecord SET lease_token = NULL, lease_until = NULL, due_at = now(),
  looks = 0, settle_until = now() + make_interval(secs => %s)
 WHERE state IN ('uncertain', 'undecided')
 """
@@ -57,8 +58,8 @@ WHERE state IN ('stored', 'sending')
 """
 # Uses only columns that every release has, because later migrations have not run yet.
 _HOLD: Final = """
-INSERT INTO backoffice_hold (restored_to) SELECT %s
-WHERE NOT EXISTS (SELECT FROM backoffice_hold WHERE released_at IS NULL)
+INSERT INTO core_hold (restored_to) SELECT %s
+WHERE NOT EXISTS (SELECT FROM core_hold WHERE released_at IS NULL)
 """
 _HOLDS: Final = Hold._meta.db_table
 _DROP_IT: Final = "Sending is on hold. Drop this database before you restore into another one."
@@ -146,7 +147,7 @@ def _restore_rows(folder: Path, manifest: Manifest) -> None:
 def _is_of_holds(line: str) -> bool:
     """Return whether a line of `pg_restore --list` is about the rows or the sequence of holds.
 
-    Such a line is `4711; 0 16442 TABLE DATA public backoffice_hold OWNER`.
+    Such a line is `4711; 0 16442 TABLE DATA public core_hold OWNER`.
     """
     words = line.split()
     return words[3:5] in (["TABLE", "DATA"], ["SEQUENCE", "SET"]) and words[6] in (
@@ -209,6 +210,6 @@ def start_over() -> None:
         StaffSession.objects.all().delete()
         Heartbeat.objects.all().delete()
         SyncRun.objects.filter(state__in=[SyncRun.State.DUE, SyncRun.State.RUNNING]).delete()
-    sync.request_run(SWEEP)
+    request_run(SWEEP)
     latest = Event.objects.order_by("-pk").values_list("pk", "received_at").first()
-    sync.schedule_lookups(silence.RESEND, [silence.Gap(*(latest or (0, None))).key()])
+    schedule_lookups(silence.RESEND, [silence.Gap(*(latest or (0, None))).key()])

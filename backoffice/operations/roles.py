@@ -29,11 +29,11 @@ from patients.wearables.partitions import PARENT
 
 PREFIX: Final = "bo"
 APPEND_ONLY: Final = re.compile(
-    r"backoffice_audit(entry|seal|review)|backoffice_commandattempt"
+    r"audit_audit(entry|seal|review)|outbox_commandattempt"
     r"|orders_(resultversion|signature|criticalacknowledgement|criticalcall)"
 )
-AUDIT: Final = re.compile(r"backoffice_audit\w*")
-GROWS_OLD: Final = "backoffice_auditentry"
+AUDIT: Final = re.compile(r"audit_audit\w*")
+GROWS_OLD: Final = "audit_auditentry"
 """Workers may delete rows of this table; triggers refuse to delete any row that is not expired."""
 READ_ONLY: Final = frozenset({"django_migrations"})
 _LIMITS: Final = {

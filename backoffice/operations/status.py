@@ -18,13 +18,14 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from backoffice import outbox
 from backoffice.audit import verification
 from backoffice.celery import QUEUES
 from backoffice.core import heartbeats, service_team, vocabulary
-from backoffice.models import CommandRecord, SyncRun
 from backoffice.operations import postgres, sync_watch
+from backoffice.outbox.delivery import CANNOT_DECRYPT
+from backoffice.outbox.models import CommandRecord
 from backoffice.pages import sync_health
+from backoffice.sync.models import SyncRun
 from webhooks import event_log, silence
 from webhooks.models import Event
 
@@ -50,12 +51,12 @@ PING_SECONDS: Final = 0.5
 
 _COMMANDS: Final = """
 SELECT state, count(*), extract(epoch FROM now() - min(coalesce(sent_at, requested_at)))
-FROM backoffice_commandrecord
+FROM outbox_commandrecord
 WHERE state IN ('waiting', 'sending', 'uncertain', 'undecided') GROUP BY state
 """
 _UNREAD: Final = """
 SELECT count(*), extract(epoch FROM now() - min(first_seen)) FROM (
- SELECT first_seen FROM backoffice_unreadrecord WHERE NOT is_stored LIMIT %(cap)s
+ SELECT first_seen FROM mirror_unreadrecord WHERE NOT is_stored LIMIT %(cap)s
 ) AS unread
 """
 _SESSIONS: Final = """
@@ -155,7 +156,7 @@ def _commands() -> dict[str, Figure]:
 
 def _sealed() -> int:
     """Count the open commands that workers could not decrypt."""
-    return CommandRecord.objects.open().filter(hindrance=outbox.CANNOT_DECRYPT).count()
+    return CommandRecord.objects.open().filter(hindrance=CANNOT_DECRYPT).count()
 
 
 _OPEN_STATES: Final = ("waiting", "sending", "uncertain", "undecided")

@@ -31,7 +31,7 @@ _CLOCKS: Final = """
 SELECT offset_seconds, abs(offset_seconds - lag(offset_seconds) OVER (ORDER BY id))
 FROM (
  SELECT id, (checkpoint->'clock'->>'offset_seconds')::float AS offset_seconds
- FROM backoffice_syncrun
+ FROM sync_syncrun
  WHERE resource = 'orders' AND state = 'done' AND checkpoint->'clock' IS NOT NULL
   AND created_at > now() - interval '1 hour'
  ORDER BY created_at DESC LIMIT 200
@@ -44,7 +44,7 @@ _PAUSES: Final = """
 WITH recent AS (
  SELECT id, started_at, server_date, sum((fetched > 0)::int) OVER (ORDER BY id) AS pause
  FROM (
-  SELECT id, started_at, server_date, fetched FROM backoffice_syncrun
+  SELECT id, started_at, server_date, fetched FROM sync_syncrun
   WHERE resource = 'orders' AND NOT "full" AND state = 'done' AND started_at IS NOT NULL
    AND server_date IS NOT NULL
   ORDER BY created_at DESC LIMIT 20160

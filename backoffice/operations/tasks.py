@@ -4,13 +4,15 @@ from typing import Any
 
 from celery import shared_task
 
-from backoffice import outbox, sync
 from backoffice.accounts import emails as account_mailing
 from backoffice.accounts import throttle
 from backoffice.accounts.session_store import SessionStore
 from backoffice.audit import chain_head, retention, seals, verification
 from backoffice.core import changes, heartbeats
+from backoffice.outbox.maintenance import erase_contents
 from backoffice.pages.lists import bulk
+from backoffice.sync import runs
+from backoffice.sync.runs import delete_old_runs
 from backoffice.team import emails, notifications
 
 TIDYING = 30.0
@@ -19,8 +21,8 @@ TIDYING = 30.0
 
 @shared_task
 def prune() -> None:
-    sync.delete_old_runs()
-    outbox.erase_contents()
+    delete_old_runs()
+    erase_contents()
     bulk.delete_old_runs()
     changes.prune()
     throttle.delete_empty_buckets()
@@ -50,7 +52,7 @@ def seal() -> None:
     seals.flush_index_pending_lists()
 
 
-@shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)
+@shared_task(soft_time_limit=runs.MAX_TASK_SECONDS, time_limit=runs.MAX_TASK_SECONDS + 60)
 def check_audit() -> None:
     verification.run_due_check()
 

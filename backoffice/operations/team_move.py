@@ -16,11 +16,14 @@ from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
-from backoffice import audit, sync
+from backoffice.audit.recording import record_console_action
 from backoffice.core import service_team
 from backoffice.core.installation import INSTALLATION_ID
-from backoffice.models import CommandRecord, Installation, Lookup, SyncRun
-from backoffice.pages.lists.models import BulkRun
+from backoffice.core.models import Installation
+from backoffice.outbox.models import CommandRecord
+from backoffice.pages.models import BulkRun
+from backoffice.sync.models import Lookup, SyncRun
+from backoffice.sync.runs import SyncedList, request_run
 from labs.reports.models import SENDING, STORED, UNCERTAIN, Report
 from orders.models import Order
 from patients.models import Patient
@@ -64,7 +67,7 @@ def waiting() -> list[str]:
     return [f"{words}: {count}" for words, count in counts.items() if count]
 
 
-def move(ours: UUID, theirs: UUID, synced_lists: Sequence[sync.SyncedList]) -> None:
+def move(ours: UUID, theirs: UUID, synced_lists: Sequence[SyncedList]) -> None:
     """Store `theirs` as the team of this installation, and request full syncs of its records.
 
     Raises CannotMove if something waits to be sent, or if the team was changed meanwhile.
@@ -87,11 +90,9 @@ def move(ours: UUID, theirs: UUID, synced_lists: Sequence[sync.SyncedList]) -> N
         SyncRun.objects.filter(state__in=[SyncRun.State.DUE, SyncRun.State.RUNNING]).update(
             state=SyncRun.State.FAILED, finished_at=Now(), lease_until=None, error=MOVED
         )
-        audit.record_console_action(
-            "adopt team", [ours, theirs], f"from team {ours} to team {theirs}"
-        )
+        record_console_action("adopt team", [ours, theirs], f"from team {ours} to team {theirs}")
     for synced_list in synced_lists:
-        if synced_list.full and (run := sync.request_run(synced_list)) is not None:
+        if synced_list.full and (run := request_run(synced_list)) is not None:
             # Without `expected_until` the run reports no drift. All records of the new team are
             # new here, and that is expected.
             SyncRun.objects.filter(pk=run.pk).update(checkpoint={})

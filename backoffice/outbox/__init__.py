@@ -1,7 +1,7 @@
 """Commands for the service: recorded before they are sent, delivered once, always settled.
 
-    outbox.enqueue(request, CancelOrder(order_id=…), form_id)   a row and its audit entry, together
-    outbox.deliver(COMMANDS)                                    for workers: send, settle, close
+    enqueue(request, CancelOrder(order_id=…), form_id)   a row and its audit entry, together
+    deliver(COMMANDS)                                    for workers: send, settle, close
 
 Each app defines its commands in `commands.py`, one class per write. The row (`CommandRecord`) has
 all the state; a Celery message only wakes a worker.
@@ -29,52 +29,3 @@ the row back.
 workers, `late_outcomes.py` the lookups of ended commands, `views.py` and `forms.py` the pages.
 Interface: errors and limits, chapter 2.
 """
-
-from backoffice.outbox.command import (
-    Ambiguous,
-    Command,
-    Confirmed,
-    Disproved,
-    NoTrace,
-    PossibleMatch,
-    PreconditionFailed,
-    ResendPolicy,
-    SendContext,
-)
-from backoffice.outbox.delivery import CANNOT_DECRYPT, MAX_TASK_SECONDS, deliver
-from backoffice.outbox.enqueueing import (
-    Conflict,
-    enqueue,
-    enqueue_next,
-    resolve,
-    storable_values,
-    was_already_sent,
-    withdraw,
-)
-from backoffice.outbox.forms import CommandForm, resubmitted_command
-from backoffice.outbox.maintenance import erase_contents
-
-__all__ = [
-    "CANNOT_DECRYPT",
-    "MAX_TASK_SECONDS",
-    "Ambiguous",
-    "Command",
-    "CommandForm",
-    "Confirmed",
-    "Conflict",
-    "Disproved",
-    "NoTrace",
-    "PossibleMatch",
-    "PreconditionFailed",
-    "ResendPolicy",
-    "SendContext",
-    "deliver",
-    "enqueue",
-    "enqueue_next",
-    "erase_contents",
-    "resolve",
-    "resubmitted_command",
-    "storable_values",
-    "was_already_sent",
-    "withdraw",
-]

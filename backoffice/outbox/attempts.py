@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from backoffice.models import CommandAttempt, CommandRecord
+from backoffice.outbox.models import CommandAttempt, CommandRecord
 from backoffice.service import errors
 
 

@@ -13,15 +13,15 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from backoffice.core import heartbeats
-from backoffice.models import CommandRecord
 from backoffice.outbox import late_outcomes
 from backoffice.outbox.command import KEY_LIFETIME, Command
+from backoffice.outbox.models import CommandRecord
 
 _CLAIM: Final = """
-UPDATE backoffice_commandrecord
+UPDATE outbox_commandrecord
 SET lease_token = %s, lease_until = now() + make_interval(secs => %s)
 WHERE id = (
- SELECT id FROM backoffice_commandrecord
+ SELECT id FROM outbox_commandrecord
  WHERE {} AND due_at <= now() AND kind = ANY(%s)
   AND (lease_until IS NULL OR lease_until < now())
  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import msgspec
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from backoffice.service import Service
 
 KEY_LIFETIME: Final = timedelta(hours=20)

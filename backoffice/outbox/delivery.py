@@ -25,7 +25,6 @@ from django.utils import timezone
 from backoffice.core import request_ids, service_team, shutdown
 from backoffice.core.encryption import encrypted_fields
 from backoffice.core.service_client import service
-from backoffice.models import CommandRecord
 from backoffice.outbox import late_outcomes, maintenance
 from backoffice.outbox.attempts import AttemptLog
 from backoffice.outbox.claims import CommandClaim, claim_command
@@ -39,6 +38,7 @@ from backoffice.outbox.command import (
     send_context,
 )
 from backoffice.outbox.enqueueing import enqueue_next
+from backoffice.outbox.models import CommandRecord
 from backoffice.outbox.refusal_messages import obstacle_message, refusal_message
 from backoffice.service import errors
 
@@ -67,7 +67,7 @@ CANNOT_DECRYPT: Final = (
 )
 
 _BEGIN = """
-UPDATE backoffice_commandrecord SET state = 'sending', attempts = attempts + 1, sent_at = now(),
+UPDATE outbox_commandrecord SET state = 'sending', attempts = attempts + 1, sent_at = now(),
  first_sent_at = coalesce(first_sent_at, now()), keyed_at = coalesce(keyed_at, now()), looks = 0,
  status = NULL, hindrance = '',
  lease_until = now() + make_interval(secs => %s),

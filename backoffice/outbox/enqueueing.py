@@ -16,11 +16,12 @@ from django.db.models.functions import Now
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_action, record_change, record_follow_up
 from backoffice.core import request_ids
-from backoffice.models import CommandRecord, CommandRecords, User
 from backoffice.outbox.command import KEY_LIFETIME, Command, PreconditionFailed
 from backoffice.outbox.late_outcomes import FIRST_LOOKUP_SECONDS
+from backoffice.outbox.models import CommandRecord, CommandRecords
 from backoffice.pages.drafts import WRITTEN
 
 logger = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ def enqueue(
         try:
             with transaction.atomic(durable=True):
                 row.save(force_insert=True)
-                audit.record_change(
+                record_change(
                     request,
                     row.kind,
                     [row.pk, subject_id],
@@ -186,9 +187,7 @@ def enqueue_next(row: CommandRecord, command: Command) -> None:
         # before it is sent, and to lose it would be worse.
         step.lock = ""
     step.save(force_insert=True)
-    audit.record_follow_up(
-        row.requested_by, step.kind, [step.pk, step.subject_id], [step.patient_id]
-    )
+    record_follow_up(row.requested_by, step.kind, [step.pk, step.subject_id], [step.patient_id])
 
 
 def _command_row(command: Command, **more: Any) -> CommandRecord:
@@ -271,7 +270,7 @@ def _needs_new_key(command_id: UUID) -> bool:
 def _audit_decision(request: HttpRequest, command_id: UUID, what: str, reason: str = "") -> None:
     row = CommandRecord.objects.get(pk=command_id)
     patients = [row.patient_id]
-    audit.record_action(request, f"{row.kind} {what}", [row.pk, row.subject_id], patients, reason)
+    record_action(request, f"{row.kind} {what}", [row.pk, row.subject_id], patients, reason)
 
 
 def wake_worker(task: str, queue: str = "outbox") -> None:

@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
-from backoffice.models import CommandRecord, CommandRecords
+from backoffice.outbox.models import CommandRecord, CommandRecords
 
 State = CommandRecord.State
 
@@ -32,10 +32,10 @@ MAY_HAVE_HAPPENED: Final = "(state = 'given_up' OR state = 'refused' AND doubted
 """Ended commands that may have been carried out: the condition of the index command_followed."""
 # One lookup per change: the change must be newer than the last lookup.
 _MAKE_CHANGED_DUE: Final = f"""
-UPDATE backoffice_commandrecord AS command SET due_at = now()
+UPDATE outbox_commandrecord AS command SET due_at = now()
 WHERE {MAY_HAVE_HAPPENED} AND due_at > now() AND finished_at > now() - make_interval(secs => %s)
  AND EXISTS (
-  SELECT FROM backoffice_change AS change
+  SELECT FROM core_change AS change
   WHERE change.at > coalesce(command.looked_at, command.finished_at)
    AND (change.subjects && array_remove(ARRAY[command.patient_id], NULL)
         OR command.subject_id = ANY(change.subjects::text[])))

@@ -10,7 +10,7 @@ from django.db.models import Value
 from django.db.models.functions import Now
 
 from backoffice.core import heartbeats
-from backoffice.models import CommandAttempt, CommandRecord
+from backoffice.outbox.models import CommandAttempt, CommandRecord
 
 State = CommandRecord.State
 
@@ -19,7 +19,7 @@ CONTENTS_RETENTION: Final = timedelta(days=30)
 of a refused command is filled with them."""
 
 _EXPLAIN = f"""
-UPDATE backoffice_commandrecord SET hindrance = %s
+UPDATE outbox_commandrecord SET hindrance = %s
 WHERE state = 'waiting' AND hindrance = '' AND NOT ({heartbeats.NOT_ON_HOLD})
 """
 

@@ -12,11 +12,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_list, record_view
 from backoffice.core.access import may, requires
-from backoffice.models import CommandRecord
 from backoffice.outbox import late_outcomes
 from backoffice.outbox.enqueueing import DECISIONS, resolve, withdraw
+from backoffice.outbox.models import CommandRecord
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 SIZE: Final = 50
@@ -49,7 +49,7 @@ def commands(request: HttpRequest) -> HttpResponse:
     elif show == "refused":
         rows = rows.filter(state=CommandRecord.State.REFUSED)
     page = fetch_page(rows, NEWEST_FIRST, size=SIZE, **page_position(request))
-    audit.record_list(
+    record_list(
         request, "command", (row.pk for row in page.rows), (row.patient_id for row in page.rows)
     )
     tabs = [
@@ -63,7 +63,7 @@ def commands(request: HttpRequest) -> HttpResponse:
 def command(request: HttpRequest, command_id: UUID) -> HttpResponse:
     """Show one command: requester, state, history and possible actions."""
     row = _row(command_id)
-    audit.record_view(request, "command", [row.pk], [row.patient_id])
+    record_view(request, "command", [row.pk], [row.patient_id])
     return render(request, "commands/detail.html", _context(request, row))
 
 

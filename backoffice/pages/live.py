@@ -74,7 +74,7 @@ def changes_since(cursor_text: str, shown: About) -> tuple[int, str]:
             """
             SELECT coalesce(sum(CASE WHEN topic = ANY(%(topics)s) THEN rows ELSE 1 END), 0),
                    pg_current_snapshot()::text
-            FROM backoffice_change
+            FROM core_change
             WHERE xact >= pg_snapshot_xmin(%(since)s::pg_snapshot)::text::bigint
               AND NOT pg_visible_in_snapshot(xact::text::xid8, %(since)s::pg_snapshot)
               AND (topic = ANY(%(topics)s) OR subjects && %(subjects)s::uuid[]

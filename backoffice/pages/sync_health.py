@@ -14,17 +14,17 @@ from typing import Final
 from django.conf import settings
 from django.db import connection
 
-from backoffice.models import SyncRun
 from backoffice.pages.paging.counts import Count
+from backoffice.sync.models import SyncRun
 
 CAP: Final = 10_000
 GRACE: Final = timedelta(minutes=1)
 
 _RUNS: Final = """
 WITH RECURSIVE names AS (
-    (SELECT resource FROM backoffice_syncrun ORDER BY resource LIMIT 1)
+    (SELECT resource FROM sync_syncrun ORDER BY resource LIMIT 1)
     UNION ALL
-    SELECT (SELECT resource FROM backoffice_syncrun
+    SELECT (SELECT resource FROM sync_syncrun
             WHERE resource > names.resource ORDER BY resource LIMIT 1)
     FROM names WHERE names.resource IS NOT NULL
 )
@@ -32,17 +32,17 @@ SELECT names.resource, scope.everything, latest.id, success.id, first.created_at
 FROM names
 CROSS JOIN (VALUES (false), (true)) AS scope (everything)
 CROSS JOIN LATERAL (
-    SELECT id FROM backoffice_syncrun
+    SELECT id FROM sync_syncrun
     WHERE resource = names.resource AND "full" = scope.everything
     ORDER BY created_at DESC LIMIT 1
 ) AS latest
 CROSS JOIN LATERAL (
-    SELECT created_at FROM backoffice_syncrun
+    SELECT created_at FROM sync_syncrun
     WHERE resource = names.resource AND "full" = scope.everything
     ORDER BY created_at LIMIT 1
 ) AS first
 LEFT JOIN LATERAL (
-    SELECT id FROM backoffice_syncrun
+    SELECT id FROM sync_syncrun
     WHERE resource = names.resource AND "full" = scope.everything AND state = 'done'
     ORDER BY created_at DESC LIMIT 1
 ) AS success ON true
@@ -51,19 +51,19 @@ ORDER BY names.resource, scope.everything
 
 _LOOKUPS: Final = """
 WITH RECURSIVE kinds AS (
-    (SELECT kind FROM backoffice_lookup ORDER BY kind LIMIT 1)
+    (SELECT kind FROM sync_lookup ORDER BY kind LIMIT 1)
     UNION ALL
-    SELECT (SELECT kind FROM backoffice_lookup WHERE kind > kinds.kind ORDER BY kind LIMIT 1)
+    SELECT (SELECT kind FROM sync_lookup WHERE kind > kinds.kind ORDER BY kind LIMIT 1)
     FROM kinds WHERE kinds.kind IS NOT NULL
 )
 SELECT kinds.kind,
-    (SELECT count(*) FROM (SELECT 1 FROM backoffice_lookup
+    (SELECT count(*) FROM (SELECT 1 FROM sync_lookup
         WHERE kind = kinds.kind AND due_at <= now() LIMIT %(cap)s) AS few),
-    (SELECT min(due_at) FROM backoffice_lookup
+    (SELECT min(due_at) FROM sync_lookup
         WHERE kind = kinds.kind AND due_at <= now()),
-    (SELECT count(*) FROM (SELECT 1 FROM backoffice_lookup
+    (SELECT count(*) FROM (SELECT 1 FROM sync_lookup
         WHERE kind = kinds.kind AND error <> '' LIMIT %(cap)s) AS few),
-    (SELECT error FROM backoffice_lookup
+    (SELECT error FROM sync_lookup
         WHERE kind = kinds.kind AND error <> '' LIMIT 1)
 FROM kinds WHERE kinds.kind IS NOT NULL
 ORDER BY kinds.kind

@@ -14,8 +14,8 @@ from typing import Any, Final, Self
 
 from django.conf import settings
 
-from backoffice.models import SyncRun
 from backoffice.service import Page
+from backoffice.sync.models import SyncRun
 
 MAX_AHEAD: Final = timedelta(minutes=5)
 """How far ahead of ours the service's clock may be. A synchronized clock is off by seconds, and

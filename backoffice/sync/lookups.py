@@ -24,10 +24,11 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 
-from backoffice import mirror
 from backoffice.core import prepared_queries, service_team, shutdown
-from backoffice.models import Lookup
+from backoffice.mirror.applying import RecordNotStored, require_storage
+from backoffice.mirror.unreadable_records import clear_unreadable, save_unreadable
 from backoffice.service import Service, errors
+from backoffice.sync.models import Lookup
 
 logger = logging.getLogger(__name__)
 
@@ -82,11 +83,11 @@ def schedule_lookups_by_kind(keys: Mapping[str, Iterable[object]]) -> None:
     kinds, names = zip(*reasons, strict=True)
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO backoffice_lookup (kind, key, due_at)"
+            "INSERT INTO sync_lookup (kind, key, due_at)"
             " SELECT kind, key, now() FROM unnest(%s::text[], %s::text[]) AS reason (kind, key)"
-            " ON CONFLICT (kind, key) DO UPDATE SET generation = backoffice_lookup.generation + 1,"
+            " ON CONFLICT (kind, key) DO UPDATE SET generation = sync_lookup.generation + 1,"
             " attempts = 0, unread_answers = 0,"
-            " due_at = least(backoffice_lookup.due_at, EXCLUDED.due_at)",
+            " due_at = least(sync_lookup.due_at, EXCLUDED.due_at)",
             [prepared_queries.array(kinds), prepared_queries.array(names)],
         )
 
@@ -150,9 +151,9 @@ def _claim_some(lookup_types: Sequence[LookupType], token: uuid.UUID) -> list[Lo
 def _claim(kinds: list[str], batch_size: int, token: uuid.UUID) -> list[LookupClaim]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE backoffice_lookup AS claimed"
+            "UPDATE sync_lookup AS claimed"
             " SET lease_token = %s, lease_until = now() + make_interval(secs => %s)"
-            " FROM (SELECT kind, key FROM backoffice_lookup"
+            " FROM (SELECT kind, key FROM sync_lookup"
             "  WHERE kind = ANY(%s) AND due_at <= now()"
             "  AND (lease_until IS NULL OR lease_until < now())"
             "  ORDER BY due_at LIMIT %s FOR UPDATE SKIP LOCKED) AS free"
@@ -236,13 +237,13 @@ def _store_answers(
 
     def store() -> None:
         with transaction.atomic():
-            with mirror.require_storage():
+            with require_storage():
                 again = dict(lookup_type.store(answers)) if answers else {}
             if missing:
                 lookup_type.on_missing(missing, asked_at)
                 again.update({key: lookup_type.retry_missing_after(key) for key in missing})
             _close(done, again, token)
-            mirror.clear_unreadable(lookup_type.kind, [claim.key for claim in done])
+            clear_unreadable(lookup_type.kind, [claim.key for claim in done])
 
     try:
         _retry_rollbacks(store)
@@ -299,12 +300,11 @@ def _close(
     with connection.cursor() as cursor:
         # Lock in the order in which `schedule_lookups` writes, or the two would deadlock.
         cursor.execute(
-            "SELECT 1 FROM backoffice_lookup WHERE kind = %s AND key = ANY(%s)"
-            " ORDER BY key FOR UPDATE",
+            "SELECT 1 FROM sync_lookup WHERE kind = %s AND key = ANY(%s) ORDER BY key FOR UPDATE",
             [rows["kind"][0], rows["key"]],
         )
         cursor.execute(
-            "UPDATE backoffice_lookup AS row SET lease_token = NULL, lease_until = NULL,"
+            "UPDATE sync_lookup AS row SET lease_token = NULL, lease_until = NULL,"
             " attempts = 0, unread_answers = 0, error = '', looked_at = now(),"
             " due_at = CASE WHEN row.generation = done.generation THEN now() + done.again"
             "          ELSE row.due_at END"
@@ -342,11 +342,11 @@ def _put_back(failed: list[tuple[LookupClaim, Exception]], token: uuid.UUID) -> 
             if retry_after:
                 wait = timedelta(seconds=max(1, retry_after))
             has_message = isinstance(
-                error, (errors.ServiceError, mirror.RecordNotStored, service_team.AnotherTeam)
+                error, (errors.ServiceError, RecordNotStored, service_team.AnotherTeam)
             )
             message = str(error) if has_message else type(error).__name__
             cursor.execute(
-                "UPDATE backoffice_lookup SET lease_token = NULL, lease_until = NULL,"
+                "UPDATE sync_lookup SET lease_token = NULL, lease_until = NULL,"
                 " attempts = least(attempts + 1, 1000),"
                 " unread_answers = least(unread_answers + %s, 1000), error = %s, due_at = CASE"
                 "  WHEN generation = %s THEN now() + make_interval(secs => %s) ELSE due_at END"
@@ -363,4 +363,4 @@ def _put_back(failed: list[tuple[LookupClaim, Exception]], token: uuid.UUID) -> 
             )
             item = getattr(error, "unreadable", None)
             if item is not None:
-                mirror.save_unreadable(claim.kind, claim.key, item.path, item.reason, item.raw)
+                save_unreadable(claim.kind, claim.key, item.path, item.reason, item.raw)

@@ -11,20 +11,22 @@ from typing import Any, TypeAlias
 
 from django.db import connection
 
-from backoffice import mirror
-from backoffice.models import SyncRun
+from backoffice.mirror.applying import flag_missing
+from backoffice.mirror.tables import MirrorTable, RecordKey, key_text
+from backoffice.mirror.unreadable_records import key_from_raw
 from backoffice.sync.lookups import schedule_lookups
+from backoffice.sync.models import SyncRun
 from backoffice.sync.pagination import Batch
 
-SuspectHandler: TypeAlias = Callable[[list[mirror.RecordKey], datetime], list[mirror.RecordKey]]
+SuspectHandler: TypeAlias = Callable[[list[RecordKey], datetime], list[RecordKey]]
 """Handles the keys of suspects; returns those that count as missing."""
 
 
-def flag_suspects(table: mirror.MirrorTable) -> SuspectHandler:
+def flag_suspects(table: MirrorTable) -> SuspectHandler:
     """Return a handler for records without a call of their own: the list decides."""
 
-    def handle_suspects(keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
-        mirror.flag_missing(table, keys, asked_at)
+    def handle_suspects(keys: list[RecordKey], asked_at: datetime) -> list[RecordKey]:
+        flag_missing(table, keys, asked_at)
         return keys
 
     return handle_suspects
@@ -33,7 +35,7 @@ def flag_suspects(table: mirror.MirrorTable) -> SuspectHandler:
 def look_up_suspects(kind: str) -> SuspectHandler:
     """Return a handler that looks each suspect up: a 404 flags it, an answer clears it."""
 
-    def handle_suspects(keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
+    def handle_suspects(keys: list[RecordKey], asked_at: datetime) -> list[RecordKey]:
         schedule_lookups(kind, [key[0] for key in keys])
         return keys
 
@@ -46,18 +48,18 @@ class UnsortedListComparison:
     def __init__(
         self,
         run: SyncRun,
-        table: mirror.MirrorTable,
-        keys: Callable[[Any], list[mirror.RecordKey]],
+        table: MirrorTable,
+        keys: Callable[[Any], list[RecordKey]],
         handle_suspects: SuspectHandler,
     ) -> None:
         self.run, self.table, self.keys, self.handle_suspects = run, table, keys, handle_suspects
-        self.seen: set[mirror.RecordKey] = set()
+        self.seen: set[RecordKey] = set()
         self.unreadable_keys: set[str] = set()
 
     def __call__(self, batch: Batch[Any], is_last: bool) -> list[str]:
         for record in batch.records:
             self.seen.update(self.keys(record))
-        self.unreadable_keys.update(mirror.key_from_raw(item.raw) for item in batch.unreadable)
+        self.unreadable_keys.update(key_from_raw(item.raw) for item in batch.unreadable)
         if not is_last:
             return []
         started = self.run.started_at
@@ -74,7 +76,7 @@ class UnsortedListComparison:
                 for key in cursor.fetchall()
                 if key not in self.seen and str(key[0]) not in self.unreadable_keys
             )
-        return [mirror.key_text(key) for key in self.handle_suspects(missing, started)]
+        return [key_text(key) for key in self.handle_suspects(missing, started)]
 
 
 class SortedListComparison:
@@ -87,7 +89,7 @@ class SortedListComparison:
     def __init__(
         self,
         run: SyncRun,
-        table: mirror.MirrorTable,
+        table: MirrorTable,
         handle_suspects: SuspectHandler,
     ) -> None:
         self.run, self.table, self.handle_suspects = run, table, handle_suspects
@@ -100,7 +102,7 @@ class SortedListComparison:
         started = self.run.started_at
         assert started is not None
         moments = {record.data.id: record.data.created_at for record in batch.records}
-        self.unreadable_keys.update(mirror.key_from_raw(item.raw) for item in batch.unreadable)
+        self.unreadable_keys.update(key_from_raw(item.raw) for item in batch.unreadable)
         high = max(moments.values(), default=self.low)
         upper = None if is_last else high
         with connection.cursor() as cursor:

@@ -28,13 +28,15 @@ from django.db import IntegrityError, InterfaceError, OperationalError, connecti
 from django.db.models import F, Q
 from django.db.models.functions import Least, Now
 
-from backoffice import mirror
 from backoffice.core import service_team, shutdown
-from backoffice.models import Drift, SyncRun, UnreadRecord
+from backoffice.mirror.models import Drift, UnreadRecord
+from backoffice.mirror.tables import ApplyOutcome, key_text
+from backoffice.mirror.unreadable_records import clear_unreadable, key_from_raw, save_unreadable
 from backoffice.service import Record, Service, Unreadable, errors
 from backoffice.sync import clocks
 from backoffice.sync.clocks import latest_window
 from backoffice.sync.lookups import failing_keys, schedule_lookups
+from backoffice.sync.models import SyncRun
 from backoffice.sync.pagination import Batch, PaginationError, in_background
 
 logger = logging.getLogger(__name__)
@@ -66,7 +68,7 @@ class SyncedList:
 
     resource: str
     batches: Callable[[Service, SyncRun], Iterator[Batch[Any]]]
-    store: Callable[[Sequence[Record[Any]]], mirror.ApplyOutcome]
+    store: Callable[[Sequence[Record[Any]]], ApplyOutcome]
     interval: Callable[[], timedelta]
     full: bool = True
     find_missing: Callable[[SyncRun], MissingRecordFinder] | None = None
@@ -90,7 +92,7 @@ class LeaseLost(Exception):
     """Another worker has claimed this run."""
 
 
-def tick(synced_list: SyncedList, seconds: float) -> None:
+def sync_when_due(synced_list: SyncedList, seconds: float) -> None:
     """Request a run if the latest one is old enough, then work on the open run. Called by beat.
 
     The schedule is in the rows, so ticks may be lost, late or repeated.
@@ -214,7 +216,7 @@ def _process_batches(
                     _keep_unreadable(run, item)
                 _schedule_unreadable(synced_list, batch, outcome)
                 if unreadable_keys:
-                    mirror.clear_unreadable(run.resource, unreadable_keys & _keys(outcome))
+                    clear_unreadable(run.resource, unreadable_keys & _keys(outcome))
                 missing = find_missing(batch, is_last) if find_missing is not None else []
                 counts.add(run, batch, outcome, len(missing))
                 wrote = bool(outcome.touched or outcome.unreadable or batch.unreadable or missing)
@@ -238,8 +240,8 @@ def _process_batches(
     return run
 
 
-def _keys(outcome: mirror.ApplyOutcome) -> set[str]:
-    return {mirror.key_text(record.key) for record in outcome.touched}
+def _keys(outcome: ApplyOutcome) -> set[str]:
+    return {key_text(record.key) for record in outcome.touched}
 
 
 def _next(batches: Iterator[Batch[Any]]) -> tuple[Batch[Any] | None, Exception | None]:
@@ -301,9 +303,7 @@ class _RunCounts:
     def __init__(self) -> None:
         self.since = dict.fromkeys((*self.NAMES, "drifted"), 0)
 
-    def add(
-        self, run: SyncRun, batch: Batch[Any], outcome: mirror.ApplyOutcome, unseen: int
-    ) -> None:
+    def add(self, run: SyncRun, batch: Batch[Any], outcome: ApplyOutcome, unseen: int) -> None:
         for name, count in {
             "fetched": len(batch),
             "created": len(outcome.created),
@@ -361,8 +361,8 @@ def _put_back(run: SyncRun, *, error: str, wait: float) -> None:
 
 
 def _keep_unreadable(run: SyncRun, item: Unreadable) -> None:
-    key = mirror.key_from_raw(item.raw)
-    new = mirror.save_unreadable(run.resource, key, item.path, item.reason, item.raw)
+    key = key_from_raw(item.raw)
+    new = save_unreadable(run.resource, key, item.path, item.reason, item.raw)
     if new and run.unreadable < MAX_DRIFTS:
         Drift.objects.create(
             run=run,
@@ -373,16 +373,14 @@ def _keep_unreadable(run: SyncRun, item: Unreadable) -> None:
         )
 
 
-def _schedule_unreadable(
-    synced_list: SyncedList, batch: Batch[Any], outcome: mirror.ApplyOutcome
-) -> None:
+def _schedule_unreadable(synced_list: SyncedList, batch: Batch[Any], outcome: ApplyOutcome) -> None:
     """Schedule lookups of the records that could not be read from the list.
 
     A list of changes would not return them again. The lookups are retried at growing intervals.
     """
     if not synced_list.lookup_kind:
         return
-    keys = [mirror.key_from_raw(item.raw) for item in batch.unreadable] + outcome.unreadable_keys
+    keys = [key_from_raw(item.raw) for item in batch.unreadable] + outcome.unreadable_keys
     ids = {key for key in keys if _is_id(key)}
     if ids:
         schedule_lookups(synced_list.lookup_kind, ids - failing_keys(synced_list.lookup_kind, ids))
@@ -399,7 +397,7 @@ def _is_id(key: str) -> bool:
 def _report_drift(
     synced_list: SyncedList,
     run: SyncRun,
-    outcome: mirror.ApplyOutcome,
+    outcome: ApplyOutcome,
     counts: _RunCounts,
 ) -> None:
     """Record drift: changes that earlier runs should have read already."""
@@ -408,7 +406,7 @@ def _report_drift(
         return
     limit = datetime.fromisoformat(expected)
     found = [
-        (mirror.key_text(record.key), kind)
+        (key_text(record.key), kind)
         for records, kind in (
             (outcome.created, Drift.Kind.MISSING_LOCAL),
             (outcome.changed, Drift.Kind.STALE),

@@ -19,9 +19,9 @@ from django.db.models.functions import Lower
 from django.http import HttpRequest
 from django.utils import timezone
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_action, record_change
 from backoffice.core.access import roles_with
-from backoffice.models import User
 from backoffice.team.models import (
     Assignment,
     AssignmentChange,
@@ -82,7 +82,7 @@ def add_note(
             text=text,
             author=author,
         )
-        audit.record_action(request, "note", [row.pk, about.id], [patient_id])
+        record_action(request, "note", [row.pk, about.id], [patient_id])
         named = [user for user in mentioned_staff(text).values() if user.pk != author.pk]
         notify(named, "mentioned", about.type, about.id, about=f"note {row.pk}")
     return row
@@ -189,7 +189,7 @@ def _record_assignment_change(
         after=after,
         by=by,
     )
-    audit.record_change(
+    record_change(
         request,
         "assignment",
         [change.pk, row.subject_id],
@@ -226,7 +226,7 @@ def record_contact(
             by=_user(request),
             next_due_at=next_due_at,
         )
-        audit.record_action(request, "contact", [row.pk, about.id], [patient_id])
+        record_action(request, "contact", [row.pk, about.id], [patient_id])
     return row
 
 

@@ -10,7 +10,9 @@ from typing import Any, Final
 from django.db.models import QuerySet
 from django.utils.dateparse import parse_datetime
 
-from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
+from backoffice.outbox.models import CommandRecord
 from backoffice.team.models import AssignmentChange, Contact, Note
 from backoffice.team.queries import other_subject
 from backoffice.team.subjects import RESULT_SUBJECTS, Subject, subject_label, subject_url

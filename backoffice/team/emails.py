@@ -24,7 +24,7 @@ from django.db.models import F, Q
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from backoffice.team.models import MailChoice, Notification
 from backoffice.team.notification_kinds import NOTIFICATION_KINDS
 

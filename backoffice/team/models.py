@@ -24,7 +24,6 @@ class Note(models.Model):
     at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        app_label = "backoffice"
         indexes = [
             models.Index(fields=["subject_type", "subject_id", "-at"], name="note_of_subject"),
             models.Index(
@@ -49,7 +48,6 @@ class Assignment(models.Model):
     )
 
     class Meta:
-        app_label = "backoffice"
         constraints = [
             models.UniqueConstraint(fields=["subject_type", "subject_id"], name="assigned_once")
         ]
@@ -72,7 +70,6 @@ class AssignmentChange(models.Model):
     at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        app_label = "backoffice"
         indexes = [
             models.Index(fields=["subject_type", "subject_id", "-at"], name="assigned_of_subject"),
             models.Index(
@@ -104,7 +101,6 @@ class Contact(models.Model):
     next_due_at = models.DateTimeField(null=True)
 
     class Meta:
-        app_label = "backoffice"
         indexes = [
             models.Index(fields=["subject_type", "subject_id", "-at"], name="contact_of_subject"),
             models.Index(
@@ -138,7 +134,6 @@ class Notification(models.Model):
     mail_error = models.CharField(max_length=200, default="", db_default="", blank=True)
 
     class Meta:
-        app_label = "backoffice"
         constraints = [
             models.UniqueConstraint(
                 fields=["user", "kind", "subject_type", "subject_id", "about"], name="told_once"
@@ -177,5 +172,4 @@ class MailChoice(models.Model):
     wanted = models.BooleanField()
 
     class Meta:
-        app_label = "backoffice"
         constraints = [models.UniqueConstraint(fields=["user", "kind"], name="mail_choice_once")]

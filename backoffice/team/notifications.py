@@ -9,9 +9,10 @@ from django.db.models import CharField, Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 from django.utils import timezone
 
-from backoffice.models import CommandRecord, Notification
 from backoffice.outbox import late_outcomes
+from backoffice.outbox.models import CommandRecord
 from backoffice.team.actions import notify
+from backoffice.team.models import Notification
 
 NEWS_PERIOD: Final = timedelta(days=3)
 """Nobody is notified of older refusals."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from backoffice.accounts.models import User
 from backoffice.core.prepared_queries import array, columns, read
-from backoffice.models import User
 from backoffice.team.models import Assignment, Contact
 from backoffice.team.subjects import RESULT_SUBJECTS, Subject, subject_label, subject_url
 
@@ -34,11 +34,11 @@ _NOTES_AND_CALLS: Final = """
 SELECT {staff}, said.* FROM (
  (SELECT at, author_id AS by_id, text, '' AS outcome, NULL::timestamptz AS next_due_at,
   subject_type, subject_id, id AS said_id
-  FROM backoffice_note WHERE {about} ORDER BY at DESC, id DESC LIMIT %(most)s)
+  FROM team_note WHERE {about} ORDER BY at DESC, id DESC LIMIT %(most)s)
  UNION ALL
  (SELECT at, by_id, note, outcome, next_due_at, subject_type, subject_id, id
-  FROM backoffice_contact WHERE {about} ORDER BY at DESC, id DESC LIMIT %(most)s)
-) AS said JOIN backoffice_user ON backoffice_user.id = by_id
+  FROM team_contact WHERE {about} ORDER BY at DESC, id DESC LIMIT %(most)s)
+) AS said JOIN accounts_user ON accounts_user.id = by_id
 ORDER BY at DESC, outcome <> '', said_id DESC LIMIT %(most)s
 """
 _PATIENT_CONDITION: Final = "patient_id = %(id)s AND subject_type <> ALL(%(hidden)s)"
@@ -73,7 +73,7 @@ def notes_and_calls(subject: Subject, *, sees_results: bool) -> list[NoteOrCall]
 
 _ASSIGNMENTS: Final = f"""
 SELECT {columns(User)}, subject_id, at
-FROM backoffice_assignment JOIN backoffice_user ON backoffice_user.id = user_id
+FROM team_assignment JOIN accounts_user ON accounts_user.id = user_id
 WHERE subject_type = %s AND subject_id = ANY(%s)
 """  # noqa: S608 - our names
 

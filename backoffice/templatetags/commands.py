@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from backoffice.core.access import may
 from backoffice.core.prepared_queries import columns, read
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 
 register = template.Library()
 
@@ -21,7 +21,7 @@ MOST: Final = 20
 RECENT: Final = timedelta(days=1)
 OVERLAP: Final = timedelta(seconds=1)
 _LATELY: Final = f"""
-SELECT {columns(CommandRecord)} FROM backoffice_commandrecord
+SELECT {columns(CommandRecord)} FROM outbox_commandrecord
 WHERE subject_type = %s AND subject_id = %s
 AND (state = ANY(%s) OR finished_at > %s) ORDER BY requested_at DESC LIMIT %s
 """  # noqa: S608 - our names

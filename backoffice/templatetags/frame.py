@@ -16,8 +16,8 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 
 from backoffice.accounts import limits
+from backoffice.accounts.models import User
 from backoffice.core import access
-from backoffice.models import User
 from backoffice.pages import live
 from backoffice.templatetags.ages import MONTHS, hour
 from backoffice.templatetags.team import staff_name

@@ -17,8 +17,8 @@ from django.template.defaultfilters import linebreaksbr
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from backoffice.accounts.models import User
 from backoffice.core.access import may
-from backoffice.models import User
 from backoffice.pages.nav_badges import declare, found
 from backoffice.pages.paging.counts import Count
 from backoffice.team.actions import MAX_NOTE_LENGTH, MENTION_PATTERN
@@ -30,7 +30,7 @@ register = template.Library()
 BELL_CAP: Final = 99
 declare(
     "notes.write",
-    "SELECT count(*) AS unseen FROM (SELECT FROM backoffice_notification"
+    "SELECT count(*) AS unseen FROM (SELECT FROM team_notification"
     f" WHERE user_id = %(user)s AND seen_at IS NULL LIMIT {BELL_CAP + 1}) AS capped",
 )
 

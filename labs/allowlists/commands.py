@@ -9,7 +9,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from backoffice.core.service_team import mirror_team
-from backoffice.outbox import (
+from backoffice.outbox.command import (
     Ambiguous,
     Command,
     Confirmed,

@@ -10,7 +10,7 @@ from uuid import UUID
 from django import forms
 from django.http import QueryDict
 
-from backoffice.outbox import CommandForm
+from backoffice.outbox.forms import CommandForm
 from labs.allowlists.effects import TeamEffect
 from labs.allowlists.teams import sort_teams
 

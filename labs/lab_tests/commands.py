@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.urls import reverse
 
-from backoffice.outbox import (
+from backoffice.outbox.command import (
     Ambiguous,
     Command,
     Confirmed,

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from backoffice.core import vocabulary
-from backoffice.outbox import CommandForm
+from backoffice.outbox.forms import CommandForm
 from labs.models import Lab, LabAccount, Marker
 
 MAX_NAME_LENGTH = 200

@@ -13,7 +13,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.core.access import may, requires
-from backoffice.outbox import Command, CommandForm
+from backoffice.outbox.command import Command
+from backoffice.outbox.forms import CommandForm
 from labs.lab_tests.commands import (
     ARCHIVED,
     ArchiveLabTest,

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Now
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from labs.reports.models import COMPLETED, Report, ReportJob, RowCheck
 
 

@@ -25,8 +25,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import Sum
 from django.utils import timezone
 
+from backoffice.accounts.models import User
 from backoffice.core import request_ids
-from backoffice.models import User
 from labs.reports import storage
 from labs.reports.models import Report, ReportFile
 from patients.models import Patient

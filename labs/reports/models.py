@@ -11,7 +11,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from backoffice.models import Mirrored, User
+from backoffice.accounts.models import User
+from backoffice.mirror.models import Mirrored
 from patients.models import mirrored_patient
 
 STORED: Final = "stored"

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from django.db import transaction
 
+from backoffice.accounts.models import User
 from backoffice.core.vocabulary.interpretations import Reading, as_received, read_line
 from backoffice.core.vocabulary.measures import number_of
-from backoffice.models import User
 from labs.reports.acceptance import ReportChanged, digest, latest_checks
 from labs.reports.models import Report, ReportJob, ReportResult, RowCheck
 from patients.identity import Agreement, compare_birth_dates, compare_name_parts

@@ -14,12 +14,13 @@ from django.db import connection
 from django.utils import timezone
 from msgspec import to_builtins
 
-from backoffice import mirror, sync
 from backoffice.core import vocabulary
 from backoffice.core.vocabulary.interpretations import read_line
-from backoffice.mirror import MirrorRecord
+from backoffice.mirror.applying import apply_batch, flag_missing
+from backoffice.mirror.tables import ApplyOutcome, ChildTable, MirrorRecord, MirrorTable, RowValues
 from backoffice.service import Record
 from backoffice.service import reports as service_reports
+from backoffice.sync.lookups import LookupType, schedule_lookups
 from labs.reports.acceptance import update_changed_flags
 from labs.reports.models import (
     COMPLETED,
@@ -57,7 +58,7 @@ def job_progress(job: service_reports.ReportJob) -> int:
     return step + (REVIEWED_PROGRESS if job.is_reviewed else 0)
 
 
-def _job(record: MirrorRecord) -> mirror.RowValues:
+def _job(record: MirrorRecord) -> RowValues:
     job_of_patient: _JobOfPatient = record.data
     job = job_of_patient.job
     head = job.data.metadata if job.data else None
@@ -80,7 +81,7 @@ def _job(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-def _results(record: MirrorRecord) -> Iterator[mirror.RowValues]:
+def _results(record: MirrorRecord) -> Iterator[RowValues]:
     job: service_reports.ReportJob = record.data.job
     for position, line in enumerate(job.data.results if job.data else ()):
         matches = to_builtins(line.loinc_matches or [])
@@ -117,13 +118,13 @@ def _results(record: MirrorRecord) -> Iterator[mirror.RowValues]:
         yield {"job_id": record.key[0], "position": position, **row, "reading": digest}
 
 
-JOBS = mirror.MirrorTable(
+JOBS = MirrorTable(
     model=ReportJob,
     key=("id",),
     promote=_job,
     version=("progress",),
     children=(
-        mirror.ChildTable(
+        ChildTable(
             model=ReportResult,
             parent="job_id",
             key=("job_id", "position"),
@@ -142,7 +143,7 @@ JOBS = mirror.MirrorTable(
 
 def store_jobs(
     jobs: Iterable[tuple[Record[service_reports.ReportJob], UUID | None]],
-) -> mirror.ApplyOutcome:
+) -> ApplyOutcome:
     """Store jobs with their patients (None: unknown), inside the caller's transaction.
 
     A known patient, from our upload or an earlier event, is never replaced.
@@ -166,7 +167,7 @@ def store_jobs(
         )
         for record, user in jobs
     ]
-    outcome = mirror.apply(JOBS, records)
+    outcome = apply_batch(JOBS, records)
     _update_report_states(ids)
     update_changed_flags(ids)
     return outcome
@@ -215,7 +216,7 @@ def create_missing_reports(
 
 def schedule_job_lookups(job_ids: Iterable[UUID]) -> None:
     """Look up these jobs now and until they are final."""
-    sync.schedule_lookups(LOOKUP_KIND, job_ids)
+    schedule_lookups(LOOKUP_KIND, job_ids)
 
 
 def _store(answers: Mapping[str, Record[service_reports.ReportJob]]) -> dict[str, timedelta | None]:
@@ -247,10 +248,10 @@ def _next_lookup(state: str, age: timedelta) -> timedelta | None:
 
 
 def _absent(keys: Sequence[str], asked_at: datetime) -> None:
-    mirror.flag_missing(JOBS, [(UUID(key),) for key in keys], asked_at)
+    flag_missing(JOBS, [(UUID(key),) for key in keys], asked_at)
 
 
-JOB_LOOKUP: Final[Any] = sync.LookupType(
+JOB_LOOKUP: Final[Any] = LookupType(
     kind=LOOKUP_KIND,
     fetch=lambda service, key: service.reports.job(key),
     store=_store,

@@ -13,14 +13,14 @@ from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_entry, record_list, record_view
 from backoffice.core.access import requires
 from backoffice.core.encryption.url_tokens import (
     PersonalParameters,
     decrypted_query,
     redirect_to_list,
 )
-from backoffice.models import User
 from labs.reports import intake
 from labs.reports.forms import UploadForm
 from labs.reports.intake import MemoryOnlyHandler, SizeLimitHandler, UploadRejected
@@ -50,7 +50,7 @@ def choose(request: HttpRequest) -> HttpResponse:
         rows = Patient.objects.matching(text).defer("record", "content_hash")
         found = list(rows.order_by("-created_on", "pk")[:MAX_FOUND])
         ids = [patient.pk for patient in found]
-        audit.record_list(request, "patient", ids, ids, searched=True)
+        record_list(request, "patient", ids, ids, searched=True)
     context = {"q": text, "rows": found, "more": len(found) == MAX_FOUND}
     return render(request, "labs/reports/choose.html", context)
 
@@ -106,7 +106,7 @@ def _checked(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         if report is None:
             report_id = intake.new_report_id()
             # Write the audit entry first, so that no upload lacks one.
-            audit.record_entry(request, "change", "report", ids=[report_id], patients=[patient.pk])
+            record_entry(request, "change", "report", ids=[report_id], patients=[patient.pk])
             report = intake.create_report(wanted, report_id)
     except UploadRejected as refused:
         if refused.form_id is not None:
@@ -138,7 +138,7 @@ def _form(
     request: HttpRequest, patient: Patient, form: UploadForm, refused: UploadRejected | None = None
 ) -> HttpResponse:
     # The page names the patient, also when it shows an error.
-    audit.record_view(request, "patient", [patient.pk], [patient.pk])
+    record_view(request, "patient", [patient.pk], [patient.pk])
     context: dict[str, Any] = {
         "patient": patient,
         "person": Demographics.objects.filter(pk=patient.pk).defer("record").first(),

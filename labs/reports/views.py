@@ -15,10 +15,10 @@ from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpRe
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_entry, record_list, record_view
 from backoffice.core.access import may, requires
 from backoffice.core.encryption.cipher import DecryptionError
-from backoffice.models import User
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from labs.reports import acceptance, delivery, review, storage
@@ -53,7 +53,7 @@ def report_list(request: HttpRequest) -> HttpResponse:
         size=PAGE_SIZE,
         **page_position(request),
     )
-    audit.record_list(
+    record_list(
         request, "report", [one.pk for one in page.rows], [one.user_id for one in page.rows]
     )
     people = _people(page.rows) if may(request.user, "patients.view") else {}
@@ -90,7 +90,7 @@ def of_patient(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         .defer("job__record")
         .order_by("-uploaded_at", "id")[: ON_PATIENT_PAGE + 1]
     )
-    audit.record_list(request, "report", [one.pk for one in rows], [patient_id])
+    record_list(request, "report", [one.pk for one in rows], [patient_id])
     context = {
         "reports": rows[:ON_PATIENT_PAGE],
         "more": len(rows) > ON_PATIENT_PAGE,
@@ -105,7 +105,7 @@ def of_patient(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 def detail(request: HttpRequest, report_id: UUID) -> HttpResponse:
     """Show one report: its state, the document with the rows, and the decisions to make."""
     report = _report(report_id)
-    audit.record_view(request, "report", [report.pk], [report.user_id])
+    record_view(request, "report", [report.pk], [report.user_id])
     return render(request, "labs/reports/detail.html", _context(request, report))
 
 
@@ -165,7 +165,7 @@ def document(request: HttpRequest, report_id: UUID, position: int) -> HttpRespon
     if file is None:
         raise Http404
     save = "save" in request.GET
-    audit.record_entry(
+    record_entry(
         request,
         "export" if save else "view",
         "report file",
@@ -251,7 +251,7 @@ def row(request: HttpRequest, report_id: UUID, position: int) -> HttpResponse:
         raise Http404
     if request.method != "POST":
         if request.headers.get("HX-Request") == "true":
-            audit.record_view(request, "report", [report.pk], [report.user_id])
+            record_view(request, "report", [report.pk], [report.user_id])
         return _row(
             request, report, reviewed, _row_form(reviewed) if "edit" in request.GET else None
         )
@@ -331,7 +331,7 @@ def _row(
         context: dict[str, Any] = {"report": report, "may_accept": True}
         template = "labs/reports/_row.html"
     else:
-        audit.record_view(request, "report", [report.pk], [report.user_id])
+        record_view(request, "report", [report.pk], [report.user_id])
         context, template = _context(request, report), "labs/reports/detail.html"
         context["open_position"] = row.parsed.position
     context |= {"row": row, "row_form": form, "overtaken": overtaken}
@@ -368,7 +368,7 @@ def accept(request: HttpRequest, report_id: UUID) -> HttpResponse:
 
 def _record_change(request: HttpRequest, report: Report) -> None:
     """Write the audit entry of a change before the change, so that no change lacks one."""
-    audit.record_entry(request, "change", "report", ids=[report.pk], patients=[report.user_id])
+    record_entry(request, "change", "report", ids=[report.pk], patients=[report.user_id])
 
 
 def _redirect_back(request: HttpRequest, report: Report, done: str) -> HttpResponse:

@@ -3,7 +3,7 @@
 
 CREATE OR REPLACE FUNCTION labs_report_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO backoffice_change (xact, topic, rows, subjects)
+  INSERT INTO core_change (xact, topic, rows, subjects)
   SELECT pg_current_xact_id()::text::bigint, 'labs_report', count(*),
     CASE WHEN count(*) <= 200
       THEN array_remove(array_agg(DISTINCT id) || array_agg(DISTINCT user_id), NULL) END

@@ -11,8 +11,8 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 
+from backoffice.accounts.models import User
 from backoffice.core import prepared_queries, vocabulary
-from backoffice.models import User
 from backoffice.pages.lists.fields import AnyChoiceField, OpenVocabularyField, check_day_order
 from backoffice.pages.paging.pages import Sort
 from backoffice.team.models import Assignment

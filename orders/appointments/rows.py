@@ -12,11 +12,12 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
+from backoffice.accounts.models import User
 from backoffice.core import vocabulary
 from backoffice.core.access import may
 from backoffice.core.prepared_queries import array, by_key, cursor
 from backoffice.core.urls import record_url
-from backoffice.models import AS_RECEIVED, User
+from backoffice.mirror.models import AS_RECEIVED
 from labs.models import Lab
 from orders.appointments.display_times import VisitClocks, visit_clocks
 from orders.appointments.forms import ENDED_STATUSES, AppointmentFilters, order_methods

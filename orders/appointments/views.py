@@ -13,9 +13,9 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_entry, record_list
 from backoffice.core.access import may, requires
-from backoffice.models import User
 from backoffice.pages.lists.export import download
 from backoffice.pages.lists.fields import response_status
 from backoffice.pages.lists.forms import FilterForm
@@ -78,7 +78,7 @@ def appointments(request: HttpRequest) -> HttpResponse:
     if tab in orders:
         page = fetch_page(orders[tab], OLDEST_FIRST, size=PAGE_SIZE, **page_position(request))
         unbooked = unbooked_orders(page.rows)
-        audit.record_list(
+        record_list(
             request, "order", (row.pk for row in page.rows), (row.user_id for row in page.rows)
         )
     else:
@@ -155,7 +155,7 @@ def sheet(request: HttpRequest) -> HttpResponse:
     form = _filters(request)
     context = _day_context(request, form, 0 if form.errors else MAX_ON_SHEET)
     rows = context["appointments"]
-    audit.record_entry(
+    record_entry(
         request,
         "print",
         "appointment",
@@ -231,9 +231,7 @@ def _tab_label(name: str) -> str:
 
 
 def _record_list(request: HttpRequest, rows: Sequence[Appointment]) -> None:
-    audit.record_list(
-        request, "appointment", (row.pk for row in rows), (row.user_id for row in rows)
-    )
+    record_list(request, "appointment", (row.pk for row in rows), (row.user_id for row in rows))
 
 
 def _render(

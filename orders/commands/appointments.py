@@ -18,9 +18,7 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice import sync
-from backoffice.models import CommandRecord
-from backoffice.outbox import (
+from backoffice.outbox.command import (
     Ambiguous,
     Confirmed,
     Disproved,
@@ -30,9 +28,11 @@ from backoffice.outbox import (
     ResendPolicy,
     SendContext,
 )
+from backoffice.outbox.models import CommandRecord
 from backoffice.service import Record, Service, errors
 from backoffice.service import appointments as service_appointments
 from backoffice.service import orders as service_orders
+from backoffice.sync.lookups import schedule_lookups_by_kind
 from backoffice.templatetags.ages import ago
 from orders.commands.base import OrderCommand
 from orders.models import Appointment
@@ -98,7 +98,7 @@ class _VisitCommand(OrderCommand, kw_only=True):
         self._store_visit(answer, datetime.now(UTC))
         # A lookup that ran during this call may have stored the earlier state of the appointment.
         kind = _LOOKUP_TYPES[self.type].kind
-        sync.schedule_lookups_by_kind({"orders": [self.order_id], kind: [self.order_id]})
+        schedule_lookups_by_kind({"orders": [self.order_id], kind: [self.order_id]})
         return str(answer.data.id) if answer else ""
 
     def _store_visit(self, found: Answer | None, asked_at: datetime) -> None:

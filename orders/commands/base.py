@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 from uuid import UUID
 
-from backoffice.outbox import Command, PreconditionFailed
+from backoffice.outbox.command import Command, PreconditionFailed
 from orders.models import Order
 
 

@@ -9,7 +9,7 @@ import msgspec
 from django.urls import reverse
 
 from backoffice.core.identifiers import comparison_key
-from backoffice.outbox import (
+from backoffice.outbox.command import (
     Ambiguous,
     Confirmed,
     NoTrace,

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from django.urls import reverse
 
-from backoffice.outbox import Confirmed, NoTrace, ResendPolicy, SendContext
+from backoffice.outbox.command import Confirmed, NoTrace, ResendPolicy, SendContext
 from backoffice.service import Record, Service
 from backoffice.service.orders import CommunicationSettings
 from orders.commands.base import OrderCommand

@@ -9,9 +9,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice import sync
-from backoffice.models import CommandRecord
-from backoffice.outbox import (
+from backoffice.outbox.command import (
     Command,
     Confirmed,
     Disproved,
@@ -20,8 +18,10 @@ from backoffice.outbox import (
     ResendPolicy,
     SendContext,
 )
+from backoffice.outbox.models import CommandRecord
 from backoffice.service import Record, Service, errors
 from backoffice.service import orders as service_orders
+from backoffice.sync.lookups import schedule_lookups
 from orders.commands.appointments import CancelVisit, visit_lock
 from orders.commands.base import OrderCommand
 from orders.models.order import CANCELED_STATUSES
@@ -164,7 +164,7 @@ class CancelOrder(_OrderChange, kw_only=True):
     def store(self, answer: Answer) -> str:
         draw = LOOKUP_KIND_BY_METHOD.get(answer.data.lab_test.method or "")
         if draw is not None:
-            sync.schedule_lookups(draw, [self.order_id])
+            schedule_lookups(draw, [self.order_id])
         return super().store(answer)
 
 

@@ -12,8 +12,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.models import CommandRecord
-from backoffice.outbox import (
+from backoffice.outbox.command import (
     Ambiguous,
     Command,
     Confirmed,
@@ -23,6 +22,7 @@ from backoffice.outbox import (
     ResendPolicy,
     SendContext,
 )
+from backoffice.outbox.models import CommandRecord
 from backoffice.service import Record, Service, Unreadable, errors
 from backoffice.service import orders as service_orders
 from labs.models import LabAccount, LabTest

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.utils import timezone
 
-from backoffice.outbox import CommandForm
+from backoffice.outbox.forms import CommandForm
 from backoffice.pages.widgets import TO_THE_MINUTE
 from orders.documents.collection import (
     CollectedField,

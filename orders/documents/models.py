@@ -10,8 +10,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from backoffice.accounts.models import User
 from backoffice.core.encryption.encrypted_fields import EncryptedBinaryField
-from backoffice.models import User
 
 
 class PrintJob(models.Model):

@@ -25,10 +25,10 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils import timezone
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_action
 from backoffice.core import request_ids, shutdown
 from backoffice.core.access import may
-from backoffice.models import User
 from orders.documents import pdf_files
 from orders.documents.collection import to_minute
 from orders.documents.fetching import (
@@ -121,7 +121,7 @@ def start(
             job.save(force_insert=True)
             PrintPart.objects.bulk_create(parts)
             patients = [order.user_id for order in orders]
-            audit.record_action(request, "print job", [job.pk], patients)
+            record_action(request, "print job", [job.pk], patients)
     except IntegrityError:
         return PrintJob.objects.get(form_id=form_id, asked_by=request.user)
     return job

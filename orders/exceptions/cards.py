@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from backoffice.core import vocabulary
 from backoffice.core.access import may
-from backoffice.models import Contact
+from backoffice.team.models import Contact
 from backoffice.templatetags.ages import spoken
 from orders.exceptions.queue import MOVED, QUIET, STUCK, UNKNOWN
 from orders.local_time import LocalClock, local_clock_of, staff_clock

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from backoffice.models import Read
+from backoffice.core.models import Read
 from orders.models.order import Order
 
 

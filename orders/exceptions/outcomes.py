@@ -13,9 +13,10 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from backoffice import team
+from backoffice.accounts.models import User
 from backoffice.core import changes
-from backoffice.models import Assignment, User
+from backoffice.team.actions import AlreadyAssigned, add_note, record_contact, release
+from backoffice.team.models import Assignment
 from orders.exceptions.cards import HANDLED
 from orders.models import Handling, Order, OrderMove
 
@@ -69,14 +70,14 @@ def record_outcome(
         others = Assignment.objects.filter(subject_type="order", subject_id=str(order_id))
         holder = others.exclude(user=request.user).select_related("user").first()
         if holder is not None:
-            raise team.AlreadyAssigned(holder.user, holder.at)
+            raise AlreadyAssigned(holder.user, holder.at)
         if outcome == HANDLED:
-            team.add_note(request, "order", order_id, f"Handled: {note}", order_row.user_id)
-            team.release(request, "order", order_id)
+            add_note(request, "order", order_id, f"Handled: {note}", order_row.user_id)
+            release(request, "order", order_id)
             open_moves = moves.filter(settled_at=None)
             open_moves.update(settled_at=timezone.now(), settled_by=request.user)
         else:
-            team.record_contact(
+            record_contact(
                 request,
                 order_row.user_id,
                 "order",
@@ -107,7 +108,7 @@ def end_snooze(request: HttpRequest, order_id: UUID) -> bool:
         if row is None or (row.until is not None and row.until <= timezone.now()):
             return False
         rows.update(until=timezone.now())
-        team.add_note(request, "order", order_id, "Back in the queue.", _patient_id(order_id))
+        add_note(request, "order", order_id, "Back in the queue.", _patient_id(order_id))
         changes.record_change("exception", [order_id])
     return True
 

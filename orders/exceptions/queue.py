@@ -17,11 +17,13 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 from django.db.models.functions import Cast
 
+from backoffice.accounts.models import User
 from backoffice.core import vocabulary
 from backoffice.core.access import may
-from backoffice.models import Assignment, CommandRecord, User
+from backoffice.outbox.models import CommandRecord
 from backoffice.pages.paging.counts import Count, capped_count_sql, run_capped_counts
 from backoffice.pages.paging.pages import Page, Sort, fetch_page
+from backoffice.team.models import Assignment
 from orders.models import Handling, Order, OrderMove, UnmatchedResult
 from orders.models.order import CAN_GO_QUIET, EXCEPTION_STATUSES, OTHER_EXCEPTIONS
 from orders.models.order_queryset import OrderQuerySet

@@ -12,11 +12,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice import audit, sync, team
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_entry, record_list, record_view
 from backoffice.core.access import may, requires
 from backoffice.core.urls import record_url
-from backoffice.models import User
 from backoffice.pages.paging.pages import page_position
+from backoffice.sync.lookups import schedule_lookups
+from backoffice.team.actions import AlreadyAssigned, assign
+from backoffice.team.queries import assignments_by_subject
 from backoffice.templatetags.ages import ago
 from backoffice.templatetags.team import staff_name
 from orders.exceptions import cards, outcomes, queue
@@ -75,7 +78,7 @@ def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
     except outcomes.OutcomeRecorded as recorded:
         problem = _recorded_text(recorded.handling, clock)
         return _page(request, group, order, form=form, trouble=problem, status=409)
-    except team.AlreadyAssigned as taken:
+    except AlreadyAssigned as taken:
         problem = (
             f"{staff_name(taken.user)} is on this since {_ago_text(taken.at)}. Nothing was kept."
         )
@@ -93,8 +96,8 @@ def assign_to_me(request: HttpRequest, group: str, order_id: UUID) -> HttpRespon
     order = _order(order_id)
     assert isinstance(request.user, User)
     try:
-        team.assign(request, "order", order.pk, request.user, order.user_id)
-    except team.AlreadyAssigned as taken:
+        assign(request, "order", order.pk, request.user, order.user_id)
+    except AlreadyAssigned as taken:
         messages.warning(request, f"{staff_name(taken.user)} took this {_ago_text(taken.at)}.")
     return redirect("exceptions:card", group, order.pk)
 
@@ -104,8 +107,8 @@ def assign_to_me(request: HttpRequest, group: str, order_id: UUID) -> HttpRespon
 def check_order(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
     """Ask the service for the current state of the order."""
     order = _order(order_id)
-    sync.schedule_lookups("orders", [order.pk])
-    audit.record_entry(request, "change", "order-check", ids=[order.pk], patients=[order.user_id])
+    schedule_lookups("orders", [order.pk])
+    record_entry(request, "change", "order-check", ids=[order.pk], patients=[order.user_id])
     messages.success(request, "The service is asked. If there is news, this page tells you.")
     return redirect("exceptions:card", group, order.pk)
 
@@ -148,12 +151,12 @@ def _page(
     }
     listed = [row["order"] for row in rows]
     if order is None:
-        audit.record_list(
+        record_list(
             request, "exception", [one.pk for one in listed], [one.user_id for one in listed]
         )
     else:
         context |= _card(request, group, order, form, trouble)
-        audit.record_view(
+        record_view(
             request,
             "exception",
             [order.pk, *(one.pk for one in listed)],
@@ -171,7 +174,7 @@ def _rows(group: str, found: list[Any], user: Any) -> list[dict[str, Any]]:
     orders = [row.order if isinstance(row, Handling) else row for row in found]
     ids = [order.pk for order in orders]
     last = queue.handlings_by_order(ids)
-    on = team.assignments_by_subject("order", ids)
+    on = assignments_by_subject("order", ids)
     critical = group == CRITICAL
     return [
         {
@@ -196,7 +199,7 @@ def _card(
     events = list(OrderEvent.objects.filter(order_id=order.pk).order_by("created_at", "event_id"))
     turn = order_turn(order, events, now, UsualTime.for_order(order))
     last = Handling.objects.filter(pk=order.pk).select_related("by").first()
-    holder = team.assignments_by_subject("order", [order.pk]).get(str(order.pk))
+    holder = assignments_by_subject("order", [order.pk]).get(str(order.pk))
     cause = queue.group_of(order, now) or group
     shipment = order.said("details", "data", "shipment")
     outward = not order.low_level_status.endswith("_lab")

@@ -22,7 +22,8 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('backoffice', '0001_initial'),
+        ('mirror', '0001_initial'),
+        ('accounts', '0001_initial'),
         ('patients', '0001_initial'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

@@ -10,7 +10,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Upper
 
-from backoffice.models import Mirrored, Read
+from backoffice.core.models import Read
+from backoffice.mirror.models import Mirrored
 from orders.models.order import Order
 from orders.visit_zones import VisitZone, visit_zone
 from patients.models import mirrored_patient

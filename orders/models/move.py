@@ -11,7 +11,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from backoffice.core import prepared_queries
-from backoffice.models import AS_RECEIVED, Read
+from backoffice.core.models import Read
+from backoffice.mirror.models import AS_RECEIVED
 from orders.models.order import Order
 from patients.models import Patient
 

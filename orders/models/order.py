@@ -13,7 +13,8 @@ from django.db.models import Q
 from backoffice.core import vocabulary
 from backoffice.core.generated_fields import GeneratedForeignKey
 from backoffice.core.identifiers import IdentifierKey
-from backoffice.models import Mirrored, Read
+from backoffice.core.models import Read
+from backoffice.mirror.models import Mirrored
 from orders.models.name import OrderName
 from orders.models.order_queryset import STILL_UPDATED, OrderQuerySet
 from patients.models import mirrored_patient

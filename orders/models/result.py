@@ -5,8 +5,9 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Substr
 
+from backoffice.core.models import Read
 from backoffice.core.vocabulary import measures
-from backoffice.models import Mirrored, Read
+from backoffice.mirror.models import Mirrored
 from orders.models.order import Order
 
 

@@ -14,13 +14,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from backoffice import team
-from backoffice.models import User
-from backoffice.outbox import CommandForm, Conflict, PreconditionFailed, enqueue
-from backoffice.outbox.command import Command
-from backoffice.outbox.forms import conflict_message, name_of
+from backoffice.accounts.models import User
+from backoffice.outbox.command import Command, PreconditionFailed
+from backoffice.outbox.enqueueing import Conflict, enqueue
+from backoffice.outbox.forms import CommandForm, conflict_message, name_of
 from backoffice.pages.lists.bulk import BulkAction, RowNotDone
-from backoffice.pages.lists.models import BulkRow
+from backoffice.pages.models import BulkRow
+from backoffice.team.actions import MAX_NOTE_LENGTH, AlreadyAssigned, add_note, assign, colleagues
 from backoffice.templatetags.ages import spoken
 from orders.change_forms import CancellationReasonForm
 from orders.commands import CancelOrder, ResendEvents
@@ -55,7 +55,7 @@ class AssignForm(CommandForm):
         super().__init__(*args, **options)
         field = self.fields["to"]
         assert isinstance(field, forms.ModelChoiceField)
-        field.queryset = team.colleagues().order_by("first_name", "last_name", "username")
+        field.queryset = colleagues().order_by("first_name", "last_name", "username")
         field.label_from_instance = name_of  # type: ignore[method-assign,assignment]
 
 
@@ -73,7 +73,7 @@ class AssignOrders(BulkAction):
         return {"to": to.pk, "name": name_of(to), "anyhow": form.cleaned_data["anyhow"]}
 
     def apply(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
-        to = team.colleagues().filter(pk=given["to"]).first()
+        to = colleagues().filter(pk=given["to"]).first()
         if to is None:
             raise RowNotDone(f"{given['name']} no longer works on orders here.")
         _assign(request, row, to, anyhow=given["anyhow"])
@@ -82,15 +82,15 @@ class AssignOrders(BulkAction):
 
 def _assign(request: HttpRequest, row: BulkRow, to: User, *, anyhow: bool) -> None:
     try:
-        team.assign(request, "order", row.key, to, row.patient_id, take=anyhow)
-    except team.AlreadyAssigned as error:
+        assign(request, "order", row.key, to, row.patient_id, take=anyhow)
+    except AlreadyAssigned as error:
         since = spoken(timezone.localtime(error.at), timezone.localtime())
         raise RowNotDone(f"{name_of(error.user)} has it, since {since}.") from error
 
 
 class NoteForm(CommandForm):
     text = forms.CharField(
-        label="Note", max_length=team.MAX_NOTE_LENGTH, widget=forms.Textarea(attrs={"rows": 4})
+        label="Note", max_length=MAX_NOTE_LENGTH, widget=forms.Textarea(attrs={"rows": 4})
     )
 
 
@@ -107,7 +107,7 @@ class AddOrderNote(BulkAction):
         return {"text": form.cleaned_data["text"]}
 
     def apply(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
-        team.add_note(request, "order", row.key, given["text"], row.patient_id)
+        add_note(request, "order", row.key, given["text"], row.patient_id)
         return None
 
 

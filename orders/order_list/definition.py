@@ -13,13 +13,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from backoffice import team
 from backoffice.core import prepared_queries, vocabulary
 from backoffice.core.access import may
-from backoffice.models import Assignment
 from backoffice.pages.lists.context import ListContext
 from backoffice.pages.lists.definition import BulkPage, ListPage, Preset
 from backoffice.pages.paging.keys import opaque_condition
+from backoffice.team.models import Assignment
+from backoffice.team.queries import assignments_by_subject
 from orders.forms import ME, NOBODY, OrderFilters
 from orders.models import Order
 from orders.models.order import CAN_GO_QUIET
@@ -102,7 +102,7 @@ class OrderList(ListPage):
 
     def with_related(self, rows: list[Order], user: Any) -> list[Order]:
         """Add the assignments, what staff have done, and the lab names: three queries."""
-        assignments = team.assignments_by_subject(SUBJECT, [row.pk for row in rows])
+        assignments = assignments_by_subject(SUBJECT, [row.pk for row in rows])
         done = _done_texts(rows)
         slugs = {row.lab_slug for row in rows if row.lab_slug}
         labs = _lab_names(slugs)

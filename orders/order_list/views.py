@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from backoffice import audit
+from backoffice.audit.recording import record_list
 from backoffice.core import vocabulary
 from backoffice.core.access import requires
 from backoffice.core.encryption.url_tokens import encrypt_address, redirect_to_list
@@ -42,7 +42,7 @@ def order_list(request: HttpRequest) -> HttpResponse:
         known = known_counts(filters)
         total, page = count_and_page(filters, screen.size, page_position(request), known)
     ORDER_LIST.with_related(page.rows, request.user)
-    audit.record_list(
+    record_list(
         request,
         "order",
         [order.pk for order in page.rows],

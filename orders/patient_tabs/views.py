@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_list, record_view
 from backoffice.core.access import may, requires
 from orders.activity import MAX_ENTRIES, MILESTONES, TABS, patient_activity
 from orders.models import Order, Result
@@ -30,7 +30,7 @@ def orders(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     rows = rows.defer("record", "content_hash", "order_transaction__record")
     found = list(rows.order_by("-created_at", "-pk")[: MAX_ROWS + 1])
     shown = found[:MAX_ROWS]
-    audit.record_list(request, "order", [order.pk for order in shown], [patient_id])
+    record_list(request, "order", [order.pk for order in shown], [patient_id])
     context = {
         **page,
         "transactions": group_by_transaction(shown),
@@ -49,7 +49,7 @@ def results(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     rows = Result.objects.filter(order__user=patient_id).select_related("order__review")
     rows = rows.defer("record", "content_hash", "order__record", "order__content_hash")
     found = list(rows.order_by("-order__created_at")[: MAX_ROWS + 1])
-    audit.record_list(request, "result", [one.pk for one in found], [patient_id])
+    record_list(request, "result", [one.pk for one in found], [patient_id])
     context = {
         **page,
         "latest": latest_values(patient_id),
@@ -68,7 +68,7 @@ def activity(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     if show not in TABS:
         raise BadRequest("There is no such view of the activity.")
     page = patient_page_context(request, patient_id)
-    audit.record_view(request, "activity", [patient_id], [patient_id])
+    record_view(request, "activity", [patient_id], [patient_id])
     found = patient_activity(
         page["patient"],
         show,

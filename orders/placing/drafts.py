@@ -6,8 +6,8 @@ import hashlib
 import json
 from typing import Any
 
+from backoffice.accounts.models import User
 from backoffice.core import vocabulary
-from backoffice.models import User
 from labs.models import LabAccount, LabTest, Marker, Physician
 from orders.models import Order, OrderDraft
 from orders.placing.order_request import TYPED_PHYSICIAN, FormValues

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Final, cast
 from django import forms
 from django.http import QueryDict
 
-from backoffice import outbox
 from backoffice.core import vocabulary
 from backoffice.core.urls import build_query
+from backoffice.outbox.enqueueing import storable_values
 from backoffice.pages.drafts import WRITTEN
 from labs.models import LabAccount
 from orders.commands.placing import USABLE_STATUSES
@@ -235,7 +235,7 @@ def billing_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
 
 def order_values(data: QueryDict) -> dict[str, list[str]]:
     """Return the values of a submitted form that are part of the order."""
-    return outbox.storable_values(data, EXCLUDED_FIELDS)
+    return storable_values(data, EXCLUDED_FIELDS)
 
 
 def _answer(question: Question, given: str) -> forms.Field:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from backoffice.core.urls import parse_uuid
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from labs.models import LabAccount
 from orders.commands import CreateOrder, ImportOrder
 from orders.models import Order

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from django.db.models import QuerySet
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from backoffice.pages.nav_badges import declare, found
 from orders.results.models import (
     OPEN_CRITICAL,

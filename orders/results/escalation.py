@@ -12,8 +12,9 @@ from django.db.models import CharField, Exists, F, OuterRef, Q, Value
 from django.db.models.functions import Cast, Concat
 from django.utils import timezone
 
-from backoffice.models import Notification, User
-from backoffice.team import notify, people_who_may
+from backoffice.accounts.models import User
+from backoffice.team.actions import notify, people_who_may
+from backoffice.team.models import Notification
 from orders.models.critical import CriticalResult
 from orders.models.order import Order
 from orders.results.models import ResultVersion, Review

@@ -13,7 +13,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from backoffice.models import Read, User
+from backoffice.accounts.models import User
+from backoffice.core.models import Read
 from patients.identity import Agreement
 from patients.models import mirrored_patient
 

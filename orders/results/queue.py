@@ -9,9 +9,10 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 
+from backoffice.accounts.models import User
 from backoffice.core import counters, prepared_queries
-from backoffice.models import Assignment, User
 from backoffice.pages.paging.pages import Sort
+from backoffice.team.models import Assignment
 from orders.results.models import IN_QUEUE, KINDS, OPEN_CRITICAL, RANKS, SOMEBODY_ELSE, Review
 from patients.identity import Agreement
 

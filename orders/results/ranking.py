@@ -24,11 +24,12 @@ from django.db import DataError, connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from backoffice import mirror
 from backoffice.core import changes, vocabulary
+from backoffice.core.models import UnknownValue
 from backoffice.core.vocabulary import interpretations
-from backoffice.mirror import MirrorRecord
-from backoffice.models import UnknownValue
+from backoffice.mirror.promotion import promote_again
+from backoffice.mirror.rows import uuid_array
+from backoffice.mirror.tables import MirrorRecord
 from backoffice.service import results as service_results
 from backoffice.service.payload import Unreadable
 from orders.models import Order, Result
@@ -176,7 +177,7 @@ def _reread_batch(find: str, parameters: list[Any]) -> int:
         update_order_interpretations(key for key in read if key not in waiting)
         if found:
             join = "JOIN unnest(%s::uuid[]) AS wanted(order_id) USING (order_id)"
-            changes.record_row_changes(Result, join, [mirror.uuid_array(read)], len(found))
+            changes.record_row_changes(Result, join, [uuid_array(read)], len(found))
         unread = {key for key, _, _ in found} - {record.key[0] for record in records}
         cursor.execute(
             _SKIP_SQL, [vocabulary.decisions.last_decision(), RESULTS.revision, list(unread)]
@@ -194,7 +195,7 @@ def _records(found: Iterable[tuple[UUID, str, datetime]]) -> Iterable[MirrorReco
 def _promote(record: MirrorRecord) -> bool:
     try:
         with transaction.atomic():
-            mirror.promote_again(RESULTS, [record])
+            promote_again(RESULTS, [record])
     except (DataError, ValueError):
         return False
     return True
@@ -210,7 +211,7 @@ def _update_orders(rank: str, spellings: list[str]) -> int:
         cursor.execute(_UPDATE_ORDERS_SQL, [rank, rank, spellings, rank, BATCH_SIZE])
         moved = [key for (key,) in cursor.fetchall()]
         if moved:
-            keys = mirror.uuid_array(moved)
+            keys = uuid_array(moved)
             join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
             changes.record_row_changes(Order, join, [keys], len(moved))
     return len(moved)

@@ -45,10 +45,10 @@ _KINDS_SQL: Final = ", ".join(f"('{resource}', '{what}')" for resource, what in 
 _UNREADABLE_SQL: Final = f"""
 WITH kinds (resource, what) AS (VALUES {_KINDS_SQL}),
 unread AS (
- SELECT k.what, u.key, u.first_seen AS since FROM backoffice_unreadrecord u
+ SELECT k.what, u.key, u.first_seen AS since FROM mirror_unreadrecord u
  JOIN kinds k ON k.resource = u.resource WHERE NOT u.is_stored
  UNION ALL
- SELECT k.what, l.key, NULL FROM backoffice_lookup l
+ SELECT k.what, l.key, NULL FROM sync_lookup l
  JOIN kinds k ON k.resource = l.kind WHERE l.error <> ''
   AND l.unread_answers >= {MAX_FAILED_READS}
 ), one AS (
@@ -56,7 +56,7 @@ unread AS (
  WHERE key ~ '^[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}$' GROUP BY what, key
 )
 SELECT one.what, one.id, one.since, (
- SELECT min(l.due_at) FROM kinds k JOIN backoffice_lookup l ON l.kind = k.resource
+ SELECT min(l.due_at) FROM kinds k JOIN sync_lookup l ON l.kind = k.resource
  WHERE k.what = one.what AND l.key = one.key
 ), coalesce(o.user_id, p.id), o.lab_test_name, CASE one.what
  WHEN '{RESULT}' THEN EXISTS (SELECT FROM orders_result r WHERE r.order_id = one.id)

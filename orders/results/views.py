@@ -18,9 +18,16 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice import audit, sync
+from backoffice.accounts.models import User
+from backoffice.audit.recording import (
+    record_action,
+    record_change,
+    record_entry,
+    record_list,
+    record_view,
+)
 from backoffice.core.access import may, requires
-from backoffice.models import User
+from backoffice.sync.lookups import schedule_lookups
 from labs.models import Lab
 from orders.models import Order
 from orders.results import criticals, sign_off, unreadable_versions
@@ -59,7 +66,7 @@ def first_of_queue(request: HttpRequest) -> HttpResponse:
     if queue_data["items"]:
         return _page(request, queue_data["items"][0].review, queue_data=queue_data)
     context = {**queue_data, "undo": undoable_signature(request)}
-    audit.record_list(request, "result", [], [])
+    record_list(request, "result", [], [])
     return render(request, "reviewing/empty.html", context)
 
 
@@ -84,8 +91,8 @@ def read_again(request: HttpRequest, order_id: UUID) -> HttpResponse:
     else:
         patient = get_object_or_404(Order.objects.only("pk", "user_id"), pk=order_id).user_id
     for kind in unreadable_versions.LOOKUPS[what]:
-        sync.schedule_lookups(kind, [order_id])
-    audit.record_entry(request, "change", f"{what}-check", ids=[order_id], patients=[patient])
+        schedule_lookups(kind, [order_id])
+    record_entry(request, "change", f"{what}-check", ids=[order_id], patients=[patient])
     messages.success(request, "The service is asked again. The notice goes once it can be read.")
     back = request.POST.get("next", "")
     if back.startswith("/") and url_has_allowed_host_and_scheme(back, None):
@@ -105,12 +112,10 @@ def _page(
 ) -> HttpResponse:
     queue_data = queue_data or queue_context(request, QueueFilters(request.GET))
     before, following = _neighbours(request, queue_data, review)
-    audit.record_view(request, "result", [review.pk], [review.user_id])
+    record_view(request, "result", [review.pk], [review.user_id])
     others = [item.review for item in queue_data["items"] if item.review != review]
     if others:
-        audit.record_list(
-            request, "result", [one.pk for one in others], [one.user_id for one in others]
-        )
+        record_list(request, "result", [one.pk for one in others], [one.user_id for one in others])
     context = {
         **queue_data,
         **report_context(request, review, **forms),
@@ -145,7 +150,7 @@ def _run_and_record(
     with transaction.atomic(durable=True):
         before = _review_state(review.pk)
         made = act()
-        audit.record_change(
+        record_change(
             request,
             kind,
             [review.pk],
@@ -289,7 +294,7 @@ def version(request: HttpRequest, order_id: UUID, number: int) -> HttpResponse:
     """Show an earlier version of a result, and how it differs from the newest."""
     review = get_object_or_404(Review, pk=order_id)
     shown_version = get_object_or_404(ResultVersion, order_id=order_id, number=number)
-    audit.record_view(request, "result", [review.pk], [review.user_id])
+    record_view(request, "result", [review.pk], [review.user_id])
     context = {
         "review": review,
         "order": Order.objects.with_list_columns().filter(pk=order_id).first(),
@@ -329,7 +334,7 @@ def end_delegation(request: HttpRequest, delegation_id: int) -> HttpResponse:
     row = get_object_or_404(Delegation, pk=delegation_id, by=request.user.pk)
     with transaction.atomic(durable=True):
         Delegation.objects.filter(pk=row.pk, ended_at=None).update(ended_at=timezone.now())
-        audit.record_action(request, "end delegation", [row.pk], [])
+        record_action(request, "end delegation", [row.pk], [])
 
     return redirect(_address(request, None))
 
@@ -344,7 +349,7 @@ def quality(request: HttpRequest) -> HttpResponse:
     start, end = month_bounds(month)
     lines = quality_lines(start, end)
     causes = causes_by_frequency(lines)
-    audit.record_list(request, "result statistics", [], [])
+    record_list(request, "result statistics", [], [])
     context = {
         "months": months,
         "month": month,
@@ -364,7 +369,7 @@ def trend(request: HttpRequest, patient_id: UUID, key: str) -> HttpResponse:
     values = marker_values(patient_id, key)
     if not values:
         raise Http404
-    audit.record_view(request, "result", {value.order_id for value in values}, [patient_id])
+    record_view(request, "result", {value.order_id for value in values}, [patient_id])
     by_name = may(request.user, "patients.view")
     numbers = [value for value in values if value.number is not None]
     labs = dict(Lab.objects.filter(slug__in={v.lab for v in values}).values_list("slug", "name"))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from django import forms
 
-from backoffice.outbox import CommandForm
+from backoffice.outbox.forms import CommandForm
 from backoffice.service.appointments import VisitAddress
 from orders.scheduling.slots import PARTS, WEEKS, OfferedTime, TimeFilters
 

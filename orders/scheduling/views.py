@@ -17,10 +17,11 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from backoffice import audit
+from backoffice.audit.recording import record_view
 from backoffice.core.access import requires
 from backoffice.core.service_client import service
-from backoffice.outbox import Command, was_already_sent
+from backoffice.outbox.command import Command
+from backoffice.outbox.enqueueing import was_already_sent
 from backoffice.pages.hidden_answers import unshown
 from backoffice.service import errors
 from orders.commands import BookCenter, BookVisit, CancelVisit, MoveVisit, RequestVisit
@@ -264,7 +265,7 @@ def _picker_context(
 def _page(
     request: HttpRequest, order: Order, visit: Appointment | None, more: dict[str, Any]
 ) -> HttpResponse:
-    audit.record_view(request, "order", [order.pk], [order.user_id])
+    record_view(request, "order", [order.pk], [order.user_id])
     form = more.get("form")
     context = {
         "order": order,

@@ -15,12 +15,13 @@ from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
 
+from backoffice.accounts.models import User
 from backoffice.core import prepared_queries, vocabulary
 from backoffice.core.access import may
 from backoffice.core.identifiers import comparison_key, key_expression
 from backoffice.core.prepared_queries import Row, array, by_key, columns, cursor, where
 from backoffice.core.urls import record_url
-from backoffice.models import AS_RECEIVED, User
+from backoffice.mirror.models import AS_RECEIVED
 from backoffice.pages.paging.keys import UNREACHED_LIMIT
 from orders.models import Appointment, Order, OrderNameWord
 from orders.models.appointment import ENDED_STATUSES

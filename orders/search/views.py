@@ -15,9 +15,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_list
 from backoffice.core.access import may, requires
-from backoffice.models import User
 from orders.search.lookup import MIN_LENGTH, SearchResult, search_records
 
 MAX_LENGTH: Final = 100
@@ -93,7 +93,7 @@ def _context(request: HttpRequest, found: SearchResult, context: dict[str, Any])
 
 
 def _record(request: HttpRequest, found: SearchResult) -> None:
-    audit.record_list(request, "finding", found.ids(), found.patients(), searched=True)
+    record_list(request, "finding", found.ids(), found.patients(), searched=True)
 
 
 def _remember_text(request: HttpRequest, text: str) -> str:

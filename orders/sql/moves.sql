@@ -11,7 +11,7 @@ BEGIN
   UPDATE orders_review SET user_id = NEW.user_id WHERE order_id = NEW.id;
   INSERT INTO today_happening (transaction, kind, order_id, patient_id)
   VALUES (pg_current_xact_id()::text::bigint, 'moved', NEW.id, NEW.user_id);
-  INSERT INTO backoffice_drift (resource, key, kind, detail)
+  INSERT INTO mirror_drift (resource, key, kind, detail)
   VALUES (TG_TABLE_NAME, NEW.id, 'moved', '');
   RETURN NULL;
 END $$;
@@ -21,7 +21,7 @@ CREATE OR REPLACE TRIGGER order_moved AFTER UPDATE OF user_id ON orders_order FO
 
 CREATE OR REPLACE FUNCTION orders_status_regressed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO backoffice_drift (resource, key, kind, detail)
+  INSERT INTO mirror_drift (resource, key, kind, detail)
   VALUES (TG_TABLE_NAME, NEW.id, 'regressed',
     'from ' || OLD.low_level_status || ' to ' || NEW.low_level_status);
   RETURN NULL;

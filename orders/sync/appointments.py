@@ -12,10 +12,11 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from backoffice import mirror, sync
-from backoffice.mirror import MirrorRecord
+from backoffice.mirror.applying import apply_batch
+from backoffice.mirror.tables import ChildTable, MirrorRecord, MirrorTable, RowValues
 from backoffice.service import Record
 from backoffice.service import appointments as service_appointments
+from backoffice.sync.lookups import LookupType
 from orders.models import Appointment, AppointmentEvent
 from orders.models.appointment import ENDED_STATUSES, draw_day
 from orders.turnaround.measurement import update_booked_orders
@@ -25,7 +26,7 @@ NEAR_DRAW = timedelta(hours=24)
 LONG_PAST = timedelta(days=7)
 
 
-def _appointment(record: MirrorRecord) -> mirror.RowValues:
+def _appointment(record: MirrorRecord) -> RowValues:
     draw: service_appointments.Appointment = record.data
     address = draw.address or service_appointments.AppointmentAddress()
     place = draw.location or service_appointments.LngLat()
@@ -56,7 +57,7 @@ def _appointment(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-def _events(record: MirrorRecord) -> Iterator[mirror.RowValues]:
+def _events(record: MirrorRecord) -> Iterator[RowValues]:
     for position, event in enumerate(record.data.events):
         yield {
             "appointment_id": record.key[0],
@@ -66,12 +67,12 @@ def _events(record: MirrorRecord) -> Iterator[mirror.RowValues]:
         }
 
 
-APPOINTMENTS = mirror.MirrorTable(
+APPOINTMENTS = MirrorTable(
     model=Appointment,
     key=("id",),
     promote=_appointment,
     children=(
-        mirror.ChildTable(
+        ChildTable(
             model=AppointmentEvent,
             parent="appointment_id",
             key=("appointment_id", "position"),
@@ -92,7 +93,7 @@ def _store(
 ) -> dict[str, timedelta | None]:
     """Store the active appointment of each order, and mark earlier ones as superseded."""
     records = [MirrorRecord.from_service(r, r.data.id) for r in answers.values()]
-    mirror.apply(APPOINTMENTS, records)
+    apply_batch(APPOINTMENTS, records)
     active = {mirror_record.data.order_id: mirror_record for mirror_record in records}
     for draw in Appointment.objects.filter(
         Q(superseded_at__isnull=True)
@@ -136,13 +137,13 @@ def _mark_superseded(other: str, keys: Sequence[str], asked_at: datetime) -> Non
 
 
 APPOINTMENT_LOOKUPS = (
-    sync.LookupType(
+    LookupType(
         kind="appointment-phlebotomy",
         fetch=lambda service, key: service.appointments.phlebotomy(key),
         store=_store,
         on_missing=partial(_mark_superseded, "patient_service_center"),
     ),
-    sync.LookupType(
+    LookupType(
         kind="appointment-psc",
         fetch=lambda service, key: service.appointments.psc(key),
         store=_store,

@@ -10,13 +10,25 @@ from uuid import UUID
 import msgspec
 from django.conf import settings
 
-from backoffice import mirror, sync
 from backoffice.core import vocabulary
 from backoffice.core.vocabulary import interpretations
-from backoffice.mirror import MirrorRecord
-from backoffice.models import SyncRun
+from backoffice.mirror.applying import apply_batch, flag_missing
+from backoffice.mirror.rows import StoredVersions
+from backoffice.mirror.tables import (
+    ApplyOutcome,
+    ChildTable,
+    MirrorRecord,
+    MirrorTable,
+    RecordKey,
+    RowValues,
+)
 from backoffice.service import Record, Service
 from backoffice.service import orders as service_orders
+from backoffice.sync.lookups import LookupType, schedule_lookups_by_kind
+from backoffice.sync.missing_records import SortedListComparison, look_up_suspects
+from backoffice.sync.models import SyncRun
+from backoffice.sync.pagination import Batch, batches_by_creation
+from backoffice.sync.runs import SyncedList
 from orders.models import Order, OrderEvent, Transaction
 from orders.results.identity import update_reviews
 from orders.results.versions import orders_with_result, update_order_interpretations
@@ -37,7 +49,7 @@ LOOKUP_KIND_BY_METHOD = {
 }
 
 
-def _order(record: MirrorRecord) -> mirror.RowValues:
+def _order(record: MirrorRecord) -> RowValues:
     order: service_orders.Order = record.data
     event = order.latest_event
     dotted = event.status if event else order.status or ""
@@ -116,7 +128,7 @@ def patient_phone(
     return (address.phone_number or "") if is_patient else ""
 
 
-def _events(record: MirrorRecord) -> Iterator[mirror.RowValues]:
+def _events(record: MirrorRecord) -> Iterator[RowValues]:
     # These values are stored as text anyway. Half of the rows of a sync are events, and this halves
     # their cost.
     order_id = record.key[0].hex
@@ -131,7 +143,7 @@ def _events(record: MirrorRecord) -> Iterator[mirror.RowValues]:
         }
 
 
-ORDER_EVENTS = mirror.ChildTable(
+ORDER_EVENTS = ChildTable(
     model=OrderEvent,
     parent="order_id",
     key=("order_id", "event_id"),
@@ -139,7 +151,7 @@ ORDER_EVENTS = mirror.ChildTable(
     replace=False,
 )
 
-ORDERS = mirror.MirrorTable(
+ORDERS = MirrorTable(
     model=Order,
     key=("id",),
     promote=_order,
@@ -158,7 +170,7 @@ ORDERS = mirror.MirrorTable(
     },
 )
 
-TRANSACTIONS = mirror.MirrorTable(
+TRANSACTIONS = MirrorTable(
     model=Transaction,
     key=("id",),
     promote=lambda record: {"status": record.data.status},
@@ -174,23 +186,23 @@ _decode_transaction = msgspec.json.Decoder(_WithTransaction).decode
 
 
 def store_orders(
-    records: Sequence[Record[service_orders.Order]], known: mirror.StoredVersions | None = None
-) -> mirror.ApplyOutcome:
+    records: Sequence[Record[service_orders.Order]], known: StoredVersions | None = None
+) -> ApplyOutcome:
     """Store orders, newer versions only, and schedule lookups of what belongs to a changed order.
 
     A transaction comes with each of its orders; its latest read wins. `known` is the mirror's state
     of the orders, if the caller has locked their rows.
     """
-    related: dict[mirror.RecordKey, _RelatedRecords] = {}
+    related: dict[RecordKey, _RelatedRecords] = {}
 
     def gather(mirror_record: MirrorRecord) -> None:
         related[mirror_record.key] = _related_records(mirror_record)
 
     vocabulary.decisions.refresh_if_stale()
     limits.refresh()
-    outcome = mirror.apply(ORDERS, [mirror_record_of(record) for record in records], gather, known)
+    outcome = apply_batch(ORDERS, [mirror_record_of(record) for record in records], gather, known)
     touched = [related[mirror_record.key] for mirror_record in outcome.touched]
-    mirror.apply(TRANSACTIONS, [each.group for each in touched if each.group is not None])
+    apply_batch(TRANSACTIONS, [each.group for each in touched if each.group is not None])
     if with_result := orders_with_result(each.order_id for each in touched):
         update_order_interpretations(with_result)
         update_reviews(with_result)
@@ -253,10 +265,10 @@ def _mark_lookups(touched: list[_RelatedRecords]) -> None:
     }
     for kind in LOOKUP_KIND_BY_METHOD.values():
         reasons[kind] = [each.order_id for each in touched if each.draw == kind]
-    sync.schedule_lookups_by_kind(reasons)
+    schedule_lookups_by_kind(reasons)
 
 
-def _fetch_pages(service: Service, run: SyncRun) -> Iterator[sync.Batch[service_orders.Order]]:
+def _fetch_pages(service: Service, run: SyncRun) -> Iterator[Batch[service_orders.Order]]:
     """Yield all orders, oldest first; with a window, only those updated since its start.
 
     The window has no end, because a row that is updated while the list is read would leave a closed
@@ -264,7 +276,7 @@ def _fetch_pages(service: Service, run: SyncRun) -> Iterator[sync.Batch[service_
     time.
     """
     since = run.checkpoint.get("since")
-    return sync.batches_by_creation(
+    return batches_by_creation(
         lambda start, number: service.orders.list(
             page=number,
             size=ORDERS_A_PAGE,
@@ -281,7 +293,7 @@ def _fetch_pages(service: Service, run: SyncRun) -> Iterator[sync.Batch[service_
     )
 
 
-CHANGES = sync.SyncedList(
+CHANGES = SyncedList(
     resource="orders",
     batches=_fetch_pages,
     store=store_orders,
@@ -291,13 +303,13 @@ CHANGES = sync.SyncedList(
     team_of=lambda order: order.team_id,
 )
 
-SWEEP = sync.SyncedList(
+SWEEP = SyncedList(
     resource="orders",
     batches=_fetch_pages,
     store=store_orders,
     interval=lambda: timedelta(hours=settings.SYNC_SWEEP_HOURS),
-    find_missing=lambda run: sync.SortedListComparison(
-        run, ORDERS, handle_suspects=sync.look_up_suspects("orders")
+    find_missing=lambda run: SortedListComparison(
+        run, ORDERS, handle_suspects=look_up_suspects("orders")
     ),
     updated_at=lambda order: order.updated_at,
     lookup_kind="orders",
@@ -313,10 +325,10 @@ def _store_order_answers(
 
 
 def _orders_absent(keys: Sequence[str], asked_at: datetime) -> None:
-    mirror.flag_missing(ORDERS, [(UUID(key),) for key in keys], asked_at)
+    flag_missing(ORDERS, [(UUID(key),) for key in keys], asked_at)
 
 
-ORDER_LOOKUP = sync.LookupType(
+ORDER_LOOKUP = LookupType(
     kind="orders",
     fetch=lambda service, key: service.orders.get(key),
     store=_store_order_answers,

@@ -6,14 +6,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from backoffice import mirror, sync
 from backoffice.core import vocabulary
 from backoffice.core.vocabulary import interpretations
 from backoffice.core.vocabulary.interpretations import Reading
-from backoffice.mirror import MirrorRecord
+from backoffice.mirror.applying import apply_batch, flag_missing
+from backoffice.mirror.promotion import already_stored_keys
+from backoffice.mirror.rows import StoredVersions, stored_versions
+from backoffice.mirror.tables import ChildTable, MirrorRecord, MirrorTable, RowValues
 from backoffice.service import Record
 from backoffice.service import results as service_results
 from backoffice.service.written_times import read_written_time
+from backoffice.sync.lookups import LookupType
 from orders.models import Result, ResultMarker
 from orders.results.identity import checks_by_order, lock_patients_of, write_checks
 from orders.results.models import OPEN, Review
@@ -38,7 +41,7 @@ def read_marker(line: service_results.BiomarkerResult) -> Reading:
     )
 
 
-def _result(record: MirrorRecord) -> mirror.RowValues:
+def _result(record: MirrorRecord) -> RowValues:
     result: service_results.Result = record.data
     head = result.metadata
     parts = unreadable.parts_of(record)
@@ -67,7 +70,7 @@ def _result(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-def _markers(record: MirrorRecord) -> Iterator[mirror.RowValues]:
+def _markers(record: MirrorRecord) -> Iterator[RowValues]:
     result: service_results.Result = record.data
     parts = unreadable.parts_of(record)
     position = -1
@@ -144,12 +147,12 @@ def _markers(record: MirrorRecord) -> Iterator[mirror.RowValues]:
         }
 
 
-RESULTS = mirror.MirrorTable(
+RESULTS = MirrorTable(
     model=Result,
     key=("order_id",),
     promote=_result,
     children=(
-        mirror.ChildTable(
+        ChildTable(
             model=ResultMarker,
             parent="result_id",
             key=("result_id", "position"),
@@ -170,7 +173,7 @@ RESULTS = mirror.MirrorTable(
 )
 
 
-def _closed_with_new_records(known: mirror.StoredVersions, same: Collection[UUID]) -> list[UUID]:
+def _closed_with_new_records(known: StoredVersions, same: Collection[UUID]) -> list[UUID]:
     """Return closed results that received another record and were read by the current release."""
     changed = [
         key
@@ -200,10 +203,10 @@ def _store(
     records = [MirrorRecord.from_service(r, UUID(key)) for key, r in answers.items()]
     keys = [record.key[0] for record in records]
     lock_patients_of(keys)
-    known = mirror.stored_versions(RESULTS, [record.key for record in records], lock=True)
-    same = {key for (key,) in mirror.already_stored_keys(known, records, RESULTS)}
+    known = stored_versions(RESULTS, [record.key for record in records], lock=True)
+    same = {key for (key,) in already_stored_keys(known, records, RESULTS)}
     before = _contents(_closed_with_new_records(known, same))
-    mirror.apply(RESULTS, records, known=known)
+    apply_batch(RESULTS, records, known=known)
     after = _contents(before)
     same |= {key for key, content in before.items() if after[key] == content}
     # Unchanged results are included: their order may have become corrected since.
@@ -214,10 +217,10 @@ def _store(
 
 
 def _flag_missing(keys: Sequence[str], asked_at: datetime) -> None:
-    mirror.flag_missing(RESULTS, [(UUID(key),) for key in keys], asked_at)
+    flag_missing(RESULTS, [(UUID(key),) for key in keys], asked_at)
 
 
-RESULT_LOOKUP = sync.LookupType(
+RESULT_LOOKUP = LookupType(
     kind="results",
     fetch=lambda service, key: service.orders.result(key),
     store=_store,

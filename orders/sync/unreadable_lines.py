@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from backoffice.mirror import MirrorRecord, RowValues
+from backoffice.mirror.tables import MirrorRecord, RowValues
 from backoffice.service import json_text
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from django import template
 
 from backoffice.core.access import may
 from backoffice.core.prepared_queries import by_key
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from backoffice.templatetags.ui import initials
 from orders.models import Order
 from patients.models import Patient

@@ -8,7 +8,7 @@ from uuid import UUID
 from django import template
 
 from backoffice.core import vocabulary
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from backoffice.pages.paging.counts import Count, capped_count
 from orders.commands import CreateOrder, ImportOrder
 from orders.models import Order

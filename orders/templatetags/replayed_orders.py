@@ -7,7 +7,7 @@ from typing import Any, Final
 from django import template
 from django.utils import timezone
 
-from backoffice import audit
+from backoffice.audit.recording import record_list
 from backoffice.core.access import may
 from labs.models import LabAccount
 from orders.placing.account_replay import DAYS, MAX_ORDERS, replay
@@ -30,9 +30,7 @@ def replayed_orders(context: Any, account: LabAccount, is_allowed: bool) -> dict
     by_name = may(request.user, "orders.view", "patients.view")
     if listed:
         orders = [one.order for one in listed]
-        audit.record_list(
-            request, "order", [one.pk for one in orders], [one.user_id for one in orders]
-        )
+        record_list(request, "order", [one.pk for one in orders], [one.user_id for one in orders])
     return {
         "replay": found,
         "listed": listed,

@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from backoffice.core.access import may
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from backoffice.templatetags.ui import when
 from orders.models import Appointment, Order
 from orders.models.order import CANCELED_STATUSES

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from backoffice.core import counters, prepared_queries
-from backoffice.models import Drift
+from backoffice.mirror.models import Drift
 from orders.models import Happening, OrderCount
 
 _TABLE: Final = OrderCount._meta.db_table

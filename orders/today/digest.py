@@ -16,13 +16,13 @@ from uuid import UUID
 from django.db import connection
 from django.utils import timezone
 
-from backoffice import team
+from backoffice.accounts.models import User
 from backoffice.core import vocabulary
 from backoffice.core.prepared_queries import by_key
 from backoffice.core.snapshots import is_snapshot
 from backoffice.core.vocabulary import CLOSED, GLYPHS, NEEDS_ACTION, Term
-from backoffice.models import User
 from backoffice.team.models import Assignment
+from backoffice.team.queries import assignments_by_subject
 from orders.models import Appointment, Happening, Look, Order, Seen
 from orders.models.order_queryset import LIST_COLUMNS
 from orders.results.models import OPEN_CRITICAL, Review
@@ -375,7 +375,7 @@ def _load_details(groups: Sequence[PatientActivity]) -> None:
     """Load the orders, their assignees, and the time zones of their visits: three queries."""
     wanted = [news.order_id for group in groups for news in group.orders]
     orders = by_key(Order, wanted, LIST_COLUMNS)
-    holders = team.assignments_by_subject("order", wanted)
+    holders = assignments_by_subject("order", wanted)
     visits = Appointment.objects.filter(order_id__in=wanted).order_by("as_of")
     zones = {
         order_id: visit_zone(zone, state)

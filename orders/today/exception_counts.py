@@ -13,8 +13,8 @@ from uuid import UUID
 
 from django.db.models import F, Value
 
+from backoffice.accounts.models import User
 from backoffice.core.prepared_queries import by_key
-from backoffice.models import User
 from backoffice.pages.paging.counts import Count
 from backoffice.team.models import Assignment
 from orders.exceptions import queue

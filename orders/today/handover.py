@@ -14,9 +14,11 @@ from django import forms
 from django.db.models import Model
 from django.utils import timezone
 
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.core.prepared_queries import by_key
 from backoffice.core.urls import parse_uuid
-from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.outbox.models import CommandRecord
 from backoffice.pages.widgets import DateTimeLocalInput
 from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import RESULT_SUBJECTS

@@ -10,7 +10,8 @@ from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models.functions import Now
 
-from backoffice.models import Read, User
+from backoffice.accounts.models import User
+from backoffice.core.models import Read
 
 
 class OrderCount(Read):

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from backoffice.accounts.models import User
 from backoffice.core.prepared_queries import by_key
-from backoffice.models import CommandRecord, User
+from backoffice.outbox.models import CommandRecord
 from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import RESULT_SUBJECTS, subject_label, subject_url
 from orders.models import Order, OrderDraft

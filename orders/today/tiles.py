@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from backoffice.core import vocabulary
 from backoffice.core.access import may
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from backoffice.pages.paging.counts import Count, capped_count_sql, run_capped_counts
 from labs.reports.models import WAITING_FOR_STAFF, Report
 from orders.appointments.forms import tab_appointments

@@ -12,9 +12,9 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_entry, record_list
 from backoffice.core.access import may, requires
-from backoffice.models import User
 from backoffice.pages import live
 from orders.appointments.forms import tab_appointments
 from orders.appointments.rows import appointment_rows
@@ -40,7 +40,7 @@ def page(request: HttpRequest) -> HttpResponse:
     drafts = my_work.order_drafts(user) if may(user, "orders.create", "patients.view") else []
     requests = my_work.open_requests(user) if may(user, "commands.view") else []
     shown = [news for group in unseen.groups for news in group.orders]
-    audit.record_list(
+    record_list(
         request,
         "today",
         [*(news.order_id for news in shown), *(one.row.subject_id for one in shown_records)],
@@ -122,7 +122,7 @@ def hand_over(request: HttpRequest) -> HttpResponse:
         results=may(user, "results.view"),
         exceptions=may(user, "exceptions.work"),
     )
-    audit.record_entry(
+    record_entry(
         request,
         "print",
         "hand-over",

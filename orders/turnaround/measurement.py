@@ -16,8 +16,8 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 
-from backoffice import mirror
 from backoffice.core import vocabulary
+from backoffice.mirror.rows import uuid_array
 from orders.models import Order, UsualTime
 from orders.turnaround import limits
 
@@ -133,7 +133,7 @@ def update_booked_orders(starts: dict[UUID, datetime | None]) -> None:
         ids = sorted(starts, key=lambda key: key.int)
         moments = [limits.booked_quiet_at(starts[key]) for key in ids]
         with connection.cursor() as cursor:
-            cursor.execute(_UPDATE_BOOKED_SQL, [mirror.uuid_array(ids), moments, limits.BOOKED])
+            cursor.execute(_UPDATE_BOOKED_SQL, [uuid_array(ids), moments, limits.BOOKED])
 
 
 def _unfinished_statuses() -> list[str]:
@@ -187,7 +187,7 @@ def _correct_orders(status: str, rows: Sequence[tuple[Any, ...]]) -> int:
     if wrong:
         ids, moments, events = zip(*wrong, strict=True)
         with connection.cursor() as cursor:
-            cursor.execute(_UPDATE_SQL, [mirror.uuid_array(ids), list(moments), list(events)])
+            cursor.execute(_UPDATE_SQL, [uuid_array(ids), list(moments), list(events)])
             return int(cursor.rowcount)
     return 0
 
@@ -199,7 +199,7 @@ def _correct_booked_orders(ids: Sequence[UUID]) -> int:
             " WHERE visit.order_id = orders_order.id AND superseded_at IS NULL"
             " ORDER BY start_at DESC NULLS LAST LIMIT 1)"
             " FROM orders_order WHERE id = ANY(%s::uuid[])",
-            [mirror.uuid_array(ids)],
+            [uuid_array(ids)],
         )
         update_booked_orders(dict(cursor.fetchall()))
     return 0

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
+from backoffice.core.models import Read
 from backoffice.core.prepared_queries import where
-from backoffice.models import Read
 
 if TYPE_CHECKING:
     from orders.models import Order

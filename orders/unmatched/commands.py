@@ -11,9 +11,8 @@ from uuid import UUID
 
 from django.urls import reverse
 
-from backoffice import sync
 from backoffice.core import vocabulary
-from backoffice.outbox import (
+from backoffice.outbox.command import (
     Ambiguous,
     Command,
     Confirmed,
@@ -27,6 +26,7 @@ from backoffice.outbox import (
 from backoffice.service import Record, Service, errors
 from backoffice.service import orders as service_orders
 from backoffice.service import unmatched as service_unmatched
+from backoffice.sync.lookups import schedule_lookups
 from orders.models import Order
 from orders.sync.orders import store_orders
 from orders.unmatched.models import PENDING_REVIEW, PENDING_SERVICE_REVIEW, UnmatchedResult
@@ -186,13 +186,13 @@ class AcceptResult(_DecisionCommand, kw_only=True):
         """Store the order that has the result, even if it is new here, and schedule lookups."""
         order_id = answer.order.data.id
         store_orders([answer.order])
-        sync.schedule_lookups("results", [order_id])
+        schedule_lookups("results", [order_id])
         if self.order_id is not None and self.order_id != order_id:
-            sync.schedule_lookups("orders", [self.order_id])
+            schedule_lookups("orders", [self.order_id])
         if answer.item is not None:
             store_unmatched([answer.item])
         else:
-            sync.schedule_lookups(RESOURCE, [self.result_id])
+            schedule_lookups(RESOURCE, [self.result_id])
         return str(order_id)
 
     def _is_requested_order(self, order: Record[service_orders.Order]) -> bool:

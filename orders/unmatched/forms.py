@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django import forms
 
-from backoffice.outbox import CommandForm
+from backoffice.outbox.forms import CommandForm
 from orders.unmatched.models import Candidate, UnmatchedResult
 
 NOTE_LETTERS = 1_000

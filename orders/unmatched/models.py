@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from backoffice.models import Mirrored
+from backoffice.mirror.models import Mirrored
 
 PENDING_REVIEW = "pending_customer_review"
 """Status of a result that staff of the clinic must decide."""

@@ -9,13 +9,24 @@ from uuid import UUID
 
 from django.conf import settings
 
-from backoffice import mirror, sync
-from backoffice.mirror import MirrorRecord
-from backoffice.models import SyncRun
+from backoffice.mirror.applying import apply_batch, flag_missing
+from backoffice.mirror.tables import (
+    ApplyOutcome,
+    ChildTable,
+    MirrorRecord,
+    MirrorTable,
+    RecordKey,
+    RowValues,
+)
 from backoffice.service import Record, Service, errors
 from backoffice.service import events as service_events
 from backoffice.service import unmatched as service_unmatched
 from backoffice.service.events import Heard, typed
+from backoffice.sync.lookups import LookupType, schedule_lookups
+from backoffice.sync.missing_records import UnsortedListComparison
+from backoffice.sync.models import SyncRun
+from backoffice.sync.pagination import Batch, batches_by_cursor
+from backoffice.sync.runs import SyncedList
 from orders.unmatched.models import RESOLVED, Candidate, UnmatchedResult
 
 RESOURCE: Final = "unmatched"
@@ -27,7 +38,7 @@ _DISABLED: Final = object()
 Item = Record[service_unmatched.UnmatchedResult]
 
 
-def _promote(record: MirrorRecord) -> mirror.RowValues:
+def _promote(record: MirrorRecord) -> RowValues:
     item: service_unmatched.UnmatchedResult = record.data
     patient = item.patient or service_unmatched.ReviewedPatient()
     lab = item.lab or service_unmatched.ReviewedLab()
@@ -56,7 +67,7 @@ def _promote(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-def _candidates(record: MirrorRecord) -> Iterator[mirror.RowValues]:
+def _candidates(record: MirrorRecord) -> Iterator[RowValues]:
     pairs = [
         (group.user_id, candidate)
         for group in record.data.candidate_groups
@@ -76,12 +87,12 @@ def _candidates(record: MirrorRecord) -> Iterator[mirror.RowValues]:
         }
 
 
-UNMATCHED: Final = mirror.MirrorTable(
+UNMATCHED: Final = MirrorTable(
     model=UnmatchedResult,
     key=("id",),
     promote=_promote,
     children=(
-        mirror.ChildTable(
+        ChildTable(
             model=Candidate,
             parent="result_id",
             key=("result_id", "position"),
@@ -102,12 +113,12 @@ UNMATCHED: Final = mirror.MirrorTable(
 )
 
 
-def store_unmatched(records: Sequence[Item]) -> mirror.ApplyOutcome:
+def store_unmatched(records: Sequence[Item]) -> ApplyOutcome:
     """Store records, and schedule lookups of their orders."""
-    outcome = mirror.apply(
+    outcome = apply_batch(
         UNMATCHED, [MirrorRecord.from_service(record, record.data.id) for record in records]
     )
-    sync.schedule_lookups(
+    schedule_lookups(
         "orders",
         {order for mirror_record in outcome.touched for order in _orders(mirror_record.data)},
     )
@@ -122,14 +133,14 @@ def _orders(item: service_unmatched.UnmatchedResult) -> set[UUID]:
 
 def _fetch_batches(
     service: Service, run: SyncRun
-) -> Iterator[sync.Batch[service_unmatched.UnmatchedResult]]:
+) -> Iterator[Batch[service_unmatched.UnmatchedResult]]:
     """Yield all open records. A team without the queue is a valid answer, not an error."""
     try:
-        yield from sync.batches_by_cursor(lambda cursor: service.unmatched.list(PAGE_SIZE, cursor))
+        yield from batches_by_cursor(lambda cursor: service.unmatched.list(PAGE_SIZE, cursor))
     except (errors.Refused, errors.Missing) as error:
         if error.status not in NO_SUCH_QUEUE:
             raise
-        yield sync.Batch(checkpoint={"enabled": False})
+        yield Batch(checkpoint={"enabled": False})
 
 
 def is_enabled() -> bool:
@@ -139,7 +150,7 @@ def is_enabled() -> bool:
     return latest is None or latest.get("enabled", True)
 
 
-class _OpenResultComparison(sync.UnsortedListComparison):
+class _OpenResultComparison(UnsortedListComparison):
     """Looks up records that are open in the mirror but not in the list: somebody decided them."""
 
     def __init__(self, run: SyncRun) -> None:
@@ -148,21 +159,21 @@ class _OpenResultComparison(sync.UnsortedListComparison):
         )
         self.is_disabled = False
 
-    def __call__(self, batch: sync.Batch[Any], is_last: bool) -> list[str]:
+    def __call__(self, batch: Batch[Any], is_last: bool) -> list[str]:
         self.is_disabled = self.is_disabled or batch.checkpoint.get("enabled") is False
         return super().__call__(batch, is_last)
 
-    def _look_up(self, keys: list[mirror.RecordKey], asked_at: datetime) -> list[mirror.RecordKey]:
+    def _look_up(self, keys: list[RecordKey], asked_at: datetime) -> list[RecordKey]:
         if self.is_disabled:
             return []
         ids = [key[0] for key in keys]
         known = UnmatchedResult.objects.filter(pk__in=ids).exclude(status__in=RESOLVED)
         gone = list(known.values_list("pk", flat=True))
-        sync.schedule_lookups(RESOURCE, gone)
+        schedule_lookups(RESOURCE, gone)
         return []
 
 
-SYNCED_LIST: Final = sync.SyncedList(
+SYNCED_LIST: Final = SyncedList(
     resource=RESOURCE,
     batches=_fetch_batches,
     store=store_unmatched,
@@ -187,15 +198,13 @@ def _store(answers: Mapping[str, Any]) -> dict[str, timedelta | None]:
 
 
 def _absent(keys: Sequence[str], asked_at: datetime) -> None:
-    mirror.flag_missing(UNMATCHED, [(UUID(key),) for key in keys], asked_at)
+    flag_missing(UNMATCHED, [(UUID(key),) for key in keys], asked_at)
 
 
-LOOKUP: Final = sync.LookupType(kind=RESOURCE, fetch=_fetch, store=_store, on_missing=_absent)
+LOOKUP: Final = LookupType(kind=RESOURCE, fetch=_fetch, store=_store, on_missing=_absent)
 
 
 def handle_match_reviews(events: Sequence[Heard]) -> Mapping[str, str]:
     """Schedule lookups, because an event has less than the whole record (webhooks.md 4.2)."""
-    sync.schedule_lookups(
-        RESOURCE, [typed(service_events.MATCH_REVIEW, event).id for event in events]
-    )
+    schedule_lookups(RESOURCE, [typed(service_events.MATCH_REVIEW, event).id for event in events])
     return {event.message_id: "looked up" for event in events}

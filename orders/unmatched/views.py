@@ -10,9 +10,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_list, record_view
 from backoffice.core.access import may, requires
-from backoffice.outbox import Command
+from backoffice.outbox.command import Command
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from orders.models import Order
@@ -54,7 +54,7 @@ def results(request: HttpRequest) -> HttpResponse:
     )
     suggested = Candidate.objects.filter(result__in=[row.pk for row in page.rows])
     patients = set(suggested.values_list("user_id", flat=True))
-    audit.record_list(request, "unmatched result", (row.pk for row in page.rows), patients)
+    record_list(request, "unmatched result", (row.pk for row in page.rows), patients)
     context = {
         "page": page,
         "show": show,
@@ -98,9 +98,9 @@ def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
     context["people"] = compare_patients(item, _people(word, form)) if request.POST else []
     if searching:
         people = [one.user_id for one in context["people"]]
-        audit.record_list(request, "patient", people, people, searched=True)
+        record_list(request, "patient", people, people, searched=True)
     shown = {one.user_id for one in (*sides, *context["people"])}
-    audit.record_view(request, "unmatched result", [item.pk], {*shown, item.resolved_user_id})
+    record_view(request, "unmatched result", [item.pk], {*shown, item.resolved_user_id})
     failed = request.method == "POST" and not searching
     return render(request, "unmatched/detail.html", context, status=422 if failed else 200)
 

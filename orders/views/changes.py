@@ -15,10 +15,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_view
 from backoffice.core import vocabulary
 from backoffice.core.access import may, requires
-from backoffice.outbox import Command, CommandForm, was_already_sent
+from backoffice.outbox.command import Command
+from backoffice.outbox.enqueueing import was_already_sent
+from backoffice.outbox.forms import CommandForm
 from orders.change_forms import ActivationForm, CancelForm, MessagesForm, SimulateForm
 from orders.commands import (
     CancelOrder,
@@ -242,7 +244,7 @@ def _page(
     more: dict[str, Any] | None = None,
     template: str = "orders/change.html",
 ) -> HttpResponse:
-    audit.record_view(request, "order", [order.pk], [order.user_id])
+    record_view(request, "order", [order.pk], [order.user_id])
     context = {
         "order": order,
         "form": form,

@@ -10,11 +10,11 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_view
 from backoffice.core.access import may, requires
 from backoffice.core.prepared_queries import by_key, prepared, where
 from backoffice.core.vocabulary.interpretations import RANK
-from backoffice.models import AS_RECEIVED
+from backoffice.mirror.models import AS_RECEIVED
 from labs.models import Lab
 from orders.activity import MILESTONES, TABS, order_activity
 from orders.documents.collection import DRAW_COMPLETED, collection_times, is_visit_canceled
@@ -73,7 +73,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     signed = review is not None and review.signer is not None and not review.in_queue
     turn = order_turn(order, events, now, UsualTime.for_order(order))
 
-    audit.record_view(
+    record_view(
         request,
         "order",
         [order.pk, *(sibling.pk for sibling in siblings)],

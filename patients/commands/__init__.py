@@ -1,6 +1,6 @@
 """Commands about patients: one class per write to the service (users.md 2 to 5, 7 and 8)."""
 
-from backoffice.outbox import Command
+from backoffice.outbox.command import Command
 from patients.commands.insurance import (
     AddInsurance,
     CreatePayor,

@@ -16,9 +16,7 @@ from django.db import IntegrityError, transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice import sync
-from backoffice.models import CommandRecord
-from backoffice.outbox import (
+from backoffice.outbox.command import (
     Ambiguous,
     Command,
     Confirmed,
@@ -27,13 +25,15 @@ from backoffice.outbox import (
     PreconditionFailed,
     ResendPolicy,
     SendContext,
-    enqueue_next,
 )
+from backoffice.outbox.enqueueing import enqueue_next
+from backoffice.outbox.models import CommandRecord
 from backoffice.service import Record, Service, errors
 from backoffice.service.insurance import Insurance as InsuranceRecord
 from backoffice.service.insurance import NewInsurance, NewInsured, NewPayor
 from backoffice.service.insurance import Payor as PayorRecord
 from backoffice.service.users import NewGuarantor
+from backoffice.sync.lookups import schedule_lookups
 from patients.models import Demographics, Insurance, Payor
 from patients.names import fold
 from patients.record_comparison import FEDERAL, insurance_digest, parse_insurance
@@ -173,13 +173,13 @@ class AddInsurance(Command, kw_only=True):
             return Confirmed(answer)
         name = latest.company.name if latest.company else latest.payor_code
         words = f"{name}, member id {latest.member_id}, relationship {latest.relationship}"
-        sync.schedule_lookups(f"insurance-{self._rank()}", [self.user_id])
+        schedule_lookups(f"insurance-{self._rank()}", [self.user_id])
         return Ambiguous([PossibleMatch(self._rank(), words)])
 
     def store(self, answer: Record[InsuranceRecord]) -> str:
         store_insurance({str(self.user_id): answer}, self.insuring.is_primary)
         # A lookup in progress may have been sent before the service had the new record.
-        sync.schedule_lookups(f"insurance-{self._rank()}", [self.user_id])
+        schedule_lookups(f"insurance-{self._rank()}", [self.user_id])
         return self._rank()
 
     def _rank(self) -> str:

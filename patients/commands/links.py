@@ -10,7 +10,7 @@ from uuid import UUID
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.outbox import (
+from backoffice.outbox.command import (
     Command,
     Disproved,
     NoTrace,

@@ -11,8 +11,7 @@ from uuid import UUID
 import msgspec
 from django.urls import reverse
 
-from backoffice.models import CommandRecord
-from backoffice.outbox import (
+from backoffice.outbox.command import (
     Ambiguous,
     Command,
     Confirmed,
@@ -23,6 +22,7 @@ from backoffice.outbox import (
     ResendPolicy,
     SendContext,
 )
+from backoffice.outbox.models import CommandRecord
 from backoffice.service import Record, Service, errors
 from backoffice.service.insurance import NewInsured
 from backoffice.service.users import NewAddress, NewUser, NewUserInfo, User, UserInfo

@@ -8,8 +8,7 @@ from uuid import UUID
 
 from django.urls import reverse
 
-from backoffice import sync
-from backoffice.outbox import (
+from backoffice.outbox.command import (
     Command,
     Confirmed,
     NoTrace,
@@ -19,6 +18,7 @@ from backoffice.outbox import (
 )
 from backoffice.service import Page, Service, errors
 from backoffice.service.users import Connection as ConnectionRecord
+from backoffice.sync.lookups import schedule_lookups
 from patients.models import Connection
 from patients.sync import store_connections
 
@@ -88,7 +88,7 @@ class Deregister(Command, kw_only=True):
     def store(self, answer: Answer | None) -> str:
         """Return the slug if the source is still connected although the service accepted."""
         if answer is None:
-            sync.schedule_lookups("connections", [self.user_id])
+            schedule_lookups("connections", [self.user_id])
             return ""
         store_connections({str(self.user_id): answer})
         return self.slug if self._is_connected(answer) else ""

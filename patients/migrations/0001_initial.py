@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('backoffice', '0001_initial'),
+        ('accounts', '0001_initial'),
     ]
 
     operations = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from backoffice.accounts.models import User
 from backoffice.core.encryption.encrypted_fields import EncryptedJSONField
-from backoffice.models import User
 from backoffice.pages.drafts import Draft
 
 

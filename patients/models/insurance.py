@@ -6,7 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from backoffice.core.encryption.encrypted_fields import EncryptedDateField, EncryptedTextField
-from backoffice.models import Mirrored
+from backoffice.mirror.models import Mirrored
 from patients.models.patient import mirrored_patient
 
 

@@ -22,7 +22,7 @@ from backoffice.core.identifiers import (
     key_expression,
     same_identifier,
 )
-from backoffice.models import Mirrored
+from backoffice.mirror.models import Mirrored
 from backoffice.pages.paging.counts import COUNT_CAP
 from backoffice.pages.paging.keys import KeyInArray, opaque_condition
 from backoffice.pages.paging.row_query import read_keys

@@ -11,10 +11,10 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from backoffice import audit
+from backoffice.audit.recording import record_action, record_view
 from backoffice.core.access import requires
-from backoffice.models import CommandRecord
-from backoffice.outbox import was_already_sent
+from backoffice.outbox.enqueueing import was_already_sent
+from backoffice.outbox.models import CommandRecord
 from patients.commands import MakeConnectLink
 from patients.connection_forms import ConnectForm
 from patients.models import ConnectLink
@@ -34,7 +34,7 @@ def connect(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         was_already_sent(request) or _is_requested(request, form, patient_id)
     ):
         return redirect("patients:connect-link", patient_id)
-    audit.record_view(request, "patient", [patient_id], [patient_id])
+    record_view(request, "patient", [patient_id], [patient_id])
     status = 422 if request.method == "POST" else 200
     return render(request, "patients/connect.html", {**page, "form": form}, status=status)
 
@@ -61,7 +61,7 @@ def connect_link(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     row = rows.select_related("requested_by").order_by("-requested_at").first()
     if row is None:
         return redirect("patients:detail", patient_id)
-    audit.record_view(request, "patient", [patient_id], [patient_id])
+    record_view(request, "patient", [patient_id], [patient_id])
     url = _take(request, row) if request.method == "POST" else ""
     if request.method == "POST" and not url:
         return redirect("patients:connect-link", patient_id)
@@ -81,5 +81,5 @@ def _take(request: HttpRequest, row: CommandRecord) -> str:
         url = ConnectLink.take(row.pk)
         if url:
             ids = [row.pk, row.subject_id]
-            audit.record_action(request, f"{row.kind} shown", ids, [row.patient_id])
+            record_action(request, f"{row.kind} shown", ids, [row.patient_id])
     return url

@@ -11,13 +11,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice import audit
 from backoffice.audit import patient_viewers
 from backoffice.audit.entry_list import AUDIT_LIST, COLUMNS
+from backoffice.audit.recording import record_action, record_entry, record_view
 from backoffice.core import vocabulary
 from backoffice.core.access import may, requires
 from backoffice.core.prepared_queries import prepared, where
-from backoffice.models import AS_RECEIVED
+from backoffice.mirror.models import AS_RECEIVED
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from patients.models import Demographics, DifferentPeople, Insurance, Patient
 from patients.patient_page import patient_page_context
@@ -57,7 +57,7 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
             .order_by("finished", "-created_at", "-pk")[: ORDERS_SHOWN + 1]
         )
     shown = orders[:ORDERS_SHOWN]
-    audit.record_view(request, "patient", [patient.pk], [patient.pk])
+    record_view(request, "patient", [patient.pk], [patient.pk])
     may_change = may(request.user, "patients.change")
     duplicates = duplicates_of(person) if person is not None else []
     audit_duplicates(request, duplicates)
@@ -92,7 +92,7 @@ def insurance(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         .defer("record", "content_hash")
         .order_by("-is_primary", "-as_of")
     )
-    audit.record_view(request, "insurance", [patient_id], [patient_id])
+    record_view(request, "insurance", [patient_id], [patient_id])
     context = {
         **page,
         "current": [one for one in rows if one.superseded_at is None],
@@ -112,7 +112,7 @@ def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     page = fetch_page(
         looks, NEWEST_FIRST, size=VIEWS_PER_PAGE, all_rows=whole, **page_position(request)
     )
-    audit.record_view(request, "access log", [patient_id], [patient_id])
+    record_view(request, "access log", [patient_id], [patient_id])
     context |= {"page": page, "columns": VIEW_COLUMNS}
     part = request.headers.get("HX-Request") == "true"
     template = "patients/_viewers.html" if part else "patients/tabs/viewers.html"
@@ -125,7 +125,7 @@ def viewers_sheet(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Print the viewers for a patient who asks: all people, and single views."""
     context = _viewers_context(request, patient_id)
     looks = list(patient_viewers.views_of_patient(patient_id).order_by("-at", "-pk")[:MAX_PRINTED])
-    audit.record_entry(request, "print", "access log", ids=[patient_id], patients=[patient_id])
+    record_entry(request, "print", "access log", ids=[patient_id], patients=[patient_id])
     context |= {"looks": looks, "columns": VIEW_COLUMNS}
     return render(request, "patients/viewers_sheet.html", context)
 
@@ -152,9 +152,7 @@ def different(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         raise Http404
     with transaction.atomic():
         DifferentPeople.remember(patient_id, [other])
-        audit.record_action(
-            request, "not the same person", [patient_id, other], [patient_id, other]
-        )
+        record_action(request, "not the same person", [patient_id, other], [patient_id, other])
     messages.success(request, "Remembered: they are not the same person.")
     return redirect("patients:detail", patient_id)
 

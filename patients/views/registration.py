@@ -13,12 +13,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_list, record_view
 from backoffice.core import service_client
 from backoffice.core.access import may, requires
 from backoffice.core.urls import parse_uuid
-from backoffice.models import CommandRecord
-from backoffice.outbox import Command, CommandForm, resubmitted_command
+from backoffice.outbox.command import Command
+from backoffice.outbox.forms import CommandForm, resubmitted_command
+from backoffice.outbox.models import CommandRecord
 from backoffice.pages.drafts import WRITTEN
 from backoffice.service import errors
 from patients import drafts
@@ -129,7 +130,7 @@ def registering(request: HttpRequest, command_id: UUID) -> HttpResponse:
     if row.done_url:
         return redirect(row.done_url)
     info = CreateUser.read(row.payload).info
-    audit.record_view(request, "registration", [row.pk], [])
+    record_view(request, "registration", [row.pk], [])
     return render(request, "patients/registering.html", {"command": row, "info": info})
 
 
@@ -424,7 +425,7 @@ def _form(
     kinds = [command.kind for command in commands]
     row = resubmitted_command(request, patient_id=patient_id, kind__in=kinds)
     if row is not None and patient_id is None:
-        audit.record_view(request, "registration", [row.pk], [])
+        record_view(request, "registration", [row.pk], [])
     return kind.from_refused(row, **options) if row else kind(**options)  # type: ignore[attr-defined]
 
 
@@ -461,7 +462,7 @@ def audit_duplicates(request: HttpRequest, found: list[DuplicateCandidate]) -> N
     """Record that the user saw these patients."""
     if found:
         ids = [one.person.pk for one in found]
-        audit.record_list(request, "patient", ids, ids, searched=True)
+        record_list(request, "patient", ids, ids, searched=True)
 
 
 def _page(
@@ -470,7 +471,7 @@ def _page(
     """Render the page of a form, with possible duplicates and payors for its data."""
     patient = more.get("patient")
     if patient is not None:
-        audit.record_view(request, "patient", [patient.pk], [patient.pk])
+        record_view(request, "patient", [patient.pk], [patient.pk])
     context = {"form": form, "title": title, **more}
     data = form.data
     person = more.get("person")

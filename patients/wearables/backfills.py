@@ -15,12 +15,14 @@ from uuid import UUID
 import msgspec
 from django.db import DatabaseError, DataError, transaction
 
-from backoffice import mirror, sync
-from backoffice.mirror import MirrorRecord
-from backoffice.models import Lookup
+from backoffice.mirror.applying import apply_batch
+from backoffice.mirror.tables import MirrorRecord
+from backoffice.mirror.unreadable_records import key_from_raw, save_unreadable
 from backoffice.service import Page, Record, Service
 from backoffice.service.payload import Payload, Reader
 from backoffice.service.wearables import SUMMARIES, Sample, Samples, Summary, WorkoutStream
+from backoffice.sync.lookups import LookupType, schedule_lookups
+from backoffice.sync.models import Lookup
 from patients.wearables import sample_writer, summaries
 from patients.wearables.arrivals import SampleBatch, SampleSource, rejection_reason
 
@@ -147,8 +149,8 @@ def _keep_rejected(group: SourceSamples) -> None:
 
 
 def _keep_unread(wanted: BackfillRange, path: str, reason: str, raw: bytes) -> None:
-    key = f"{wanted.resource}:{wanted.user_id}:{mirror.key_from_raw(raw)}"
-    mirror.save_unreadable("wearables", key, path, reason, raw)
+    key = f"{wanted.resource}:{wanted.user_id}:{key_from_raw(raw)}"
+    save_unreadable("wearables", key, path, reason, raw)
 
 
 def _mark_next_page(key: str, wanted: BackfillRange, cursor: str | None) -> None:
@@ -156,7 +158,7 @@ def _mark_next_page(key: str, wanted: BackfillRange, cursor: str | None) -> None
     if cursor == wanted.cursor:
         cursor = None  # A cursor to its own page would loop forever.
     if cursor is not None:
-        sync.schedule_lookups(BACKFILL, [wanted.with_cursor(cursor).key()])
+        schedule_lookups(BACKFILL, [wanted.with_cursor(cursor).key()])
     if wanted.cursor is not None:
         Lookup.objects.filter(kind=BACKFILL, key=key).delete()
 
@@ -180,7 +182,7 @@ def _arrival(group: SourceSamples) -> SampleBatch:
 
 def mark_streams(workouts: Any) -> None:
     """Schedule the lookups of workout streams. `workouts`: pairs of workout and user ids."""
-    sync.schedule_lookups(STREAM, (f"{workout}:{user}" for workout, user in workouts))
+    schedule_lookups(STREAM, (f"{workout}:{user}" for workout, user in workouts))
 
 
 def _fetch_stream(service: Service, key: str) -> Record[WorkoutStream]:
@@ -193,11 +195,11 @@ def _store_streams(answers: Mapping[str, Record[WorkoutStream]]) -> dict[str, ti
         workout, _, user = key.partition(":")
         data = (UUID(user), record.data)
         records.append(MirrorRecord((UUID(workout),), record.raw, record.asked_at, data))
-    mirror.apply(summaries.STREAMS, records)
+    apply_batch(summaries.STREAMS, records)
     return {}
 
 
 LOOKUP_TYPES = (
-    sync.LookupType(kind=BACKFILL, fetch=_fetch_range, store=_store_ranges),
-    sync.LookupType(kind=STREAM, fetch=_fetch_stream, store=_store_streams),
+    LookupType(kind=BACKFILL, fetch=_fetch_range, store=_store_ranges),
+    LookupType(kind=STREAM, fetch=_fetch_stream, store=_store_streams),
 )

@@ -18,7 +18,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_view
 from backoffice.core.access import requires
 from patients.models import Patient
 from patients.wearables.charts import POINTS, has_floating_time, is_before_end, point_parameters
@@ -90,7 +90,7 @@ def strip(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     trouble = HistoricalPull.objects.filter(
         user=patient_id, status__in=FAILING_STATUSES, missing_since=None
     ).count()
-    audit.record_view(request, "device data", [patient_id], [patient_id])
+    record_view(request, "device data", [patient_id], [patient_id])
     if not last and not trouble:
         return HttpResponse()
     days = strip_days(patient_id, draw, zone)

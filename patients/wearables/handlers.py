@@ -13,12 +13,13 @@ from uuid import UUID
 
 import msgspec
 
-from backoffice import sync
 from backoffice.service.events import BACKFILL_DONE, STREAM_READY, Heard
 from backoffice.service.json_text import needs_replacing
 from backoffice.service.payload import Unreadable
 from backoffice.service.wearables import SUMMARIES, Samples
 from backoffice.service.wearables.timeseries import SAMPLES
+from backoffice.sync.lookups import schedule_lookups
+from backoffice.sync.runs import request_run
 from patients.wearables import sample_writer
 from patients.wearables.arrivals import SampleBatch, SampleSource
 from patients.wearables.backfills import BACKFILL, BackfillRange, mark_streams
@@ -92,9 +93,9 @@ def handle_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
         dates = (done.start_date, done.end_date)
         ranges.append(BackfillRange(event.number, user, resource, done.provider, *dates).key())
         outcomes[event.message_id] = LOOKED_UP
-    sync.schedule_lookups(BACKFILL, ranges)
+    schedule_lookups(BACKFILL, ranges)
     if ranges:
-        sync.request_run(PULL_LIST)
+        request_run(PULL_LIST)
     return outcomes
 
 

@@ -6,7 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from backoffice.models import Mirrored
+from backoffice.mirror.models import Mirrored
 from patients.models import mirrored_patient
 
 

@@ -8,13 +8,13 @@ from uuid import UUID
 
 from django.db import connection
 
-from backoffice import mirror
-from backoffice.mirror import MirrorRecord
+from backoffice.mirror.applying import apply_batch
+from backoffice.mirror.tables import ApplyOutcome, MirrorRecord, MirrorTable, RowValues
 from backoffice.service.wearables import Summary as SummaryPayload
 from backoffice.service.wearables import WorkoutStream as StreamPayload
 from patients.wearables.models import Summary, WorkoutStream
 
-Promotion = Callable[[Any], mirror.RowValues]
+Promotion = Callable[[Any], RowValues]
 
 _ACTIVITY: Final = (
     "steps", "calories_total", "calories_active", "distance", "low", "medium", "high",
@@ -34,27 +34,27 @@ _WORKOUT: Final = (
     "title", "timezone_offset", "average_hr", "max_hr", "distance", "calories", "moving_time",
     "steps",
 )  # fmt: skip
-_ALL_NULL: Final[mirror.RowValues] = dict.fromkeys((
+_ALL_NULL: Final[RowValues] = dict.fromkeys((
     "calendar_date", "starts_at", "ends_at", *_ACTIVITY, *_HEART, *_BODY, *_SLEEP, *_WORKOUT,
     "sport", "sleep_id", "name", "energy", "classification", "heart_rate_mean", "cycle_end",
     "is_predicted", "height",
 ))  # fmt: skip
 
 
-def _attributes(payload: Any, names: Sequence[str]) -> mirror.RowValues:
+def _attributes(payload: Any, names: Sequence[str]) -> RowValues:
     return {name: getattr(payload, name) for name in names}
 
 
-def _activity(payload: Any) -> mirror.RowValues:
+def _activity(payload: Any) -> RowValues:
     heart = _attributes(payload.heart_rate, _HEART) if payload.heart_rate else {}
     return {"calendar_date": payload.calendar_date, **_attributes(payload, _ACTIVITY), **heart}
 
 
-def _body(payload: Any) -> mirror.RowValues:
+def _body(payload: Any) -> RowValues:
     return {"calendar_date": payload.calendar_date, **_attributes(payload, _BODY)}
 
 
-def _sleep(payload: Any) -> mirror.RowValues:
+def _sleep(payload: Any) -> RowValues:
     return {
         "calendar_date": payload.calendar_date,
         "starts_at": payload.bedtime_start,
@@ -63,7 +63,7 @@ def _sleep(payload: Any) -> mirror.RowValues:
     }
 
 
-def _workout(payload: Any) -> mirror.RowValues:
+def _workout(payload: Any) -> RowValues:
     return {
         "calendar_date": payload.calendar_date,
         "starts_at": payload.time_start,
@@ -73,7 +73,7 @@ def _workout(payload: Any) -> mirror.RowValues:
     }
 
 
-def _meal(payload: Any) -> mirror.RowValues:
+def _meal(payload: Any) -> RowValues:
     return {
         "calendar_date": payload.calendar_date,
         "starts_at": payload.timestamp,
@@ -82,7 +82,7 @@ def _meal(payload: Any) -> mirror.RowValues:
     }
 
 
-def _session(payload: Any) -> mirror.RowValues:
+def _session(payload: Any) -> RowValues:
     return {
         "calendar_date": payload.session_start.date() if payload.session_start else None,
         "starts_at": payload.session_start,
@@ -91,22 +91,22 @@ def _session(payload: Any) -> mirror.RowValues:
     }
 
 
-def _sleep_cycle(payload: Any) -> mirror.RowValues:
+def _sleep_cycle(payload: Any) -> RowValues:
     return {**_session(payload), "sleep_id": payload.sleep_id}
 
 
-def _electrocardiogram(payload: Any) -> mirror.RowValues:
+def _electrocardiogram(payload: Any) -> RowValues:
     return {**_session(payload), **_attributes(payload, ("classification", "heart_rate_mean"))}
 
 
-def _menstrual_cycle(payload: Any) -> mirror.RowValues:
+def _menstrual_cycle(payload: Any) -> RowValues:
     return {
         "calendar_date": payload.period_start,
         **_attributes(payload, ("cycle_end", "is_predicted")),
     }
 
 
-def _profile(payload: Any) -> mirror.RowValues:
+def _profile(payload: Any) -> RowValues:
     return {"height": payload.height}
 
 
@@ -123,7 +123,7 @@ PROMOTED: Final[Mapping[str, Promotion]] = {
 }
 
 
-def _summary(record: MirrorRecord) -> mirror.RowValues:
+def _summary(record: MirrorRecord) -> RowValues:
     resource, user_id, payload = record.data
     device = payload.source.device_id or getattr(payload, "source_device_id", None)
     return {
@@ -141,7 +141,7 @@ def _summary(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-SUMMARIES = mirror.MirrorTable(
+SUMMARIES = MirrorTable(
     model=Summary, key=("id",), promote=_summary, version=("number",),
     vocabularies={
         "resource": "wearable.resource",
@@ -158,9 +158,9 @@ def summary_record(
     return MirrorRecord((payload.id,), raw, as_of, (resource, user_id, payload), (number,))
 
 
-def store_summaries(records: Sequence[MirrorRecord]) -> mirror.ApplyOutcome:
+def store_summaries(records: Sequence[MirrorRecord]) -> ApplyOutcome:
     """Store summaries. The version received last wins, in whatever order they are applied."""
-    outcome = mirror.apply(SUMMARIES, records)
+    outcome = apply_batch(SUMMARIES, records)
     if outcome.unchanged:
         _update_receipts(records)
     return outcome
@@ -184,7 +184,7 @@ def _update_receipts(records: Sequence[MirrorRecord]) -> None:
         if number < mirror_record.version[0]:
             (same if record == mirror_record.raw.decode() else others).append(mirror_record)
     if others:  # Other workers wrote these after the comparison. They are locked now.
-        mirror.apply(SUMMARIES, others)
+        apply_batch(SUMMARIES, others)
     if same:
         with connection.cursor() as cursor:
             cursor.execute(
@@ -207,10 +207,10 @@ _MEASURED: Final = (
 )  # fmt: skip
 
 
-def _stream(record: MirrorRecord) -> mirror.RowValues:
+def _stream(record: MirrorRecord) -> RowValues:
     user_id, payload = record.data
     stream: StreamPayload = payload
     return {"user_id": user_id, **_attributes(stream, _MEASURED)}
 
 
-STREAMS = mirror.MirrorTable(model=WorkoutStream, key=("id",), promote=_stream)
+STREAMS = MirrorTable(model=WorkoutStream, key=("id",), promote=_stream)

@@ -8,16 +8,27 @@ from datetime import timedelta
 import msgspec
 from django.conf import settings
 
-from backoffice import mirror, sync
-from backoffice.mirror import MirrorRecord
+from backoffice.mirror.applying import apply_batch
+from backoffice.mirror.tables import (
+    ApplyOutcome,
+    MirrorRecord,
+    MirrorTable,
+    RecordKey,
+    RowValues,
+    key_text,
+)
+from backoffice.mirror.unreadable_records import save_unreadable
 from backoffice.service import Record
 from backoffice.service.users import HistoricalPullReport, Pull, PullTimeline
+from backoffice.sync.missing_records import UnsortedListComparison, flag_suspects
+from backoffice.sync.pagination import batches_by_cursor
+from backoffice.sync.runs import SyncedList
 from patients.wearables.models import HistoricalPull
 
 NOT_PULLED = "not_pulled"
 
 
-def _pull(record: MirrorRecord) -> mirror.RowValues:
+def _pull(record: MirrorRecord) -> RowValues:
     pull: Pull = record.data
     timeline = pull.timeline or PullTimeline()
     return {
@@ -34,7 +45,7 @@ def _pull(record: MirrorRecord) -> mirror.RowValues:
     }
 
 
-PULLS = mirror.MirrorTable(
+PULLS = MirrorTable(
     model=HistoricalPull,
     key=("user_id", "provider", "resource"),
     promote=_pull,
@@ -53,8 +64,8 @@ def _records(record: Record[HistoricalPullReport]) -> Iterable[MirrorRecord]:
         if entry.pull is not None:
             yield MirrorRecord(key, entry.raw, asked_at, entry.pull)
         elif entry.unreadable is not None:
-            name = mirror.key_text(key)
-            mirror.save_unreadable(
+            name = key_text(key)
+            save_unreadable(
                 "pulls", name, entry.unreadable.path, entry.unreadable.reason, entry.raw
             )
     for provider, pulls in record.data.provider.items():
@@ -65,7 +76,7 @@ def _records(record: Record[HistoricalPullReport]) -> Iterable[MirrorRecord]:
             )
 
 
-def _keys(record: Record[HistoricalPullReport]) -> list[mirror.RecordKey]:
+def _keys(record: Record[HistoricalPullReport]) -> list[RecordKey]:
     return [
         (record.data.user_id, provider, resource)
         for provider, pulls in record.data.provider.items()
@@ -73,21 +84,21 @@ def _keys(record: Record[HistoricalPullReport]) -> list[mirror.RecordKey]:
     ]
 
 
-def store_pulls(records: Sequence[Record[HistoricalPullReport]]) -> mirror.ApplyOutcome:
-    return mirror.apply(
+def store_pulls(records: Sequence[Record[HistoricalPullReport]]) -> ApplyOutcome:
+    return apply_batch(
         PULLS, [mirror_record for record in records for mirror_record in _records(record)]
     )
 
 
-PULL_LIST = sync.SyncedList(
+PULL_LIST = SyncedList(
     resource="pulls",
-    batches=lambda service, run: sync.batches_by_cursor(
+    batches=lambda service, run: batches_by_cursor(
         lambda cursor: service.users.historical_pulls(next_cursor=cursor)
     ),
     store=store_pulls,
     interval=lambda: timedelta(minutes=settings.SYNC_PULLS_MINUTES),
-    find_missing=lambda run: sync.UnsortedListComparison(
-        run, PULLS, keys=_keys, handle_suspects=sync.flag_suspects(PULLS)
+    find_missing=lambda run: UnsortedListComparison(
+        run, PULLS, keys=_keys, handle_suspects=flag_suspects(PULLS)
     ),
 )
 

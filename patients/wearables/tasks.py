@@ -2,20 +2,22 @@
 
 from celery import shared_task
 
-from backoffice import sync
+from backoffice.sync import runs
+from backoffice.sync.lookups import run_due_lookups
+from backoffice.sync.runs import sync_when_due
 from patients.wearables import partitions
 from patients.wearables.backfills import LOOKUP_TYPES
 from patients.wearables.sync import PULL_LIST
 
 
-@shared_task(soft_time_limit=sync.MAX_TASK_SECONDS, time_limit=sync.MAX_TASK_SECONDS + 60)
+@shared_task(soft_time_limit=runs.MAX_TASK_SECONDS, time_limit=runs.MAX_TASK_SECONDS + 60)
 def sync_pulls() -> None:
-    sync.tick(PULL_LIST, seconds=sync.TIME_SLICE_SECONDS)
+    sync_when_due(PULL_LIST, seconds=runs.TIME_SLICE_SECONDS)
 
 
 @shared_task
 def look_up() -> None:
-    sync.run_due_lookups(LOOKUP_TYPES, seconds=sync.TIME_SLICE_SECONDS)
+    run_due_lookups(LOOKUP_TYPES, seconds=runs.TIME_SLICE_SECONDS)
 
 
 @shared_task

@@ -66,7 +66,7 @@ INSIDES: Final = re.compile(
 """What tells somebody how we are made, or is a secret of ours."""
 ENDS_SESSIONS: Final = (
     *("/accounts/logout/", "/accounts/sessions/end/", "/accounts/password/"),
-    "/admin/backoffice/user/",
+    "/admin/accounts/user/",
 )
 """Not posted to: the next requests would come from nobody in particular."""
 AWAY: Final = re.compile(

@@ -6,17 +6,17 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from backoffice.accounts.models import User
 from backoffice.core.access import ADMINISTRATOR
-from backoffice.models import User
 from tests.access.routes import SEARCHES
 from tests.access.visits import Visitor, probes
 
 pytestmark = pytest.mark.django_db
 
 WRITTEN_BY_LOOKING = {
-    *("backoffice_auditentry", "backoffice_staffsession"),
-    "backoffice_user",  # when they last logged in
-    "backoffice_notification",  # one that was opened has been seen
+    *("audit_auditentry", "accounts_staffsession"),
+    "accounts_user",  # when they last logged in
+    "team_notification",  # one that was opened has been seen
 }
 WRITING = ("POST", "DELETE")
 OTHERWISE = ("/reports/upload/", "/accounts/login/")

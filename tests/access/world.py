@@ -28,15 +28,12 @@ from django.db import transaction  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
+from backoffice.accounts.models import User  # noqa: E402
 from backoffice.api import tokens  # noqa: E402
 from backoffice.core.access import ADMINISTRATOR, ROLES  # noqa: E402
-from backoffice.models import (  # noqa: E402
-    Drift,
-    SyncRun,
-    UnknownValue,
-    UnreadRecord,
-    User,
-)
+from backoffice.core.models import UnknownValue  # noqa: E402
+from backoffice.mirror.models import Drift, UnreadRecord  # noqa: E402
+from backoffice.sync.models import SyncRun  # noqa: E402
 from labs.models import LabAccount, Marker, Physician, Team  # noqa: E402
 from orders.models import Order, Result, UnmatchedResult  # noqa: E402
 from orders.results.models import Delegation, Signature  # noqa: E402

@@ -13,8 +13,8 @@ from django.contrib.auth.models import Group
 from django.http import HttpRequest
 from django.test import Client
 
+from backoffice.accounts.models import User
 from backoffice.core.encryption import cipher
-from backoffice.models import User
 
 PASSWORD = "made up and long 7"
 

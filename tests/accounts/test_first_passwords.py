@@ -15,7 +15,8 @@ from pytest_django import Settings
 
 from backoffice.accounts import first_passwords
 from backoffice.accounts.emails import send_due
-from backoffice.models import AuditEntry, PasswordReset, StaffSession, User
+from backoffice.accounts.models import PasswordReset, StaffSession, User
+from backoffice.audit.models import AuditEntry
 from tests.accounts.people import (
     PASSWORD,
     add_authenticator_app,
@@ -29,7 +30,7 @@ from tests.team.posting import Post, posting
 pytestmark = pytest.mark.django_db
 CHANGE = "/accounts/password/"
 NEW_PASSWORD = "another made up one 8"
-LIST = "/admin/backoffice/user/"
+LIST = "/admin/accounts/user/"
 NORA = {
     "username": "nora-sample",
     "first_name": "Nora",

@@ -12,7 +12,8 @@ from django.conf import settings as configured
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice.models import AuditEntry, StaffSession, User
+from backoffice.accounts.models import StaffSession, User
+from backoffice.audit.models import AuditEntry
 from tests.accounts.people import PASSWORD, log_in, person
 
 pytestmark = pytest.mark.django_db
@@ -221,14 +222,14 @@ def test_admin_uses_the_common_log_in(client: Client, is_staff: bool) -> None:
 def test_admin_requires_recent_authentication(client: Client) -> None:
     user = person(is_staff=True, is_superuser=True)
     client.force_login(user)
-    answer = client.get("/admin/backoffice/user/")
-    assert answer["Location"] == "/accounts/proof/?next=%2Fadmin%2Fbackoffice%2Fuser%2F"
-    proof = {"password": "wrong", "next": "/admin/backoffice/user/"}
+    answer = client.get("/admin/accounts/user/")
+    assert answer["Location"] == "/accounts/proof/?next=%2Fadmin%2Faccounts%2Fuser%2F"
+    proof = {"password": "wrong", "next": "/admin/accounts/user/"}
     assert "not your password" in client.post("/accounts/proof/", proof).content.decode()
-    assert client.get("/admin/backoffice/user/").status_code == 302
+    assert client.get("/admin/accounts/user/").status_code == 302
     answer = client.post("/accounts/proof/", {**proof, "password": PASSWORD})
-    assert answer["Location"] == "/admin/backoffice/user/"
-    assert client.get("/admin/backoffice/user/").status_code == 200
+    assert answer["Location"] == "/admin/accounts/user/"
+    assert client.get("/admin/accounts/user/").status_code == 200
 
 
 def test_log_in_works_without_redis(client: Client, settings: Settings) -> None:

@@ -18,7 +18,8 @@ from pytest_django import Settings
 
 from backoffice.accounts import throttle
 from backoffice.accounts.emails import send_due
-from backoffice.models import AccountNews, AuditEntry, PasswordReset, StaffSession
+from backoffice.accounts.models import AccountNews, PasswordReset, StaffSession
+from backoffice.audit.models import AuditEntry
 from tests.accounts.people import PASSWORD, add_authenticator_app, code, log_in, person
 from tests.team.posting import Post, posting
 
@@ -261,7 +262,7 @@ def test_owner_is_notified_of_second_factor_changes(client: Client, post: Post) 
     person("root-sample", role="administrator")
     log_in(root, "root-sample")
     form = {"action": "take_second_factors", "_selected_action": [user.pk]}
-    root.post("/admin/backoffice/user/", form)
+    root.post("/admin/accounts/user/", form)
     send_due()
     assert [one["Subject"] for one in post.taken] == [
         "Authenticator app added",

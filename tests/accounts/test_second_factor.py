@@ -18,9 +18,10 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
+from backoffice.accounts.models import StaffSession, Throttle, User
 from backoffice.apps import check_roles
+from backoffice.audit.models import AuditEntry
 from backoffice.core.encryption import cipher
-from backoffice.models import AuditEntry, StaffSession, Throttle, User
 from tests.accounts.people import (
     PASSWORD,
     add_authenticator_app,
@@ -210,7 +211,7 @@ def test_required_second_factor_blocks_all_other_pages(
         *("accounts/second-factor/", "accounts/second-factor/app/", "accounts/proof/"),
         *("accounts/second-factor/passkey/", "metrics"),
     }
-    for path in ("/admin/", "/admin/backoffice/user/", "/api/patients/"):
+    for path in ("/admin/", "/admin/accounts/user/", "/api/patients/"):
         assert client.get(path)["Location"] == SET_UP_URL
     fetched = {"sec-fetch-dest": "empty"}
     assert client.get("/api/patients/", headers=fetched).status_code == 403
@@ -280,7 +281,7 @@ def test_administrator_removes_lost_second_factors(client: Client, ada: tuple[Us
     person("root-sample", is_staff=True, is_superuser=True)
     log_in(client, "root-sample")
     form = {"action": "take_second_factors", "_selected_action": [ada[0].pk]}
-    assert client.post("/admin/backoffice/user/", form).status_code == 302
+    assert client.post("/admin/accounts/user/", form).status_code == 302
     assert not Authenticator.objects.exists()
     entry = AuditEntry.objects.get(reason="taken away")
     assert entry.object_ids == [str(ada[0].pk)]

@@ -13,8 +13,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from backoffice.accounts.models import StaffSession
 from backoffice.accounts.session_store import SessionStore
-from backoffice.models import StaffSession
 from tests.accounts.people import log_in, person
 
 pytestmark = pytest.mark.django_db

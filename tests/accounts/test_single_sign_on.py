@@ -20,7 +20,8 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts import emails, single_sign_on
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from tests.accounts.people import add_authenticator_app, log_in, person
 from tests.accounts.provider import CLIENT_ID, CLIENT_SECRET, Provider, new_key, run_provider
 from tests.team.posting import Post, posting
@@ -171,7 +172,7 @@ def test_administrator_unlinks_and_another_identity_can_link(
     person("boss", role="administrator")
     log_in(boss, "boss")
     form = {"action": "unlink_single_sign_on", "_selected_action": [user.pk]}
-    boss.post("/admin/backoffice/user/", form)
+    boss.post("/admin/accounts/user/", form)
     assert not SocialAccount.objects.exists() and not is_inside(client)
     provider.person |= {"sub": "sample-8"}
     sign_in(client)

@@ -10,8 +10,9 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts import throttle
+from backoffice.accounts.models import Throttle
 from backoffice.accounts.throttle import ThrottleBucket
-from backoffice.models import AuditEntry, Throttle
+from backoffice.audit.models import AuditEntry
 from tests import hashing
 from tests.accounts.people import PASSWORD, log_in, person
 
@@ -38,7 +39,7 @@ def advance_time(seconds: int) -> None:
     """Shift the buckets as if this much time had passed."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE backoffice_throttle SET free_at = free_at - make_interval(secs => %s)",
+            "UPDATE accounts_throttle SET free_at = free_at - make_interval(secs => %s)",
             [seconds],
         )
 

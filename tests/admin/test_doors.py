@@ -11,9 +11,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from backoffice.accounts.models import User
 from backoffice.admin import RecordAdmin, site
+from backoffice.api.models import ApiToken
+from backoffice.audit.models import AuditEntry
 from backoffice.core.access import ROLES
-from backoffice.models import ApiToken, AuditEntry, User
 from labs.models import Lab, LabAccount
 from orders.models import Order, Result, Transaction
 from patients.models import Demographics, Patient
@@ -46,9 +48,9 @@ def test_only_administrators_get_in(client: Client, role: str) -> None:
     for model, _ in KINDS:
         assert client.get(reverse(name_of(model, "changelist"))).status_code == 403
     assert client.get("/admin/").status_code == 403
-    assert client.get("/admin/backoffice/user/add/").status_code == 403
+    assert client.get("/admin/accounts/user/add/").status_code == 403
     assert (
-        client.post(f"/admin/backoffice/user/{user.pk}/", {"roles": "administrator"}).status_code
+        client.post(f"/admin/accounts/user/{user.pk}/", {"roles": "administrator"}).status_code
         == 403
     )
     entry = AuditEntry.objects.latest("id")
@@ -57,9 +59,9 @@ def test_only_administrators_get_in(client: Client, role: str) -> None:
 
 
 def test_a_stranger_is_sent_to_the_one_log_in_page(client: Client) -> None:
-    answer = client.get("/admin/backoffice/user/")
+    answer = client.get("/admin/accounts/user/")
     assert answer.status_code == 302
-    assert answer["Location"] == f"{reverse('login')}?next=/admin/backoffice/user/"
+    assert answer["Location"] == f"{reverse('login')}?next=/admin/accounts/user/"
 
 
 def test_the_first_page_leads_everywhere(client: Client, administrator: User) -> None:
@@ -75,7 +77,7 @@ def test_the_first_page_leads_everywhere(client: Client, administrator: User) ->
 @pytest.mark.parametrize(
     "path",
     ["login/", "logout/", "password_change/", "autocomplete/", "jsi18n/", "r/1/1/", "backoffice/",
-     "backoffice/user/1/password/", "backoffice/user/1/delete/", "backoffice/user/1/history/"],
+     "accounts/user/1/password/", "accounts/user/1/delete/", "accounts/user/1/history/"],
 )  # fmt: skip
 def test_pages_of_django_that_we_do_not_use_are_not_there(
     client: Client, administrator: User, path: str
@@ -97,7 +99,7 @@ def test_no_other_column_can_be_asked(
 def test_no_password_is_shown(client: Client, administrator: User) -> None:
     User.objects.filter(pk=administrator.pk).update(password="argon2$canary")
     for path in ("", f"{administrator.pk}/"):
-        assert "canary" not in client.get(f"/admin/backoffice/user/{path}").content.decode()
+        assert "canary" not in client.get(f"/admin/accounts/user/{path}").content.decode()
 
 
 def test_tokens_sessions_and_the_audit_trail_are_not_there() -> None:

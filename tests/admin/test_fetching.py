@@ -12,9 +12,10 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from backoffice import sync
+from backoffice.audit.models import AuditEntry
 from backoffice.core import service_client
-from backoffice.models import AuditEntry, Lookup, SyncRun
+from backoffice.sync.models import Lookup, SyncRun
+from backoffice.sync.runs import work_on_run
 from labs import sync as labs_sync
 from labs.models import Marker
 from orders.models import Appointment, Order, Result, Transaction
@@ -122,7 +123,7 @@ def test_what_has_no_call_of_its_own_comes_with_its_list(harness: OutboxHarness)
     assert "already open" in fetch(client, row)
     assert SyncRun.objects.count() == 1
     markers = next(one for one in labs_sync.SYNCED_LISTS if one.resource == "markers")
-    sync.work_on_run(markers, seconds=30)
+    work_on_run(markers, seconds=30)
     page = client.get(reverse("admin:labs_marker_change", args=[row.pk])).content.decode()
     assert "Done, just now." in page
 

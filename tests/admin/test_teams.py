@@ -9,7 +9,9 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
+from backoffice.outbox.models import CommandRecord
 from labs.models import LabAccount, LabAccountTeam, Team
 from tests.api.rows import TEAM, envelope, patient, staff, uid
 

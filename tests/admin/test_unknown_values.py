@@ -17,10 +17,12 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import sync
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.core import service_client, vocabulary
+from backoffice.core.models import Change, UnknownValue
 from backoffice.core.vocabulary import decisions
-from backoffice.models import AuditEntry, Change, UnknownValue, User
+from backoffice.sync.runs import request_run, sync_when_due
 from orders import status_groups
 from orders import sync as orders_sync
 from orders.exceptions import queue
@@ -145,8 +147,8 @@ def test_the_way_of_an_unknown_status(harness: OutboxHarness) -> None:
     assert apply_events.drain() == 1
     assert Order.objects.get(pk=second.pk).bucket == "at-lab"
     assert badge(client, second.pk) == "at-lab: Beamed up"
-    sync.request_run(orders_sync.SWEEP)
-    sync.tick(orders_sync.SWEEP, seconds=60)
+    request_run(orders_sync.SWEEP)
+    sync_when_due(orders_sync.SWEEP, seconds=60)
     assert Order.objects.get(pk=first).bucket == "at-lab" and counts_are_exact()
 
     assert take_back(client, row).status_code == 302

@@ -9,8 +9,8 @@ from uuid import UUID, uuid5
 
 from django.contrib.auth.models import Group
 
+from backoffice.accounts.models import User
 from backoffice.api import tokens
-from backoffice.models import User
 from orders.models import Order
 from patients.models import Demographics, Patient
 

@@ -8,8 +8,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from backoffice.accounts.models import User
+from backoffice.api.models import ApiToken
 from backoffice.api_urls import urlpatterns
-from backoffice.models import ApiToken, AuditEntry, User
+from backoffice.audit.models import AuditEntry
 from tests.api.rows import order, patient, staff, token_for
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,8 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from backoffice.models import AuditEntry, SyncRun
+from backoffice.audit.models import AuditEntry
+from backoffice.sync.models import SyncRun
 from labs.models import ExpectedResult, Lab, LabAccount, LabAccountTeam, LabTest, Marker
 from labs.models import LabTestMarker as InTest
 from orders.models import (

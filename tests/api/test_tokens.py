@@ -15,11 +15,12 @@ from django.test import Client
 from django.urls import get_resolver
 from django.utils import timezone
 
+from backoffice.accounts.models import User
 from backoffice.api import tokens
 from backoffice.api.models import ApiToken
 from backoffice.api.resources import Resource
+from backoffice.audit.models import AuditEntry
 from backoffice.core.access import ROLES, SERVICE_ACCOUNT, declared_permissions
-from backoffice.models import AuditEntry, User
 from tests.api.rows import order, patient, staff
 
 pytestmark = pytest.mark.django_db
@@ -55,7 +56,7 @@ def test_the_text_is_kept_nowhere(account: User) -> None:
     assert re.fullmatch(r"bo_[0-9a-z]{12}_[0-9A-Za-z]{43}", text)
     assert token.key_id in text
     with connection.cursor() as cursor:
-        cursor.execute("SELECT t::text FROM backoffice_apitoken t")
+        cursor.execute("SELECT t::text FROM api_apitoken t")
         ((row,),) = cursor.fetchall()
     assert text.rpartition("_")[2] not in row
     assert hashlib.sha256(text.encode()).hexdigest() not in row

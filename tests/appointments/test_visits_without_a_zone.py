@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from backoffice.service.appointments import Availability
 from orders.models import Appointment
 from orders.scheduling.rules import format_visit_time

@@ -15,8 +15,10 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.core.access import ADMINISTRATOR
-from backoffice.models import Assignment, AuditEntry, User
+from backoffice.team.models import Assignment
 from tests.api.rows import staff
 from tests.audit.trail import ENTRIES, sql
 from tests.bench.world.building import Size, build

@@ -9,8 +9,8 @@ import pytest
 from django.db import transaction
 from django.test import RequestFactory
 
-from backoffice import audit
-from backoffice.models import AuditEntry
+from backoffice.audit.models import AuditEntry
+from backoffice.audit.recording import record_change
 from tests.api.rows import staff
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +20,7 @@ def test_only_what_differs_is_kept(rf: RequestFactory) -> None:
     request = rf.get("/")
     request.user = staff("lab admin")
     key = uuid4()
-    audit.record_change(
+    record_change(
         request,
         "setting",
         ["x"],
@@ -38,5 +38,5 @@ def test_a_change_of_a_book_is_none(rf: RequestFactory) -> None:
     request = rf.get("/")
     request.user = staff("lab admin")
     with pytest.raises(ValueError, match="characters"), transaction.atomic():
-        audit.record_change(request, "setting", [], before={}, after={"text": "x" * 30_000})
+        record_change(request, "setting", [], before={}, after={"text": "x" * 30_000})
     assert not AuditEntry.objects.exists()

@@ -14,9 +14,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from backoffice.accounts.models import User
 from backoffice.audit import seals, verification
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview
-from backoffice.models import SavedView, User
+from backoffice.pages.models import SavedView
 from tests.api.rows import demographics, order, patient, staff, uid
 from tests.audit.trail import ENTRIES, entries, owner, sql
 

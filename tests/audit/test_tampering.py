@@ -202,7 +202,7 @@ STATEMENTS: Final = (
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 @pytest.mark.parametrize(
-    ("table", "column"), [(ENTRIES, "at"), (SEALS, "at"), ("backoffice_auditreview", "at")]
+    ("table", "column"), [(ENTRIES, "at"), (SEALS, "at"), ("audit_auditreview", "at")]
 )
 @pytest.mark.parametrize("role", ["owner", "ordinary"])
 def test_nothing_can_be_changed(
@@ -220,7 +220,7 @@ def test_nothing_can_be_changed(
 
 def test_to_empty_what_the_trail_refers_to_is_refused_too(trail: None) -> None:
     sql("SET CONSTRAINTS ALL IMMEDIATE")
-    refused("TRUNCATE backoffice_user CASCADE")
+    refused("TRUNCATE accounts_user CASCADE")
 
 
 def test_to_say_how_many_years_one_keeps_is_no_way_around(trail: None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-ENTRIES, SEALS = "backoffice_auditentry", "backoffice_auditseal"
+ENTRIES, SEALS = "audit_auditentry", "audit_auditseal"
 
 
 def sql(statement: str, *values: Any) -> Any:

@@ -13,8 +13,8 @@ from typing import Any, Final
 from django import forms
 from django.http import QueryDict
 
+from backoffice.accounts.models import User
 from backoffice.core import vocabulary
-from backoffice.models import User
 from backoffice.pages.lists.forms import SIZES, SORTING
 from orders.forms import OrderFilters
 from orders.order_list.definition import ORDER_LIST

@@ -38,7 +38,7 @@ from tests.webhooks.sending import percentile, receiving  # noqa: E402
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "30"))
 BESIDE = 300
 """Milliseconds the back office may take beside the service."""
-STATE = "SELECT state FROM backoffice_commandrecord WHERE subject_id = %s AND kind = %s"
+STATE = "SELECT state FROM outbox_commandrecord WHERE subject_id = %s AND kind = %s"
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ NOTES: Final = "n" * 900
 """Makes an order event 2.2 KB, as they are."""
 EMPTY: Final = (
     "TRUNCATE webhooks_event, orders_order, orders_ordername, orders_ordernameword,"
-    " orders_orderevent, orders_transaction, backoffice_lookup"
+    " orders_orderevent, orders_transaction, sync_lookup"
 )
 PATIENTS: Final = 1_000
 KNOWN: Final = f"""

@@ -213,12 +213,12 @@ reasons AS (
   LEFT JOIN patients_patient AS known ON known.id = written.user_id WHERE known.id IS NULL
 ),
 marks AS (
- INSERT INTO backoffice_lookup AS held (kind, key, due_at) SELECT kind, key, now() FROM reasons
+ INSERT INTO sync_lookup AS held (kind, key, due_at) SELECT kind, key, now() FROM reasons
  ON CONFLICT (kind, key) DO UPDATE SET generation = held.generation + 1, attempts = 0,
   due_at = least(held.due_at, excluded.due_at)
 ),
 told AS (
- INSERT INTO backoffice_change (xact, topic, rows, subjects)
+ INSERT INTO core_change (xact, topic, rows, subjects)
  SELECT pg_current_xact_id()::text::bigint, 'orders_order', count(DISTINCT id),
   array_agg(DISTINCT subject)
  FROM written, unnest(ARRAY[id, user_id]) AS subject HAVING count(*) > 0

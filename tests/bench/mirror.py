@@ -32,10 +32,10 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection, transaction  # noqa: E402
 from django.db.backends.utils import CursorWrapper  # noqa: E402
 
-from backoffice.mirror import MirrorRecord  # noqa: E402
-from backoffice.models import SyncRun  # noqa: E402
+from backoffice.mirror.tables import MirrorRecord  # noqa: E402
 from backoffice.service import Record, Service  # noqa: E402
 from backoffice.service.orders import ORDER, Order  # noqa: E402
+from backoffice.sync.models import SyncRun  # noqa: E402
 from backoffice.sync.pagination import in_background  # noqa: E402
 from orders.models import Order as OrderRow  # noqa: E402
 from orders.models import OrderEvent  # noqa: E402
@@ -72,7 +72,7 @@ TABLES = (
     "orders_transaction",
     "orders_ordername",
     "orders_ordernameword",
-    "backoffice_lookup",
+    "sync_lookup",
 )
 """What storing orders writes: their rows, their history, their groups, the names they carry, and
 reasons to look up."""
@@ -266,7 +266,7 @@ def _blocks_of(records: list[Record[Order]], grouped: set[UUID]) -> dict[str, by
             ("orders_transaction", "id", list(groups)),
             ("orders_ordername", "id", names),
             ("orders_ordernameword", "names_id", names),
-            ("backoffice_lookup", "key", [str(order) for order in orders]),
+            ("sync_lookup", "key", [str(order) for order in orders]),
             ("patients_patient", "id", patients),
             ("patients_patientnameword", "user_id", patients),
         ):
@@ -402,7 +402,7 @@ def _in_turns(url: str, count: int) -> tuple[float, float, int]:
 
 
 def _empty() -> None:
-    execute(f"TRUNCATE {', '.join(TABLES)}, backoffice_syncrun, backoffice_drift")
+    execute(f"TRUNCATE {', '.join(TABLES)}, sync_syncrun, mirror_drift")
     execute(FORGET_IDENTITIES)
     execute("VACUUM patients_patient, patients_patientnameword")
     execute("CHECKPOINT")

@@ -171,7 +171,7 @@ def _cases(address: str) -> list[dict[str, Any]]:
 def _print_cases() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
     django.setup()
-    from backoffice.models import User
+    from backoffice.accounts.models import User
     from tests.bench.pages_cases import Samples, cases
 
     who = User.objects.get(username=WHO)
@@ -232,7 +232,7 @@ def _asking(path: str, posted: dict[str, str]) -> Callable[[], Any]:
     """Opens a page of the large world in this process."""
     from django.test import Client
 
-    from backoffice.models import User
+    from backoffice.accounts.models import User
 
     client = Client(headers={"host": "127.0.0.1"})
     client.force_login(User.objects.get(username=WHO))
@@ -257,7 +257,7 @@ def _counts(alone: psycopg.Connection[Any]) -> tuple[float, float]:
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
-    from backoffice.models import User
+    from backoffice.accounts.models import User
     from orders.models import Order
     from orders.today.tiles import tiles
 

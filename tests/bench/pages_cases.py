@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import Model, QuerySet
 from django.urls import NoReverseMatch, reverse
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from backoffice.pages.paging.pages import Sort, _encode_cursor
 from orders.exceptions.queue import EXCEPTION_GROUPS
 from orders.forms import SORTS as ORDER_SORTS

@@ -36,7 +36,7 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection, transaction  # noqa: E402
 from django.test import Client  # noqa: E402
 
-from backoffice.models import User  # noqa: E402
+from backoffice.accounts.models import User  # noqa: E402
 from backoffice.service.events import Heard  # noqa: E402
 from patients.models import Demographics, Patient  # noqa: E402
 from patients.wearables.charts import POINTS, point_parameters  # noqa: E402

@@ -18,9 +18,13 @@ django.setup()
 from django.db import connection  # noqa: E402
 from django.db.models.functions import Now  # noqa: E402
 
-from backoffice import sync  # noqa: E402
 from backoffice.management.commands.sync import LOOKUP_TYPES, SYNCED_LISTS  # noqa: E402
-from backoffice.models import Lookup, SyncRun  # noqa: E402
+from backoffice.sync.lookups import run_due_lookups  # noqa: E402
+from backoffice.sync.models import (  # noqa: E402
+    Lookup,  # noqa: E402
+    SyncRun,  # noqa: E402
+)
+from backoffice.sync.runs import work_on_run  # noqa: E402
 from webhooks import apply_events  # noqa: E402
 
 
@@ -33,8 +37,8 @@ def whole() -> None:
     lists = SyncRun.objects.filter(state__in=[SyncRun.State.DUE, SyncRun.State.RUNNING])
     records = Lookup.objects.filter(due_at__lte=Now())
     while lists.exists() or records.exists():
-        walked = [sync.work_on_run(synced_list) for synced_list in SYNCED_LISTS]
-        if not sync.run_due_lookups(LOOKUP_TYPES) and not any(walked):
+        walked = [work_on_run(synced_list) for synced_list in SYNCED_LISTS]
+        if not run_due_lookups(LOOKUP_TYPES) and not any(walked):
             time.sleep(0.05)  # Another has what is left.
 
 

@@ -30,9 +30,13 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.db.models import Model, Sum  # noqa: E402
 
-from backoffice import sync  # noqa: E402
 from backoffice.management.commands.sync import SYNCED_LISTS  # noqa: E402
-from backoffice.models import Lookup, SyncRun, UnreadRecord  # noqa: E402
+from backoffice.mirror.models import UnreadRecord  # noqa: E402
+from backoffice.sync.models import (  # noqa: E402
+    Lookup,  # noqa: E402
+    SyncRun,  # noqa: E402
+)
+from backoffice.sync.runs import request_run  # noqa: E402
 from tests.bench import events  # noqa: E402
 from tests.bench.common import Goal, at_least, beside, execute, report  # noqa: E402
 from tests.bench.processes import parent_of, processor_seconds  # noqa: E402
@@ -106,7 +110,7 @@ def _nothing_yet() -> None:
     execute("CHECKPOINT")
     for synced_list in SYNCED_LISTS:
         if synced_list.full:
-            sync.request_run(synced_list)
+            request_run(synced_list)
 
 
 def _synced() -> int:

@@ -40,34 +40,31 @@ SAMPLES: Final[dict[str, str]] = {
     "lab_test_id": "SELECT id FROM labs_labtest ORDER BY name LIMIT 1",
     "account_id": "SELECT id FROM labs_labaccount ORDER BY id LIMIT 1",
     "marker_id": "SELECT id FROM labs_marker ORDER BY id LIMIT 1",
-    "command_id": "SELECT id FROM backoffice_commandrecord WHERE kind = 'cancel_order'"
+    "command_id": "SELECT id FROM outbox_commandrecord WHERE kind = 'cancel_order'"
     " AND state = 'refused' LIMIT 1",
     "event_id": "SELECT id FROM webhooks_event ORDER BY (state = 'dead') DESC, id DESC LIMIT 1",
-    "notification_id": "SELECT id FROM backoffice_notification ORDER BY id LIMIT 1",
-    "entry_id": "SELECT id FROM backoffice_auditentry"
-    " ORDER BY (before IS NOT NULL) DESC, id LIMIT 1",
+    "notification_id": "SELECT id FROM team_notification ORDER BY id LIMIT 1",
+    "entry_id": "SELECT id FROM audit_auditentry ORDER BY (before IS NOT NULL) DESC, id LIMIT 1",
     "job_id": "SELECT id FROM orders_printjob ORDER BY asked_at LIMIT 1",
     "position": "SELECT 0",
     "signature_id": "SELECT id FROM orders_signature ORDER BY id LIMIT 1",
     "delegation_id": "SELECT id FROM orders_delegation ORDER BY id LIMIT 1",
-    "token_id": "SELECT id FROM backoffice_apitoken ORDER BY id LIMIT 1",
+    "token_id": "SELECT id FROM api_apitoken ORDER BY id LIMIT 1",
     "group": "SELECT 'lost'",
     "endpoint_id": "SELECT 'ep_of_the_settings'",
-    "value_id": "SELECT id FROM backoffice_unknownvalue ORDER BY id LIMIT 1",
+    "value_id": "SELECT id FROM core_unknownvalue ORDER BY id LIMIT 1",
 }
 """For each parameter name, a statement that finds a value. It applies to all routes."""
 
-_ORDER_VIEW: Final = (
-    "SELECT id FROM backoffice_savedview WHERE listing = 'orders' ORDER BY id LIMIT 1"
-)
+_ORDER_VIEW: Final = "SELECT id FROM pages_savedview WHERE listing = 'orders' ORDER BY id LIMIT 1"
 _PATIENT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'patients'")
 _AUDIT_VIEW: Final = _ORDER_VIEW.replace("'orders'", "'audit'")
 _RESULT_VERSION: Final = "SELECT {} FROM orders_resultversion ORDER BY order_id, number LIMIT 1"
 _RESULT: Final = "SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"
 _EXCEPTION: Final = "SELECT {} FROM orders_order WHERE bucket = 'needs-action' ORDER BY id LIMIT 1"
-_BULK_RUN: Final = "SELECT id FROM backoffice_bulkrun ORDER BY id LIMIT 1"
+_BULK_RUN: Final = "SELECT id FROM pages_bulkrun ORDER BY id LIMIT 1"
 ROUTE_SAMPLES: Final[dict[tuple[str, str], str]] = {
-    ("patients:registering", "command_id"): "SELECT id FROM backoffice_commandrecord"
+    ("patients:registering", "command_id"): "SELECT id FROM outbox_commandrecord"
     " WHERE kind = 'patient.create' AND state = 'refused' LIMIT 1",
     ("patients:view", "key"): _PATIENT_VIEW,
     ("patients:view-change", "key"): _PATIENT_VIEW,

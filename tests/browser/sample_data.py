@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 import django
 
 if TYPE_CHECKING:
-    from backoffice.models import User
+    from backoffice.accounts.models import User
     from orders.models import Order
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
     django.setup()
-    from backoffice.models import CommandRecord, User
+    from backoffice.accounts.models import User
+    from backoffice.outbox.models import CommandRecord
     from orders.models import Order
 
     ada = User.objects.get(username="administrator")
@@ -134,7 +135,7 @@ def _create_api_token(by: User) -> None:
 
 
 def _create_unknown_values() -> None:
-    from backoffice.models import UnknownValue
+    from backoffice.core.models import UnknownValue
 
     for vocabulary, value in (("order.low_level_status", "beamed_up"), ("event_type", "beam.done")):
         UnknownValue.objects.create(vocabulary=vocabulary, value=value, sightings=3)
@@ -144,7 +145,7 @@ def _create_list_views(by: User) -> None:
     """Create saved views and a finished bulk run."""
     from django.utils import timezone
 
-    from backoffice.pages.lists.models import BulkRun, SavedView
+    from backoffice.pages.models import BulkRun, SavedView
 
     for listing in ("orders", "patients", "audit"):
         SavedView.objects.create(listing=listing, name="Made up", owner=by, shared=True)
@@ -193,7 +194,7 @@ def _create_print_job(order: Order, by: User) -> None:
 
 
 def _create_command(order: Order, by: User, state: str) -> None:
-    from backoffice.models import CommandRecord
+    from backoffice.outbox.models import CommandRecord
 
     CommandRecord.objects.create(
         kind="cancel_order",
@@ -212,7 +213,7 @@ def _create_command(order: Order, by: User, state: str) -> None:
 
 def _create_refused_registration(by: User) -> None:
     """Create a registration that the service refused."""
-    from backoffice.models import CommandRecord
+    from backoffice.outbox.models import CommandRecord
     from patients.commands.patients import CreateUser
     from tests.contract.test_people_writes import info
 

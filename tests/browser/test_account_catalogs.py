@@ -107,7 +107,7 @@ def test_order_under_account_lacking_the_test_is_not_sent(
     page.wait_for_text(f"{other[1]} Not offered by {SECOND}")
     save_screenshot(page, "search-not-offered")
     assert clinic.writes() == before, "nothing is sent"
-    assert clinic.office.house.query("SELECT count(*) FROM backoffice_commandrecord") == [(0,)]
+    assert clinic.office.house.query("SELECT count(*) FROM outbox_commandrecord") == [(0,)]
 
 
 def test_import_under_pending_account_succeeds(page: Browser, clinic: OrderOffice) -> None:

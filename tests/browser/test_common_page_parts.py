@@ -56,14 +56,14 @@ def opened(office: Office) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(opened: Browser, office: Office) -> Browser:
-    office.house.query("UPDATE backoffice_user SET single_keys = true RETURNING 1")
+    office.house.query("UPDATE accounts_user SET single_keys = true RETURNING 1")
     opened.open(f"{office.url}/orders/")
     return opened
 
 
 def sync_changed_orders(office: Office) -> None:
     """Change orders at the service and sync them into the mirror."""
-    changes = "SELECT count(*) FROM backoffice_change WHERE topic = 'orders_order'"
+    changes = "SELECT count(*) FROM core_change WHERE topic = 'orders_order'"
     before = office.house.value(changes)
     office.sandbox.control("change", {"orders": 3})
     with running(office.house.start(*SYNC, "orders")):
@@ -134,7 +134,7 @@ def test_page_notices_change_within_two_seconds(page: Browser, office: Office) -
         ".observe(document.querySelector('[data-live]'), {attributeFilter: ['hidden']})"
     )
     office.house.query(
-        "INSERT INTO backoffice_change (xact, topic, rows, subjects)"
+        "INSERT INTO core_change (xact, topic, rows, subjects)"
         " VALUES (pg_current_xact_id()::text::bigint, 'orders_order', 1, '{}') RETURNING 1"
     )
     committed = page.run("return Date.now()")
@@ -288,7 +288,7 @@ def test_printed_record_has_no_forms(print_page: Browser, office: Office, kind: 
         found = office.house.query("SELECT user_id FROM orders_order WHERE id = %s", [key])
         key = str(found[0][0])
     office.house.query(
-        "UPDATE backoffice_user SET first_name = 'Cora', last_name = 'Sample'"
+        "UPDATE accounts_user SET first_name = 'Cora', last_name = 'Sample'"
         " WHERE username = 'lab-coordinator' RETURNING 1"
     )
     print_page.open(f"{office.url}/{kind}/{key}/")

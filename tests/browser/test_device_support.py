@@ -44,7 +44,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
         office.sandbox.control("backfill", backfill)
         office.house.sync()
         office.house.query(
-            "UPDATE backoffice_user SET first_name = 'Ana', last_name = 'Notreal'"
+            "UPDATE accounts_user SET first_name = 'Ana', last_name = 'Notreal'"
             " WHERE username = 'lab-admin'"
         )
         yield office
@@ -108,8 +108,7 @@ def test_device_is_disconnected_in_six_interactions(page: Browser, office: Offic
     page.click("button.danger[type=submit]")  # 6
     page.wait_for_text("Disconnect")
     disconnected = (
-        "SELECT count(*) FROM backoffice_commandrecord"
-        " WHERE kind = 'connection.end' AND state = 'done'"
+        "SELECT count(*) FROM outbox_commandrecord WHERE kind = 'connection.end' AND state = 'done'"
     )
     wait_until(lambda: office.house.value(disconnected) == 1, 30, "it is disconnected")
     page.open(f"{office.url}/patients/{patient}/activity/?show=people")

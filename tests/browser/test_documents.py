@@ -16,7 +16,7 @@ pytestmark = needs_browser
 
 READY = "low_level_status = 'requisition_created' AND patient_dob IS NOT NULL"
 PRINTED = (
-    "SELECT count(*) FROM backoffice_auditentry WHERE object_type = 'requisition'"
+    "SELECT count(*) FROM audit_auditentry WHERE object_type = 'requisition'"
     " AND action = 'print' AND '{}' = ANY(object_ids)"
 )
 

@@ -101,8 +101,8 @@ def test_twenty_exceptions_are_cleared_by_keyboard(page: Browser, office: Office
         "handled": 3, "reship_asked": 3, "snoozed": 3, "spoke": 4, "voicemail": 4,
         "wrong_number": 3,
     }  # fmt: skip
-    assert office.house.value("SELECT count(*) FROM backoffice_contact") == SEEDED - 3
-    assert office.house.value("SELECT count(*) FROM backoffice_note") == 3
+    assert office.house.value("SELECT count(*) FROM team_contact") == SEEDED - 3
+    assert office.house.value("SELECT count(*) FROM team_note") == 3
 
 
 def test_exception_is_assigned_and_snoozed_by_keyboard(page: Browser, office: Office) -> None:

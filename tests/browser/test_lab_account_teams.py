@@ -75,7 +75,7 @@ def test_team_is_added_within_six_interactions(page: Browser, office: Office) ->
     assert person.interactions <= MAX_INTERACTIONS
     assert allowed_teams(office) == before | {THIRD_TEAM}
     reasons = office.house.value(
-        "SELECT string_agg(reason, '') FROM backoffice_auditentry"
+        "SELECT string_agg(reason, '') FROM audit_auditentry"
         " WHERE object_type = 'lab_account.allowlist' AND action = 'change'"
     )
     assert reasons == "the third clinic opens"

@@ -104,7 +104,7 @@ def test_tests_are_ordered_within_interaction_budget(page: Browser, clinic: Orde
     assert interactions <= BUDGET, interactions
     assert_within(began, SECONDS)
     commands = clinic.house.query(
-        "SELECT remote_id, attempts FROM backoffice_commandrecord WHERE kind = 'order.create'"
+        "SELECT remote_id, attempts FROM outbox_commandrecord WHERE kind = 'order.create'"
     )
     assert len(commands) == 1 and commands[0][1] == 1
     assert f"/orders/{commands[0][0]}/" in page.url

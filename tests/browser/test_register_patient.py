@@ -103,7 +103,7 @@ def test_patient_with_insurance_is_registered_by_keyboard(page: Browser, office:
     page.wait_for_text("Nadia Notreal-Sample")
     wait_until(
         lambda: office.house.value(
-            "SELECT count(*) FROM backoffice_commandrecord WHERE state = 'done'"
+            "SELECT count(*) FROM outbox_commandrecord WHERE state = 'done'"
         ) == 3, 60, "all three steps are done",
     )  # fmt: skip
     assert office.sandbox.query(

@@ -200,7 +200,7 @@ def test_normal_values_are_hidden_and_original_is_shown(page: Browser, office: O
     order_id = open_report(page)
     wait_until(
         lambda: office.house.value(
-            "SELECT count(*) FROM backoffice_auditentry WHERE object_type = 'result document'"
+            "SELECT count(*) FROM audit_auditentry WHERE object_type = 'result document'"
             " AND %s = ANY(object_ids)",
             [order_id],
         ),

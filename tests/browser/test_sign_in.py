@@ -22,11 +22,11 @@ pytestmark = needs_browser
 IDLE = 40
 """Seconds. The warning appears after half of them."""
 OTHER_SESSION = """
-INSERT INTO backoffice_staffsession
+INSERT INTO accounts_staffsession
  (session_key, session_data, expire_date, user_id, began_at, seen_at, ip, agent)
 SELECT 'elsewhere', '', now() + interval '1 hour', id, now(), now(), '192.0.2.7',
  'Firefox/1 Windows'
-FROM backoffice_user WHERE username = 'clinician'
+FROM accounts_user WHERE username = 'clinician'
 """
 """Creates a session of the clinician on another computer."""
 SECRET_KEY = "return document.querySelector('.key').textContent"
@@ -145,7 +145,7 @@ def test_first_password_must_be_replaced(
     script: str,  # noqa: F811
 ) -> None:
     log_in(page, second_factor_url, "administrator")
-    page.open(f"{second_factor_url}/admin/backoffice/user/add/")
+    page.open(f"{second_factor_url}/admin/accounts/user/add/")
     for name, typed in (("first_name", "Nora"), ("last_name", "Madeup"), ("username", "nora")):
         page.type(f"#id_{name}", typed)
     page.type("#id_email", "nora@example.invalid")
@@ -155,7 +155,7 @@ def test_first_password_must_be_replaced(
     first = page.text("main dd code")
     page.click_text("I have noted it")
     page.wait_for_text("nora@example.invalid")
-    page.open(f"{second_factor_url}/admin/backoffice/user/")
+    page.open(f"{second_factor_url}/admin/accounts/user/")
     page.click_text("Nora Madeup")
     assert_accessible(page, script, "Reset their password")
     log_out(page)
@@ -286,7 +286,7 @@ def test_ended_session_covers_page_until_same_user_returns(
     log_in(page, short_session_url, "viewer")
     type_time_zone(page, short_session_url, "Asia/Tokyo")
     first = current_window(page)
-    house.query("DELETE FROM backoffice_staffsession RETURNING 1")
+    house.query("DELETE FROM accounts_staffsession RETURNING 1")
     page.wait_for_text("You have been logged out", IDLE)
     assert page.run(
         "return getComputedStyle(document.getElementById('session-ended'), '::backdrop')"
@@ -323,7 +323,7 @@ def test_response_of_ended_session_covers_the_page(
     log_in(page, short_session_url, "lab-coordinator")
     page.open(f"{short_session_url}/orders/")
     page.find("[data-live]")
-    house.query("DELETE FROM backoffice_staffsession RETURNING 1")
+    house.query("DELETE FROM accounts_staffsession RETURNING 1")
     page.wait_for_text("You have been logged out", 90)
     assert "/orders/" in page.url
     first = current_window(page)
@@ -342,7 +342,7 @@ def test_saving_a_draft_notices_ended_session(
 ) -> None:
     log_in(page, second_factor_url, "administrator")
     page.open(f"{second_factor_url}/patients/register/")
-    house.query("DELETE FROM backoffice_staffsession RETURNING 1")
+    house.query("DELETE FROM accounts_staffsession RETURNING 1")
     page.type("#id_first_name", "Testa")
     page.wait_for_text("You have been logged out", 60)
     assert page.run("return document.querySelector('#id_first_name').value") == "Testa"

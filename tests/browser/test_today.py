@@ -153,5 +153,5 @@ def test_shift_handover_fits_on_one_page(page: Browser, office: Office, tmp_path
     pdf = base64.b64decode(printed["data"])
     (tmp_path / "sheet.pdf").write_bytes(pdf)
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
-    entries = office.house.value("SELECT count(*) FROM backoffice_auditentry WHERE action='print'")
+    entries = office.house.value("SELECT count(*) FROM audit_auditentry WHERE action='print'")
     assert entries == 1

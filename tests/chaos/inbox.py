@@ -100,7 +100,7 @@ def million_events(folder: Path, houses: Houses) -> list[Goal]:
         "SELECT count(*) FROM webhooks_event WHERE key_id = 'odd' AND state <> 'done'"
     )
     noted = house.value(
-        "SELECT count(*) FROM backoffice_unreadrecord WHERE resource = 'orders_order' AND is_stored"
+        "SELECT count(*) FROM mirror_unreadrecord WHERE resource = 'orders_order' AND is_stored"
     )
     stored_odd = len(ODD_FIELDS) - 1
     unseen = house.value(

@@ -46,12 +46,12 @@ SLOW_WRITES: Final = {
 RETRIES: Final = {"retry_speed": 600}
 """Events that were not acknowledged are delivered again within seconds instead of hours."""
 WORK_IN_PROGRESS: Final = """
-SELECT (SELECT count(*) FROM backoffice_syncrun WHERE state = 'running' AND lease_until > now()),
- (SELECT count(*) FROM backoffice_commandrecord WHERE state = 'sending'),
+SELECT (SELECT count(*) FROM sync_syncrun WHERE state = 'running' AND lease_until > now()),
+ (SELECT count(*) FROM outbox_commandrecord WHERE state = 'sending'),
  (SELECT count(*) FROM webhooks_event WHERE state = 'pending')
 """
 A_DAY_LATER: Final = """
-UPDATE backoffice_syncrun SET created_at = created_at - interval '1 day'
+UPDATE sync_syncrun SET created_at = created_at - interval '1 day'
 WHERE "full" AND state = 'done'
 """
 """Makes the sync read everything again."""
@@ -64,7 +64,7 @@ WHERE state = 'pending' RETURNING number
 """Makes waiting deliveries due now."""
 OPEN_WORK: Final = """
 SELECT (SELECT count(*) FROM webhooks_event WHERE state IN ('pending', 'retry'))
- + (SELECT count(*) FROM backoffice_commandrecord
+ + (SELECT count(*) FROM outbox_commandrecord
     WHERE state IN ('waiting', 'sending', 'uncertain'))
 """
 COUNT_CANCELLATIONS: Final = """
@@ -77,7 +77,7 @@ SELECT count(*) FROM sandbox_insurance JOIN sandbox_user ON sandbox_user.id = us
 WHERE client_user_id = %s
 """
 COUNT_COMMANDS: Final = """
-SELECT count(*) FROM backoffice_commandrecord WHERE kind IN ('order.cancel', 'patient.create')
+SELECT count(*) FROM outbox_commandrecord WHERE kind IN ('order.cancel', 'patient.create')
 """
 SEAL_AND_VERIFY: Final = """
 from django.core.management import call_command
@@ -85,9 +85,9 @@ from backoffice.audit import seals
 seals.seal()
 call_command("verifyaudit")
 """
-COMMAND_OF_FORM: Final = "SELECT state FROM backoffice_commandrecord WHERE form_id = %s"
+COMMAND_OF_FORM: Final = "SELECT state FROM outbox_commandrecord WHERE form_id = %s"
 INSURANCE_COMMAND: Final = """
-SELECT c.state FROM backoffice_commandrecord AS c JOIN patients_patient AS p ON p.id = c.patient_id
+SELECT c.state FROM outbox_commandrecord AS c JOIN patients_patient AS p ON p.id = c.patient_id
 WHERE c.kind = 'insurance.create' AND p.client_user_id = %s
 """
 
@@ -287,7 +287,7 @@ def _check_outcome(outcome: Outcome, staff: Staff, house: House, sandbox: Sandbo
         outcome.commands.append(f"{rows} commands were recorded of {len(staff.accepted)} forms")
     outcome.different = _different(house, sandbox)
     house.manage("shell", "-c", SEAL_AND_VERIFY)
-    outcome.seals = int(house.value("SELECT count(*) FROM backoffice_auditseal"))
+    outcome.seals = int(house.value("SELECT count(*) FROM audit_auditseal"))
 
 
 def _check_command(outcome: Outcome, name: str, rows: list[tuple[Any, ...]], effects: int) -> None:
@@ -297,7 +297,7 @@ def _check_command(outcome: Outcome, name: str, rows: list[tuple[Any, ...]], eff
 
 def _different(house: House, sandbox: Sandbox) -> list[str]:
     """Make all lookups due and return the differences that remain after them."""
-    house.query("UPDATE backoffice_lookup SET due_at = now()")
+    house.query("UPDATE sync_lookup SET due_at = now()")
     until = time.monotonic() + 120
     while different := compare.differences(sandbox, house, RECORD_CHECKS):
         if time.monotonic() > until:

@@ -95,7 +95,7 @@ def database_outage(folder: Path, houses: Houses) -> list[Goal]:
                     )
                 )
             sweep = (
-                "SELECT count(*) FROM backoffice_syncrun"
+                "SELECT count(*) FROM sync_syncrun"
                 " WHERE \"full\" AND resource = 'orders' AND state = 'done'"
             )
             wait_until(lambda: house.value(sweep), 120, "the sweep")
@@ -137,10 +137,10 @@ def killed_syncs(folder: Path, houses: Houses) -> list[Goal]:
                 end(process)
             sandbox.control("change", {"orders": 10, "seed": killed})
             if process.returncode == 0:
-                house.query("UPDATE backoffice_lookup SET due_at = now()")
+                house.query("UPDATE sync_lookup SET due_at = now()")
         house.sync()
         # Appointments are read every ten minutes, because they may change without their order.
-        house.query("UPDATE backoffice_lookup SET due_at = now() WHERE kind LIKE 'appointment-%'")
+        house.query("UPDATE sync_lookup SET due_at = now() WHERE kind LIKE 'appointment-%'")
         house.sync()
         different = _all_differences(sandbox, house)
     return [

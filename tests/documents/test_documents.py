@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from pypdf import PdfReader
 
-from backoffice.models import AuditEntry
+from backoffice.audit.models import AuditEntry
 from orders.documents.fetching import LATER, NO_PDF
 from orders.documents.kinds import KINDS
 from orders.models import Order

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from pypdf import PdfReader
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from backoffice.pages.widgets import TO_THE_MINUTE
 from orders.documents.collection import CLOCK_CHANGE, EMPTY, FUTURE
 from orders.documents.fetching import BEFORE_ORDER, NO_TIME

@@ -15,7 +15,8 @@ from django.urls import reverse
 from django.utils import timezone
 from pypdf import PdfReader
 
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from orders.documents import printing
 from orders.documents.fetching import NoDocument
 from orders.documents.models import PrintFile, PrintJob, PrintPart

@@ -13,7 +13,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from orders.models import Appointment, Order, OrderNameWord
 from orders.search import lookup
 from orders.search.lookup import MAX_SHOWN, ORDERS_PER_PATIENT

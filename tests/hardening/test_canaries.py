@@ -158,7 +158,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             sandbox.url, EMAIL_URL=mail, REPORT_FOLDER=str(logs / "reports"), LOG_LEVEL="DEBUG"
         )
         house.sync()
-        house.query("UPDATE backoffice_user SET email = username || '@clinic.invalid'")
+        house.query("UPDATE accounts_user SET email = username || '@clinic.invalid'")
         house.query("UPDATE orders_resultmarker SET text = %s", [CANARIES["result"]])
         patient, number = house.query(
             "SELECT user_id::text, id::text FROM orders_order ORDER BY created_at DESC LIMIT 1"
@@ -264,10 +264,8 @@ def _use_pages(world: World) -> None:
     visitor.open_and_submit(f"/orders/new/{patient}/", clinical_notes=CANARIES["clinical note"])
     _upload(world)
     _deliver_events(world)
-    make_mail_due = (
-        "UPDATE backoffice_notification SET mail_due_at = now() WHERE mail_due_at > now()"
-    )
-    assert world.house.value("SELECT count(*) FROM backoffice_notification"), "no notification"
+    make_mail_due = "UPDATE team_notification SET mail_due_at = now() WHERE mail_due_at > now()"
+    assert world.house.value("SELECT count(*) FROM team_notification"), "no notification"
     world.house.query(make_mail_due)
     wait_until(lambda: world.post.taken, 60, "a mail", every=0.2)
 
@@ -317,7 +315,7 @@ def _cause_faults(world: World) -> None:
     visitor, house, patient, order_id = world.visitor, world.house, world.patient, world.order
     name = CANARIES["last name"]
     for table, check in (
-        ("backoffice_note", "text = 'x'"),
+        ("team_note", "text = 'x'"),
         ("patients_demographics", f"last_name <> '{name}'"),
         ("orders_order", "length(record) < 9"),
         ("webhooks_event", "body IS NULL"),
@@ -328,13 +326,13 @@ def _cause_faults(world: World) -> None:
     visitor.submit(page, "/team/note/", text=CANARIES["note"])
     visitor.open_and_submit(f"/orders/new/{patient}/", clinical_notes=CANARIES["clinical note"])
     _deliver_events(world)
-    house.query("UPDATE backoffice_lookup SET due_at = now(), generation = generation + 1")
+    house.query("UPDATE sync_lookup SET due_at = now(), generation = generation + 1")
     for kind in ("html", "truncate", "status", "drop_before", "redirect"):
         world.fault(kinds=[kind], rate=1.0, statuses=[500, 422])
         visitor.open_and_submit(f"/patients/{patient}/details/", first_name=CANARIES["first name"])
         time.sleep(1)
     world.fault(kinds=["status"], rate=0.0)
-    for table in ("backoffice_note", "orders_orderevent", "patients_insurance",
+    for table in ("team_note", "orders_orderevent", "patients_insurance",
                   "patients_demographics", "orders_resultmarker", "orders_order",
                   "webhooks_event"):  # fmt: skip
         house.query(f'ALTER TABLE "{table}" RENAME TO gone')

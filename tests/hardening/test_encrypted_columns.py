@@ -18,10 +18,12 @@ from django.db import connection, connections, transaction
 from django.test import Client
 from pytest_django import Settings
 
+from backoffice.accounts.models import User
 from backoffice.core import installation
 from backoffice.core.encryption import rotation
 from backoffice.core.encryption.encrypted_fields import UNREADABLE, encrypted_fields
-from backoffice.models import CommandRecord, UnreadRecord, User
+from backoffice.mirror.models import UnreadRecord
+from backoffice.outbox.models import CommandRecord
 from labs.reports import storage
 from orders.documents.models import PrintFile, PrintJob, PrintPart
 from orders.models import OrderDraft
@@ -197,7 +199,7 @@ def test_rotation_reencrypts_everything_with_the_new_key(settings: Settings) -> 
     fill_encrypted_columns()
     with connection.cursor() as cursor:  # as stored before encryption was introduced
         cursor.execute("UPDATE webhooks_event SET body = %s", [b'{"data":"plain"}'])
-        cursor.execute('UPDATE backoffice_commandrecord SET payload = \'{"name": "plain"}\'')
+        cursor.execute('UPDATE outbox_commandrecord SET payload = \'{"name": "plain"}\'')
         cursor.execute("UPDATE patients_insurance SET member_id = 'plain'")
     assert "not sealed: 3" in rotate("--count").splitlines()[-1]
     assert CommandRecord.objects.get().payload == {"name": "plain"}

@@ -124,5 +124,5 @@ def _request_with_database_error(visitor: Client, monkeypatch: pytest.MonkeyPatc
     def raise_error(*_: object, **__: object) -> None:
         raise DatabaseError("canary: DETAIL: Failing row contains (Testperson, 1990-01-01).")
 
-    monkeypatch.setattr("backoffice.audit.record_list", raise_error)
+    monkeypatch.setattr("backoffice.audit.recording.record_list", raise_error)
     return visitor.get("/orders/", secure=True)

@@ -10,8 +10,8 @@ from django.contrib.auth.hashers import make_password
 from django.test import Client
 from django.urls import reverse
 
+from backoffice.accounts.models import User
 from backoffice.management.commands.demo_users import PASSWORD
-from backoffice.models import User
 from backoffice.team.subjects import Subject
 from tests.api.rows import staff, uid
 

@@ -60,7 +60,7 @@ PAYLOAD_COLUMNS: Final = (
     ("labs_lab", "id", ("name",)),
     ("labs_labtest", "id", ("name", "description")),
     ("labs_marker", "id", ("name",)),
-    ("backoffice_user", "id", ("first_name", "last_name")),
+    ("accounts_user", "id", ("first_name", "last_name")),
 )  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def visited_paths(office: Office) -> list[str]:
     house = office.house
     order, patient = house.query("SELECT id::text, user_id::text FROM orders_order LIMIT 1")[0]
     lab = house.value("SELECT id FROM labs_lab LIMIT 1")
-    user = house.value("SELECT id FROM backoffice_user LIMIT 1")
+    user = house.value("SELECT id FROM accounts_user LIMIT 1")
     orders = house.query("SELECT order_id::text FROM orders_result LIMIT 3")
     people = house.query("SELECT user_id::text FROM patients_demographics LIMIT 6")
     return [
@@ -105,8 +105,8 @@ def visited_paths(office: Office) -> list[str]:
         f"/patients/{patient}/details/", "/system/", "/notifications/",
         *(f"/patients/{one}/" for (one,) in people), *(f"/results/{one}/" for (one,) in orders),
         *(f"/patients/{one}/devices/" for (one,) in people[:2]),
-        "/admin/", "/admin/backoffice/user/", f"/admin/backoffice/user/{user}/change/",
-        "/admin/backoffice/user/add/", "/admin/auth/group/",
+        "/admin/", "/admin/accounts/user/", f"/admin/accounts/user/{user}/change/",
+        "/admin/accounts/user/add/", "/admin/auth/group/",
     ]  # fmt: skip
 
 

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from backoffice.accounts.models import User
 from backoffice.core import service_client
-from backoffice.models import User
 from labs.models import Report
 from tests.api.rows import staff
 from tests.audit.trail import forget

@@ -12,7 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import transaction
 from django.utils import timezone
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from backoffice.service import Record
 from backoffice.service.events import Heard
 from backoffice.service.reports import JOB, ReportJob

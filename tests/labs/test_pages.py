@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from backoffice.models import AuditEntry
+from backoffice.audit.models import AuditEntry
 from labs.details import billing_by_state, questions
 from labs.models import (
     ExpectedResult,

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from backoffice.core import changes
-from backoffice.models import Change
+from backoffice.core.models import Change
 from labs.models import Report
 from tests.api.rows import uid
 

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from labs.models import Report, ReportJob
 from labs.reports import acceptance, sync
 from labs.reports.review import compare_with_patient, has_contradiction

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from backoffice import sync
-from backoffice.models import Lookup
+from backoffice.sync.lookups import run_due_lookups
+from backoffice.sync.models import Lookup
 from labs.models import Report
 from labs.reports import delivery
 from labs.reports.sync import JOB_LOOKUP
@@ -57,7 +57,7 @@ def run_scheduled_work() -> None:
     """Run the work that Celery beat schedules."""
     delivery.send_due()
     Lookup.objects.filter(kind="report-jobs").update(due_at=timezone.now())
-    sync.run_due_lookups([JOB_LOOKUP], seconds=10)
+    run_due_lookups([JOB_LOOKUP], seconds=10)
 
 
 def test_report_goes_from_patient_page_to_acceptance(

@@ -21,12 +21,13 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from backoffice import sync
+from backoffice.accounts.models import User
 from backoffice.core import request_ids
 from backoffice.core.logs import JsonFormatter
 from backoffice.devtools.embedded import dies_with_parent, free_port
-from backoffice.models import Lookup, User
 from backoffice.service.events import Heard
+from backoffice.sync.lookups import run_due_lookups
+from backoffice.sync.models import Lookup
 from labs import tasks
 from labs.models import Report, ReportJob
 from labs.reports import delivery, review
@@ -78,7 +79,7 @@ def upload_report(patient: Patient, uploader: User, *files: Any, review: bool = 
 def run_job_lookups(report: Report) -> Report:
     """Read every job now, as the schedule would."""
     Lookup.objects.filter(kind="report-jobs").update(due_at=timezone.now() - timedelta(seconds=1))
-    sync.run_due_lookups([JOB_LOOKUP], seconds=10)
+    run_due_lookups([JOB_LOOKUP], seconds=10)
     report.refresh_from_db()
     return report
 

@@ -8,7 +8,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from labs.models import Report
 from labs.reports.intake import display_file_name
 from tests.audit.trail import forget

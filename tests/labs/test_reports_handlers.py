@@ -10,7 +10,8 @@ from uuid import UUID
 import pytest
 from django.db import transaction
 
-from backoffice.models import Lookup, UnknownValue
+from backoffice.core.models import UnknownValue
+from backoffice.sync.models import Lookup
 from labs.models import Report, ReportJob
 from labs.reports.handlers import handle_report_jobs
 from labs.reports.sync import create_missing_reports

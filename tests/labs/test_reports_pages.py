@@ -10,7 +10,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from labs.models import Report, RowCheck
 from tests.api.rows import staff, token_for, uid
 from tests.audit.trail import forget

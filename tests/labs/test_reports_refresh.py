@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from labs.models import Report, RowCheck
 from tests.dom import Page
 from tests.labs.report_pages import HTMX_HEADERS, row_address, row_form

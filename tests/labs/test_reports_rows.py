@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from labs.models import Report, ReportJob, RowCheck
 from labs.reports import review, sync
 from labs.reports.review import confidence

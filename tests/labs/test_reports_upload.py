@@ -16,7 +16,8 @@ from django.test.client import encode_multipart
 from django.urls import reverse
 from pytest_django import Settings
 
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from labs.models import Report, ReportFile
 from labs.reports import intake, storage
 from patients.models import Patient

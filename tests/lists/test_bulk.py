@@ -11,12 +11,15 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from backoffice import team
-from backoffice.models import Assignment, AuditEntry, CommandRecord, Note, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.operations import restore
+from backoffice.outbox.models import CommandRecord
 from backoffice.pages.lists import bulk
 from backoffice.pages.lists.definition import ListPage
-from backoffice.pages.lists.models import BulkRow, BulkRun
+from backoffice.pages.models import BulkRow, BulkRun
+from backoffice.team.actions import release
+from backoffice.team.models import Assignment, Note
 from orders.models import Order
 from orders.order_list.definition import ORDER_LIST
 from tests.api.rows import order, staff, uid
@@ -111,7 +114,7 @@ def test_what_is_somebody_elses_is_told_and_tried_again(
     assert (run.done, run.failed) == (1, 1)
     page = client.get(f"{ADDRESS}bulk/{run.pk}/").content.decode()
     assert "Bo has it, since" in page
-    team.release(_request(other), "order", uid("order", 2))
+    release(_request(other), "order", uid("order", 2))
     answer = client.post(f"{ADDRESS}bulk/{run.pk}/again/", {"form_id": uuid.uuid4()})
     work()
     again = BulkRun.objects.exclude(pk=run.pk).get()

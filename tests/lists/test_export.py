@@ -12,7 +12,8 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.pages.lists import export
 from orders.models import Appointment, Order
 from tests.api.rows import NOW, demographics, envelope, order, patient, staff, uid
@@ -101,12 +102,12 @@ def test_it_is_recorded_with_its_rows(client: Client, clinician: User) -> None:
 def test_it_is_recorded_before_anything_leaves(client: Client, clinician: User) -> None:
     order(1).save()
     with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE backoffice_auditentry RENAME TO gone")
+        cursor.execute("ALTER TABLE audit_auditentry RENAME TO gone")
         try:
             answer = client.post(f"{ADDRESS}export/", {"everything": "1"})
             assert answer.status_code == 503
         finally:
-            cursor.execute("ALTER TABLE gone RENAME TO backoffice_auditentry")
+            cursor.execute("ALTER TABLE gone RENAME TO audit_auditentry")
 
 
 def test_nothing_of_what_a_role_does_not_show(client: Client, clinician: User) -> None:

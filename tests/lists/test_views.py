@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from backoffice.models import User
-from backoffice.pages.lists.models import ListChoice, SavedView
+from backoffice.accounts.models import User
+from backoffice.pages.models import ListChoice, SavedView
 from orders.models import Order
 from tests.api.rows import order, staff, uid
 

@@ -12,6 +12,7 @@ import pytest
 from django.http import QueryDict
 from django.test import Client
 
+from backoffice.accounts.models import User
 from backoffice.core.encryption.url_tokens import (
     PREFIX,
     PersonalParameters,
@@ -19,8 +20,7 @@ from backoffice.core.encryption.url_tokens import (
     encrypted_query,
     is_encrypted_token,
 )
-from backoffice.models import User
-from backoffice.pages.lists.models import SavedView
+from backoffice.pages.models import SavedView
 from tests.api.rows import demographics, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db

@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from pytest_django import Settings
 
-from backoffice.models import Backup, Hold
+from backoffice.core.models import Backup, Hold
 from backoffice.operations import dumps
 from labs.reports import storage
 from tests.outbox.workers import environment
@@ -96,19 +96,16 @@ def test_backup_taken_during_writes_restores_exactly(
     # The restore command starts a comparison with the service afterwards, which writes these
     # tables.
     changed = {
-        "backoffice_hold",
-        "backoffice_lookup",
-        "backoffice_syncrun",
-        "backoffice_staffsession",
+        "core_hold",
+        "sync_lookup",
+        "sync_syncrun",
+        "accounts_staffsession",
     }
     assert found.keys() == manifest["tables"].keys()
     assert {name for name in found if found[name] != manifest["tables"][name]} <= changed
     assert (tmp_path / "elsewhere" / "ab" / "file").read_bytes() == b"%PDF-made-up"
-    assert empty_house.value("SELECT count(*) FROM backoffice_hold WHERE released_at IS NULL") == 1
-    assert (
-        empty_house.value("SELECT count(*) FROM backoffice_lookup WHERE kind = 'events-resent'")
-        == 1
-    )
+    assert empty_house.value("SELECT count(*) FROM core_hold WHERE released_at IS NULL") == 1
+    assert empty_house.value("SELECT count(*) FROM sync_lookup WHERE kind = 'events-resent'") == 1
     (backup,) = Backup.objects.all()
     assert backup.bytes > 1_000
 
@@ -142,7 +139,7 @@ def test_restore_refuses_damaged_backup_first(backup_folder: Path, name: str) ->
 def test_restore_refuses_backup_of_newer_release(backup_folder: Path) -> None:
     path = backup_folder / "manifest.json"
     manifest_data = json.loads(path.read_text())
-    manifest_data["migrations"].append(["backoffice", "9999_of_tomorrow"])
+    manifest_data["migrations"].append(["orders", "9999_of_tomorrow"])
     path.write_text(json.dumps(manifest_data))
     with pytest.raises(CommandError, match="backoffice 9999_of_tomorrow"):
         call_command("restore", str(backup_folder))

@@ -165,6 +165,19 @@ def test_two_concurrent_migrations_do_not_deadlock() -> None:
     assert outcomes == ["done", "done"]
 
 
+def test_tables_of_an_earlier_state_are_refused() -> None:
+    run_query(
+        "INSERT INTO django_migrations (app, name, applied)"
+        " VALUES ('backoffice', '0001_initial', now())"
+    )
+    try:
+        with pytest.raises(CommandError, match=r"\./run demo --anew"):
+            run_migrate("0004")
+        assert not has_later_column()
+    finally:
+        run_query("DELETE FROM django_migrations WHERE app = 'backoffice'")
+
+
 def test_migrate_refuses_tables_of_unknown_version() -> None:
     """Tables of a later release are accepted: going back to the previous one adds nothing."""
     run_query(
@@ -172,7 +185,7 @@ def test_migrate_refuses_tables_of_unknown_version() -> None:
         " VALUES ('labs', '0999_of_tomorrow', now())"
     )
     run_query(
-        "UPDATE django_migrations SET app = 'elsewhere' WHERE app = 'labs' AND name LIKE '0002%'"
+        "UPDATE django_migrations SET app = 'elsewhere' WHERE app = 'labs' AND name LIKE '0001%'"
     )
     try:
         with pytest.raises(CommandError, match=r"labs\.0999_of_tomorrow"):

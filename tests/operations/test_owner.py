@@ -28,17 +28,17 @@ answer = Client(headers={"host": "localhost"}).get("/health/ready")
 assert answer.status_code == 200, answer.content
 """
 INSERT_WAITING_COMMAND = """
-INSERT INTO backoffice_commandrecord (id, kind, title, subject_type, subject_id, lock, payload,
+INSERT INTO outbox_commandrecord (id, kind, title, subject_type, subject_id, lock, payload,
  form_id, form_url, form_data, reason, idempotency_key, keys, state, attempts, looks, doubted,
  hindrance, refusal, refusal_fields, found, remote_id, done_url, confirmed_by, decision,
  requested_by_id)
 SELECT gen_random_uuid(), 'order.cancel', 'Cancel', 'order', 'x', '', '{}', gen_random_uuid(), '',
  '{}', '', gen_random_uuid(), 0, 'waiting', 0, 0, false, '', '', '{}', '{}', '', '', '', '', id
-FROM backoffice_user LIMIT 1
+FROM accounts_user LIMIT 1
 """
 REFUSE_INDEXES = """
 CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS
-$$ BEGIN IF EXISTS (SELECT FROM public.backoffice_commandrecord) THEN
+$$ BEGIN IF EXISTS (SELECT FROM public.outbox_commandrecord) THEN
  RAISE EXCEPTION 'no index today'; END IF; END $$;
 CREATE EVENT TRIGGER no_indexes ON ddl_command_start WHEN TAG IN ('CREATE INDEX')
 EXECUTE FUNCTION refuse();
@@ -142,7 +142,7 @@ def runs_successfully(house: House, *command: str) -> bool:
 
 
 def on_hold(house: House) -> bool:
-    return bool(house.value("SELECT count(*) FROM backoffice_hold WHERE released_at IS NULL") == 1)
+    return bool(house.value("SELECT count(*) FROM core_hold WHERE released_at IS NULL") == 1)
 
 
 def test_owner_creates_roles_that_processes_can_use(owned_database: OwnedDatabase) -> None:
@@ -154,7 +154,7 @@ def test_owner_creates_roles_that_processes_can_use(owned_database: OwnedDatabas
     assert runs_successfully(web, "-c", CHECK_READINESS), web.said()
     assert runs_successfully(worker, "-c", CHECK_PARTITIONS), worker.said()
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        web.query("DELETE FROM backoffice_auditentry")
+        web.query("DELETE FROM audit_auditentry")
     statement = "ALTER TABLE wearables_chunk ADD COLUMN later int"
     owned_database.house.query(statement)  # as a migration of a later release may
 
@@ -165,11 +165,11 @@ def test_restore_by_owner_puts_sending_on_hold(
     house = server.database(owned_database.name)
     house.manage("restore", str(owned_database.backup))
     assert on_hold(house)
-    assert house.value("SELECT state FROM backoffice_commandrecord") == "uncertain"
+    assert house.value("SELECT state FROM outbox_commandrecord") == "uncertain"
     assert house.value("SELECT count(*) FROM pg_indexes WHERE indexname = 'one_hold'") == 1
-    house.query("UPDATE backoffice_hold SET released_at = now()")
+    house.query("UPDATE core_hold SET released_at = now()")
     # Identity numbers continue.
-    house.query("INSERT INTO backoffice_hold (restored_to) VALUES (now())")
+    house.query("INSERT INTO core_hold (restored_to) VALUES (now())")
 
 
 def test_restore_failing_after_rows_puts_sending_on_hold(
@@ -180,7 +180,7 @@ def test_restore_failing_after_rows_puts_sending_on_hold(
     server.run(REFUSE_INDEXES, name)
     assert not runs_successfully(house, "manage.py", "restore", str(owned_database.backup))
     assert "no index today" in house.said() and "Sending is on hold." in house.said()
-    assert house.value("SELECT count(*) FROM backoffice_commandrecord") == 1
+    assert house.value("SELECT count(*) FROM outbox_commandrecord") == 1
     assert on_hold(house)
 
 
@@ -196,4 +196,4 @@ def test_restore_failing_in_migration_puts_sending_on_hold(
     assert not runs_successfully(house, "manage.py", "restore", str(owned_database.backup))
     assert "WITH ADMIN OPTION" in house.said() and "holdsending" in house.said()
     assert on_hold(house)
-    assert house.value("SELECT state FROM backoffice_commandrecord") == "uncertain"
+    assert house.value("SELECT state FROM outbox_commandrecord") == "uncertain"

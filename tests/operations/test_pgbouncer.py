@@ -47,7 +47,7 @@ else:
     raise AssertionError("it took its time")
 with prepared_queries.cursor() as cursor:
     for _ in range(3):
-        cursor.execute("SELECT count(*) FROM backoffice_user WHERE id = %s", [1])
+        cursor.execute("SELECT count(*) FROM accounts_user WHERE id = %s", [1])
 """
 
 

@@ -19,7 +19,7 @@ PASSWORD = "made-up-password"
 CHECK_PAGES = """
 import django; django.setup()
 from django.test import Client
-from backoffice.models import User
+from backoffice.accounts.models import User
 client = Client(headers={"host": "localhost"})
 client.force_login(User.objects.get(username="clinician"))
 for address in ("/today/", "/orders/", "/patients/", "/results/", "/exceptions/", "/health/ready"):
@@ -29,7 +29,7 @@ for address in ("/today/", "/orders/", "/patients/", "/results/", "/exceptions/"
 CHECK_SEALS = """
 import django; django.setup()
 from backoffice.audit import retention, seals, verification
-from backoffice.models import AuditCheck, AuditSeal
+from backoffice.audit.models import AuditCheck, AuditSeal
 from django.utils import timezone
 from datetime import timedelta
 seals.seal(now=timezone.now() + timedelta(hours=1))
@@ -104,12 +104,12 @@ def test_worker_syncs_mirror_and_web_shows_it(house: House) -> None:
     as_role(house, "worker").sync("--full")
     assert house.value("SELECT count(*) FROM orders_order") > 0
     run(as_role(house, "web"), CHECK_PAGES)
-    assert house.value("SELECT count(*) FROM backoffice_auditentry") > 0
+    assert house.value("SELECT count(*) FROM audit_auditentry") > 0
 
 
 def test_worker_seals_and_verifies_audit_log(house: House) -> None:
     house.query(
-        "INSERT INTO backoffice_auditentry (action, object_type, object_ids, patient_ids,"
+        "INSERT INTO audit_auditentry (action, object_type, object_ids, patient_ids,"
         " actor_kind, route, request_id, outcome, reason)"
         " VALUES ('view', 'order', '{}', '{}', 'staff', '', '', 'ok', '')"
     )
@@ -164,10 +164,10 @@ FORBIDDEN_STATEMENTS = (
     "DROP TABLE orders_order",
     "TRUNCATE orders_order",
     "CREATE INDEX made_up ON orders_order (id)",
-    "ALTER TABLE backoffice_auditentry DISABLE TRIGGER ALL",
-    "UPDATE backoffice_auditentry SET action = 'view'",
-    "DELETE FROM backoffice_auditentry",
-    "TRUNCATE backoffice_auditentry",
+    "ALTER TABLE audit_auditentry DISABLE TRIGGER ALL",
+    "UPDATE audit_auditentry SET action = 'view'",
+    "DELETE FROM audit_auditentry",
+    "TRUNCATE audit_auditentry",
     "DELETE FROM orders_signature",
     "UPDATE orders_resultversion SET number = 9",
     "DELETE FROM django_migrations",
@@ -184,7 +184,7 @@ def test_roles_refuse_forbidden_statements(house: House, kind: str) -> None:
             if kind == "worker" and statement.startswith("CREATE TABLE"):
                 continue  # the worker creates the monthly partitions of device data
             expected_error: type[psycopg.Error] = psycopg.errors.InsufficientPrivilege
-            if kind == "worker" and statement == "DELETE FROM backoffice_auditentry":
+            if kind == "worker" and statement == "DELETE FROM audit_auditentry":
                 expected_error = (
                     psycopg.errors.RestrictViolation
                 )  # the trigger refuses rows that have not expired
@@ -206,17 +206,17 @@ def test_page_limit_overrides_statement_limit_of_role(
 
 def test_audit_role_reads_only_the_audit_log(house: House) -> None:
     with psycopg.connect(as_role(house, "audit").database_url, autocommit=True) as role:
-        role.execute("SELECT count(*) FROM backoffice_auditentry")
+        role.execute("SELECT count(*) FROM audit_auditentry")
         for table in (
             "orders_order",
             "patients_patient",
-            "backoffice_user",
-            "backoffice_staffsession",
+            "accounts_user",
+            "accounts_staffsession",
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 role.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table)))
         with pytest.raises(psycopg.Error):
-            role.execute("INSERT INTO backoffice_auditentry DEFAULT VALUES")
+            role.execute("INSERT INTO audit_auditentry DEFAULT VALUES")
 
 
 def test_owner_can_back_up_all_tables(house: House, tmp_path: Path) -> None:

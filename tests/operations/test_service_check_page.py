@@ -12,11 +12,13 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from backoffice.audit.models import AuditEntry
+from backoffice.core.models import Installation
 from backoffice.devtools.embedded import free_port
-from backoffice.models import AuditEntry, Installation, Lookup, SyncRun
 from backoffice.operations import service_check
 from backoffice.operations.service_check import DeliveryCheck, ServiceAnswers
 from backoffice.service import signing
+from backoffice.sync.models import Lookup, SyncRun
 from tests.api.rows import NOW, order, staff, uid
 from tests.sandboxes import Sandbox, SandboxFactory
 from webhooks.models import Event, Refusal

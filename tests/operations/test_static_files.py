@@ -33,8 +33,8 @@ call_command("collectstatic", interactive=False, verbosity=0)
 """
 ADMIN_PATHS = (
     "",
-    "backoffice/user/",
-    "backoffice/user/add/",
+    "accounts/user/",
+    "accounts/user/add/",
     "auth/group/",
 )
 

@@ -17,19 +17,14 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.celery import QUEUES
 from backoffice.core import heartbeats
-from backoffice.models import (
-    AuditEntry,
-    Backup,
-    CommandRecord,
-    Heartbeat,
-    Hold,
-    Lookup,
-    SyncRun,
-    User,
-)
+from backoffice.core.models import Backup, Heartbeat, Hold
 from backoffice.operations import postgres, status
+from backoffice.outbox.models import CommandRecord
+from backoffice.sync.models import Lookup, SyncRun
 from tests.api.rows import staff
 from tests.outbox.workers import environment
 from tests.sync.house import House, end, wait_until

@@ -17,8 +17,10 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.outbox import maintenance
+from backoffice.outbox.models import CommandRecord
 from labs.models import LabAccount, LabAccountMarker, LabAccountTeam, LabAccountTest, Marker
 from orders.commands import CreateOrder, ImportOrder
 from orders.models import Order

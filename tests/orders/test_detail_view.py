@@ -15,8 +15,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.html import escape, strip_tags
 
-from backoffice import team
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
+from backoffice.team.actions import add_note, assign
 from orders.models import (
     Appointment,
     Handling,
@@ -550,8 +551,8 @@ def test_what_happened_is_one_stream_with_three_views(
         OrderEvent.objects.filter(event_id=event.event_id).update(created_at=moment)
     request = rf.get("/")
     request.user = clinician
-    team.add_note(request, "order", row.pk, "Called <them>", row.user_id)
-    team.assign(request, "order", row.pk, clinician, row.user_id)
+    add_note(request, "order", row.pk, "Called <them>", row.user_id)
+    assign(request, "order", row.pk, clinician, row.user_id)
 
     def stream(show: str) -> list[str]:
         found = get(client, row, stream=show).context["activity"]

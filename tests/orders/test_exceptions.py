@@ -16,8 +16,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.core.access import roles_of
-from backoffice.models import Assignment, AuditEntry, CommandRecord, Contact, Note, User
+from backoffice.outbox.models import CommandRecord
+from backoffice.team.models import Assignment, Contact, Note
 from orders.exceptions import queue
 from orders.exceptions.outcomes import outcome_stamp
 from orders.local_time import local_clock_of

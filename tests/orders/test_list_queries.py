@@ -7,8 +7,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.models import Assignment, User
-from backoffice.pages.lists.models import SavedView
+from backoffice.accounts.models import User
+from backoffice.pages.models import SavedView
+from backoffice.team.models import Assignment
 from tests.api.rows import demographics, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
@@ -23,8 +24,8 @@ BASELINE = {
     "/patients/?q=ada&order_key=name": 10,
 }
 FRAME = (
-    "backoffice_staffsession", "auth_group", "orders_review", "backoffice_notification",
-    "webhooks_event", "SAVEPOINT", 'WHERE "backoffice_user"."id" =',
+    "accounts_staffsession", "auth_group", "orders_review", "team_notification",
+    "webhooks_event", "SAVEPOINT", 'WHERE "accounts_user"."id" =',
 )  # fmt: skip
 """Queries of every page, which are not counted, and queries that only tests make."""
 

@@ -13,7 +13,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.pages.paging.row_query import match_rows
 from orders.models import Order, name
 from orders.order_list import list_query

@@ -11,8 +11,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from backoffice.models import AuditEntry, Contact, Drift, Note, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
+from backoffice.mirror.models import Drift
 from backoffice.pages import live
+from backoffice.team.models import Contact, Note
 from orders.exceptions import queue
 from orders.models import Handling, Happening, Order, OrderMove, Review
 from orders.today import digest

@@ -12,7 +12,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.models import AuditEntry
+from backoffice.audit.models import AuditEntry
 from orders.models import Appointment, Order, OrderMove, Result, ResultVersion
 from tests.api.rows import NOW, envelope, order, staff, uid
 from tests.dom import Node, parse

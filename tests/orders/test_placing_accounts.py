@@ -14,8 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.models import CommandRecord
-from backoffice.outbox import PreconditionFailed
+from backoffice.outbox.command import PreconditionFailed
+from backoffice.outbox.models import CommandRecord
 from labs.models import LabAccount, LabAccountMarker, LabAccountTest, LabTest, LabTestMarker
 from orders.commands import CreateOrder
 from tests.api.rows import uid

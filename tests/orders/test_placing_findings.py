@@ -15,9 +15,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from backoffice.accounts.models import User
 from backoffice.celery import app
-from backoffice.models import CommandRecord, User
-from backoffice.outbox import PreconditionFailed
+from backoffice.outbox.command import PreconditionFailed
+from backoffice.outbox.models import CommandRecord
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, LabTestMarker, Marker, Physician
 from orders.commands import CreateOrder
 from orders.models import Order, OrderDraft

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from labs.models import Lab, LabAccount, LabTest
 from orders.models import Order, OrderDraft
 from patients.models import Demographics

@@ -10,7 +10,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.models import AuditEntry, Lookup, SyncRun
+from backoffice.audit.models import AuditEntry
+from backoffice.sync.models import Lookup, SyncRun
 from orders.models import Appointment, CriticalResult, Order, OrderEvent, Result
 from tests.api.rows import NOW, envelope, order, staff, uid
 from tests.webhooks.events import event

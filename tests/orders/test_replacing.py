@@ -11,7 +11,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.html import strip_tags
 
-from backoffice.models import CommandRecord, User
+from backoffice.accounts.models import User
+from backoffice.outbox.models import CommandRecord
 from labs.models import LabAccount, Marker
 from orders.commands import CreateOrder, ImportOrder
 from orders.models import Order, OrderEvent, Transaction

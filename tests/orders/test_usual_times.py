@@ -17,7 +17,7 @@ import pytest
 from django.db import connection, transaction
 
 from backoffice.core import vocabulary
-from backoffice.mirror import MirrorRecord
+from backoffice.mirror.tables import MirrorRecord
 from orders.models import Appointment, Order, OrderEvent, UsualTime
 from orders.progress import order_turn
 from orders.sync.orders import ORDERS

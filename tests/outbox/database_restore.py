@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 from psycopg import sql
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from tests import databases
 from tests.outbox import workers
 from tests.outbox.records import CommandCase
@@ -99,7 +99,7 @@ def lose_and_restore_database(empty: str, tmp_path: Path, cases: Sequence[Comman
 def _states(house: House, prepared: list[PreparedCommand]) -> list[tuple[str, str]]:
     state_by_id = {
         key: (kind, state)
-        for key, kind, state in house.query("SELECT id, kind, state FROM backoffice_commandrecord")
+        for key, kind, state in house.query("SELECT id, kind, state FROM outbox_commandrecord")
     }
     return [state_by_id[one.row.pk] for one in prepared]
 
@@ -108,11 +108,11 @@ def _settle_all(house: House, restored_workers: workers.Workers) -> None:
     """Work until no command is under way, except those that wait for a person or are on hold."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        house.query("UPDATE backoffice_commandrecord SET due_at = now() WHERE due_at > now()")
+        house.query("UPDATE outbox_commandrecord SET due_at = now() WHERE due_at > now()")
         restored_workers.work()
         if not house.value(
-            "SELECT count(*) FROM backoffice_commandrecord WHERE state IN ('sending', 'uncertain')"
+            "SELECT count(*) FROM outbox_commandrecord WHERE state IN ('sending', 'uncertain')"
         ):
             return
         time.sleep(0.3)
-    raise AssertionError(house.query("SELECT kind, state, looks FROM backoffice_commandrecord"))
+    raise AssertionError(house.query("SELECT kind, state, looks FROM outbox_commandrecord"))

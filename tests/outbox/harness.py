@@ -12,8 +12,12 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from backoffice import outbox, sync
-from backoffice.models import CommandRecord, Lookup
+from backoffice.outbox import delivery
+from backoffice.outbox.command import Command
+from backoffice.outbox.models import CommandRecord
+from backoffice.sync.lookups import run_due_lookups
+from backoffice.sync.models import Lookup
+from backoffice.sync.runs import sync_when_due
 from labs import commands as labs_commands
 from labs import sync as labs_sync
 from orders import commands as orders_commands
@@ -24,7 +28,7 @@ from tests.api.rows import staff
 from tests.sandboxes import Sandbox
 from webhooks import commands as webhooks_commands
 
-COMMANDS: Sequence[type[outbox.Command]] = (
+COMMANDS: Sequence[type[Command]] = (
     *orders_commands.COMMANDS,
     *patients_commands.COMMANDS,
     *labs_commands.COMMANDS,
@@ -52,12 +56,12 @@ class OutboxHarness:
             *patients_sync.SYNCED_LISTS,
             orders_sync.SWEEP,
         ):
-            sync.tick(synced_list, seconds=60)
+            sync_when_due(synced_list, seconds=60)
         self.run_lookups()
 
     def run_lookups(self) -> None:
         Lookup.objects.filter(due_at__isnull=False).update(due_at=timezone.now())
-        sync.run_due_lookups(LOOKUP_TYPES, seconds=30)
+        run_due_lookups(LOOKUP_TYPES, seconds=30)
 
     def submit_form(self, client: Client, address: str, **values: Any) -> HttpResponse:
         """Open a form and submit it with these values."""
@@ -67,9 +71,9 @@ class OutboxHarness:
         assert found, "no form"
         return client.post(address, {"form_id": found[1], **values})  # type: ignore[return-value]
 
-    def deliver(self, commands: Sequence[type[outbox.Command]] = COMMANDS) -> None:
+    def deliver(self, commands: Sequence[type[Command]] = COMMANDS) -> None:
         """Deliver commands as workers do, until nothing is due."""
-        while outbox.deliver(commands, seconds=5):
+        while delivery.deliver(commands, seconds=5):
             pass
 
     def pass_time(self, seconds: float = 3600) -> None:

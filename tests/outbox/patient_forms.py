@@ -8,7 +8,8 @@ from typing import Any
 from django.http import HttpResponse
 from django.test import Client
 
-from backoffice.models import CommandRecord, User
+from backoffice.accounts.models import User
+from backoffice.outbox.models import CommandRecord
 from patients.models import Patient
 from tests.api.rows import staff
 from tests.outbox.harness import OutboxHarness

@@ -10,7 +10,7 @@ from uuid import UUID
 import httpx
 
 from backoffice.core.service_client import service
-from backoffice.outbox import Command
+from backoffice.outbox.command import Command
 from orders.models import Order
 from orders.sync.orders import store_orders
 from tests.sandbox.conftest import TEAM_KEY

@@ -15,9 +15,10 @@ from subprocess import Popen
 
 from celery import current_app
 
+from backoffice.core.models import Heartbeat
 from backoffice.devtools import programs
 from backoffice.devtools.embedded import free_port
-from backoffice.models import CommandAttempt, CommandRecord, Heartbeat
+from backoffice.outbox.models import CommandAttempt, CommandRecord
 from tests.outbox.stress import StressReport, enqueue_cases, mixed_cases
 from tests.outbox.worker_setup import WorkerSetup
 from tests.sync.house import House, end, wait_until

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from tests.outbox import workers
 from tests.outbox.cases import CASES
 from tests.outbox.records import CommandCase

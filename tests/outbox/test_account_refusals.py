@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from labs.models import LabAccount, LabTest
 from orders.models import Order
 from orders.placing import drafts

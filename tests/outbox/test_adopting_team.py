@@ -14,11 +14,15 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import sync
+from backoffice.audit.models import AuditEntry
 from backoffice.core import service_team
+from backoffice.core.models import Installation
 from backoffice.devtools.embedded import free_port
 from backoffice.management.commands.sync import LOOKUP_TYPES, SYNCED_LISTS
-from backoffice.models import AuditEntry, Drift, Installation, Lookup, SyncRun
+from backoffice.mirror.models import Drift
+from backoffice.sync.lookups import run_due_lookups, schedule_lookups
+from backoffice.sync.models import Lookup, SyncRun
+from backoffice.sync.runs import request_run, work_on_run
 from orders.models import Order
 from orders.sync import SWEEP
 from patients.models import Patient
@@ -51,8 +55,8 @@ def remembered_team() -> UUID | None:
 def read_lists(harness: OutboxHarness) -> None:
     """Sync all lists and run all scheduled lookups."""
     for synced_list in SYNCED_LISTS:
-        sync.request_run(synced_list)
-        sync.work_on_run(synced_list)
+        request_run(synced_list)
+        work_on_run(synced_list)
     harness.run_lookups()
 
 
@@ -76,8 +80,8 @@ def test_remembered_team_refuses_other_keys_without_records(
     Installation.objects.update(team_id=OTHER_TEAM)
     before = house.rows()
     use_key(OUR_KEY)
-    sync.request_run(USERS)
-    run = sync.work_on_run(USERS)
+    request_run(USERS)
+    run = work_on_run(USERS)
     assert run is not None and run.error.startswith(service_team.ANOTHER_TEAM)
     assert house.rows() == before
 
@@ -88,8 +92,8 @@ def test_old_database_remembers_the_team_at_its_next_sync(
     Installation.objects.update(team_id=None)
     assert service_team.mirror_team() == OUR_TEAM
     use_key(OUR_KEY)
-    sync.request_run(USERS)
-    sync.work_on_run(USERS)
+    request_run(USERS)
+    work_on_run(USERS)
     assert remembered_team() == OUR_TEAM
 
 
@@ -111,10 +115,10 @@ def test_single_record_of_another_team_is_not_stored(
     harness.sandbox.prepare_answer(f"/v2/user/{patient.pk}$", merge=foreign)
     harness.sandbox.prepare_answer(f"/v3/order/{order.pk}$", merge={"team_id": str(OTHER_TEAM)})
     Lookup.objects.update(due_at=None)
-    sync.schedule_lookups("users", [patient.pk])
-    sync.schedule_lookups("orders", [order.pk])
+    schedule_lookups("users", [patient.pk])
+    schedule_lookups("orders", [order.pk])
     before = house.rows()
-    sync.run_due_lookups(LOOKUP_TYPES, seconds=30)
+    run_due_lookups(LOOKUP_TYPES, seconds=30)
     assert house.rows() == before
     errors = Lookup.objects.filter(key__in=[str(patient.pk), str(order.pk)]).exclude(error="")
     assert errors.count() == 2
@@ -158,8 +162,8 @@ def test_key_of_the_former_team_is_refused_after_adopting(
     service_team.remember_team([OUR_TEAM])
     Installation.objects.update(team_id=OTHER_TEAM)
     before = house.rows()
-    sync.request_run(USERS)
-    run = sync.work_on_run(USERS)
+    request_run(USERS)
+    run = work_on_run(USERS)
     assert run is not None and run.error.startswith(service_team.ANOTHER_TEAM)
     assert house.rows() == before
 
@@ -193,7 +197,7 @@ def test_events_follow_the_adopted_team(harness: OutboxHarness, use_key: UseKey)
 def test_adopting_ends_open_runs_and_schedules_new_ones(
     harness: OutboxHarness, use_key: UseKey
 ) -> None:
-    sync.request_run(SWEEP)
+    request_run(SWEEP)
     use_key(OTHER_KEY)
     adopt_team()
     ended_run = SyncRun.objects.filter(resource="orders", full=True, state="failed").get()
@@ -270,5 +274,5 @@ def test_team_without_records_is_adopted_by_id(
     assert remembered_team() == OTHER_TEAM
     use_key(OTHER_KEY)
     SyncRun.objects.filter(state="due").update(due_at=timezone.now())
-    sync.work_on_run(USERS)
+    work_on_run(USERS)
     assert not is_reported(settings)

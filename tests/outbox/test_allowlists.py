@@ -10,8 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
+from backoffice.audit.models import AuditEntry
 from backoffice.core import service_client
-from backoffice.models import AuditEntry, CommandRecord
+from backoffice.outbox.models import CommandRecord
 from labs.allowlists.effects import team_effects
 from labs.allowlists.teams import allowed_team_ids
 from labs.models import LabAccount

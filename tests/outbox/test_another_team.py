@@ -17,13 +17,15 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from backoffice import sync
 from backoffice.celery import QUEUES
 from backoffice.core import heartbeats, service_client, service_team
 from backoffice.devtools import launcher
 from backoffice.devtools.embedded import free_port
 from backoffice.management.commands.sync import LOOKUP_TYPES, SYNCED_LISTS
-from backoffice.models import CommandRecord, Lookup, SyncRun
+from backoffice.outbox.models import CommandRecord
+from backoffice.sync.lookups import run_due_lookups, schedule_lookups
+from backoffice.sync.models import Lookup, SyncRun
+from backoffice.sync.runs import request_run, work_on_run
 from orders.models import Order
 from patients.models import Patient
 from patients.sync import USERS
@@ -39,12 +41,12 @@ TOKEN = "made-up-token-of-a-monitor"
 def read_all() -> None:
     """Run all lists and all lookups once."""
     for synced_list in SYNCED_LISTS:
-        sync.request_run(synced_list)
-        sync.work_on_run(synced_list)
+        request_run(synced_list)
+        work_on_run(synced_list)
     Lookup.objects.update(due_at=None)
     for kind, keys in (("users", Patient), ("orders", Order)):
-        sync.schedule_lookups(kind, keys.objects.values_list("pk", flat=True))
-    sync.run_due_lookups(LOOKUP_TYPES, seconds=30)
+        schedule_lookups(kind, keys.objects.values_list("pk", flat=True))
+    run_due_lookups(LOOKUP_TYPES, seconds=30)
 
 
 def health_status(settings: Settings) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def test_sync_continues_by_itself_with_our_key_again(
     use_key(OUR_KEY)
     for synced_list in SYNCED_LISTS:
         SyncRun.objects.filter(state=SyncRun.State.DUE).update(due_at=Now())
-        sync.work_on_run(synced_list)
+        work_on_run(synced_list)
     assert not is_reported(settings)
     assert not SyncRun.objects.exclude(state=SyncRun.State.DONE).exists()
 
@@ -178,8 +180,8 @@ def test_page_with_patient_of_another_team_is_refused(
     service_team.verified_service()
     foreign = {"team_id": "7ea00000-0000-4000-8000-000000000002"}
     harness.sandbox.prepare_answer("^/v2/user/?$", merge={"users": {"3": foreign}})
-    sync.request_run(USERS)
-    run = sync.work_on_run(USERS)
+    request_run(USERS)
+    run = work_on_run(USERS)
     assert run is not None and run.error.startswith(service_team.ANOTHER_TEAM)
     assert house.rows() == before
 

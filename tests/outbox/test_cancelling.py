@@ -19,9 +19,11 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.core import vocabulary
-from backoffice.models import AuditEntry, CommandRecord, User
-from backoffice.outbox import SendContext
+from backoffice.outbox.command import SendContext
+from backoffice.outbox.models import CommandRecord
 from backoffice.service import Service, errors
 from orders.commands import CancelOrder
 from orders.consequences import cancellation_preview

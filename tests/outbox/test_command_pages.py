@@ -12,8 +12,10 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.outbox.enqueueing import typed_values
+from backoffice.outbox.models import CommandRecord
 from backoffice.templatetags.commands import SHOWN, asked_about
 from tests.api.rows import staff
 

@@ -16,9 +16,10 @@ from django.utils import timezone
 from django.utils.html import escape
 from qrcode.main import QRCode
 
+from backoffice.audit.models import AuditEntry
 from backoffice.core.encryption.encrypted_fields import encrypted_fields
 from backoffice.core.service_client import service
-from backoffice.models import AuditEntry, CommandRecord
+from backoffice.outbox.models import CommandRecord
 from patients.models import ConnectLink, Patient, Provider
 from patients.qr_code import QUIET_ZONE, qr_image
 from patients.tasks import forget

@@ -14,9 +14,9 @@ import pytest
 from celery import current_app
 from django.utils import timezone
 
-from backoffice import outbox
-from backoffice.models import CommandRecord
-from backoffice.outbox import resolve
+from backoffice.outbox.delivery import deliver
+from backoffice.outbox.enqueueing import resolve
+from backoffice.outbox.models import CommandRecord
 from orders.commands import CancelOrder, CreateOrder
 from tests.outbox.cases import CASES
 from tests.outbox.harness import COMMANDS
@@ -77,10 +77,10 @@ def test_failing_lookup_leads_to_a_decision(worker_setup: WorkerSetup) -> None:
     command, row = create_and_enqueue(worker_setup, "order.cancel")
     kinds = [FailingLookup if kind is CancelOrder else kind for kind in COMMANDS]
     worker_setup.harness.add_fault("drop_after", "/cancel$")
-    outbox.deliver(kinds, 5)
+    deliver(kinds, 5)
     for _ in range(5):
         make_due(row)
-        outbox.deliver(kinds, 5)
+        deliver(kinds, 5)
     row.refresh_from_db()
     assert row.state == State.UNDECIDED and "fault" in row.hindrance and row.attempts == 1
     # The lookup of the next release works.

@@ -11,7 +11,7 @@ from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from labs.models import LabTest
 from orders.models import Order, OrderDraft
 from orders.placing.diagnoses import USED_KEY, Diagnosis, used_codes

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from backoffice.models import CommandRecord
-from backoffice.outbox import ResendPolicy
+from backoffice.outbox.command import ResendPolicy
+from backoffice.outbox.models import CommandRecord
 from tests.outbox import workers
 from tests.outbox.cases import CASES
 from tests.outbox.harness import COMMANDS

@@ -8,8 +8,8 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice import outbox
-from backoffice.models import CommandRecord
+from backoffice.outbox.maintenance import erase_contents
+from backoffice.outbox.models import CommandRecord
 from orders.models import Order
 from patients.commands import CreatePayor
 from patients.commands.insurance import follow_resolved_payors
@@ -89,7 +89,7 @@ def test_contents_of_old_ended_commands_are_erased(transactional_db: None) -> No
     old = create_command(user, state=State.DONE, finished_at=long_ago, **contents)
     new = create_command(user, state=State.DONE, finished_at=timezone.now(), **contents)
     undecided = create_command(user, state=State.UNDECIDED, requested_at=long_ago, **contents)
-    assert outbox.erase_contents() == 1
+    assert erase_contents() == 1
     for row in (old, new, undecided):
         row.refresh_from_db()
     assert (old.payload, old.form_data) == ({}, {})

@@ -11,7 +11,7 @@ from django.db.models import F
 from django.test import Client
 from django.urls import reverse
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from labs.models import LabTest
 from orders.models import Order
 from orders.placing import drafts

@@ -6,7 +6,7 @@ from html import unescape
 
 import pytest
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from patients.models import Demographics, Patient
 from tests.outbox.harness import OutboxHarness
 from tests.outbox.test_import_cases import case_records, person, rows_of, upload

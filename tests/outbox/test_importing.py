@@ -15,7 +15,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from backoffice.models import AuditEntry, CommandRecord
+from backoffice.audit.models import AuditEntry
+from backoffice.outbox.models import CommandRecord
 from labs.models import LabAccount, LabAccountTeam, LabTest, Physician
 from orders.models import Order
 from orders.placing import drafts, sheet_import

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from backoffice.service import labs as service_labs
 from labs.models import Lab, LabTest, Marker
 from tests.outbox.harness import OutboxHarness

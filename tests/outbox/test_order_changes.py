@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from backoffice.models import AuditEntry, CommandRecord
+from backoffice.audit.models import AuditEntry
+from backoffice.outbox.models import CommandRecord
 from orders.commands.appointments import visit_lock
 from orders.models import Order
 from tests.api.rows import staff

@@ -7,7 +7,8 @@ import uuid
 import pytest
 from django.urls import reverse
 
-from backoffice.models import AuditEntry, CommandRecord
+from backoffice.audit.models import AuditEntry
+from backoffice.outbox.models import CommandRecord
 from backoffice.service.users import NewUser
 from patients.commands import AddInsurance, CreateUser, follow_resolved_payors
 from patients.models import Connection, Demographics, DifferentPeople, Insurance, Patient

@@ -12,7 +12,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.models import AuditEntry, CommandRecord
+from backoffice.audit.models import AuditEntry
+from backoffice.outbox.models import CommandRecord
 from labs.models import LabAccount, LabTest, Marker
 from orders.models import Order, OrderDraft
 from orders.placing import drafts

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from labs.models import LabAccount, LabTest, Marker
 from orders.models import Order
 from orders.placing.order_request import OrderRequest

@@ -13,8 +13,8 @@ import redis
 from celery import current_app
 
 from backoffice.devtools.embedded import free_port
-from backoffice.models import CommandRecord
-from backoffice.outbox import resolve, withdraw
+from backoffice.outbox.enqueueing import resolve, withdraw
+from backoffice.outbox.models import CommandRecord
 from tests.outbox import workers
 from tests.outbox.cases import CASES
 from tests.outbox.concurrent_staff import race_two_staff, submit_form_twice

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from backoffice.service.users import NewUser
 from patients.models import Demographics, Patient
 from patients.sync import store_demographics, store_users

@@ -15,8 +15,10 @@ from django.test import RequestFactory
 from django.urls import reverse
 from msgspec.structs import replace
 
-from backoffice.models import CommandRecord, User
-from backoffice.outbox import Command, enqueue
+from backoffice.accounts.models import User
+from backoffice.outbox.command import Command
+from backoffice.outbox.enqueueing import enqueue
+from backoffice.outbox.models import CommandRecord
 from backoffice.service.insurance import NewPayor
 from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo
 from patients.commands import AddInsurance, CreatePayor, InsuranceRequest, SetUserInfo

@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from backoffice.models import CommandRecord
-from backoffice.outbox import PreconditionFailed
+from backoffice.outbox.command import PreconditionFailed
+from backoffice.outbox.models import CommandRecord
 from labs.models import LabAccount, LabTest
 from orders.commands import CreateOrder
 from orders.models import Order

@@ -10,9 +10,9 @@ import pytest
 from django.urls import reverse
 from pytest_django import Settings
 
+from backoffice.audit.models import AuditEntry
 from backoffice.core import request_ids, service_client
 from backoffice.core.logs import JsonFormatter
-from backoffice.models import AuditEntry
 from backoffice.service import errors
 from orders.models import Order
 from tests.outbox.harness import OutboxHarness

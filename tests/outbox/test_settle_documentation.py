@@ -13,7 +13,7 @@ import textwrap
 import pytest
 
 from backoffice.core.service_client import service
-from backoffice.outbox import Command
+from backoffice.outbox.command import Command
 from backoffice.service.labs import NewLabTest
 from labs.models import LabTest
 from tests.outbox.harness import COMMANDS

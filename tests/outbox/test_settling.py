@@ -15,9 +15,9 @@ import pytest
 from django.utils import timezone
 
 from backoffice.core.service_client import service
-from backoffice.models import CommandRecord
 from backoffice.operations import status
-from backoffice.outbox import resolve
+from backoffice.outbox.enqueueing import resolve
+from backoffice.outbox.models import CommandRecord
 from backoffice.team.models import Notification
 from backoffice.team.notifications import notify_request_outcomes
 from orders.commands import BookCenter, CancelOrder, MoveVisit

@@ -6,7 +6,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from backoffice.models import AuditEntry, CommandRecord
+from backoffice.audit.models import AuditEntry
+from backoffice.outbox.models import CommandRecord
 from orders.models import Order
 from tests.outbox.harness import OutboxHarness
 

@@ -14,7 +14,8 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.models import CommandRecord, User
+from backoffice.accounts.models import User
+from backoffice.outbox.models import CommandRecord
 from backoffice.service.appointments import Availability
 from orders.scheduling.sites import sort_groups
 from orders.scheduling.slots import OfferedTime, SiteTimes, TimeFilters, build_time_list

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from backoffice.core.service_client import service
 from backoffice.core.urls import build_query
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from orders.models import Order
 from orders.scheduling.forms import ADDRESS, CenterForm, HomeForm
 from orders.scheduling.sites import order_address

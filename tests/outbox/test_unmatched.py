@@ -13,10 +13,14 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice import sync
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.core import vocabulary
-from backoffice.models import AuditEntry, CommandRecord, Lookup, SyncRun, User
+from backoffice.outbox.models import CommandRecord
 from backoffice.service.events import Heard
+from backoffice.sync.lookups import schedule_lookups
+from backoffice.sync.models import Lookup, SyncRun
+from backoffice.sync.runs import sync_when_due
 from orders.models import Order, Result, UnmatchedResult
 from orders.unmatched.forms import choice_of
 from orders.unmatched.sync import SYNCED_LIST, handle_match_reviews, is_enabled
@@ -46,7 +50,7 @@ def resolution_at_sandbox(harness: OutboxHarness, item: UnmatchedResult) -> tupl
 def sync_list() -> None:
     """Sync the list now, even if the last sync was recent."""
     SyncRun.objects.update(created_at=timezone.now() - timedelta(hours=1))
-    sync.tick(SYNCED_LIST, seconds=30)
+    sync_when_due(SYNCED_LIST, seconds=30)
 
 
 def count_recreations(harness: OutboxHarness, item: UnmatchedResult) -> int:
@@ -400,7 +404,7 @@ def test_queue_disabled_later_keeps_its_results(harness: OutboxHarness) -> None:
     sync_list()
     harness.sandbox.control("match_review", {"enabled": False})
     try:
-        sync.schedule_lookups("unmatched", [item.pk])
+        schedule_lookups("unmatched", [item.pk])
         harness.run_lookups()
         sync_list()
         assert not Lookup.objects.filter(kind="unmatched").exclude(error="").exists()

@@ -12,7 +12,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from orders.models import Order
 from tests.outbox.draw_orders import order_awaiting_draw
 from tests.outbox.harness import OutboxHarness

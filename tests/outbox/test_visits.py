@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 from pytest_django import Settings
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from orders.models import Appointment
 from orders.scheduling.slots import OfferedTime
 from tests.outbox.draw_orders import order_awaiting_draw

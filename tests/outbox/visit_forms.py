@@ -9,7 +9,7 @@ from typing import Any
 from django.test import Client
 from django.urls import reverse
 
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 from orders.models import Appointment, Order
 from orders.scheduling.slots import OfferedTime
 from tests.outbox.harness import FORM_ID, OutboxHarness

@@ -37,9 +37,9 @@ def main() -> None:
     from tests.outbox.harness import COMMANDS
 
     def work(seconds: float) -> int:
-        from backoffice import outbox
+        from backoffice.outbox.delivery import deliver
 
-        return outbox.deliver(COMMANDS, seconds)
+        return deliver(COMMANDS, seconds)
 
     background_pids: list[int] = []
     for line in sys.stdin:

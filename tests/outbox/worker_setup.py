@@ -16,9 +16,11 @@ from django.http import HttpRequest
 from django.test import RequestFactory, override_settings
 from django.utils import timezone
 
-from backoffice import outbox
+from backoffice.accounts.models import User
 from backoffice.core import service_client
-from backoffice.models import CommandRecord, User
+from backoffice.outbox import enqueueing
+from backoffice.outbox.command import Command
+from backoffice.outbox.models import CommandRecord
 from tests.outbox import workers
 from tests.outbox.harness import OutboxHarness
 from tests.outbox.records import SandboxRecords
@@ -44,15 +46,15 @@ class WorkerSetup:
         request.user = self.user
         return request
 
-    def enqueue(self, command: outbox.Command) -> CommandRecord:
-        return outbox.enqueue(self.request(), command, uuid.uuid4())
+    def enqueue(self, command: Command) -> CommandRecord:
+        return enqueueing.enqueue(self.request(), command, uuid.uuid4())
 
     def resolve(self, row: CommandRecord, happened: bool) -> None:
         """Resolve as a person who knows whether the command was carried out."""
         row.refresh_from_db()
         record_id = row.found[0]["id"] if row.found else ""
         decision = ("exists" if record_id else "give-up") if happened else "again"
-        assert outbox.resolve(
+        assert enqueueing.resolve(
             self.request(), row.pk, row.attempts, decision, record_id, "found out"
         )
 

@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.service.orders import OrderAddress, PatientDetails
 from orders.models import Order
 from orders.sync.orders import patient_phone

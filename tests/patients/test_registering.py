@@ -17,8 +17,10 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.core import service_client
-from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.outbox.models import CommandRecord
 from patients.duplicates import TypedPerson, find_duplicate_candidates
 from patients.models import Connection, DifferentPeople
 from patients.names import phone_key

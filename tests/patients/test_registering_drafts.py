@@ -11,8 +11,9 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from backoffice.accounts.models import User
 from backoffice.celery import app
-from backoffice.models import CommandRecord, User
+from backoffice.outbox.models import CommandRecord
 from patients import drafts
 from patients.models import RegistrationDraft
 from patients.tasks import forget

@@ -13,8 +13,8 @@ from django import forms
 from django.test import Client
 from pytest_django import Settings
 
+from backoffice.accounts.models import User
 from backoffice.core import service_client
-from backoffice.models import User
 from patients.registration_forms import RegisterForm
 from tests.api.rows import uid
 from tests.dom import Page

@@ -14,8 +14,10 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from backoffice import team
-from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
+from backoffice.outbox.models import CommandRecord
+from backoffice.team.actions import add_note
 from orders.models import Appointment, AppointmentEvent, Order, OrderEvent, Result, ResultMarker
 from orders.patient_tabs import latest
 from patients.models import Connection, DifferentPeople, Insurance
@@ -182,7 +184,7 @@ def test_activity_tab_is_one_stream_with_three_views(
                created_on=NOW - timedelta(days=1), **envelope()).save()  # fmt: skip
     request = rf.get("/")
     request.user = clinician
-    team.add_note(request, "order", uid("order", 1), "Called <them>", WHO)
+    add_note(request, "order", uid("order", 1), "Called <them>", WHO)
     service = {"scheduled", "x.y.transit_customer", "x.y.with_customer",
                "x.y.problem_in_transit_lab", "Band One connected",
                "Registered at the service"}  # fmt: skip

@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 from django.db import transaction
 
-from backoffice import mirror
 from backoffice.core import service_client
-from backoffice.mirror import MirrorRecord
-from backoffice.models import Notification
+from backoffice.mirror.applying import apply_batch
+from backoffice.mirror.tables import MirrorRecord
+from backoffice.team.models import Notification
 from orders.models import Order, Result, ResultMarker, ResultVersion, Review
 from orders.results import open_criticals, ranking
 from orders.results.versions import store_versions
@@ -31,7 +31,7 @@ def stored_before(world: Sandbox, key: UUID, body: dict[str, Any]) -> None:
     world.prepare_answer(f"^/v3/order/{key}/result$", body=body, times=1)
     record = MirrorRecord.from_service(service_client.service().orders.result(str(key)), key)
     with transaction.atomic():
-        mirror.apply(RESULTS, [record])
+        apply_batch(RESULTS, [record])
         row = Result.objects.filter(pk=key)
         row.update(interpretation="normal", content_hash=bytes(row.get().content_hash)[:15] + OLD)
         ResultMarker.objects.filter(result_id=key).update(

@@ -11,8 +11,9 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from backoffice.models import Lookup, UnreadRecord
+from backoffice.mirror.models import UnreadRecord
 from backoffice.operations import status
+from backoffice.sync.models import Lookup
 from orders.models import Order, Result, ResultMarker, Review
 from tests.api.rows import staff
 from tests.mirrored import look_up

@@ -14,7 +14,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.models import AuditEntry, UnknownValue
+from backoffice.audit.models import AuditEntry
+from backoffice.core.models import UnknownValue
 from orders.models import Delegation, Order, Result, ResultMarker, ResultVersion, Review
 from orders.results import criticals, open_criticals, ranking
 from tests.api.rows import staff, token_for

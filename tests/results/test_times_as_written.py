@@ -15,7 +15,7 @@ from django.urls import reverse
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from backoffice.service.written_times import Precision, read_written_time
 from backoffice.templatetags.ages import calendar_day
 from orders.models import Order, ResultMarker

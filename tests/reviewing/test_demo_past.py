@@ -12,7 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from backoffice.management.commands import demo_past
-from backoffice.models import SyncRun
+from backoffice.sync.models import SyncRun
 from orders.models import Handling, Review
 from orders.results.criticals import open_criticals
 from orders.results.models import CriticalCall

@@ -11,8 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.models import Notification, User
+from backoffice.accounts.models import User
 from backoffice.team.emails import send_due
+from backoffice.team.models import Notification
 from orders.models import CriticalResult, Order, Review
 from orders.results import escalation
 from orders.results.criticals import acknowledge
@@ -137,12 +138,12 @@ def test_earlier_notifications_are_found_by_an_index(people: dict[str, User]) ->
     make_critical_result()
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO backoffice_notification (user_id, kind, subject_type, subject_id, about)"
+            "INSERT INTO team_notification (user_id, kind, subject_type, subject_id, about)"
             " SELECT %s, 'critical-waits', 'result', gen_random_uuid()::text, 'version 1'"
             " FROM generate_series(1, 5000)",
             [people["anna"].pk],
         )
-        cursor.execute("ANALYZE backoffice_notification, orders_review")
+        cursor.execute("ANALYZE team_notification, orders_review")
         with CaptureQueriesContext(connection) as asked:
             assert escalate_criticals() == 2
         cursor.execute(f"EXPLAIN {asked[0]['sql']}")

@@ -16,10 +16,11 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import sync
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from backoffice.core import service_client
 from backoffice.management.commands import reviewed_elsewhere
-from backoffice.models import AuditEntry, User
+from backoffice.sync.lookups import run_due_lookups, schedule_lookups
 from orders.models import Delegation, Order, ResultVersion, Review, Signature
 from orders.results.identity import current_identity
 from orders.results.sign_off import active_delegation, delegation_obstacles
@@ -58,8 +59,8 @@ def order_id(world: Sandbox, settings: Settings) -> Iterator[UUID]:
 
 
 def run_lookup(kind: str, key: object) -> None:
-    sync.schedule_lookups(kind, [key])
-    sync.run_due_lookups([subject for subject in LOOKUP_TYPES if subject.kind == kind])
+    schedule_lookups(kind, [key])
+    run_due_lookups([subject for subject in LOOKUP_TYPES if subject.kind == kind])
 
 
 def read_result(world: Sandbox, order_id: UUID, **answer: Any) -> Review:

@@ -15,7 +15,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape
 
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from orders.models import CriticalAcknowledgement, CriticalCall, Delegation, Review, Signature
 from orders.results.forms import MAX_ROWS, ROWS_STEP, CallForm, SignForm
 from tests.api.rows import NOW, envelope, patient, staff, uid

@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from backoffice.models import AuditEntry
+from backoffice.audit.models import AuditEntry
 from orders.models import Review, Signature
 from orders.results import open_criticals
 from orders.results.models import CriticalCall

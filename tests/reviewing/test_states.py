@@ -12,7 +12,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from orders.models import (
     CriticalAcknowledgement,
     CriticalCall,

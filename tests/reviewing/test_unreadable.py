@@ -19,9 +19,12 @@ from django.utils import timezone
 from pytest_django import Settings
 
 import patients.sync
-from backoffice import sync
-from backoffice.models import Lookup, UnreadRecord, User
+from backoffice.accounts.models import User
+from backoffice.mirror.models import UnreadRecord
 from backoffice.operations import status
+from backoffice.sync.lookups import run_due_lookups, schedule_lookups
+from backoffice.sync.models import Lookup
+from backoffice.sync.runs import request_run, sync_when_due
 from orders.models import Order, Result, ResultMarker, Review
 from orders.results import unreadable_versions
 from orders.sync import CHANGES, LOOKUP_TYPES
@@ -64,16 +67,14 @@ def order_id(world: Sandbox) -> UUID:
     answer = httpx.get(f"{world.url}/v3/orders", headers=HEADERS, params={"size": "60"}, timeout=20)
     done = next(one for one in answer.json()["orders"] if one["status"] == "completed")
     run_lookup("orders", done["id"])
-    sync.run_due_lookups(
-        [subject for subject in patients.sync.LOOKUP_TYPES if subject.kind == "users"]
-    )
+    run_due_lookups([subject for subject in patients.sync.LOOKUP_TYPES if subject.kind == "users"])
     Lookup.objects.exclude(kind="results").delete()
     return UUID(done["id"])
 
 
 def run_lookup(kind: str, key: object) -> None:
-    sync.schedule_lookups(kind, [key])
-    sync.run_due_lookups([subject for subject in LOOKUP_TYPES if subject.kind == kind])
+    schedule_lookups(kind, [key])
+    run_due_lookups([subject for subject in LOOKUP_TYPES if subject.kind == kind])
 
 
 def answer(world: Sandbox, order_id: UUID, body: Any) -> None:
@@ -206,7 +207,7 @@ def test_unreadable_version_shows_a_notice_until_it_is_read(
     report = reverse("reviewing:report", args=[order_id])
     asked = client.post(reverse("reviewing:read-again", args=[order_id]), {"next": report})
     assert (asked.status_code, asked.headers["location"]) == (302, report)
-    sync.run_due_lookups(LOOKUP_TYPES)
+    run_due_lookups(LOOKUP_TYPES)
     assert Lookup.objects.get(kind="results").error == ""
     assert not any(NEWER in words for words in pages(client, order_id).values())
     assert not UnreadRecord.objects.exists()
@@ -225,8 +226,8 @@ def test_unreadable_order_or_patient_shows_a_notice(
         told = f"version of this {name} could not be read"
         world.control("answers", method="DELETE")
         world.prepare_answer(path, body={"id": "nobody"}, times=1)
-        sync.schedule_lookups(kind, [key])
-        sync.run_due_lookups(
+        schedule_lookups(kind, [key])
+        run_due_lookups(
             [one for one in (*LOOKUP_TYPES, *patients.sync.LOOKUP_TYPES) if one.kind == kind]
         )
         assert Lookup.objects.get(kind=kind, key=str(key)).error
@@ -236,7 +237,7 @@ def test_unreadable_order_or_patient_shows_a_notice(
         what = "order" if name == "order" else "patient"
         address = reverse("reviewing:read-again", args=[key])
         assert client.post(address, {"what": what, "next": "/results/"}).status_code == 302
-        sync.run_due_lookups(
+        run_due_lookups(
             [one for one in (*LOOKUP_TYPES, *patients.sync.LOOKUP_TYPES) if one.kind == kind]
         )
         assert told not in pages(client, order_id)["patient"]
@@ -255,12 +256,12 @@ def test_unreadable_order_or_patient_shows_a_notice(
 def test_outage_shows_no_notice_of_unreadable_results(
     given: dict[str, Any], is_called: bool, world: Sandbox, order_id: UUID, reader: User
 ) -> None:
-    sync.schedule_lookups("results", [order_id])
+    schedule_lookups("results", [order_id])
     world.prepare_answer(f"/v3/order/{order_id}/result$", times=None, **given)
     for attempt in range(unreadable_versions.MAX_FAILED_READS):
         assert unreadable_versions.for_order(order_id) == []
         Lookup.objects.filter(kind="results").update(due_at=timezone.now())
-        sync.run_due_lookups(LOOKUP_TYPES)
+        run_due_lookups(LOOKUP_TYPES)
         assert Lookup.objects.get(kind="results").attempts == attempt + 1
     assert bool(unreadable_versions.for_order(order_id)) == is_called
     assert unreadable_versions.unreadable_among([order_id]) == ({order_id} if is_called else set())
@@ -286,13 +287,13 @@ def test_order_unreadable_in_a_list_is_looked_up(world: Sandbox, order_id: UUID)
     Lookup.objects.all().delete()
     merge = {"orders": {"0": {"user_id": "nobody"}}}
     world.prepare_answer(r"^/v3/orders\?", merge=merge, times=None)
-    sync.request_run(synced_list)
-    sync.tick(synced_list, 30)
+    request_run(synced_list)
+    sync_when_due(synced_list, 30)
     unread = UnreadRecord.objects.get(resource="orders")
     due = Lookup.objects.get(kind="orders", key=unread.key)
     assert due.due_at is not None and due.due_at < datetime.now(UTC) + timedelta(seconds=1)
     world.control("answers", method="DELETE")
-    sync.run_due_lookups(LOOKUP_TYPES)
+    run_due_lookups(LOOKUP_TYPES)
     assert not UnreadRecord.objects.exists() and Order.objects.filter(pk=unread.key).exists()
 
 

@@ -39,9 +39,9 @@ def sync_during_changes(
     without changes.
     """
     house.query("TRUNCATE orders_order, orders_orderevent, orders_transaction CASCADE")
-    house.query("DELETE FROM backoffice_syncrun")
+    house.query("DELETE FROM sync_syncrun")
     house.query(
-        'INSERT INTO backoffice_syncrun (resource, "full", state, window_start, checkpoint,'
+        'INSERT INTO sync_syncrun (resource, "full", state, window_start, checkpoint,'
         " attempts, fence, fetched, created, changed, unchanged, older, unseen, unreadable,"
         f" drifted, error) SELECT 'orders', kind, state, '{LONG_AGO}', '{{}}', 0, 0, 0, 0, 0, 0,"
         " 0, 0, 0, 0, '' FROM (VALUES (true, 'done'), (false, 'due')) AS v(kind, state)"
@@ -94,7 +94,7 @@ def find_undetected_deletions(sandbox: Sandbox, house: House, count: int, seed: 
         house.sync("users", SERVICE_BASE_URL=url)
     assert deleted
     house.sync("users")
-    house.query("DELETE FROM backoffice_lookup WHERE kind <> 'users'")
+    house.query("DELETE FROM sync_lookup WHERE kind <> 'users'")
     house.sync("look-ups")
     rows = house.query("SELECT id::text FROM patients_patient WHERE missing_since IS NULL")
     return sorted(set(deleted) & {row[0] for row in rows})

@@ -105,7 +105,7 @@ class House:
         return found
 
     def due(self) -> int:
-        return int(self.value("SELECT count(*) FROM backoffice_lookup WHERE due_at <= now()"))
+        return int(self.value("SELECT count(*) FROM sync_lookup WHERE due_at <= now()"))
 
 
 class Houses:

@@ -10,8 +10,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from backoffice import sync
-from backoffice.models import Drift, Lookup, SyncRun
+from backoffice.mirror.models import Drift
+from backoffice.sync.lookups import run_due_lookups
+from backoffice.sync.models import Lookup, SyncRun
+from backoffice.sync.runs import request_run, work_on_run
 from labs import sync as labs_sync
 from labs.account_catalogs import AccountCatalog, catalogs_by_account
 from labs.models import LabAccount, LabAccountMarker, LabAccountTest, LabTest, Marker
@@ -27,9 +29,9 @@ TEST, OTHER_TEST, ACCOUNT = UUID(int=1), UUID(int=2), UUID(int=9)
 
 
 def sync_list(resource: str) -> SyncRun:
-    sync.request_run(SYNCED_LISTS[resource])
+    request_run(SYNCED_LISTS[resource])
     SyncRun.objects.filter(state=SyncRun.State.DUE).update(due_at=datetime.now(UTC))
-    run = sync.work_on_run(SYNCED_LISTS[resource])
+    run = work_on_run(SYNCED_LISTS[resource])
     assert run is not None
     return run
 
@@ -37,7 +39,7 @@ def sync_list(resource: str) -> SyncRun:
 def read_all_catalogs() -> int:
     """Read all catalogs as if they were due. Return how many lookups were answered."""
     Lookup.objects.filter(kind=CATALOG.kind).update(due_at=datetime.now(UTC))
-    return sync.run_due_lookups([CATALOG])
+    return run_due_lookups([CATALOG])
 
 
 def offered_by_account() -> dict[UUID, tuple[set[UUID], set[int]]]:
@@ -86,7 +88,7 @@ def test_catalogs_of_all_accounts_are_as_served(
         assert sync_list(resource).state == "done"
     count = LabAccount.objects.count()
     assert count > 3 and not LabAccount.objects.exclude(catalog_read_at=None).exists()
-    assert sync.run_due_lookups([CATALOG]) == count
+    assert run_due_lookups([CATALOG]) == count
     with sandbox.service() as service:
         for account, (tests, markers) in offered_by_account().items():
             page = service.labs.lab_tests(500, lab_account_id=account)
@@ -113,10 +115,10 @@ def test_raised_revision_reads_catalogs_again(stub_service: StubService, sandbox
     RecordedRequests(stub_service, sandbox)
     sync_list("lab-accounts")
     count = LabAccount.objects.count()
-    assert sync.run_due_lookups([CATALOG]) == count
+    assert run_due_lookups([CATALOG]) == count
     LabAccount.objects.update(content_hash=b"as an earlier release stored it"[:16])
     assert sync_list("lab-accounts").changed == count
-    assert sync.run_due_lookups([CATALOG]) == count
+    assert run_due_lookups([CATALOG]) == count
 
 
 def test_records_that_the_general_lists_lack_are_stored(
@@ -125,7 +127,7 @@ def test_records_that_the_general_lists_lack_are_stored(
     """A catalog that is read first brings its lab tests and markers, and their markers."""
     RecordedRequests(stub_service, sandbox)
     sync_list("lab-accounts")
-    sync.run_due_lookups([CATALOG])
+    run_due_lookups([CATALOG])
     offered = set(LabAccountTest.objects.values_list("lab_test_id", flat=True))
     assert set(LabTest.objects.values_list("pk", flat=True)) == offered
     of_markers = set(LabAccountMarker.objects.values_list("marker_id", flat=True))
@@ -203,7 +205,7 @@ def test_refused_list_leaves_catalog_unchanged(
     read_all_catalogs()
     assert stored_catalog() == before
     day_or_seconds = 23 * 3_600 if status in (403, 404) else 1
-    assert seconds_until_due() > day_or_seconds and sync.run_due_lookups([CATALOG]) == 0
+    assert seconds_until_due() > day_or_seconds and run_due_lookups([CATALOG]) == 0
     service.tests, service.markers = [lab_test(OTHER_TEST)], [marker(3)]
     read_all_catalogs()
     after = stored_catalog()
@@ -253,7 +255,7 @@ def test_test_newer_than_catalog_is_not_reported_as_lacking(service: StubAccount
     catalog = stored_catalog()
     assert catalog.newer_tests == {OTHER_TEST} and catalog.lacks_tests([OTHER_TEST]) == []
     service.tests = [lab_test(TEST), lab_test(OTHER_TEST)]
-    assert sync.run_due_lookups([CATALOG]) == 1
+    assert run_due_lookups([CATALOG]) == 1
     assert stored_catalog().lab_tests == {TEST, OTHER_TEST} and not stored_catalog().newer_tests
 
 
@@ -273,7 +275,7 @@ def test_record_in_account_catalog_only_is_not_missing(service: StubAccountServi
     assert not LabTest.objects.exclude(missing_since=None).exists()
     service.tests = [lab_test(TEST)]
     # The sweep that did not see it scheduled the lookup.
-    assert sync.run_due_lookups([CATALOG]) == 1
+    assert run_due_lookups([CATALOG]) == 1
     sync_list("lab-tests")
     assert LabTest.objects.exclude(missing_since=None).get().pk == OTHER_TEST
     assert Drift.objects.filter(kind=Drift.Kind.MISSING_REMOTE).count() == 1

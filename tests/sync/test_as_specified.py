@@ -45,7 +45,7 @@ def test_first_sync_of_specified_forms(world: World) -> None:
     found += compare.single_differences(world.sandbox, world.house, 40, result_sample=40)
     found = [line for line in found if not EXPECTED_DIFFERENCES.fullmatch(line)]
     assert found == [], "\n".join([f"{len(found)} differences", *found[:60]])
-    assert world.house.value("SELECT count(*) FROM backoffice_unreadrecord") == 0
-    assert world.house.value("SELECT count(*) FROM backoffice_unknownvalue") == 0
-    failed = "SELECT count(*) FROM backoffice_lookup WHERE looked_at IS NULL OR error <> ''"
+    assert world.house.value("SELECT count(*) FROM mirror_unreadrecord") == 0
+    assert world.house.value("SELECT count(*) FROM core_unknownvalue") == 0
+    failed = "SELECT count(*) FROM sync_lookup WHERE looked_at IS NULL OR error <> ''"
     assert world.house.value(failed) == 0

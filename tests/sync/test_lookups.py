@@ -13,12 +13,13 @@ from uuid import UUID
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from backoffice import sync
-from backoffice.models import Lookup, UnreadRecord
+from backoffice.mirror.models import UnreadRecord
 from backoffice.service import Record
 from backoffice.service.orders import ORDER
 from backoffice.service.orders import Order as OrderRecord
 from backoffice.service.users import UserInfo
+from backoffice.sync.lookups import run_due_lookups, schedule_lookups
+from backoffice.sync.models import Lookup
 from orders.models import Order
 from orders.sync.orders import ORDER_LOOKUP, store_orders
 from patients.models import Connection, Demographics
@@ -50,7 +51,7 @@ def user_connections(number: int) -> Reply:
 
 
 def schedule(kind: str, numbers: range) -> None:
-    sync.schedule_lookups(kind, [UUID(int=number) for number in numbers])
+    schedule_lookups(kind, [UUID(int=number) for number in numbers])
 
 
 def lookup(kind: str, number: int) -> Lookup:
@@ -83,7 +84,7 @@ def test_bad_answer_fails_only_its_own_lookup(stub_service: StubService, answer:
         lambda request: answer if user_number(request) == 7 else user_info(user_number(request))
     )
     schedule("demographics", range(1, 31))
-    assert sync.run_due_lookups([DEMOGRAPHICS]) == 29
+    assert run_due_lookups([DEMOGRAPHICS]) == 29
     assert stored_demographics() == set(range(1, 31)) - {7}
     failed = lookup("demographics", 7)
     assert failed.error and failed.attempts == 1 and failed.lease_token is None
@@ -102,17 +103,17 @@ def test_unreadable_answer_is_stored_until_it_can_be_read(stub_service: StubServ
 
     stub_service(answer)
     schedule("demographics", range(5, 9))
-    sync.run_due_lookups([DEMOGRAPHICS])
+    run_due_lookups([DEMOGRAPHICS])
     unread = UnreadRecord.objects.get()
     assert (unread.resource, unread.key) == ("demographics", str(UUID(int=7)))
     assert unread.path == "$.first_name" and '"Testperson"' in unread.record
     make_all_due()
-    sync.run_due_lookups([DEMOGRAPHICS])
+    run_due_lookups([DEMOGRAPHICS])
     assert UnreadRecord.objects.get().first_seen == unread.first_seen  # not stored twice
     assert lookup("demographics", 7).attempts == 2
     readable = True
     make_all_due()
-    assert sync.run_due_lookups([DEMOGRAPHICS]) == 4
+    assert run_due_lookups([DEMOGRAPHICS]) == 4
     assert not UnreadRecord.objects.exists() and lookup("demographics", 7).error == ""
     assert stored_demographics() == {5, 6, 7, 8}
 
@@ -135,7 +136,7 @@ def test_unreachable_service_stops_only_lookups_of_its_kind(
     stub_service(answer)
     schedule("demographics", range(1, 41))
     schedule("connections", range(1, 41))
-    assert sync.run_due_lookups([DEMOGRAPHICS, CONNECTIONS]) == 40
+    assert run_due_lookups([DEMOGRAPHICS, CONNECTIONS]) == 40
     assert Connection.objects.count() == 40 and not stored_demographics()
     failed = Lookup.objects.filter(kind="demographics").exclude(error="")
     left = Lookup.objects.filter(kind="demographics", error="")
@@ -145,7 +146,7 @@ def test_unreachable_service_stops_only_lookups_of_its_kind(
         assert (lookup.lease_token, lookup.lease_until, lookup.attempts) == (None, None, 0)
         assert lookup.looked_at is None and seconds_until_due(lookup) <= 0
     due, down = left.count(), False
-    assert sync.run_due_lookups([DEMOGRAPHICS]) == due == len(stored_demographics())
+    assert run_due_lookups([DEMOGRAPHICS]) == due == len(stored_demographics())
 
 
 def test_failed_store_postpones_only_the_failing_lookup(stub_service: StubService) -> None:
@@ -165,7 +166,7 @@ def test_failed_store_postpones_only_the_failing_lookup(stub_service: StubServic
 
     lookup_type = replace(DEMOGRAPHICS, store=store)
     schedule("demographics", range(1, 31))
-    assert sync.run_due_lookups([lookup_type]) == 29
+    assert run_due_lookups([lookup_type]) == 29
     assert stored_demographics() == set(range(1, 31)) - {3, 7}
     failed = lookup("demographics", 7)
     assert (failed.error, failed.attempts, failed.lease_token) == ("ZeroDivisionError", 1, None)
@@ -174,11 +175,11 @@ def test_failed_store_postpones_only_the_failing_lookup(stub_service: StubServic
     assert not others.exclude(error="").exists()
     assert not others.filter(looked_at=None).exists()
     make_all_due()
-    sync.run_due_lookups([lookup_type])
+    run_due_lookups([lookup_type])
     failed = lookup("demographics", 7)
     assert failed.attempts == 2 and seconds_until_due(failed) > 5
     make_all_due()
-    assert sync.run_due_lookups([DEMOGRAPHICS]) == 30 and 7 in stored_demographics()
+    assert run_due_lookups([DEMOGRAPHICS]) == 30 and 7 in stored_demographics()
 
 
 def test_internal_error_in_fetch_fails_only_its_lookup(stub_service: StubService) -> None:
@@ -191,7 +192,7 @@ def test_internal_error_in_fetch_fails_only_its_lookup(stub_service: StubService
         return DEMOGRAPHICS.fetch(service, key)
 
     schedule("demographics", range(1, 21))
-    assert sync.run_due_lookups([replace(DEMOGRAPHICS, fetch=fetch)]) == 19
+    assert run_due_lookups([replace(DEMOGRAPHICS, fetch=fetch)]) == 19
     assert stored_demographics() == set(range(1, 21)) - {7}
     failed = lookup("demographics", 7)
     assert (failed.error, failed.attempts) == ("KeyError", 1) and seconds_until_due(failed) > 1
@@ -205,7 +206,7 @@ def with_concurrent_schedule(reply: Callable[[int], Reply]) -> Callable[[Incomin
         number = user_number(request)
         if number not in scheduled:
             scheduled.add(number)
-            sync.schedule_lookups("demographics", [UUID(int=number)])
+            schedule_lookups("demographics", [UUID(int=number)])
             connection.close()
         return reply(number)
 
@@ -216,12 +217,12 @@ def test_request_during_failing_lookup_is_due_at_once(stub_service: StubService)
     """The wait after a failure applies to the failed request. The newer one is due now."""
     stub_service(with_concurrent_schedule(lambda number: UNAVAILABLE))
     schedule("demographics", range(1, 2))
-    assert sync.run_due_lookups([DEMOGRAPHICS]) == 0
+    assert run_due_lookups([DEMOGRAPHICS]) == 0
     first = lookup("demographics", 1)
     assert first.generation == 2 and "Unreachable" in first.error
     assert seconds_until_due(first) <= 0 and first.lease_token is None
     # Without a newer request it waits.
-    sync.run_due_lookups([DEMOGRAPHICS])
+    run_due_lookups([DEMOGRAPHICS])
     assert seconds_until_due(lookup("demographics", 1)) > 1
 
 
@@ -235,7 +236,7 @@ def test_request_during_answered_lookup_is_looked_up_again(stub_service: StubSer
 
     stub_service(with_concurrent_schedule(reply))
     schedule("demographics", range(1, 4))
-    assert sync.run_due_lookups([DEMOGRAPHICS]) == 6
+    assert run_due_lookups([DEMOGRAPHICS]) == 6
     assert sorted(requested) == [1, 1, 2, 2, 3, 3]
     assert seconds_until_due(lookup("demographics", 1)) > 3600
 
@@ -243,7 +244,7 @@ def test_request_during_answered_lookup_is_looked_up_again(stub_service: StubSer
 def test_lookup_waits_as_long_as_retry_after_says(stub_service: StubService) -> None:
     stub_service(lambda request: Reply({}, 429, {"retry-after": "200"}))
     schedule("demographics", range(1, 2))
-    sync.run_due_lookups([DEMOGRAPHICS])
+    run_due_lookups([DEMOGRAPHICS])
     assert 190 < seconds_until_due(lookup("demographics", 1)) <= 200
 
 
@@ -253,7 +254,7 @@ def test_waits_after_failures_grow_to_an_hour(stub_service: StubService) -> None
     waited = []
     for _ in range(12):
         make_all_due()
-        sync.run_due_lookups([DEMOGRAPHICS])
+        run_due_lookups([DEMOGRAPHICS])
         waited.append(round(seconds_until_due(lookup("demographics", 1))))
     assert waited[:4] == pytest.approx([5, 10, 20, 40], abs=1)
     assert waited == sorted(waited) and waited[-1] == pytest.approx(3600, abs=2)
@@ -293,16 +294,16 @@ def test_deadlock_with_event_worker_stores_answers_again(stub_service: StubServi
         with transaction.atomic(), connection.cursor() as cursor:
             # The other transaction detects the deadlock first and is aborted.
             cursor.execute("SET LOCAL deadlock_timeout = '1min'")
-            sync.schedule_lookups("orders", [order_id(1)])
+            schedule_lookups("orders", [order_id(1)])
             scheduled.set()
             store_orders([order_record(4)])
 
     stub_service(answer)
     store_orders([order_record(2)])
-    sync.schedule_lookups("orders", [order_id(1)])
+    schedule_lookups("orders", [order_id(1)])
     with worker(apply_events) as errors:
         # The second lookup is the one that the other worker scheduled.
-        assert sync.run_due_lookups([replace(ORDER_LOOKUP, store=store)]) == 2
+        assert run_due_lookups([replace(ORDER_LOOKUP, store=store)]) == 2
     assert errors == []
     assert request_counts[:2] == [1, 1] and request_counts[-1] == 2, request_counts
     assert request_counts.count(2) == 1
@@ -326,13 +327,13 @@ def test_database_error_in_one_kind_stores_other_kinds(stub_service: StubService
     schedule("demographics", range(1, 4))
     schedule("connections", range(1, 4))
     with pytest.raises(OperationalError):
-        sync.run_due_lookups([replace(DEMOGRAPHICS, store=store), CONNECTIONS])
+        run_due_lookups([replace(DEMOGRAPHICS, store=store), CONNECTIONS])
     assert Connection.objects.count() == 3
     assert not Lookup.objects.exclude(lease_token=None).exists()
-    assert sync.run_due_lookups([DEMOGRAPHICS, CONNECTIONS]) == 3
+    assert run_due_lookups([DEMOGRAPHICS, CONNECTIONS]) == 3
 
 
 def test_scheduled_keys_are_stored_unchanged() -> None:
     keys = {'a "b"', "c\\d", "{e,f}", "", " g ", "NULL", "ü\n\t", '\\"', "it's %s"}
-    sync.schedule_lookups("payors", keys)
+    schedule_lookups("payors", keys)
     assert set(Lookup.objects.values_list("key", flat=True)) == keys

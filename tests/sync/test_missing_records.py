@@ -9,12 +9,13 @@ from uuid import UUID
 
 import pytest
 
-from backoffice import sync
-from backoffice.models import Drift, Lookup
+from backoffice.mirror.models import Drift
 from backoffice.service import Record
 from backoffice.service.events import Heard
 from backoffice.service.insurance import Insurance as InsuranceRecord
 from backoffice.service.payload import Reader
+from backoffice.sync.lookups import run_due_lookups, schedule_lookups
+from backoffice.sync.models import Lookup
 from orders.handlers import handle_appointments
 from orders.models import Appointment, AppointmentEvent, Result
 from orders.sync import LOOKUP_TYPES as ORDER_LOOKUP_TYPES
@@ -51,8 +52,8 @@ class StubAnswers:
     def look_up(self, reply: Reply) -> datetime:
         """Look up the record once, answered by `reply`. Return the time before the call."""
         self.reply, before = reply, datetime.now(UTC)
-        sync.schedule_lookups(self.kind, [KEY])
-        assert sync.run_due_lookups([BY_KIND[self.kind]]) == 1
+        schedule_lookups(self.kind, [KEY])
+        assert run_due_lookups([BY_KIND[self.kind]]) == 1
         assert Lookup.objects.get(kind=self.kind).error == ""
         return before
 

@@ -86,7 +86,7 @@ def test_first_sync_continues_after_database_restart(office: RunningOffice) -> N
     wait_until(lambda: office.order_count() > held, 60, "more orders")
     wait_until(
         lambda: office.house.value(
-            "SELECT count(*) FROM backoffice_syncrun WHERE resource = 'orders' AND \"full\""
+            "SELECT count(*) FROM sync_syncrun WHERE resource = 'orders' AND \"full\""
             " AND state = 'done'"
         ),
         60,

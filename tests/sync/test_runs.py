@@ -17,9 +17,13 @@ import pytest
 import time_machine
 from pytest_django import Settings
 
-from backoffice import mirror, sync
-from backoffice.models import Drift, Lookup, SyncRun, UnreadRecord
+from backoffice.mirror.models import Drift, UnreadRecord
+from backoffice.mirror.tables import ApplyOutcome
 from backoffice.service import Record
+from backoffice.sync import clocks
+from backoffice.sync.lookups import LookupType, run_due_lookups
+from backoffice.sync.models import Lookup, SyncRun
+from backoffice.sync.runs import SyncedList, request_run, sync_when_due, work_on_run
 from labs.models import LabAccount
 from labs.sync import SYNCED_LISTS
 from orders.models import Order
@@ -36,11 +40,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ACCOUNT_LIST = next(each for each in SYNCED_LISTS if each.resource == "lab-accounts")
 
 
-def work_once(synced_list: sync.SyncedList) -> SyncRun:
+def work_once(synced_list: SyncedList) -> SyncRun:
     """Work once on a run, as the next tick would."""
-    sync.request_run(synced_list)
+    request_run(synced_list)
     SyncRun.objects.filter(state=SyncRun.State.DUE).update(due_at=datetime.now(UTC))
-    run = sync.work_on_run(synced_list)
+    run = work_on_run(synced_list)
     assert run is not None
     return run
 
@@ -71,7 +75,7 @@ def test_limited_run_waits_as_long_as_retry_after_says(
     assert time.monotonic() - started < 5
     assert (run.state, run.attempts) == ("due", 1)
     assert "Limited" in run.error and least <= seconds_until_due(run) <= most
-    assert sync.work_on_run(PROVIDER_LIST) is None  # not before it is due
+    assert work_on_run(PROVIDER_LIST) is None  # not before it is due
 
 
 def test_negative_retry_after_is_ignored(stub_service: StubService) -> None:
@@ -194,11 +198,11 @@ def test_window_moves_only_when_a_run_ends(stub_service: StubService) -> None:
 
     stub_service(answer)
     assert work_once(CHANGES).state == "done"
-    window = sync.clocks.latest_window("orders")
+    window = clocks.latest_window("orders")
     broken = True
     run = work_once(CHANGES)
     assert run.state == "due" and run.attempts == 1
-    assert sync.clocks.latest_window("orders") == window
+    assert clocks.latest_window("orders") == window
 
 
 def test_pages_before_a_failure_are_stored_and_not_read_again(stub_service: StubService) -> None:
@@ -260,7 +264,7 @@ def test_internal_error_leaves_the_run_open_and_retries(stub_service: StubServic
     """The run stays open, reports an internal error and waits longer each time. It continues once
     the error is fixed."""
 
-    def store(records: Sequence[Record[Any]]) -> mirror.ApplyOutcome:
+    def store(records: Sequence[Record[Any]]) -> ApplyOutcome:
         raise ZeroDivisionError("with a text that nobody should read")
 
     stub_service(lambda request: Reply(PROVIDERS))
@@ -287,7 +291,7 @@ def test_failed_run_is_requested_again_sooner(
     stub_service(lambda request: Reply(PROVIDERS))
     ago = datetime.now(UTC) - timedelta(minutes=minutes)
     SyncRun.objects.create(resource="providers", full=True, state=state, created_at=ago)
-    sync.tick(PROVIDER_LIST, seconds=5)
+    sync_when_due(PROVIDER_LIST, seconds=5)
     states = list(SyncRun.objects.order_by("created_at").values_list("state", flat=True))
     assert states == ([state, "done"] if requested_again else [state])
 
@@ -338,9 +342,7 @@ def test_user_missing_from_list_is_checked_by_lookup(stub_service: StubService) 
     rows[:] = [user(3)]
     assert work_once(USERS).unseen == 2
     assert not Patient.objects.exclude(missing_since=None).exists()
-    sync.run_due_lookups(
-        [lookup_type for lookup_type in _lookup_types() if lookup_type.kind == "users"]
-    )
+    run_due_lookups([lookup_type for lookup_type in _lookup_types() if lookup_type.kind == "users"])
     gone = Patient.objects.exclude(missing_since=None).values_list("pk", flat=True)
     assert list(gone) == [UUID(int=2)]
     rows[:] = [user(2), user(3)]
@@ -348,7 +350,7 @@ def test_user_missing_from_list_is_checked_by_lookup(stub_service: StubService) 
     assert not Patient.objects.exclude(missing_since=None).exists()
 
 
-def _lookup_types() -> tuple[sync.LookupType, ...]:
+def _lookup_types() -> tuple[LookupType, ...]:
     from patients.sync import LOOKUP_TYPES
 
     return LOOKUP_TYPES
@@ -381,10 +383,10 @@ def test_sweep_reports_and_repairs_drift(stub_service: StubService) -> None:
 def test_only_one_run_of_a_list_is_open(stub_service: StubService) -> None:
     """S16: however often a run is requested, one is open."""
     stub_service(lambda request: Reply(PROVIDERS))
-    assert sync.request_run(PROVIDER_LIST) is not None
-    assert sync.request_run(PROVIDER_LIST) is None
+    assert request_run(PROVIDER_LIST) is not None
+    assert request_run(PROVIDER_LIST) is None
     for _ in range(5):
-        sync.tick(PROVIDER_LIST, seconds=5)
+        sync_when_due(PROVIDER_LIST, seconds=5)
     assert SyncRun.objects.count() == 1
 
 
@@ -394,14 +396,14 @@ def test_worker_with_wrong_clock_takes_over_no_run(
 ) -> None:
     """Leases and due times use the clock of the database, not the clock of a worker."""
     stub_service(lambda request: Reply(PROVIDERS))
-    run = sync.request_run(PROVIDER_LIST)
+    run = request_run(PROVIDER_LIST)
     assert run is not None
     leased = datetime.now(UTC) + timedelta(seconds=60)
     SyncRun.objects.filter(pk=run.pk).update(state="running", fence=1, lease_until=leased)
     with time_machine.travel(datetime.now(UTC) + ahead, tick=True):
-        assert sync.work_on_run(PROVIDER_LIST) is None
+        assert work_on_run(PROVIDER_LIST) is None
         SyncRun.objects.filter(pk=run.pk).update(lease_until=leased - timedelta(seconds=70))
-        taken_over = sync.work_on_run(PROVIDER_LIST)
+        taken_over = work_on_run(PROVIDER_LIST)
     assert taken_over is not None and (taken_over.state, taken_over.fence) == ("done", 2)
 
 

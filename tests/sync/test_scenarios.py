@@ -48,7 +48,7 @@ def latest_run(house: House, resource: str = "orders") -> dict[str, object]:
         "id, state, fence, fetched, created, changed, unchanged, older, unseen, error, checkpoint"
     )
     (row,) = house.query(
-        f"SELECT {names} FROM backoffice_syncrun WHERE resource = %s ORDER BY id DESC LIMIT 1",
+        f"SELECT {names} FROM sync_syncrun WHERE resource = %s ORDER BY id DESC LIMIT 1",
         [resource],
     )
     return dict(zip(names.split(", "), row, strict=True))
@@ -57,8 +57,8 @@ def latest_run(house: House, resource: str = "orders") -> dict[str, object]:
 def make_lookups_due(house: House, count: int, but: str = "") -> None:
     """Make `count` lookups due, of all kinds except `but`."""
     house.query(
-        "UPDATE backoffice_lookup SET due_at = now() WHERE (kind, key) IN (SELECT kind, key"
-        " FROM backoffice_lookup WHERE kind <> %s ORDER BY md5(kind || key) LIMIT %s)",
+        "UPDATE sync_lookup SET due_at = now() WHERE (kind, key) IN (SELECT kind, key"
+        " FROM sync_lookup WHERE kind <> %s ORDER BY md5(kind || key) LIMIT %s)",
         [but, count],
     )
 
@@ -70,9 +70,9 @@ def test_first_sync_equals_the_service(world: World) -> None:
     found += compare.list_differences(world.sandbox, world.house)
     found += compare.single_differences(world.sandbox, world.house, 60, result_sample=200)
     assert found == [], "\n".join([f"{len(found)} differences", *found[:20]])
-    assert world.house.value("SELECT count(*) FROM backoffice_unreadrecord") == 0
-    assert world.house.value("SELECT count(*) FROM backoffice_unknownvalue") == 0
-    never = "SELECT count(*) FROM backoffice_lookup WHERE looked_at IS NULL OR error <> ''"
+    assert world.house.value("SELECT count(*) FROM mirror_unreadrecord") == 0
+    assert world.house.value("SELECT count(*) FROM core_unknownvalue") == 0
+    never = "SELECT count(*) FROM sync_lookup WHERE looked_at IS NULL OR error <> ''"
     assert world.house.value(never) == 0
 
 
@@ -102,11 +102,11 @@ def test_second_sync_writes_nothing(world: World) -> None:
     world.house.sync()
     assert world.house.rows() == before
     sweep = world.house.query(
-        "SELECT state, created, changed, unchanged, unseen, drifted FROM backoffice_syncrun"
+        "SELECT state, created, changed, unchanged, unseen, drifted FROM sync_syncrun"
         " WHERE resource = 'orders' AND \"full\" ORDER BY id DESC LIMIT 1"
     )
     assert sweep[0][:3] == ("done", 0, 0) and sweep[0][3] >= ORDERS and sweep[0][4:] == (0, 0)
-    assert world.house.value("SELECT count(*) FROM backoffice_drift") == 0
+    assert world.house.value("SELECT count(*) FROM mirror_drift") == 0
 
 
 def test_row_digest_detects_a_rewritten_row(world: World) -> None:
@@ -210,8 +210,8 @@ def test_invalid_answers_are_not_stored_and_are_retried(world: World) -> None:
     They are requested again, and memory stays small.
     """
     world.sandbox.control("change", {"orders": 150, "seed": 31})
-    world.house.query("UPDATE backoffice_lookup SET due_at = now() WHERE kind = 'demographics'"
-                      " AND key IN (SELECT key FROM backoffice_lookup"
+    world.house.query("UPDATE sync_lookup SET due_at = now() WHERE kind = 'demographics'"
+                      " AND key IN (SELECT key FROM sync_lookup"
                       " WHERE kind = 'demographics' ORDER BY md5(key) LIMIT 40)")  # fmt: skip
     pages = {1: "half", 3: "bomb"}
     details = {5: "html", 11: "half", 17: "bomb", 23: "charset"}
@@ -237,7 +237,7 @@ def test_invalid_answers_are_not_stored_and_are_retried(world: World) -> None:
         assert peak_megabytes(process, 120) < 300
     assert done >= {f"pages {kind}" for kind in pages.values()}
     assert done >= {f"details {kind}" for kind in details.values()}
-    assert world.house.value("SELECT count(*) FROM backoffice_unreadrecord") == 0
+    assert world.house.value("SELECT count(*) FROM mirror_unreadrecord") == 0
     assert_equal(world, sample=5)
 
 
@@ -265,7 +265,7 @@ def test_redirect_fails_the_run_and_is_not_followed(world: World, faults: Faults
         )
     assert world.house.rows() == before
     world.sandbox.control("faults", method="DELETE")
-    world.house.query("UPDATE backoffice_syncrun SET due_at = now() WHERE state = 'due'")
+    world.house.query("UPDATE sync_syncrun SET due_at = now() WHERE state = 'due'")
     time.sleep(2.5)  # until the lease of the killed process expires
     world.house.sync("orders")
     assert_equal(world, sample=5)
@@ -301,12 +301,10 @@ def test_killed_worker_loses_no_lookup(world: World) -> None:
     wait_until(lambda: world.house.due() < due, 60, "a first batch", every=0.01)
     end(process)
     assert 0 < world.house.due() < due
-    claimed = world.house.value(
-        "SELECT count(*) FROM backoffice_lookup WHERE lease_until IS NOT NULL"
-    )
+    claimed = world.house.value("SELECT count(*) FROM sync_lookup WHERE lease_until IS NOT NULL")
     assert claimed > 0, "the process held no claims when it was killed"
     world.house.sync("look-ups")
-    left = "SELECT count(*) FROM backoffice_lookup WHERE lease_until IS NOT NULL"
+    left = "SELECT count(*) FROM sync_lookup WHERE lease_until IS NOT NULL"
     assert world.house.value(left) == 0
     assert_equal(world)
 
@@ -372,7 +370,7 @@ def test_two_processes_sync_a_list_one_at_a_time(big_sandbox: Sandbox, houses: H
     finally:
         for process in processes:
             end(process)
-    runs = house.query("SELECT fence, state, created FROM backoffice_syncrun ORDER BY id")
+    runs = house.query("SELECT fence, state, created FROM sync_syncrun ORDER BY id")
     assert {(fence, state) for fence, state, _ in runs} == {(1, "done")}, runs
     assert sum(created for _, _, created in runs) == runs[0][2] > 0
     pulls = [check for check in ALL_CHECKS if check.name == "historical pulls"]

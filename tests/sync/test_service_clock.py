@@ -15,9 +15,9 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice import sync
 from backoffice.core import service_client
-from backoffice.models import SyncRun
+from backoffice.sync.models import SyncRun
+from backoffice.sync.runs import SyncedList, request_run, work_on_run
 from orders.models import Order
 from orders.sync import CHANGES, SWEEP
 from tests.api.rows import order
@@ -50,10 +50,10 @@ def mirror(world: Sandbox, settings: Settings) -> Iterator[Sandbox]:
     service_client.service.cache_clear()
 
 
-def complete_run(synced_list: sync.SyncedList) -> SyncRun:
+def complete_run(synced_list: SyncedList) -> SyncRun:
     """Request a run and work on it until it is done."""
-    sync.request_run(synced_list)
-    run = sync.work_on_run(synced_list)
+    request_run(synced_list)
+    run = work_on_run(synced_list)
     assert run is not None and run.state == SyncRun.State.DONE, run and run.error
     return run
 

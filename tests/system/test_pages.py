@@ -11,10 +11,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from backoffice import sync
+from backoffice.core.models import UnknownValue
 from backoffice.management.commands.sync import SYNCED_LISTS
-from backoffice.models import Drift, Lookup, SyncRun, UnknownValue, UnreadRecord
+from backoffice.mirror.models import Drift, UnreadRecord
 from backoffice.pages import sync_health
+from backoffice.sync.models import Lookup, SyncRun
+from backoffice.sync.runs import SyncedList
 from tests.api.rows import staff
 
 pytestmark = pytest.mark.django_db
@@ -99,7 +101,7 @@ def test_late_is_three_rounds_without_a_complete_run(
 
 @pytest.mark.parametrize("synced_list", SYNCED_LISTS, ids=lambda one: f"{one.resource}-{one.full}")
 def test_what_is_told_of_a_list_is_how_often_it_is_read(
-    synced_list: sync.SyncedList, settings: Any
+    synced_list: SyncedList, settings: Any
 ) -> None:
     names = [
         name for name in dir(settings) if re.fullmatch("SYNC_.*_(SECONDS|MINUTES|HOURS)", name)

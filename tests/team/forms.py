@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.template import engines
 from django.test import Client, RequestFactory
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from backoffice.team.subjects import make_subject
 from tests.api.rows import uid
 

@@ -8,14 +8,10 @@ import pytest
 from django.db import connection
 from django.test import Client, RequestFactory
 
-from backoffice import team
-from backoffice.models import (
-    Assignment,
-    AssignmentChange,
-    AuditEntry,
-    Notification,
-    User,
-)
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
+from backoffice.team.actions import AlreadyAssigned, assign, notify
+from backoffice.team.models import Assignment, AssignmentChange, Notification
 from tests.api.rows import order, staff
 from tests.team.forms import ORDER, PATIENT, post, shown, signed
 
@@ -96,20 +92,20 @@ def test_other_kinds_of_records_are_refused(rf: RequestFactory) -> None:
     request = rf.get("/")
     request.user = staff("front desk")
     with pytest.raises(LookupError):
-        team.assign(request, "parcel", 1, request.user)
+        assign(request, "parcel", 1, request.user)
     with pytest.raises(LookupError):
-        team.notify([request.user], "shouted", "order", ORDER)
+        notify([request.user], "shouted", "order", ORDER)
 
 
 @pytest.mark.django_db
 def test_nobody_is_told_of_one_thing_twice() -> None:
     user = staff("front desk")
-    assert team.notify([user, user], "needs-action", "order", ORDER, about="event 7") == 1
-    team.notify([user], "needs-action", "order", ORDER, about="event 7")
+    assert notify([user, user], "needs-action", "order", ORDER, about="event 7") == 1
+    notify([user], "needs-action", "order", ORDER, about="event 7")
     assert Notification.objects.count() == 1
-    team.notify([user], "needs-action", "order", ORDER, about="event 8")
-    team.notify([user], "needs-action", "order", ORDER)
-    team.notify([user], "needs-action", "order", ORDER)
+    notify([user], "needs-action", "order", ORDER, about="event 8")
+    notify([user], "needs-action", "order", ORDER)
+    notify([user], "needs-action", "order", ORDER)
     assert Notification.objects.count() == 4
 
 
@@ -120,7 +116,7 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(rf: RequestFactory, over:
     request = rf.get("/")
     request.user = holder
     if over:
-        team.assign(request, "order", ORDER, holder, PATIENT)
+        assign(request, "order", ORDER, holder, PATIENT)
     start, won, lost = threading.Barrier(2), [], []
 
     def take(user: User) -> None:
@@ -128,9 +124,9 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(rf: RequestFactory, over:
         mine.user = user
         try:
             start.wait(5)
-            team.assign(mine, "order", ORDER, user, PATIENT, take=over, seen=holder.pk)
+            assign(mine, "order", ORDER, user, PATIENT, take=over, seen=holder.pk)
             won.append(user)
-        except team.AlreadyAssigned as taken:
+        except AlreadyAssigned as taken:
             lost.append((user, taken.user))
         finally:
             connection.close()

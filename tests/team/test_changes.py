@@ -11,8 +11,11 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from backoffice import audit, team
-from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
+from backoffice.audit.recording import record_action
+from backoffice.outbox.models import CommandRecord
+from backoffice.team.actions import add_note, assign, record_contact
 from backoffice.team.changes import change_log
 from backoffice.team.subjects import make_subject
 from tests.api.rows import staff
@@ -47,16 +50,16 @@ def test_everything_people_did_stands_there_once(rf: RequestFactory) -> None:
     request.resolver_match = None
     request.user = ana
     row = asked(ana, "order.cancel", 9, title="Cancel the order", reason="Patient moved away")
-    audit.record_action(request, "order.cancel", [row.pk, ORDER], [PATIENT], "Patient moved away")
+    record_action(request, "order.cancel", [row.pk, ORDER], [PATIENT], "Patient moved away")
     request.user = ben
-    audit.record_action(request, "order.cancel give-up", [row.pk, ORDER], [PATIENT], "Too late")
-    audit.record_action(request, "review", [ORDER], [PATIENT])
-    team.assign(request, "order", ORDER, ana, PATIENT)
+    record_action(request, "order.cancel give-up", [row.pk, ORDER], [PATIENT], "Too late")
+    record_action(request, "review", [ORDER], [PATIENT])
+    assign(request, "order", ORDER, ana, PATIENT)
     request.user = ana
-    team.assign(request, "order", ORDER, ben, PATIENT, take=True)
-    team.add_note(request, "order", ORDER, "Called the lab", PATIENT)
-    team.record_contact(request, PATIENT, "order", ORDER, "spoke", "Will come")
-    team.add_note(request, "order", uuid4(), "Another order", PATIENT)
+    assign(request, "order", ORDER, ben, PATIENT, take=True)
+    add_note(request, "order", ORDER, "Called the lab", PATIENT)
+    record_contact(request, PATIENT, "order", ORDER, "spoke", "Will come")
+    add_note(request, "order", uuid4(), "Another order", PATIENT)
     AuditEntry.objects.create(actor=ana, action="view", object_type="order", object_ids=[ORDER])
     found = change_log(make_subject("order", ORDER, PATIENT), sees_results=True)
     assert [(one.what, one.by) for one in found] == [
@@ -138,10 +141,10 @@ def test_how_a_result_turned_out_is_told_to_those_who_see_results(rf: RequestFac
     request = rf.get("/")
     request.resolver_match = None
     request.user = staff("clinician")
-    audit.record_action(request, "sign result", [ORDER], [PATIENT])
-    audit.record_action(request, "acknowledge critical", [ORDER], [PATIENT])
-    audit.record_action(request, "critical call", [ORDER], [PATIENT])
-    team.add_note(request, "result", ORDER, "Potassium 6.9, call again", PATIENT)
+    record_action(request, "sign result", [ORDER], [PATIENT])
+    record_action(request, "acknowledge critical", [ORDER], [PATIENT])
+    record_action(request, "critical call", [ORDER], [PATIENT])
+    add_note(request, "result", ORDER, "Potassium 6.9, call again", PATIENT)
     about = make_subject("patient", PATIENT, PATIENT)
     assert len(change_log(about, sees_results=True)) == 4
     (signed_,) = change_log(about, sees_results=False)

@@ -16,9 +16,10 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import team
-from backoffice.models import MailChoice, Notification, User
+from backoffice.accounts.models import User
+from backoffice.team.actions import notify
 from backoffice.team.emails import MAX_ATTEMPTS, MAX_LINES, send_due
+from backoffice.team.models import MailChoice, Notification
 from tests.api.rows import patient, staff
 from tests.team.forms import ORDER
 from tests.team.posting import Post, posting
@@ -50,7 +51,7 @@ def due_now() -> None:
 def test_a_message_says_that_something_waits_and_where_and_nothing_more(post: Post) -> None:
     user = person()
     patient(1).save()
-    team.notify([user], "needs-action", "order", ORDER, about="event 1")
+    notify([user], "needs-action", "order", ORDER, about="event 1")
     assert send_due() == 0, "not before a minute has passed"
     due_now()
     assert send_due() == 1
@@ -70,8 +71,8 @@ def test_a_message_says_that_something_waits_and_where_and_nothing_more(post: Po
 def test_what_is_due_for_one_person_is_one_message(post: Post) -> None:
     ana, ben = person("ana"), person("ben")
     for occurrence in ("event 1", "event 2", "event 3"):
-        team.notify([ana], "result-in", "order", ORDER, about=occurrence)
-    team.notify([ben], "result-in", "order", ORDER)
+        notify([ana], "result-in", "order", ORDER, about=occurrence)
+    notify([ben], "result-in", "order", ORDER)
     due_now()
     assert send_due() == 2
     by_person = {mail["To"]: mail for mail in post.taken}
@@ -84,7 +85,7 @@ def test_what_is_due_for_one_person_is_one_message(post: Post) -> None:
 def test_very_much_is_one_message_too(post: Post) -> None:
     ana = person()
     for n in range(MAX_LINES + 7):
-        team.notify([ana], "assigned", "order", ORDER, about=f"change {n}")
+        notify([ana], "assigned", "order", ORDER, about=f"change {n}")
     due_now()
     assert send_due() == 1
     (mail,) = post.taken
@@ -99,7 +100,7 @@ def test_an_address_nobody_can_write_to_is_given_up_and_holds_nobody_up(post: Po
     broken, ana = person("broken"), person("ana")
     User.objects.filter(pk=broken.pk).update(email="broken\n@clinic.invalid")
     for user in (broken, ana):
-        team.notify([user], "result-in", "order", ORDER)
+        notify([user], "result-in", "order", ORDER)
     due_now()
     assert send_due() == 1
     row = Notification.objects.get(user=broken)
@@ -109,17 +110,17 @@ def test_an_address_nobody_can_write_to_is_given_up_and_holds_nobody_up(post: Po
 @pytest.mark.django_db
 def test_what_was_seen_or_is_not_wanted_is_not_mailed(post: Post, client: Client) -> None:
     ana = person()
-    team.notify([ana], "assigned", "order", ORDER)
-    team.notify([ana], "mentioned", "order", ORDER)
+    notify([ana], "assigned", "order", ORDER)
+    notify([ana], "mentioned", "order", ORDER)
     Notification.objects.filter(kind="assigned").update(seen_at=timezone.now())
     MailChoice.objects.create(user=ana, kind="mentioned", wanted=False)
     due_now()
     assert send_due() == 0
     assert not Notification.objects.exclude(mail_due_at=None).exists()
-    team.notify([ana], "mentioned", "order", ORDER)
+    notify([ana], "mentioned", "order", ORDER)
     assert not Notification.objects.exclude(mail_due_at=None).exists()
     User.objects.filter(pk=ana.pk).update(is_active=False)
-    team.notify([ana], "result-in", "order", ORDER)
+    notify([ana], "result-in", "order", ORDER)
     due_now()
     assert send_due() == 0 and post.taken == []
 
@@ -127,7 +128,7 @@ def test_what_was_seen_or_is_not_wanted_is_not_mailed(post: Post, client: Client
 @pytest.mark.django_db
 def test_a_refusal_is_tried_again_or_given_up_and_always_shown(post: Post, client: Client) -> None:
     user = person()
-    team.notify([user], "result-in", "order", ORDER)
+    notify([user], "result-in", "order", ORDER)
     client.force_login(user)
     post.refuse = "451 later"
     due_now()
@@ -140,7 +141,7 @@ def test_a_refusal_is_tried_again_or_given_up_and_always_shown(post: Post, clien
     assert send_due() == 1
     row.refresh_from_db()
     assert row.mailed_at and row.mail_error == "" and row.mail_attempts == 2
-    team.notify([user], "result-in", "order", ORDER)
+    notify([user], "result-in", "order", ORDER)
     post.refuse = "550 nobody of that name"
     due_now()
     assert send_due() == 0
@@ -152,7 +153,7 @@ def test_a_refusal_is_tried_again_or_given_up_and_always_shown(post: Post, clien
 def test_without_a_mail_server_it_is_tried_for_long_then_given_up(
     post: Post, settings: Settings
 ) -> None:
-    team.notify([person()], "result-in", "order", ORDER)
+    notify([person()], "result-in", "order", ORDER)
     settings.EMAIL_PORT = 1
     due_now()
     assert send_due() == 0
@@ -165,13 +166,13 @@ def test_without_a_mail_server_it_is_tried_for_long_then_given_up(
 
 @pytest.mark.django_db
 def test_without_configuration_nothing_is_to_be_mailed() -> None:
-    team.notify([person()], "result-in", "order", ORDER)
+    notify([person()], "result-in", "order", ORDER)
     assert Notification.objects.get().mail_due_at is None and send_due() == 0
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_killed_worker_leaves_one_message_that_is_sent_again_as_itself(post: Post) -> None:
-    team.notify([person()], "result-in", "order", ORDER)
+    notify([person()], "result-in", "order", ORDER)
     due_now()
     post.hold = threading.Event()
     name = connection.settings_dict["NAME"]
@@ -207,7 +208,7 @@ def test_a_killed_worker_leaves_one_message_that_is_sent_again_as_itself(post: P
 def test_two_workers_at_once_send_everything_once(post: Post) -> None:
     people = [person(name) for name in "abcdef"]
     for user in people:
-        team.notify([user], "result-in", "order", ORDER)
+        notify([user], "result-in", "order", ORDER)
     due_now()
     sent: list[int] = []
 

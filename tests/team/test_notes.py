@@ -6,9 +6,9 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test import Client, RequestFactory
 
-from backoffice import team
-from backoffice.models import AuditEntry, Contact, Note, Notification
-from backoffice.team.actions import mentioned_names
+from backoffice.audit.models import AuditEntry
+from backoffice.team.actions import MAX_NOTE_LENGTH, add_note, mentioned_names, record_contact
+from backoffice.team.models import Contact, Note, Notification
 from tests.api.rows import staff
 from tests.team.forms import ORDER, PATIENT, about, post, shown, signed
 
@@ -46,7 +46,7 @@ def test_an_error_keeps_what_was_typed(client: Client, htmx: bool) -> None:
     client.force_login(staff("front desk"))
     answer = post(client, "note", htmx=htmx, text="   ")
     assert "Write what your colleagues should know." in answer.content.decode()
-    long = "x" * (team.MAX_NOTE_LENGTH + 1)
+    long = "x" * (MAX_NOTE_LENGTH + 1)
     answer = post(client, "note", htmx=htmx, text=long)
     page = answer.content.decode()
     assert long in page and "at most 4,000 characters" in page
@@ -134,10 +134,10 @@ def test_calls_stand_among_the_notes_and_on_the_patient_all_of_them(rf: RequestF
     user = staff("front desk")
     request = rf.get("/")
     request.user = user
-    team.record_contact(request, PATIENT, "order", ORDER, "voicemail", "Will try at noon")
-    team.add_note(request, "patient", PATIENT, "Prefers mornings", PATIENT)
+    record_contact(request, PATIENT, "order", ORDER, "voicemail", "Will try at noon")
+    add_note(request, "patient", PATIENT, "Prefers mornings", PATIENT)
     with pytest.raises(LookupError):
-        team.record_contact(request, PATIENT, "order", ORDER, "shouted")
+        record_contact(request, PATIENT, "order", ORDER, "shouted")
     on_order = shown(user, LIST)
     assert "Left a voicemail" in on_order and "Prefers mornings" not in on_order
     on_patient = shown(user, 'notes_on "patient" patient patient')
@@ -149,8 +149,8 @@ def test_notes_on_a_result_are_read_by_those_who_see_results(rf: RequestFactory)
     request = rf.get("/")
     request.resolver_match = None
     request.user = staff("clinician")
-    team.add_note(request, "result", ORDER, "Potassium 6.9, call again", PATIENT)
-    team.add_note(request, "order", ORDER, "Wants a later visit", PATIENT)
+    add_note(request, "result", ORDER, "Potassium 6.9, call again", PATIENT)
+    add_note(request, "order", ORDER, "Wants a later visit", PATIENT)
     on_patient = 'notes_on "patient" patient patient'
     assert "Potassium 6.9" in shown(staff("lab coordinator"), on_patient)
     page = shown(staff("front desk"), on_patient)

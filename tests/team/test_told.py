@@ -12,9 +12,12 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from backoffice import team
+from backoffice.accounts.models import User
 from backoffice.core.access import roles_of
-from backoffice.models import CommandRecord, MailChoice, Notification, User
+from backoffice.outbox.models import CommandRecord
+from backoffice.team.actions import assign, notify
+from backoffice.team.models import MailChoice, Notification
+from backoffice.team.notification_kinds import NOTIFICATION_KINDS
 from backoffice.team.notifications import commands_to_notify, notify_request_outcomes
 from orders.models import Appointment, Order
 from orders.notifications import notify_order_changes
@@ -71,7 +74,7 @@ def test_of_what_was_refused_only_the_latest_is_looked_at() -> None:
         ended = timezone.now() - timedelta(days=30 + number)
         asked(ana, state="refused", requested_at=ended, finished_at=ended)
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE backoffice_commandrecord")
+        cursor.execute("ANALYZE outbox_commandrecord")
         cursor.execute("SET LOCAL enable_seqscan = off")
     assert "command_refused_lately" in commands_to_notify()["refused"].explain()
 
@@ -99,9 +102,9 @@ def test_the_person_of_an_order_hears_what_becomes_of_it(rf: RequestFactory) -> 
     visit(NOW).save()
     request = rf.get("/")
     request.user = ana
-    team.assign(request, "order", ORDER, ana)
-    team.assign(request, "patient", uid("patient", 1), ana)
-    team.assign(request, "order", uuid4(), ana)
+    assign(request, "order", ORDER, ana)
+    assign(request, "patient", uid("patient", 1), ana)
+    assign(request, "order", uuid4(), ana)
     assert notify_order_changes() == 0, "what was so when it was taken is no news"
     Order.objects.update(patient_dob="1990-01-01")
     assert notify_order_changes() == 0
@@ -123,11 +126,11 @@ def test_who_takes_it_over_starts_from_how_it_stands(rf: RequestFactory) -> None
     order(1, last_event_id=5).save()
     request = rf.get("/")
     request.user = ana
-    team.assign(request, "order", ORDER, ana)
+    assign(request, "order", ORDER, ana)
     notify_order_changes()
     Order.objects.update(last_event_id=6, bucket="needs-action")
     request.user = ben
-    team.assign(request, "order", ORDER, ben, take=True)
+    assign(request, "order", ORDER, ben, take=True)
     assert notify_order_changes() == 0
     assert kinds(ben) == []
 
@@ -137,9 +140,9 @@ def test_the_page_groups_by_day_and_record_and_names_only_for_who_may(client: Cl
     patient(1).save()
     order(1, patient_first_name="Testa", patient_last_name="Sample", lab_test_name="Iron").save()
     for kind in ("needs-action", "result-in"):
-        team.notify([user], kind, "order", ORDER)
-    team.notify([user], "assigned", "unmatched", UUID(int=7))
-    team.notify([staff("clinician", "ben")], "assigned", "patient", UUID(int=8))
+        notify([user], kind, "order", ORDER)
+    notify([user], "assigned", "unmatched", UUID(int=7))
+    notify([staff("clinician", "ben")], "assigned", "patient", UUID(int=8))
     client.force_login(user)
     page = client.get("/notifications/").content.decode()
     assert page.count("Iron, Testa Sample") == 1
@@ -155,7 +158,7 @@ def test_the_bell_counts_in_one_query_and_stops_at_a_hundred(
     user = staff("front desk", "ana")
     assert "data-bell" not in shown(staff("front desk", "ben"), "bell")
     for _ in range(101):
-        team.notify([user], "assigned", "order", ORDER)
+        notify([user], "assigned", "order", ORDER)
     roles_of(user)
     with django_assert_num_queries(1):
         assert ">99+</span>" in shown(user, "bell")
@@ -164,9 +167,9 @@ def test_the_bell_counts_in_one_query_and_stops_at_a_hundred(
 
 def test_opening_one_leads_to_its_record_and_it_is_seen(client: Client) -> None:
     user = staff("front desk", "ana")
-    team.notify([user], "assigned", "order", ORDER)
-    team.notify([user], "result-in", "order", ORDER)
-    team.notify([user], "assigned", "patient", uid("patient", 1))
+    notify([user], "assigned", "order", ORDER)
+    notify([user], "result-in", "order", ORDER)
+    notify([user], "assigned", "patient", uid("patient", 1))
     client.force_login(user)
     row = Notification.objects.order_by("pk")[1]
     answer = client.get(f"/notifications/{row.pk}/")
@@ -178,9 +181,9 @@ def test_opening_one_leads_to_its_record_and_it_is_seen(client: Client) -> None:
 
 def test_all_are_seen_but_what_came_after_the_page(client: Client) -> None:
     user = staff("front desk", "ana")
-    team.notify([user], "assigned", "order", ORDER)
+    notify([user], "assigned", "order", ORDER)
     newest = Notification.objects.get().pk
-    team.notify([user], "result-in", "order", ORDER)
+    notify([user], "result-in", "order", ORDER)
     client.force_login(user)
     for wrong in ("", "x", "٣", "9" * 30):
         client.post("/notifications/seen/", {"newest": wrong})
@@ -195,11 +198,11 @@ def test_each_person_chooses_what_is_mailed(client: Client) -> None:
     user = staff("front desk", "ana")
     client.force_login(user)
     page = client.get("/notifications/choices/").content.decode()
-    assert page.count(" checked") == len(team.NOTIFICATION_KINDS)
+    assert page.count(" checked") == len(NOTIFICATION_KINDS)
     client.post("/notifications/choices/", {"kind": ["assigned", "nonsense"]})
     client.post("/notifications/choices/", {"kind": ["assigned", "mentioned"]})
     unwanted = MailChoice.objects.filter(user=user, wanted=False)
-    assert {row.kind for row in unwanted} == team.NOTIFICATION_KINDS.keys() - {
+    assert {row.kind for row in unwanted} == NOTIFICATION_KINDS.keys() - {
         "assigned",
         "mentioned",
     }
@@ -209,7 +212,7 @@ def test_each_person_chooses_what_is_mailed(client: Client) -> None:
 def test_pages_go_on_where_the_last_ended(client: Client) -> None:
     user = staff("front desk", "ana")
     for n in range(60):
-        team.notify([user], "assigned", "order", uid("order", n))
+        notify([user], "assigned", "order", uid("order", n))
     client.force_login(user)
     first = client.get("/notifications/")
     assert len(first.context["page"].rows) == 50

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from django.db import connection, transaction
 
-from backoffice.models import Drift
+from backoffice.mirror.models import Drift
 from orders.models import Happening, Order, OrderCount
 from orders.today import counts
 from tests.api.rows import order

@@ -13,7 +13,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from backoffice.pages import live
 from orders.models import Appointment, Happening, Look, Order, Result, Review, Seen
 from orders.results import criticals

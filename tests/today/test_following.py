@@ -9,10 +9,10 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice import sync
+from backoffice.accounts.models import User
 from backoffice.core import service_client
-from backoffice.models import User
 from backoffice.pages import live
+from backoffice.sync.runs import request_run, sync_when_due
 from orders import sync as orders_sync
 from orders.models import Happening, Order, OrderCount
 from orders.today import counts, digest
@@ -44,14 +44,14 @@ def state() -> dict[object, tuple[str, str]]:
 
 
 def test_counts_and_digest_follow_five_hundred_changes(harness: OutboxHarness) -> None:
-    sync.tick(orders_sync.SWEEP, seconds=60)
+    sync_when_due(orders_sync.SWEEP, seconds=60)
     assert sum(counts.order_counts().by_state.values()) == 600 and counts_are_exact()
     rows, news = OrderCount.objects.count(), Happening.objects.count()
     old = Order.objects.filter(last_event_at__lt=timezone.now() - digest.FIRST_PERIOD * 4)
     assert not Happening.objects.filter(order_id__in=old.values("pk")).exists()
 
-    sync.request_run(orders_sync.SWEEP)
-    sync.tick(orders_sync.SWEEP, seconds=60)
+    request_run(orders_sync.SWEEP)
+    sync_when_due(orders_sync.SWEEP, seconds=60)
     assert (OrderCount.objects.count(), Happening.objects.count()) == (rows, news)
 
     one = staff("clinician")
@@ -61,8 +61,8 @@ def test_counts_and_digest_follow_five_hundred_changes(harness: OutboxHarness) -
     for seed in range(5):
         found = harness.sandbox.control("change", {"orders": 100, "seed": seed})
         changed.update(found["order_ids"])
-        sync.request_run(orders_sync.SWEEP)
-        sync.tick(orders_sync.SWEEP, seconds=60)
+        request_run(orders_sync.SWEEP)
+        sync_when_due(orders_sync.SWEEP, seconds=60)
         assert counts_are_exact()
         counts.fold()
         assert counts_are_exact()

@@ -9,8 +9,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from backoffice import audit, team
-from backoffice.models import AuditEntry, CommandRecord, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
+from backoffice.audit.recording import record_action
+from backoffice.outbox.models import CommandRecord
+from backoffice.team.actions import add_note, assign, record_contact
 from orders.today.handover import HandoverForm
 from tests.api.rows import demographics, patient, uid
 from tests.audit.trail import owner
@@ -47,13 +50,13 @@ def test_sheet_lists_open_work_with_last_note_and_due_time(
     shift: tuple[Client, User, Any],
 ) -> None:
     client, user, request = shift
-    team.assign(request, "order", uid("order", 1), user, uid("patient", 1))
-    team.add_note(request, "order", uid("order", 1), "Asked for the address", uid("patient", 1))
+    assign(request, "order", uid("order", 1), user, uid("patient", 1))
+    add_note(request, "order", uid("order", 1), "Asked for the address", uid("patient", 1))
     due = timezone.now() + timedelta(hours=20)
-    team.record_contact(
+    record_contact(
         request, uid("patient", 1), "order", uid("order", 1), "voicemail", "Rings till noon", due
     )
-    team.assign(request, "order", uid("order", 2), user, uid("patient", 2))
+    assign(request, "order", uid("order", 2), user, uid("patient", 2))
     make_command(user, 3)
     answer = client.get(ADDRESS)
     sheet = answer.context["sheet"]
@@ -73,14 +76,14 @@ def test_sheet_lists_open_work_with_last_note_and_due_time(
 
 def test_sheet_can_be_filtered_by_period_and_staff(shift: tuple[Client, User, Any]) -> None:
     client, _, request = shift
-    team.add_note(request, "order", uid("order", 1), "Mine and early", uid("patient", 1))
+    add_note(request, "order", uid("order", 1), "Mine and early", uid("patient", 1))
     with owner():
         notes = AuditEntry.objects.filter(object_type="note")
         notes.update(at=timezone.now() - timedelta(hours=30))
-    team.add_note(request, "order", uid("order", 1), "Mine and late", uid("patient", 1))
+    add_note(request, "order", uid("order", 1), "Mine and late", uid("patient", 1))
     colleague, _ = log_in("lab coordinator")
     theirs = colleague.get("/today/").wsgi_request
-    team.add_note(theirs, "order", uid("order", 2), "Of a colleague", uid("patient", 2))
+    add_note(theirs, "order", uid("order", 2), "Of a colleague", uid("patient", 2))
     begin = f"{timezone.now() - timedelta(days=2):%Y-%m-%dT%H:%M}"
 
     def texts(**query: str) -> list[str]:
@@ -150,7 +153,7 @@ def test_own_sheet_lists_assigned_exceptions(
     client, user, request = shift
     keys = [make_lost_order(10 + n, days=n) for n in range(1, 6)]
     assert sheet_exceptions(client) == [("lost", 5, 0, [])]
-    team.assign(request, "order", keys[0], user, uid("patient", 11))
+    assign(request, "order", keys[0], user, uid("patient", 11))
     assert sheet_exceptions(client) == [("lost", 5, 1, [keys[0]])]
     assert "1 of them yours" in client.get(ADDRESS).content.decode()
 
@@ -168,7 +171,7 @@ def test_request_names_a_patient_without_demographics(
         subject_id="ref-8", patient_id=None, payload=born,
     )  # fmt: skip
     for row in (moved, new):
-        audit.record_action(request, row.kind, [row.pk, row.subject_id], [row.patient_id])
+        record_action(request, row.kind, [row.pk, row.subject_id], [row.patient_id])
     for state in (CommandRecord.State.WAITING, CommandRecord.State.DONE):
         CommandRecord.objects.update(state=state)
         page = client.get(ADDRESS).content.decode()
@@ -192,7 +195,7 @@ def test_entry_counts_use_singular_and_plural(
 ) -> None:
     client, _, request = shift
     for said in (one, many):
-        audit.record_action(request, kind, ["about"], [])
+        record_action(request, kind, ["about"], [])
         assert client.get(ADDRESS).context["sheet"].counts == [said]
 
 
@@ -209,7 +212,7 @@ def test_sheet_lists_criticals_only_with_the_results_permission(
 
 def test_sheet_is_audited_as_a_print(shift: tuple[Client, User, Any]) -> None:
     client, user, request = shift
-    team.assign(request, "order", uid("order", 1), user, uid("patient", 1))
+    assign(request, "order", uid("order", 1), user, uid("patient", 1))
     client.get(ADDRESS)
     entry = AuditEntry.objects.get(action="print")
     assert (entry.actor, entry.object_type) == (user, "hand-over")
@@ -239,8 +242,8 @@ def test_notes_on_results_need_the_results_permission(
 ) -> None:
     clinician, user, request = shift
     who = uid("patient", 1)
-    team.assign(request, "result", uid("order", 1), user, who)
-    team.add_note(request, "result", uid("order", 1), "Potassium 6.9", who)
+    assign(request, "result", uid("order", 1), user, who)
+    add_note(request, "result", uid("order", 1), "Potassium 6.9", who)
     for client, told in ((clinician, True), (log_in("front desk")[0], False)):
         page = client.get(ADDRESS, {"whose": "all"}).content.decode()
         assert ("Potassium 6.9" in page) is told
@@ -251,7 +254,7 @@ def test_audit_entry_of_any_kind_breaks_no_sheet(
 ) -> None:
     client, _, request = shift
     for kind in ("made.up", "note", "contact", "make token"):
-        audit.record_action(request, kind, ["no id of a row"], [])
+        record_action(request, kind, ["no id of a row"], [])
     answer = client.get(ADDRESS)
     assert answer.status_code == 200
     assert "1 API token made" in answer.content.decode()

@@ -12,8 +12,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from backoffice import team
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
+from backoffice.team.actions import assign, record_contact
 from orders.exceptions import queue
 from orders.models import Appointment, CriticalResult, Order, OrderDraft
 from tests.api.rows import demographics, envelope, order, patient, staff, uid
@@ -168,9 +169,9 @@ def test_mine_lists_assignments_drafts_and_requests(busy: None) -> None:
     answer = client.get("/today/")
     assert b"Nothing is yours" in answer.content
     request = answer.wsgi_request
-    team.assign(request, "order", uid("order", 1), user, uid("patient", 1))
+    assign(request, "order", uid("order", 1), user, uid("patient", 1))
     due = timezone.now() + timedelta(hours=3)
-    team.record_contact(request, uid("patient", 1), "order", uid("order", 1), "voicemail", "", due)
+    record_contact(request, uid("patient", 1), "order", uid("order", 1), "voicemail", "", due)
     OrderDraft.objects.create(user=user, patient_id=uid("patient", 2), typed={"city": ["x"]})
     OrderDraft.objects.create(user=staff("nobody", "other"), patient_id=uid("patient", 3))
     answer = client.get("/today/")
@@ -199,14 +200,14 @@ def test_number_of_queries_does_not_grow_with_the_work(busy: None) -> None:
             assert client.get("/today/").status_code == 200
         return len(asked)
 
-    team.assign(request, "order", uid("order", 1), user, uid("patient", 1))
+    assign(request, "order", uid("order", 1), user, uid("patient", 1))
     OrderDraft.objects.create(user=user, patient_id=uid("patient", 2))
     few = query_count()
     for n in range(10, 40):
         make_order(n, bucket="needs-action", low_level_status="lost")
         make_visit(n)
         make_critical(make_order(n + 100))
-        team.assign(request, "order", uid("order", n), user, uid("patient", n))
+        assign(request, "order", uid("order", n), user, uid("patient", n))
     assert query_count() == few <= 34
 
 

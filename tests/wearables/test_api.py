@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.models import AuditEntry
+from backoffice.audit.models import AuditEntry
 from patients.wearables.handlers import handle_samples, handle_summaries
 from patients.wearables.samples_api import Samples
 from tests.api.rows import staff, token_for, uid

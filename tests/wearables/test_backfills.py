@@ -12,12 +12,13 @@ import pytest
 from django.db import transaction
 from pytest_django import Settings
 
-from backoffice import sync
 from backoffice.core import service_client
-from backoffice.models import Lookup, UnreadRecord
+from backoffice.mirror.models import UnreadRecord
 from backoffice.service import Record, Service
 from backoffice.service.wearables import SUMMARIES
 from backoffice.service.wearables.timeseries import GROUPED, grouped_page
+from backoffice.sync.lookups import run_due_lookups
+from backoffice.sync.models import Lookup
 from patients.wearables import arrivals
 from patients.wearables.backfills import LOOKUP_TYPES, BackfillRange, RangeAnswer
 from patients.wearables.handlers import handle_backfills, handle_samples, handle_workout_streams
@@ -80,7 +81,7 @@ def test_backfill_stores_samples_of_all_pages(
             expected |= {sample.at: sample.value for sample in group.data.data if sample.at}
     assert pages > 1 and expected
     assert handle_backfills([done(7, pull)]) == {"msg_7": "looked up"}
-    assert sync.run_due_lookups(LOOKUP_TYPES) == pages
+    assert run_due_lookups(LOOKUP_TYPES) == pages
     found = kept()
     assert {key[-1]: item["value"] for key, item in found.items()} == expected
     assert {key[:4] for key in found} == {(user, resource, provider, next(iter(found))[3])}
@@ -102,7 +103,7 @@ def test_backfill_keeps_later_events(
         body = {"source": source, "data": [{"timestamp": moment.isoformat(), "value": 999}]}
         handle_samples([event(number, f"daily.data.{resource}.updated", body, user)])
     handle_backfills([done(7, pull)])
-    sync.run_due_lookups(LOOKUP_TYPES)
+    run_due_lookups(LOOKUP_TYPES)
     values = {key[-1]: item["value"] for key, item in kept().items()}
     assert (values[moments[0]] != 999, values[moments[1]] == 999) == (True, True)
 
@@ -113,7 +114,7 @@ def test_every_pulled_resource_can_be_read(
     resources = sorted({one[2] for one in pulled} - {"hypnogram"})
     events = [done(n, of(pulled, name)[0]) for n, name in enumerate(resources, 1)]
     handle_backfills(events)
-    sync.run_due_lookups(LOOKUP_TYPES)
+    run_due_lookups(LOOKUP_TYPES)
     errors = Lookup.objects.filter(kind="backfill").exclude(error="")
     assert list(errors.values_list("key", "error")) == []
     assert not UnreadRecord.objects.exists()
@@ -132,7 +133,7 @@ def test_stream_lookup_stores_the_stream(
     told = {"workout_id": str(workout), "user_id": str(user), "message": "", "provider_id": "x",
             "sport": "", "source": {"provider": provider}}  # fmt: skip
     handle_workout_streams([event(1, "daily.data.workout_stream.created", told, user)])
-    assert sync.run_due_lookups(LOOKUP_TYPES) == 1
+    assert run_due_lookups(LOOKUP_TYPES) == 1
     stream = WorkoutStream.objects.get()
     said = asking.wearables.workout_stream(workout).data
     assert (stream.pk, stream.user_id) == (workout, user)
@@ -143,7 +144,7 @@ def test_missing_stream_is_not_looked_up_again(asking: Service) -> None:
     nothing = UUID(int=5)
     told = {"workout_id": str(nothing), "user_id": str(nothing), "source": {}}
     handle_workout_streams([event(1, "daily.data.workout_stream.created", told, nothing)])
-    sync.run_due_lookups(LOOKUP_TYPES)
+    run_due_lookups(LOOKUP_TYPES)
     assert Lookup.objects.get(kind="workout-stream").due_at is None
     assert not WorkoutStream.objects.exists()
 
@@ -153,7 +154,7 @@ def test_backfill_of_unknown_user_ends(
 ) -> None:
     (_, provider, resource, end), *_ = of(pulled, "heartrate")
     handle_backfills([done(1, (UUID(int=5), provider, resource, end))])
-    sync.run_due_lookups(LOOKUP_TYPES)
+    run_due_lookups(LOOKUP_TYPES)
     assert Lookup.objects.get(kind="backfill").due_at is None
     assert kept() == {}
 

@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils.html import escape
 
-from backoffice.models import AuditEntry
+from backoffice.audit.models import AuditEntry
 from backoffice.templatetags import chart
 from backoffice.templatetags.chart import BARS, LINE, SPAN, Chart, Point, Tick
 from patients.models import Provider

@@ -10,7 +10,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from patients.wearables.models import HistoricalPull
 from tests.api.rows import NOW, demographics, envelope, patient, staff, uid
 

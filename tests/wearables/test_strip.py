@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from backoffice.models import AuditEntry
+from backoffice.audit.models import AuditEntry
 from patients.wearables.handlers import handle_samples
 from patients.wearables.models import HistoricalPull, Summary
 from patients.wearables.recency import newest_data_by_provider

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from django.db import transaction
 
-from backoffice.models import Lookup
 from backoffice.service.events import Heard
+from backoffice.sync.models import Lookup
 from patients.wearables.handlers import (
     handle_backfills,
     handle_samples,

@@ -22,7 +22,7 @@ DO $$ DECLARE name text; BEGIN
    tablename ~ '^(webhooks|orders|patients|wearables|labs)_'
    OR tablename ~ '^backoffice_(lookup|unknownvalue|unreadrecord|drift|syncrun)$')
  LOOP EXECUTE format('DELETE FROM %I', name); END LOOP;
- UPDATE backoffice_installation SET team_id = NULL;
+ UPDATE core_installation SET team_id = NULL;
 END $$
 """
 

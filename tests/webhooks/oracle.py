@@ -122,7 +122,7 @@ wanted AS (
  UNION SELECT 'connections', data ->> 'user_id' FROM accepted WHERE event_type LIKE 'provider.%'
  UNION SELECT 'users', body ->> 'user_id' FROM accepted WHERE event_type LIKE 'provider.%'
 )
-SELECT * FROM wanted EXCEPT SELECT kind, key FROM backoffice_lookup
+SELECT * FROM wanted EXCEPT SELECT kind, key FROM sync_lookup
 """
 
 ENDS = f"""

@@ -11,7 +11,8 @@ import pytest
 from django.db import OperationalError, connection
 from django.db.models.functions import Now
 
-from backoffice.models import Lookup, UnknownValue
+from backoffice.core.models import UnknownValue
+from backoffice.sync.models import Lookup
 from orders.models import Order
 from patients.models import Patient
 from tests.webhooks.records import TEAM, order, order_id

@@ -22,7 +22,7 @@ from django.test import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backoffice.models import User
+from backoffice.accounts.models import User
 from orders.models import Order
 from tests.api.rows import staff
 from tests.sync.house import House, Houses

@@ -126,7 +126,7 @@ def test_oracle_detects_wrong_rows(house: House) -> None:
         " (SELECT id FROM wearables_summary LIMIT 1)",
         "samples": "DELETE FROM wearables_chunk WHERE (series_id, day) ="
         " (SELECT series_id, day FROM wearables_chunk LIMIT 1)",
-        "look-ups": "DELETE FROM backoffice_lookup WHERE kind = 'connections'",
+        "look-ups": "DELETE FROM sync_lookup WHERE kind = 'connections'",
         "states of events": "UPDATE webhooks_event SET state = 'pending' WHERE id ="
         " (SELECT id FROM webhooks_event WHERE state = 'done' LIMIT 1)",
     }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from backoffice.models import AuditEntry
+from backoffice.audit.models import AuditEntry
 from tests.api.rows import staff, token_for, uid
 from tests.webhooks.events import event, failed
 

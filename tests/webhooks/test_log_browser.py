@@ -113,7 +113,7 @@ def test_staff_filter_preview_and_replay_an_event(page: Browser, place: Place) -
     page.click_text("Replay this event")
     page.wait_for_text("The event is applied again within seconds.")
     assert place.house.query(
-        "SELECT reason, object_type FROM backoffice_auditentry WHERE action = 'change'"
+        "SELECT reason, object_type FROM audit_auditentry WHERE action = 'change'"
     ) == [("replay", "event")]
     _settle(place.house)
 

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from backoffice.models import AuditEntry
+from backoffice.audit.models import AuditEntry
 from tests.api.rows import NOW, demographics, order, patient, staff, uid
 from tests.webhooks.events import event, event_body, failed
 from webhooks import payloads

@@ -11,7 +11,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from backoffice.models import AuditEntry, User
+from backoffice.accounts.models import User
+from backoffice.audit.models import AuditEntry
 from tests.api.rows import NOW, demographics, patient, staff, uid
 from tests.audit.trail import forget
 from tests.webhooks.events import event, event_body, failed

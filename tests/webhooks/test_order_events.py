@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from backoffice.models import Drift, Lookup
+from backoffice.mirror.models import Drift
 from backoffice.service import Record
 from backoffice.service import orders as service_orders
 from backoffice.service.events import Heard
+from backoffice.sync.models import Lookup
 from orders.handlers import handle_orders
 from orders.models import Appointment, CriticalResult, Order, OrderEvent
 from orders.sync import store_orders

@@ -12,8 +12,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from backoffice.models import AuditEntry, Lookup
+from backoffice.audit.models import AuditEntry
 from backoffice.service import Service
+from backoffice.sync.models import Lookup
 from orders.models import Order, OrderEvent
 from tests.api.rows import NOW, demographics, patient, staff, uid
 from tests.webhooks.catalogue import CATALOGUE, Catalogue
@@ -43,7 +44,7 @@ def newer(data: dict[str, Any], **values: Any) -> dict[str, Any]:
 
 
 def state_of_everything() -> list[Any]:
-    tables = ("orders_order", "orders_orderevent", "backoffice_lookup", "webhooks_event")
+    tables = ("orders_order", "orders_orderevent", "sync_lookup", "webhooks_event")
     found = []
     with connection.cursor() as cursor:
         for table in tables:

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from backoffice.models import Lookup, SyncRun
 from backoffice.service import Service
+from backoffice.sync.models import Lookup, SyncRun
 from patients.wearables.backfills import BACKFILL, BackfillRange
 from tests.api.rows import order, staff, uid
 from tests.wearables.test_pulls_page import pull

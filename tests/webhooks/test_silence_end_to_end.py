@@ -80,7 +80,7 @@ def test_missed_events_arrive_after_resend(place: tuple[House, Sandbox, str]) ->
     sandbox.control("webhooks", {"url": f"{url}/webhooks/"})
     assert house.value("SELECT count(*) FROM webhooks_event") == before
     house.manage("shell", "-c", LISTEN)
-    assert house.value("SELECT error FROM backoffice_lookup WHERE kind = 'events-resent'") == ""
+    assert house.value("SELECT error FROM sync_lookup WHERE kind = 'events-resent'") == ""
     wait_until(lambda: has_events_of(house, lost) >= 3, 40, "what was lost arrives")
     house.manage("shell", "-c", READ)
     assert house.value(DEVICE_DATA) > 0

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_list, record_view
 from backoffice.core import vocabulary
 from backoffice.core.access import may, requires, roles_with
 from backoffice.pages.lists.fields import response_status
@@ -47,9 +47,7 @@ def event_list(request: HttpRequest) -> HttpResponse:
         rows = rows.filter(state__in=TABS[tab][1])
     page, total = _page_and_total(request, form, rows, types, tab)
     by_name = may(request.user, "patients.view")
-    audit.record_list(
-        request, "event", (row.pk for row in page.rows), (row.user_id for row in page.rows)
-    )
+    record_list(request, "event", (row.pk for row in page.rows), (row.user_id for row in page.rows))
     context = {
         "form": form,
         "tab": tab,
@@ -93,7 +91,7 @@ def event_detail(request: HttpRequest, event_id: int) -> HttpResponse:
     """Show one event: its delivery, outcome and body, and the changes since the event before it."""
     event = event_or_404(event_id)
     values = may(request.user, "records.view")
-    audit.record_view(request, "event payload" if values else "event", [event.pk], [event.user_id])
+    record_view(request, "event payload" if values else "event", [event.pk], [event.user_id])
     before = _previous_event(event)
     body, cut = payloads.display_body(event, values=values)
     by_name = may(request.user, "patients.view")

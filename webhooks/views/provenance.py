@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_view
 from backoffice.core.access import PERMISSIONS, may, requires
 from backoffice.pages.lists.fields import response_status
 from orders.models import Order, OrderEvent, OrderMove, Result
@@ -57,7 +57,7 @@ def order_why(request: HttpRequest, order_id: UUID) -> HttpResponse:
     move = first_move_after(order, moves, moment) if moment else None
     sources = SourceFinder(order, rows)
     patients = [order.user_id, *(one for move in moves for one in (move.before, move.after))]
-    audit.record_view(request, "order", [order.pk], patients)
+    record_view(request, "order", [order.pk], patients)
     rows = rows[:MAX_EVENTS]
     now = timezone.now()
     context = {

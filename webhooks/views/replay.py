@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from backoffice import audit
+from backoffice.audit.recording import record_entry, record_list, record_view
 from backoffice.core.access import may, requires
 from backoffice.pages.paging.counts import COUNT_CAP, capped_count
 from webhooks import event_log, replay
@@ -43,7 +43,7 @@ def replay_one(request: HttpRequest, event_id: int) -> HttpResponse:
             messages.error(request, "Its body has been forgotten: it cannot be applied again.")
         return redirect("events:detail", event.pk)
     values = may(request.user, "records.view")
-    audit.record_view(request, "event payload" if values else "event", [event.pk], [event.user_id])
+    record_view(request, "event payload" if values else "event", [event.pk], [event.user_id])
     context = {
         "row": event_rows([event], by_name=may(request.user, "patients.view"))[0],
         "event": event,
@@ -77,9 +77,9 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
     trials = replay.preview_all(list(chosen.order_by("pk")[:PREVIEWED_EVENTS]))
     values = may(request.user, "records.view")
     patients = [trial.event.user_id for trial in trials]
-    audit.record_list(request, "event", (trial.event.pk for trial in trials), patients)
+    record_list(request, "event", (trial.event.pk for trial in trials), patients)
     if values and trials:
-        audit.record_view(request, "event payload", (trial.event.pk for trial in trials), patients)
+        record_view(request, "event payload", (trial.event.pk for trial in trials), patients)
     context = {
         "form": form,
         "state": STATES[form.chosen_state()] if valid else "",
@@ -130,7 +130,7 @@ def _same_query(form: ReplayFilters) -> str:
 
 def _record_audit(request: HttpRequest, ids: list[int], count: int, reason: str) -> None:
     """Record a replay in the audit log before it runs, so that no replay lacks an entry."""
-    audit.record_entry(request, "change", "event", ids=ids, reason=reason, row_count=count)
+    record_entry(request, "change", "event", ids=ids, reason=reason, row_count=count)
 
 
 def _groups(chosen: QuerySet[Event]) -> list[dict[str, Any]]:

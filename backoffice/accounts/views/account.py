@@ -14,14 +14,13 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice import audit
 from backoffice.accounts import second_factor
-from backoffice.accounts.models import StaffSession
+from backoffice.accounts.models import StaffSession, User
 from backoffice.accounts.passwords import other_sessions
 from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.accounts.views.second_factor import second_factors_of
+from backoffice.audit.recording import record_action
 from backoffice.core.access import signed_in
-from backoffice.models import User
 
 _BROWSERS: Final = {
     "Edg/": "Edge",
@@ -74,9 +73,7 @@ def end_sessions(request: HttpRequest) -> HttpResponse:
         return render(request, "accounts/sessions_end.html", {"sessions": sessions, "one": one})
     with transaction.atomic(durable=True):
         rows.delete()
-        audit.record_action(
-            request, "sessions", [user.pk], (), "one ended" if one else "others ended"
-        )
+        record_action(request, "sessions", [user.pk], (), "one ended" if one else "others ended")
     messages.success(request, f"You are logged out {'there' if one else 'everywhere else'}")
     return HttpResponseRedirect(reverse("account"))
 

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from backoffice.accounts.models import User
 from backoffice.core.access import (
     ADMINISTRATOR,
     PERMISSIONS,
@@ -19,7 +20,6 @@ from backoffice.core.access import (
     requires,
     roles_of,
 )
-from backoffice.models import User
 
 
 @requires("audit.view")

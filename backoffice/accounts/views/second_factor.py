@@ -28,12 +28,12 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from backoffice import audit
 from backoffice.accounts import emails, recovery_codes, second_factor
 from backoffice.accounts.adapter import record_refusal
+from backoffice.accounts.models import User
 from backoffice.accounts.second_factor import allow_before_second_factor
+from backoffice.audit.recording import record_action
 from backoffice.core.access import public, signed_in
-from backoffice.models import User
 
 _PASSKEY_FAILED: Final = "That did not work. Try again, or use another way."
 
@@ -124,7 +124,7 @@ class _FactorChangeMixin:
         assert isinstance(user, User)
         with transaction.atomic(durable=True):
             response: HttpResponse = super().form_valid(form)  # type: ignore[misc]
-            audit.record_action(request, "second factor", [user.pk], (), self.what)
+            record_action(request, "second factor", [user.pk], (), self.what)
             emails.notify_owner(request, user, self.what.capitalize())
         if is_mfa_enabled(user, second_factor.FACTOR_TYPES):
             second_factor.mark_verified(request)

@@ -24,7 +24,7 @@ from backoffice.core.encryption.encrypted_fields import (
     encrypted_fields,
     encrypted_fields_of,
 )
-from backoffice.models import Installation
+from backoffice.core.models import Installation
 
 BATCH_ROWS: Final = 500
 BATCH_BYTES: Final = 32 * 1024 * 1024

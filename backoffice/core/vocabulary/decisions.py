@@ -19,7 +19,7 @@ from backoffice.core.vocabulary.terms import GLYPHS, NEEDS_ACTION, TURNS, Term
 
 REMEMBERED_SECONDS: Final = 2.0
 _AT_ONCE: Final = timedelta(0)
-_READ: Final = "SELECT vocabulary, value, bucket, label, decision FROM backoffice_unknownvalue"
+_READ: Final = "SELECT vocabulary, value, bucket, label, decision FROM core_unknownvalue"
 
 _terms: dict[tuple[str, str], Term] = {}
 _decision = 0

@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 from django.utils import timezone
 
-from backoffice import audit
 from backoffice.api import tokens
 from backoffice.api.models import ApiToken
+from backoffice.audit.recording import record_console_action
 
 
 class Command(BaseCommand):
@@ -69,11 +69,11 @@ class Command(BaseCommand):
             if revoke:
                 for token in earlier:
                     tokens.revoke(token)
-                    audit.record_console_action("revoke token", [token.key_id])
+                    record_console_action("revoke token", [token.key_id])
             token, text = tokens.issue(
                 account, name=label, scopes=scope or tokens.SCOPES, days=None if never else days
             )
-            audit.record_console_action("make token", [token.key_id, account.username])
+            record_console_action("make token", [token.key_id, account.username])
         if made:
             self.stderr.write(f"Made the service account {name}.")
         elif earlier:

@@ -18,11 +18,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, transaction
 from django.utils import timezone
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_follow_up
 from backoffice.core.vocabulary import NEEDS_ACTION
 from backoffice.devtools.progress import SyncProgress
 from backoffice.management.commands.reviewed_elsewhere import sign
-from backoffice.models import User
 from orders.exceptions.cards import HANDLED
 from orders.models import Handling, Order, Review
 from orders.results import criticals, sign_off
@@ -65,9 +65,7 @@ def _handle(before: datetime, by: User) -> None:
             for pk, event, _ in found
         )
         if found:
-            audit.record_follow_up(
-                by, "exception", [row[0] for row in found], [row[2] for row in found]
-            )
+            record_follow_up(by, "exception", [row[0] for row in found], [row[2] for row in found])
 
 
 def _tell_all(before: datetime, by: User) -> None:
@@ -87,4 +85,4 @@ def _tell(order_id: UUID, patient: UUID | None, by: User) -> None:
             review, review.version, by, recipient="Made-up physician", outcome=READ_BACK
         )
         sign_off.sign(order_id, review.version, by)
-        audit.record_follow_up(by, "sign result", [order_id], [patient])
+        record_follow_up(by, "sign result", [order_id], [patient])

@@ -29,7 +29,10 @@ ASK_AGAIN: Final = 0.5
 """Seconds between two tries to take the advisory lock of another migration."""
 ONE_AT_A_TIME: Final = 7_246_015_113
 """Key of the advisory lock."""
-OURS: Final = ("backoffice", "labs", "orders", "patients", "wearables", "webhooks")
+OURS: Final = (
+    *("core", "accounts", "audit", "mirror", "sync", "outbox", "team", "pages", "api"),
+    *("labs", "orders", "patients", "wearables", "webhooks"),
+)
 _HALF_BUILT: Final = """
 SELECT indexrelid::regclass::text FROM pg_index
 JOIN pg_class ON pg_class.oid = indexrelid
@@ -83,6 +86,11 @@ class Command(migrate.Command):
         is accepted: it has no migrations to add.
         """
         applied = MigrationRecorder(self.connection).applied_migrations()
+        if any(label == "backoffice" for label, _ in applied):
+            raise CommandError(
+                "An earlier state of the project made the tables of this database, and they cannot"
+                " be migrated: use a new database, or for a demo ./run demo --anew."
+            )
         for app in OURS:
             theirs = {name for label, name in applied if label == app}
             ours = _written(app)

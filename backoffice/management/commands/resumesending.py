@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from backoffice.core import heartbeats
-from backoffice.models import CommandRecord
+from backoffice.outbox.models import CommandRecord
 
 
 class Command(BaseCommand):

@@ -20,9 +20,9 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, transaction
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_follow_up
 from backoffice.core.access import may
-from backoffice.models import User
 
 A_BATCH: Final = 1_000
 NOTE: Final = "Reviewed in another system, before this office was in use"
@@ -125,4 +125,4 @@ def _signed(before: datetime, by: User, critical: bool) -> int:
 
 def _noted(by: User, kind: str, rows: list[tuple[UUID, UUID | None, bool]]) -> None:
     if rows:
-        audit.record_follow_up(by, kind, [row[0] for row in rows], [row[1] for row in rows])
+        record_follow_up(by, kind, [row[0] for row in rows], [row[1] for row in rows])

@@ -7,9 +7,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
-from backoffice import audit
 from backoffice.api import tokens
 from backoffice.api.models import ApiToken
+from backoffice.audit.recording import record_console_action
 
 
 class Command(BaseCommand):
@@ -26,5 +26,5 @@ class Command(BaseCommand):
             if found.revoked_at is not None:
                 raise CommandError(f"It was revoked on {found.revoked_at:%Y-%m-%d at %H:%M} UTC.")
             tokens.revoke(found)
-            audit.record_console_action("revoke token", [found.key_id])
+            record_console_action("revoke token", [found.key_id])
         self.stderr.write(f"The token {key_id} is revoked.")

@@ -18,11 +18,12 @@ import labs.sync
 import orders.sync
 import patients.sync
 import patients.wearables.sync
-from backoffice import sync
 from backoffice.core import service_team
 from backoffice.management.service_silence import reporting
-from backoffice.models import Lookup, SyncRun
 from backoffice.service import errors
+from backoffice.sync.lookups import run_due_lookups
+from backoffice.sync.models import Lookup, SyncRun
+from backoffice.sync.runs import SyncedList, request_run, work_on_run
 
 SYNCED_LISTS = (
     *patients.sync.SYNCED_LISTS,
@@ -65,7 +66,7 @@ class Command(BaseCommand):
         if not resources or LOOKED_UP in resources:
             self._look_up(full)
 
-    def _chosen(self, full: bool, resources: list[str]) -> list[sync.SyncedList]:
+    def _chosen(self, full: bool, resources: list[str]) -> list[SyncedList]:
         return [
             synced_list
             for synced_list in SYNCED_LISTS
@@ -74,7 +75,7 @@ class Command(BaseCommand):
         ]
 
     @staticmethod
-    def _check_team(synced_lists: list[sync.SyncedList]) -> None:
+    def _check_team(synced_lists: list[SyncedList]) -> None:
         """Raise CommandError if the key belongs to another team.
 
         A sync run with this error is left in the database, so that the status shows it.
@@ -82,8 +83,8 @@ class Command(BaseCommand):
         try:
             service_team.verified_service()
         except service_team.AnotherTeam as error:
-            sync.request_run(synced_lists[0])
-            sync.work_on_run(synced_lists[0])
+            request_run(synced_lists[0])
+            work_on_run(synced_lists[0])
             raise CommandError(str(error)) from None
         except errors.ServiceError:
             pass  # The first sync run gets the same error and reports it.
@@ -98,14 +99,12 @@ class Command(BaseCommand):
             ).exists()
         )
 
-    def _walk(self, synced_list: sync.SyncedList) -> None:
-        run = sync.request_run(synced_list) or self._open(synced_list)
+    def _walk(self, synced_list: SyncedList) -> None:
+        run = request_run(synced_list) or self._open(synced_list)
         bar = Bar(self.stdout, synced_list.resource)
         failures = 0
         while run.state in (SyncRun.State.DUE, SyncRun.State.RUNNING):
-            ours = sync.work_on_run(
-                synced_list, progress=lambda now: bar.show(now.fetched, now.total)
-            )
+            ours = work_on_run(synced_list, progress=lambda now: bar.show(now.fetched, now.total))
             run.refresh_from_db()
             if run.state == SyncRun.State.DUE and run.error:
                 failures += 1 if ours else 0
@@ -131,7 +130,7 @@ class Command(BaseCommand):
             raise CommandError(f"{synced_list.resource}: {run.error}")
 
     @staticmethod
-    def _open(synced_list: sync.SyncedList) -> SyncRun:
+    def _open(synced_list: SyncedList) -> SyncRun:
         return SyncRun.objects.filter(resource=synced_list.resource, full=synced_list.full).latest(
             "created_at"
         )
@@ -144,7 +143,7 @@ class Command(BaseCommand):
         total, done, failures = due.count(), 0, 0
         bar = Bar(self.stdout, LOOKED_UP)
         while True:
-            answered = sync.run_due_lookups(LOOKUP_TYPES, seconds=WAIT)
+            answered = run_due_lookups(LOOKUP_TYPES, seconds=WAIT)
             done += answered
             left = due.count()
             total = max(total, done + left)

@@ -11,9 +11,9 @@ from django.core.management.base import BaseCommand
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 
-from backoffice import audit
 from backoffice.audit import chain_head, verification
 from backoffice.audit.models import AuditCheck
+from backoffice.audit.recording import record_console_action
 
 BROKEN, UNKNOWN_KEY = 1, 3
 
@@ -94,7 +94,7 @@ class Command(BaseCommand):
                 self.stderr.write(self.style.ERROR(words))
             raise SystemExit(BROKEN)
         before, now = chain_head.remembered_head(), timezone.now()
-        audit.record_console_action(
+        record_console_action(
             "audit trail", [], f"end accepted; remembered before: {before or 'none'}"
         )
         AuditCheck(asked_at=now, finished_at=now, **verification.check_columns(found)).save()

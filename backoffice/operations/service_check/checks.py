@@ -9,12 +9,12 @@ import redis
 from django.conf import settings
 
 from backoffice.core import duration_metrics, service_team
-from backoffice.models import Lookup, SyncRun
 from backoffice.operations.service_check.answers import NOT_ACCEPTED, ServiceAnswers, trouble
 from backoffice.operations.service_check.findings import Check, Finding
 from backoffice.operations.status import spoken
 from backoffice.operations.sync_watch import OFF
 from backoffice.service import Page, errors
+from backoffice.sync.models import Lookup, SyncRun
 
 LIMITED: Final = errors.Limited.__name__
 """Beginning of the stored error of a sync run or lookup that was answered 429."""

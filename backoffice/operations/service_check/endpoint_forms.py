@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 
 from backoffice.operations.service_check.webhooks import address, is_here
-from backoffice.outbox import CommandForm
+from backoffice.outbox.forms import CommandForm
 
 
 class NewEndpointForm(CommandForm):

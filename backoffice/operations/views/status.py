@@ -15,11 +15,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from backoffice import audit
 from backoffice.accounts import second_factor
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_entry
 from backoffice.core import heartbeats
 from backoffice.core.access import may, public, requires
-from backoffice.models import User
 from backoffice.operations import metrics, status
 
 
@@ -99,7 +99,7 @@ def page(request: HttpRequest) -> HttpResponse:
 def release(request: HttpRequest) -> HttpResponseBase:
     """Release the hold on sending after a restore."""
     assert isinstance(request.user, User)
-    audit.record_entry(request, "change", "hold", ids=["released"])
+    record_entry(request, "change", "hold", ids=["released"])
     if heartbeats.release_hold(request.user.pk):
         messages.success(request, "Sending goes on. What waits is sent from now.")
     else:

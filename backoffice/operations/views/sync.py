@@ -13,10 +13,11 @@ from django.views.decorators.http import require_safe
 
 from backoffice.core import vocabulary
 from backoffice.core.access import requires
-from backoffice.models import Drift, SyncRun, UnreadRecord
+from backoffice.mirror.models import Drift, UnreadRecord
 from backoffice.operations.views import unknown_values
 from backoffice.pages import sync_health
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
+from backoffice.sync.models import SyncRun
 
 SIZE: Final = 50
 LATEST: Final = 10

@@ -14,11 +14,12 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_change
 from backoffice.core import vocabulary
 from backoffice.core.access import may, requires
+from backoffice.core.models import UnknownValue
 from backoffice.core.vocabulary import interpretations
-from backoffice.models import UnknownValue, User
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 SIZE: Final = 50
@@ -146,7 +147,7 @@ def _decide(request: HttpRequest, row: UnknownValue, form: DecisionForm) -> None
         row.decided_at, row.decided_by = timezone.now(), request.user
         row.spread_at, row.moved = None, 0
         row.save()
-        audit.record_change(
+        record_change(
             request, "unknown value", [f"{row.vocabulary}: {row.value}"],
             before=before, after=_words_of(row),
         )  # fmt: skip

@@ -25,12 +25,12 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils import timezone
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_action
 from backoffice.core.access import may
-from backoffice.models import User
-from backoffice.outbox import CommandForm
+from backoffice.outbox.forms import CommandForm
 from backoffice.pages.lists.definition import ListPage
-from backoffice.pages.lists.models import BulkRow, BulkRun
+from backoffice.pages.models import BulkRow, BulkRun
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class MatchDigest:
     def of_run(cls, run: BulkRun) -> MatchDigest:
         """Return the digest of the rows of a run."""
         return cls._read(
-            f"SELECT {_DIGEST} FROM backoffice_bulkrow WHERE run_id = %s",  # noqa: S608
+            f"SELECT {_DIGEST} FROM pages_bulkrow WHERE run_id = %s",  # noqa: S608
             [run.pk],
         )
 
@@ -189,7 +189,7 @@ def start_run(
             if confirmed is not None and MatchDigest.of_run(run) != confirmed:
                 raise MatchesChanged
             run.save(update_fields=["total"])
-            audit.record_action(request, f"bulk {action.name}", [run.pk], [])
+            record_action(request, f"bulk {action.name}", [run.pk], [])
     except IntegrityError:
         return BulkRun.objects.get(form_id=form_id, asked_by=request.user)
     return run
@@ -201,7 +201,7 @@ def _gather(run: BulkRun, rows: QuerySet[Any], most: int) -> int:
     sql, parameters = found.query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO backoffice_bulkrow (run_id, key, patient_id)"
+            "INSERT INTO pages_bulkrow (run_id, key, patient_id)"
             f" SELECT %s, found.key, found.patient FROM ({sql}) AS found (key, patient) LIMIT %s",
             [run.pk, *parameters, most + 1],
         )

@@ -15,7 +15,7 @@ from backoffice.core.urls import build_query
 from backoffice.pages.lists import saved_views as saving
 from backoffice.pages.lists.definition import BulkPage, Column, ListPage, staff_user
 from backoffice.pages.lists.forms import PLACE, SIZE, SIZES, FilterForm, filters_in
-from backoffice.pages.lists.models import BulkRun, ListChoice, SavedView
+from backoffice.pages.models import BulkRun, ListChoice, SavedView
 from backoffice.pages.paging.counts import Count
 from backoffice.pages.paging.pages import Page
 
@@ -29,7 +29,7 @@ OWN_NAMES: Final = PLACE | {"view", "columns", "run", "panel"}
 NAMED: Final = 5
 LONGEST_NAME: Final = 40
 _CHOICE: Final = (
-    f"SELECT {columns(ListChoice)} FROM backoffice_listchoice"  # noqa: S608 - our names
+    f"SELECT {columns(ListChoice)} FROM pages_listchoice"  # noqa: S608 - our names
     " WHERE user_id = %s AND listing = %s"
 )
 

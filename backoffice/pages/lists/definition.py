@@ -12,10 +12,10 @@ from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from backoffice.accounts.models import User
 from backoffice.core.access import may
 from backoffice.core.encryption.url_tokens import PersonalParameters
 from backoffice.core.urls import page_url
-from backoffice.models import User
 from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.paging.pages import Page, PagePosition, Sort, fetch_page
 

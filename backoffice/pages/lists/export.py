@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.utils import timezone
 
-from backoffice import audit
+from backoffice.audit.recording import record_entry
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.lists.formulas import escape_formula
@@ -63,7 +63,7 @@ def download_computed(
     """Return computed rows as a file, audited as one export of `ids`."""
     zone = timezone.get_current_timezone()
     assert isinstance(zone, ZoneInfo)
-    audit.record_entry(request, "export", subject, ids=ids, patients=patients, row_count=len(ids))
+    record_entry(request, "export", subject, ids=ids, patients=patients, row_count=len(ids))
     out = _Line()
     writer = csv.writer(out)
     writer.writerow(heads)
@@ -119,7 +119,7 @@ def _lines(
         with timezone.override(zone):
             page = list_page.page(rows, form, PAGE, place)
             found = list_page.with_related(page.rows, request.user)
-            audit.record_entry(
+            record_entry(
                 request,
                 "export",
                 list_page.subject,

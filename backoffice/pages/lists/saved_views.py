@@ -18,7 +18,7 @@ from backoffice.core.prepared_queries import columns, read
 from backoffice.core.urls import build_query
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.forms import SORTING, FilterForm
-from backoffice.pages.lists.models import SavedView
+from backoffice.pages.models import SavedView
 from backoffice.pages.paging.counts import capped_count
 
 MOST: Final = 50
@@ -107,7 +107,7 @@ def visible_views(list_page: ListPage, form: FilterForm, user: Any) -> list[Save
 
 
 _VIEWS: Final = (
-    f"SELECT {columns(SavedView)} FROM backoffice_savedview"  # noqa: S608 - our names
+    f"SELECT {columns(SavedView)} FROM pages_savedview"  # noqa: S608 - our names
     " WHERE listing = %s AND (owner_id = %s OR shared) ORDER BY position, id"
 )
 

@@ -15,9 +15,9 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice import audit
+from backoffice.accounts.models import User
+from backoffice.audit.recording import record_view
 from backoffice.core.access import may, requires
-from backoffice.models import User
 from backoffice.team import actions
 from backoffice.team.changes import MAX_CHANGES, change_log
 from backoffice.team.subjects import InvalidSubject, Subject, subject_label, subject_url
@@ -128,7 +128,7 @@ def assign_to_colleague(request: HttpRequest) -> HttpResponse:
 def changes(request: HttpRequest) -> HttpResponse:
     """Show the change log of a record, as a fragment or as a page of its own."""
     about = _subject_of(request)
-    audit.record_view(request, "changes", [about.id], [about.patient_id])
+    record_view(request, "changes", [about.id], [about.patient_id])
     context = {
         "changes": change_log(about, sees_results=may(request.user, "results.view")),
         "most": MAX_CHANGES,

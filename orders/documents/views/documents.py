@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_entry, record_view
 from backoffice.core.access import requires
 from orders.documents.fetching import NoDocument, fetch
 from orders.documents.forms import LabelsForm
@@ -60,7 +60,7 @@ def _labels_form(kind: DocumentKind, facts: DocumentFacts, reason: str) -> Label
 def order_documents(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Show all documents of an order. Lists and cards open this page as a drawer."""
     order = _order(order_id)
-    audit.record_view(request, "order", [order.pk], [order.user_id])
+    record_view(request, "order", [order.pk], [order.user_id])
     context = {
         "order": order,
         "lines": document_lines(load_document_facts([order])[0], request.user),
@@ -119,9 +119,7 @@ def record_opening(
         for order_id, user_id in others.values_list("pk", "user_id"):
             ids.append(order_id)
             patients.append(user_id)
-    audit.record_entry(
-        request, action, kind.subject, ids=ids, patients=patients, row_count=len(orders)
-    )
+    record_entry(request, action, kind.subject, ids=ids, patients=patients, row_count=len(orders))
 
 
 def pdf_response(content: bytes, name: str, *, save: bool) -> HttpResponse:

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_list
 from backoffice.core.access import may, requires
 from backoffice.core.encryption.encrypted_fields import is_unreadable
 from backoffice.core.urls import build_query
@@ -126,7 +126,7 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     left_out = [] if is_canceled else list(parts.defer("content")[:SHOWN])
     has_ended = found.state in (PrintJob.State.DONE, PrintJob.State.FAILED)
     names = ORDER_LIST.labels_and_urls({part.order_id for part in left_out}, request.user)
-    audit.record_list(
+    record_list(
         request,
         "order",
         list(dict.fromkeys(part.order_id for part in left_out)),

@@ -13,10 +13,12 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice import audit, outbox
+from backoffice.audit.recording import record_view
 from backoffice.core.access import requires
-from backoffice.models import CommandRecord
-from backoffice.outbox.forms import conflict_message
+from backoffice.outbox.command import PreconditionFailed
+from backoffice.outbox.enqueueing import Conflict, enqueue
+from backoffice.outbox.forms import CommandForm, conflict_message, resubmitted_command
+from backoffice.outbox.models import CommandRecord
 from backoffice.pages.drafts import WRITTEN
 from backoffice.pages.hidden_answers import unshown
 from orders.models import Order
@@ -53,7 +55,7 @@ CODE_LETTERS: Final = 20
 CHANGED: Final = "The draft changed meanwhile: look at it again."
 
 
-class ReviewForm(outbox.CommandForm):
+class ReviewForm(CommandForm):
     """Proves that the placed draft is the reviewed one: the draft may change in another tab."""
 
     draft = forms.CharField(widget=forms.HiddenInput, required=False)
@@ -86,7 +88,7 @@ def edit(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> 
     refused = _refused_command(request, patient)
     first_values = _initial_values(request, patient, person, refused, importing)
     if first_values and draft is not None and draft.typed != first_values:
-        audit.record_view(request, "patient", [patient.pk], [patient.pk])
+        record_view(request, "patient", [patient.pk], [patient.pk])
         context = {
             "order_request": OrderRequest(patient, person, first_values, importing),
             "draft": draft,
@@ -103,7 +105,7 @@ def edit(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -> 
     form = PlaceForm(order_request)
     if refused is not None:
         _show_refusal(form, refused)
-    audit.record_view(request, "patient", [patient.pk], [patient.pk])
+    record_view(request, "patient", [patient.pk], [patient.pk])
     return _page(request, form, draft=draft)
 
 
@@ -170,7 +172,7 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
         form.full_clean()
         form.add_error(None, command)
     found += check_codes(order_request.icd_codes)
-    audit.record_view(request, "patient", [patient.pk], [patient.pk])
+    record_view(request, "patient", [patient.pk], [patient.pk])
     context = {
         "form": form,
         "order_request": order_request,
@@ -197,10 +199,10 @@ def _enqueue(
     )
     typed = {name: list(values) for name, values in order_request.typed.items()}
     try:
-        return outbox.enqueue(request, command, sent.cleaned_data["form_id"], "", typed)
-    except outbox.PreconditionFailed as error:
+        return enqueue(request, command, sent.cleaned_data["form_id"], "", typed)
+    except PreconditionFailed as error:
         return error.message
-    except outbox.Conflict as error:
+    except Conflict as error:
         return conflict_message(error.other, request.user)
 
 
@@ -413,7 +415,7 @@ def _order(given: str) -> Order:
 
 def _refused_command(request: HttpRequest, patient: Patient) -> CommandRecord | None:
     """Return the refused command that this form corrects."""
-    return outbox.resubmitted_command(
+    return resubmitted_command(
         request, patient_id=patient.pk, kind__in=("order.create", "order.import")
     )
 

@@ -14,10 +14,12 @@ from django.shortcuts import render
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice import audit, outbox
+from backoffice.audit.recording import record_entry, record_list
 from backoffice.core.access import requires
-from backoffice.models import CommandRecord
-from backoffice.outbox.forms import conflict_message
+from backoffice.outbox.command import PreconditionFailed
+from backoffice.outbox.enqueueing import Conflict, enqueue
+from backoffice.outbox.forms import CommandForm, conflict_message
+from backoffice.outbox.models import CommandRecord
 from orders.commands.importing import ImportOrder
 from orders.placing import request_bodies, sheet_import, table_reader
 from orders.placing.table_reader import COLUMNS, MAX_BYTES, MAX_ROWS, ImportRow, UnusableTable
@@ -26,7 +28,7 @@ from orders.placing.views.new_order import METHODS, PERMISSIONS
 PAGE: Final = "orders/placing/sheet.html"
 
 
-class SheetForm(outbox.CommandForm):
+class SheetForm(CommandForm):
     """A file, or its text. After the check, the page sends the table as text."""
 
     file = forms.FileField(label="CSV file", required=False)
@@ -72,9 +74,9 @@ def import_table(request: HttpRequest) -> HttpResponse:
     patients = [row.order_request.patient.pk for row in rows if row.order_request]
     if do == "bad":
         bad = [row for row in rows if not row.is_importable]
-        audit.record_entry(request, "export", "order import", patients=patients, row_count=len(bad))
+        record_entry(request, "export", "order import", patients=patients, row_count=len(bad))
         return _download(sheet_import.write_table(bad, reasons=True), "orders-not-imported.csv")
-    audit.record_list(request, "order import", [], patients)
+    record_list(request, "order import", [], patients)
     if do == "import":
         for row in rows:
             if row.is_importable and row.command is None:
@@ -138,12 +140,12 @@ def _enqueue_row(request: HttpRequest, form_id: uuid.UUID, row: ImportRow) -> No
     row_form_id = _row_form_id(form_id, row)
     typed = {name: list(values) for name, values in row.order_request.typed.items()}
     try:
-        row.command = outbox.enqueue(
+        row.command = enqueue(
             request, request_bodies.import_command(row.order_request), row_form_id, "", typed
         )
-    except outbox.PreconditionFailed as error:
+    except PreconditionFailed as error:
         row.faults.append(error.message)
-    except outbox.Conflict as error:
+    except Conflict as error:
         row.faults.append(conflict_message(error.other, request.user))
 
 

@@ -15,7 +15,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_view
 from backoffice.core.access import may, requires
 from backoffice.templatetags.chart import Chart
 from patients.models import Patient
@@ -61,7 +61,7 @@ def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     newest = charts.newest_samples(patient_id)
     days = charts.newest_days(patient_id, zone)
     measure = _measure(data.get("measure", ""), newest, days)
-    audit.record_view(request, "device data", [patient_id], [patient_id])
+    record_view(request, "device data", [patient_id], [patient_id])
     sources = sources_of(patient, newest_data_by_provider(patient_id))
     context: dict[str, Any] = {
         **page,

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_list
 from backoffice.core import vocabulary
 from backoffice.core.access import requires
 from backoffice.pages.paging.counts import capped_count
@@ -95,9 +95,7 @@ def pulls(request: HttpRequest) -> HttpResponse:
         size=PAGE_SIZE,
         **page_position(request),
     )
-    audit.record_list(
-        request, "pull", (row.pk for row in page.rows), (row.user_id for row in page.rows)
-    )
+    record_list(request, "pull", (row.pk for row in page.rows), (row.user_id for row in page.rows))
     people = _people(row.user_id for row in page.rows)
     context = {
         "form": form,

@@ -14,7 +14,7 @@ from typing import Any, Final
 import psycopg
 from django.db import connection
 
-from backoffice.mirror import MirrorRecord
+from backoffice.mirror.tables import MirrorRecord
 from backoffice.service import Record
 from backoffice.service.labs import Lab, LabAccount, LabTest
 from backoffice.service.payload import Reader

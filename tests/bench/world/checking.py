@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from django.db import connection, models, transaction
 
-from backoffice import mirror
-from backoffice.mirror import MirrorRecord, MirrorTable
+from backoffice.mirror.applying import apply_batch
+from backoffice.mirror.tables import MirrorRecord, MirrorTable, RecordKey
 from backoffice.service import Record
 from backoffice.service.appointments import APPOINTMENT
 from backoffice.service.orders import ORDER, TRANSACTION
@@ -68,7 +68,7 @@ def _again(
 
 
 def _tried(table: MirrorTable, records: Sequence[MirrorRecord]) -> list[str]:
-    outcome = mirror.apply(table, records)
+    outcome = apply_batch(table, records)
     wrong = [] if outcome.unchanged == len(records) else [f"{outcome.unchanged} were unchanged"]
     keys = [record.key for record in records]
     try:
@@ -77,7 +77,7 @@ def _tried(table: MirrorTable, records: Sequence[MirrorRecord]) -> list[str]:
             table.model.objects.filter(pk__in=[key[0] for key in keys]).update(  # type: ignore[attr-defined]
                 content_hash=b"another", as_of=datetime(2000, 1, 1, tzinfo=UTC)
             )
-            mirror.apply(table, records)
+            apply_batch(table, records)
             after = _rows(table, keys)
             for name, found in before.items():
                 if found != after[name]:
@@ -93,7 +93,7 @@ def _tried(table: MirrorTable, records: Sequence[MirrorRecord]) -> list[str]:
         return wrong
 
 
-def _rows(table: MirrorTable, keys: Sequence[mirror.RecordKey]) -> dict[str, list[dict[str, Any]]]:
+def _rows(table: MirrorTable, keys: Sequence[RecordKey]) -> dict[str, list[dict[str, Any]]]:
     """The rows with those below them, without when and from what they were made."""
     found = {table.name: _values(table.model, "pk__in", [key[0] for key in keys], table.key)}
     for children in table.children:

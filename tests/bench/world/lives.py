@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from backoffice.mirror import RowValues
+from backoffice.mirror.tables import RowValues
 from backoffice.service import Record
 from backoffice.service.orders import ORDER
 from orders.sync import orders as orders_sync

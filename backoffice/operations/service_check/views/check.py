@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
-from backoffice import audit
+from backoffice.audit.recording import record_entry
 from backoffice.core.access import requires
 from backoffice.operations import service_check
 from backoffice.operations.service_check import DeliveryCheck, Outcome, ResentEvent, ServiceAnswers
@@ -49,9 +49,7 @@ def send_event(request: HttpRequest) -> HttpResponseBase:
     """Have the service deliver the latest event of an order again; the page waits for it."""
     order = service_check.order_to_resend()
     if order is not None:
-        audit.record_entry(
-            request, "change", "test event", ids=[order.pk], patients=[order.user_id]
-        )
+        record_entry(request, "change", "test event", ids=[order.pk], patients=[order.user_id])
     with ServiceAnswers(PAGE_SECONDS) as answers:
         try:
             sent = service_check.resend_event(answers, order)

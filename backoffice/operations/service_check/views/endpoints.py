@@ -14,15 +14,16 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice import audit
 from backoffice.accounts.recent_authentication import require_recent_authentication
+from backoffice.audit.recording import record_entry
 from backoffice.core import service_team
 from backoffice.core.access import requires
 from backoffice.operations.service_check.answers import ServiceAnswers, trouble
 from backoffice.operations.service_check.endpoint_forms import NewEndpointForm, SwitchForm
 from backoffice.operations.service_check.views.check import PAGE_SECONDS
 from backoffice.operations.service_check.webhooks import ListedEndpoint, listed_endpoints
-from backoffice.outbox import Command, CommandForm
+from backoffice.outbox.command import Command
+from backoffice.outbox.forms import CommandForm
 from backoffice.service import Record, errors
 from webhooks.commands import CreateEndpoint, DeleteEndpoint, RotateSecret, SwitchEndpoint
 
@@ -106,7 +107,7 @@ def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     if team is None:
         messages.warning(request, NO_TEAM)
         return redirect("operations:service-check")
-    audit.record_entry(request, "view", "webhook secret", ids=[endpoint_id])
+    record_entry(request, "view", "webhook secret", ids=[endpoint_id])
     with ServiceAnswers(PAGE_SECONDS) as answers:
         managed = answers.managed
         if managed is None:

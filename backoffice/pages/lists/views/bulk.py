@@ -13,11 +13,12 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from backoffice import audit
+from backoffice.audit.recording import record_list
 from backoffice.core.access import may
 from backoffice.core.urls import build_query
-from backoffice.models import CommandRecord
-from backoffice.outbox import CommandForm, enqueueing
+from backoffice.outbox import enqueueing
+from backoffice.outbox.forms import CommandForm
+from backoffice.outbox.models import CommandRecord
 from backoffice.pages.lists.bulk import (
     BulkAction,
     MatchDigest,
@@ -27,8 +28,8 @@ from backoffice.pages.lists.bulk import (
     stop_run,
 )
 from backoffice.pages.lists.definition import ListPage, staff_user
-from backoffice.pages.lists.models import BulkRow, BulkRun
 from backoffice.pages.lists.views.saved_views import selected_keys, selected_rows
+from backoffice.pages.models import BulkRow, BulkRun
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 SHOWN: Final = 50
@@ -88,7 +89,7 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
         # The page lists these rows one by one. The run takes exactly them, even if the filter
         # matches others by then.
         keys, everything = [row.pk for row in shown], False
-        audit.record_list(
+        record_list(
             request,
             list_page.subject,
             [row.pk for row in shown],
@@ -129,7 +130,7 @@ def run_page(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRes
     refused_told = list_page.labels_and_urls(
         [UUID(row.subject_id) for row in refused], request.user
     )
-    audit.record_list(
+    record_list(
         request,
         list_page.subject,
         [*(row.key for row in page.rows), *(row.subject_id for row in refused)],

@@ -18,7 +18,7 @@ from backoffice.pages.lists.context import DENSITIES, OWN, ListContext, url_of_v
 from backoffice.pages.lists.definition import ListPage, staff_user
 from backoffice.pages.lists.export import download
 from backoffice.pages.lists.forms import SIZES, FilterForm, filters_in
-from backoffice.pages.lists.models import ListChoice, SavedView
+from backoffice.pages.models import ListChoice, SavedView
 
 LONG = 4_000
 """Most characters of a posted query string."""

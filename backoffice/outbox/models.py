@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import uuid
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from backoffice.core.encryption.encrypted_fields import EncryptedJSONField
-from backoffice.models.staff import User
 
 
 class CommandRecords(models.QuerySet["CommandRecord"]):
@@ -55,7 +55,9 @@ class CommandRecord(models.Model):
     form_id = models.UUIDField(unique=True, help_text="One per form shown: a second send is none")
     form_url = models.TextField(default="", blank=True)
     form_data = EncryptedJSONField(default=dict, help_text="What stood in the form, as typed")
-    requested_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
     requested_at = models.DateTimeField(db_default=Now())
     request_id = models.CharField(
         max_length=32, default="", db_default="", help_text="Of the page's request that asked"
@@ -86,7 +88,9 @@ class CommandRecord(models.Model):
     confirmed_by = models.CharField(
         max_length=10, default="", blank=True, help_text="answer, look-up, person"
     )
-    decided_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
     decision = models.CharField(max_length=10, default="", blank=True)
     finished_at = models.DateTimeField(null=True)
     looked_at = models.DateTimeField(null=True, help_text="Last look-up after it had ended")

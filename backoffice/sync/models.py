@@ -1,4 +1,4 @@
-"""Sync runs, drift between mirror and service, and lookups."""
+"""Sync runs, and lookups of single records."""
 
 from __future__ import annotations
 
@@ -58,29 +58,6 @@ class SyncRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.resource} {'full' if self.full else 'incremental'} {self.state}"
-
-
-class Drift(models.Model):
-    """A difference between mirror and service that a sweep found, or an unexpected change."""
-
-    class Kind(models.TextChoices):
-        MISSING_LOCAL = "missing_local", "Was missing here"
-        MISSING_REMOTE = "missing_remote", "No longer at the service"
-        STALE = "stale", "Was out of date here"
-        SCHEMA = "schema", "Could not be read"
-        HISTORY_CONFLICT = "history_conflict", "History was rewritten"
-        MOVED = "moved", "Went to another patient"
-        REGRESSED = "regressed", "Went back in its life"
-
-    run = models.ForeignKey(SyncRun, on_delete=models.CASCADE, null=True, related_name="drifts")
-    resource = models.CharField(max_length=40)
-    key = models.TextField()
-    kind = models.CharField(max_length=20, choices=Kind)
-    detail = models.TextField(default="", blank=True)
-    found_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        indexes = [models.Index(fields=["-found_at"], name="drift_latest")]
 
 
 class Lookup(models.Model):

@@ -1,40 +1,16 @@
-"""Base classes of mirrored tables, and records that could not be read into them."""
+"""Base class of mirrored tables, records that could not be read into them, and drift."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from django.db import models
-from django.db.models.base import ModelState
 from django.db.models.functions import Now
 
 from backoffice.core.encryption.encrypted_fields import EncryptedTextField
+from backoffice.core.models import Read
 from backoffice.service import json_text
-
-
-class Read(models.Model):
-    """Base class of models that pages read by hundreds: `from_db` sets the attributes directly.
-
-    Django calls `__init__` for each row, which visits every field and sends two signals, and takes
-    most of the time of a list. These models need neither.
-    """
-
-    class Meta:
-        abstract = True
-
-    @classmethod
-    def from_db(
-        cls, db: str | None, field_names: Collection[str], values: Collection[Any], **_: Any
-    ) -> Self:
-        row = cls.__new__(cls)
-        row.__dict__.update(zip(field_names, values, strict=True))
-        row._state = ModelState()
-        row._state.adding = False
-        row._state.db = db
-        return row
-
 
 AS_RECEIVED: Final = ("record", "content_hash")
 """Long columns of a mirrored record that pages seldom read."""
@@ -102,3 +78,28 @@ class UnreadRecord(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["resource", "key"], name="unread_record_once")
         ]
+
+
+class Drift(models.Model):
+    """A difference between mirror and service that a sweep found, or an unexpected change."""
+
+    class Kind(models.TextChoices):
+        MISSING_LOCAL = "missing_local", "Was missing here"
+        MISSING_REMOTE = "missing_remote", "No longer at the service"
+        STALE = "stale", "Was out of date here"
+        SCHEMA = "schema", "Could not be read"
+        HISTORY_CONFLICT = "history_conflict", "History was rewritten"
+        MOVED = "moved", "Went to another patient"
+        REGRESSED = "regressed", "Went back in its life"
+
+    run = models.ForeignKey(
+        "sync.SyncRun", on_delete=models.CASCADE, null=True, related_name="drifts"
+    )
+    resource = models.CharField(max_length=40)
+    key = models.TextField()
+    kind = models.CharField(max_length=20, choices=Kind)
+    detail = models.TextField(default="", blank=True)
+    found_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["-found_at"], name="drift_latest")]

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from backoffice.models.records import Read
+from backoffice.core.models import Read
 
 
 class SavedView(Read):
@@ -34,7 +34,6 @@ class SavedView(Read):
     changed_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        app_label = "backoffice"
         constraints = [
             models.UniqueConstraint(fields=["listing", "owner", "name"], name="view_name_once"),
             models.UniqueConstraint(
@@ -71,7 +70,6 @@ class ListChoice(Read):
     size = models.PositiveSmallIntegerField(null=True)
 
     class Meta:
-        app_label = "backoffice"
         constraints = [models.UniqueConstraint(fields=["user", "listing"], name="list_choice_once")]
 
 
@@ -106,7 +104,6 @@ class BulkRun(models.Model):
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
-        app_label = "backoffice"
         indexes = [
             # Reader: bulk.process_runs
             models.Index(fields=["asked_at"], condition=Q(state="open"), name="bulk_run_open"),
@@ -141,7 +138,6 @@ class BulkRow(models.Model):
     command_id = models.UUIDField(null=True, help_text="What was asked of the service for it")
 
     class Meta:
-        app_label = "backoffice"
         indexes = [
             # Reader: bulk.process_runs
             models.Index(

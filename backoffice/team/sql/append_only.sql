@@ -6,9 +6,9 @@ BEGIN
     USING ERRCODE = 'restrict_violation';
 END $$;
 
-CREATE OR REPLACE TRIGGER append_only BEFORE UPDATE OR DELETE ON backoffice_note
+CREATE OR REPLACE TRIGGER append_only BEFORE UPDATE OR DELETE ON team_note
   FOR EACH ROW EXECUTE FUNCTION team_append_only();
-CREATE OR REPLACE TRIGGER append_only BEFORE UPDATE OR DELETE ON backoffice_contact
+CREATE OR REPLACE TRIGGER append_only BEFORE UPDATE OR DELETE ON team_contact
   FOR EACH ROW EXECUTE FUNCTION team_append_only();
-CREATE OR REPLACE TRIGGER append_only BEFORE UPDATE OR DELETE ON backoffice_assignmentchange
+CREATE OR REPLACE TRIGGER append_only BEFORE UPDATE OR DELETE ON team_assignmentchange
   FOR EACH ROW EXECUTE FUNCTION team_append_only();
