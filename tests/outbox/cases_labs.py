@@ -47,11 +47,11 @@ def _mirrored_lab_test() -> LabTest:
     """Create and mirror a lab test of our team."""
     example = LabTest.objects.get(name="Clinic Draw Basic")
     markers = [marker["id"] for marker in example.said()["markers"]]
-    made = service().labs.create_test(
+    record = service().labs.create_test(
         NewLabTest(name=_unused_name(), method=example.method, description="", marker_ids=markers)
     )
-    store_lab_tests([made])
-    return LabTest.objects.get(pk=made.data.id)
+    store_lab_tests([record])
+    return LabTest.objects.get(pk=record.data.id)
 
 
 def _create_new_test(records: SandboxRecords) -> CreateLabTest:

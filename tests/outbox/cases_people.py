@@ -55,9 +55,9 @@ def _person_details(**changes: Any) -> NewUserInfo:
 
 def new_user(info: NewUserInfo | None = None) -> UUID:
     """Create and mirror a patient."""
-    made = service().users.create(NewUser(client_user_id=f"case-{uuid.uuid4().hex[:12]}"))
-    user_id = made.data.user_id
-    store_users([made])
+    record = service().users.create(NewUser(client_user_id=f"case-{uuid.uuid4().hex[:12]}"))
+    user_id = record.data.user_id
+    store_users([record])
     if info is not None:
         store_demographics({str(user_id): service().users.update_info(user_id, info)})
     return user_id
@@ -124,7 +124,7 @@ def _count_payors(records: SandboxRecords, command: CreatePayor, _: UUID) -> int
 
 
 def _create_disconnection(records: SandboxRecords) -> Deregister:
-    """Connect a source that is not managed by the app on the patient's device."""
+    """Connect a source that the app on the patient's device does not manage."""
     records.sandbox.control("connections", {"connect": 3, "seed": next(_NUMBERS)})
     user_id, slug = records.sandbox.query(
         "SELECT c.user_id, c.provider_id FROM sandbox_connection c JOIN sandbox_provider p"

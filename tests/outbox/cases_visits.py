@@ -111,7 +111,7 @@ def create_booked_visit(records: SandboxRecords) -> tuple[Order, Appointment]:
 
 
 def cancel_booked_visit(order: Order, visit: Appointment) -> None:
-    """Cancel the visit at the service and free its original and its current time."""
+    """Cancel the visit at the service and free its time for other cases."""
     calls = service().appointments
     calls.cancel_phlebotomy(order.pk, calls.phlebotomy_cancellation_reasons().records[0].data.id)
     _USED_TIMES.difference_update([key for key in _USED_TIMES if key[0] == visit.start_at])

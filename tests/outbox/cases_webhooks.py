@@ -26,8 +26,8 @@ def _count_endpoints(records: SandboxRecords, command: CreateEndpoint, _: UUID) 
 
 
 def _create_rotation(records: SandboxRecords) -> RotateSecret:
-    made = service().management.create_webhook(TEAM, _unused_url(), "Made up")
-    return RotateSecret(team_id=TEAM, endpoint_id=made.data.id)
+    endpoint = service().management.create_webhook(TEAM, _unused_url(), "Made up")
+    return RotateSecret(team_id=TEAM, endpoint_id=endpoint.data.id)
 
 
 def _count_rotations(records: SandboxRecords, command: RotateSecret, _: UUID) -> int:
@@ -38,8 +38,8 @@ def _count_rotations(records: SandboxRecords, command: RotateSecret, _: UUID) ->
 
 
 def _create_switch(records: SandboxRecords) -> SwitchEndpoint:
-    made = service().management.create_webhook(TEAM, _unused_url(), "Made up")
-    return SwitchEndpoint(team_id=TEAM, endpoint_id=made.data.id, disabled=True)
+    endpoint = service().management.create_webhook(TEAM, _unused_url(), "Made up")
+    return SwitchEndpoint(team_id=TEAM, endpoint_id=endpoint.data.id, disabled=True)
 
 
 def _count_switches(records: SandboxRecords, command: SwitchEndpoint, _: UUID) -> int:
@@ -50,8 +50,8 @@ def _count_switches(records: SandboxRecords, command: SwitchEndpoint, _: UUID) -
 
 
 def _create_deletion(records: SandboxRecords) -> DeleteEndpoint:
-    made = service().management.create_webhook(TEAM, _unused_url(), "Made up")
-    return DeleteEndpoint(team_id=TEAM, endpoint_id=made.data.id)
+    endpoint = service().management.create_webhook(TEAM, _unused_url(), "Made up")
+    return DeleteEndpoint(team_id=TEAM, endpoint_id=endpoint.data.id)
 
 
 def _count_deletions(records: SandboxRecords, command: DeleteEndpoint, _: UUID) -> int:

@@ -102,14 +102,14 @@ def place_order(
                 },
                 "phone_number": "+15550100001",
             }
-        made = service.orders.create(
+        order = service.orders.create(
             msgspec.convert(body, NewOrder), idempotency_key=str(uuid.uuid4())
         )
         if low_status != "ordered":
             service.orders.simulate(
-                made.data.id, f"received.{method}.{low_status}", flags=SimulationFlags()
+                order.data.id, f"received.{method}.{low_status}", flags=SimulationFlags()
             )
-    return made.data.id
+    return order.data.id
 
 
 def book_visit_at_service(sandbox: Sandbox, order_id: UUID) -> None:
@@ -124,6 +124,6 @@ def book_visit_at_service(sandbox: Sandbox, order_id: UUID) -> None:
             zip_code=patient_address.zip or "",
             access_notes=patient_address.access_notes,
         )
-        found = service.appointments.phlebotomy_availability(address).data
-        slots = [slot for day in found.slots for slot in day.slots]
+        availability = service.appointments.phlebotomy_availability(address).data
+        slots = [slot for day in availability.slots for slot in day.slots]
         service.appointments.book_phlebotomy(order_id, slots[len(slots) // 2].booking_key or "")

@@ -65,11 +65,11 @@ class OutboxHarness:
 
     def submit_form(self, client: Client, address: str, **values: Any) -> HttpResponse:
         """Open a form and submit it with these values."""
-        shown = client.get(address)
-        assert shown.status_code == 200, shown.status_code
-        found = FORM_ID.search(shown.content.decode())
-        assert found, "no form"
-        return client.post(address, {"form_id": found[1], **values})  # type: ignore[return-value]
+        response = client.get(address)
+        assert response.status_code == 200, response.status_code
+        match = FORM_ID.search(response.content.decode())
+        assert match, "no form"
+        return client.post(address, {"form_id": match[1], **values})  # type: ignore[return-value]
 
     def deliver(self, commands: Sequence[type[Command]] = COMMANDS) -> None:
         """Deliver commands as workers do, until nothing is due."""

@@ -1,4 +1,4 @@
-"""Form values of patients, and what the sandbox has of them."""
+"""Form values of patients, registration through the pages, and counts at the sandbox."""
 
 from __future__ import annotations
 

@@ -34,11 +34,11 @@ class SandboxRecords:
 
     def place_order(self, test: str, status: str = "", **body: Any) -> Order:
         """Place an order, move it to `status`, and return it from the mirror."""
-        made = self.world.place(test, **body)
+        order = self.world.place(test, **body)
         if status:
-            self.world.go(made["id"], status)
-        store_orders([service().orders.get(UUID(made["id"]))])
-        return Order.objects.get(pk=made["id"])
+            self.world.go(order["id"], status)
+        store_orders([service().orders.get(UUID(order["id"]))])
+        return Order.objects.get(pk=order["id"])
 
     def ensure_endpoint(self) -> None:
         """Create a webhook endpoint if there is none. Nothing listens at its address."""

@@ -141,7 +141,9 @@ def test_removing_the_last_account_needs_confirmation(
     """Removing a team from its only active account at a lab needs a typed confirmation."""
     client = harness.client("lab admin")
     for account in LabAccount.objects.filter(status="active"):
-        last_account_effects = [e for e in team_effects(account, set()) if e.loses_last_account]
+        last_account_effects = [
+            effect for effect in team_effects(account, set()) if effect.loses_last_account
+        ]
         if any(effect.team == our_team for effect in last_account_effects):
             break
     else:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def create_command(requested_by: User, **values: Any) -> CommandRecord:
-    given = {
+    defaults = {
         "kind": "order.cancel",
         "title": "Cancel the order",
         "subject_type": "order",
@@ -35,7 +35,7 @@ def create_command(requested_by: User, **values: Any) -> CommandRecord:
         "requested_by": requested_by,
         **values,
     }
-    row = CommandRecord.objects.create(**given)
+    row = CommandRecord.objects.create(**defaults)
     row.refresh_from_db()
     return row
 
@@ -150,9 +150,11 @@ def test_undecided_command_stays_on_its_record_page(nurse: User) -> None:
     ]
     request = RequestFactory().get("/")
     request.user = nurse
-    shown = asked_about(Context({"request": request}), "order", order_id)["commands"]
-    assert undecided.pk in {row.pk for row in shown}
-    assert len(shown) == 1 + SHOWN and {row.pk for row in shown} - {undecided.pk} <= set(ended)
+    commands = asked_about(Context({"request": request}), "order", order_id)["commands"]
+    assert undecided.pk in {row.pk for row in commands}
+    assert len(commands) == 1 + SHOWN and {row.pk for row in commands} - {undecided.pk} <= set(
+        ended
+    )
 
 
 def test_viewer_without_permission_sees_no_commands(nurse: User) -> None:

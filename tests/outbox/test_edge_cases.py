@@ -38,11 +38,11 @@ def test_typed_team_can_be_added_after_a_refused_save(
     )
     assert page.status_code == 422
     # The page is shown again with the team among its checkboxes.
-    wanted = allowed_team_ids(account) | {UNKNOWN_TEAM}
-    assert {chip["team"] for chip in page.context["chips"] if chip["on"]} == wanted
-    response = save_teams(client, account, wanted)
+    wanted_teams = allowed_team_ids(account) | {UNKNOWN_TEAM}
+    assert {chip["team"] for chip in page.context["chips"] if chip["on"]} == wanted_teams
+    response = save_teams(client, account, wanted_teams)
     assert response.status_code == 302, response.content.decode()
-    assert harness.newest_command().payload["target"] == sorted(map(str, wanted))
+    assert harness.newest_command().payload["target"] == sorted(map(str, wanted_teams))
 
 
 def remove_lab(harness: OutboxHarness, test: LabTest) -> LabTest:

@@ -136,7 +136,7 @@ def test_command_with_fault_happens_once_or_is_undecided(
 def _faults_of(case: CommandCase) -> list[Fault]:
     """Return all faults with OUTBOX_FAULTS=all, or else the two most important and one in turn.
 
-    All of them take an hour.
+    All of them take an hour, which is too long for the suite.
     """
     if os.environ.get("OUTBOX_FAULTS") == "all":
         return list(FAULTS)

@@ -49,10 +49,10 @@ def case_records(person: Demographics) -> Patient:
 
 
 def upload(client: Client, raw: bytes, do: str = "check") -> Any:
-    found = FORM_ID.search(client.get(IMPORT_URL).content.decode())
-    assert found
+    match = FORM_ID.search(client.get(IMPORT_URL).content.decode())
+    assert match
     file = SimpleUploadedFile("table.csv", raw, "text/csv")
-    return client.post(IMPORT_URL, {"form_id": found[1], "file": file, "do": do})
+    return client.post(IMPORT_URL, {"form_id": match[1], "file": file, "do": do})
 
 
 def rows_of(response: Any) -> list[ImportRow]:
@@ -68,13 +68,13 @@ def test_case_b01_headers_in_words_set_payer_and_method(
     assert row.order_request is not None
     assert row.order_request.billing_type == "commercial_insurance"
     assert row.order_request.method == "at_home_phlebotomy"
-    shown = {choice.label: (choice.text, choice.is_default) for choice in row.choices}
-    assert shown["Billing"] == ("Billed to insurance", False)
-    assert shown["Collection"][1] is False
+    shown_choices = {choice.label: (choice.text, choice.is_default) for choice in row.choices}
+    assert shown_choices["Billing"] == ("Billed to insurance", False)
+    assert shown_choices["Collection"][1] is False
     text = page.content.decode()
-    for label, (words, _) in shown.items():
+    for label, (words, _) in shown_choices.items():
         assert f">{label}</th>" in text and words in text
-    assert set(shown) == {"Billing", "Collection", "Lab account", "Physician"}
+    assert set(shown_choices) == {"Billing", "Collection", "Lab account", "Physician"}
 
 
 def test_check_table_marks_default_values(harness: OutboxHarness, case_records: Patient) -> None:

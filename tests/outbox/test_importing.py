@@ -35,10 +35,10 @@ IMPORT_URL = "/orders/import/"
 @pytest.fixture
 def person(harness: OutboxHarness) -> Demographics:
     known = Demographics.objects.filter(dob__lt="2000-01-01").exclude(zip="").exclude(email="")
-    by_last = known.annotate(last=Max("user__orders__created_at")).order_by(
+    by_last_order = known.annotate(last=Max("user__orders__created_at")).order_by(
         F("last").asc(nulls_first=True), "pk"
     )
-    return next(one for one in by_last if is_name(one.first_name) and is_name(one.last_name))
+    return next(one for one in by_last_order if is_name(one.first_name) and is_name(one.last_name))
 
 
 @pytest.fixture
@@ -179,9 +179,9 @@ def csv_table(*rows: list[str], head: str = "patient,test,sample_id") -> bytes:
 
 def send_table(client: Client, raw: bytes, do: str, form_id: str = "") -> Any:
     if not form_id:
-        found = FORM_ID.search(client.get(IMPORT_URL).content.decode())
-        assert found
-        form_id = found[1]
+        match = FORM_ID.search(client.get(IMPORT_URL).content.decode())
+        assert match
+        form_id = match[1]
     return client.post(IMPORT_URL, {"form_id": form_id, "rows": raw.decode(), "do": do})
 
 

@@ -28,12 +28,14 @@ State = CommandRecord.State
 def person(harness: OutboxHarness) -> Demographics:
     """Return the adult accepted by labs with the oldest last order: the sandbox is shared."""
     known = Demographics.objects.filter(dob__lt=date(2000, 1, 1)).exclude(zip="").exclude(email="")
-    by_last = known.annotate(last=Max("user__orders__created_at")).order_by(
+    by_last_order = known.annotate(last=Max("user__orders__created_at")).order_by(
         F("last").asc(nulls_first=True), "pk"
     )
-    found = next(one for one in by_last if is_name(one.first_name) and is_name(one.last_name))
-    Order.objects.filter(user_id=found.pk).update(created_at=timezone.now() - timedelta(days=90))
-    return found
+    patient = next(
+        one for one in by_last_order if is_name(one.first_name) and is_name(one.last_name)
+    )
+    Order.objects.filter(user_id=patient.pk).update(created_at=timezone.now() - timedelta(days=90))
+    return patient
 
 
 @pytest.fixture
@@ -43,8 +45,10 @@ def panel(harness: OutboxHarness) -> LabTest:
     assert account.delegated_flow == "result_delegated"
     tests = LabTest.objects.filter(lab__slug="lab-south", status="active", auto_generated=False)
     markers_with_questions = Marker.objects.filter(has_questions=True)
-    found = tests.exclude(test_markers__marker__in=markers_with_questions).order_by("name").first()
-    return found or tests.order_by("name")[0]
+    plain_test = (
+        tests.exclude(test_markers__marker__in=markers_with_questions).order_by("name").first()
+    )
+    return plain_test or tests.order_by("name")[0]
 
 
 def form_values(person: Demographics, *tests: LabTest, **values: Any) -> dict[str, Any]:
@@ -329,9 +333,9 @@ def test_refusal_of_the_service_is_shown_at_its_field(
     deliver_refused(harness, command)
     page = client.get(f"{command.form_url}?again={command.pk}")
     assert page.context["form"].errors[field]
-    shown = page.content.decode()
-    assert f'id="id_{field}"' in shown
-    assert "kept" in shown and "E11.9" in shown and panel.name in shown
+    page_text = page.content.decode()
+    assert f'id="id_{field}"' in page_text
+    assert "kept" in page_text and "E11.9" in page_text and panel.name in page_text
 
 
 def test_refusal_without_field_is_shown_by_its_text(

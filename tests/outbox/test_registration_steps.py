@@ -150,18 +150,18 @@ def test_details_can_be_saved_after_comparing(harness: OutboxHarness) -> None:
         harness.submit_form(client_of_role("clinician"), address, **other_values).status_code == 302
     )
     harness.deliver()
-    mine = {
+    own_values = {
         **PERSON,
         "first_line": "7 My Street",
         "access_notes": "Ring twice",
         "seen": seen_digest,
     }
-    response: Any = harness.submit_form(client, address, **mine)
+    response: Any = harness.submit_form(client, address, **own_values)
     page, form = page_text(response), response.context["form"]
     assert response.status_code == 422 and "Compare them, then save again" in page
     assert "8 Their Street" in page and 'value="7 My Street"' in page and "Ring twice" in page
     new_hidden_values = {name: form[name].value() for name in ("form_id", "seen")}
-    assert client.post(address, {**mine, **new_hidden_values}).status_code == 302
+    assert client.post(address, {**own_values, **new_hidden_values}).status_code == 302
     harness.deliver()
     assert (
         harness.newest_command().state == State.DONE
@@ -194,13 +194,13 @@ def test_insurance_can_be_added_after_seeing_another(harness: OutboxHarness) -> 
         harness.submit_form(client_of_role("clinician"), address, **other_values).status_code == 302
     )
     harness.deliver()
-    mine = {**PERSON, **CARD, **seen_insurances, "member_id": "MINE-1"}
-    response: Any = harness.submit_form(client, address, **mine)
+    own_values = {**PERSON, **CARD, **seen_insurances, "member_id": "MINE-1"}
+    response: Any = harness.submit_form(client, address, **own_values)
     page, form = page_text(response), response.context["form"]
     assert response.status_code == 422 and "Another insurance was recorded meanwhile" in page
     assert "THEIRS-1" in page and 'value="MINE-1"' in page
     new_hidden_values = {name: form[name].value() for name in ("form_id", *seen_insurances)}
-    assert client.post(address, {**mine, **new_hidden_values}).status_code == 302
+    assert client.post(address, {**own_values, **new_hidden_values}).status_code == 302
     harness.deliver()
     assert Insurance.objects.get(user_id=patient.pk, superseded_at=None).member_id == "MINE-1"
     assert count_insurances(harness, patient) == 2

@@ -71,10 +71,10 @@ def prefilled_values(client: Client, address: str) -> dict[str, list[str]]:
 
 
 def sandbox_account_id(harness: OutboxHarness, order_id: str) -> str:
-    found = harness.sandbox.query(
+    rows = harness.sandbox.query(
         "SELECT lab_account_id::text FROM sandbox_order WHERE id = %s", (order_id,)
     )
-    return str(found[0][0])
+    return str(rows[0][0])
 
 
 def test_order_at_the_wrong_lab_is_replaced(
@@ -105,8 +105,8 @@ def test_order_at_the_wrong_lab_is_replaced(
     assert old.low_level_status == "cancelled"
     assert sandbox_account_id(harness, former_id) == str(wrong_account.pk)
     assert sandbox_account_id(harness, command.remote_id) == str(right_account.pk)
-    for shown, other in ((old, new), (new, old)):
-        page = client.get(reverse("orders:detail", args=[shown.pk]))
+    for order, other in ((old, new), (new, old)):
+        page = client.get(reverse("orders:detail", args=[order.pk]))
         rows = {row.order.pk: row.account for row in page.context["transaction"]}
         assert rows == {old.pk: wrong_account, new.pk: right_account}
         assert f'href="/orders/{other.pk}/"' in page.content.decode()

@@ -1,4 +1,4 @@
-"""P24 of reliability.md in small. `./run chaos shutdown` is the large run."""
+"""P24 of reliability.md with few restarts. `./run chaos shutdown` runs many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P5 and P6 of reliability.md in small. `./run chaos outbox` is the large run."""
+"""P5 and P6 of reliability.md with few commands. `./run chaos outbox` runs many."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ PATH = "/communication_settings$"
 @pytest.fixture
 def order(harness: OutboxHarness) -> Order:
     """Return an order with text messages turned on."""
-    found = Order.objects.exclude(user=None).exclude(patient_first_name="").earliest("created_at")
-    switch_messages(harness, found, is_on=True)
-    return found
+    order = Order.objects.exclude(user=None).exclude(patient_first_name="").earliest("created_at")
+    switch_messages(harness, order, is_on=True)
+    return order
 
 
 def switch_messages(harness: OutboxHarness, order: Order, *, is_on: bool) -> None:

@@ -126,9 +126,9 @@ def test_late_visit_shows_the_day_shift_for_staff() -> None:
             }
         ],
     }
-    found = msgspec.convert(body, Availability)
+    availability = msgspec.convert(body, Availability)
     with timezone.override("America/New_York"):
-        days = build_time_list(found, TimeFilters()).days
+        days = build_time_list(availability, TimeFilters()).days
     assert [day.date for day in days] == [date(2027, 3, 13), date(2027, 3, 14)]
     first_chip, second_chip = days[0].groups[0].chips[0], days[1].groups[0].chips[0]
     assert (first_chip.clock, first_chip.clock_here, first_chip.shift) == ("22:30", "00:30", "+1 d")
@@ -253,12 +253,14 @@ def test_earlier_times_begin_today_at_the_draw() -> None:
         "end": (start + timedelta(hours=1)).isoformat(),
     }
     day = {"date": start.date().isoformat(), "slots": [slot]}
-    found = msgspec.convert({"timezone": zone, "slots": [day]}, Availability)
+    availability = msgspec.convert({"timezone": zone, "slots": [day]}, Availability)
     assert (
-        build_time_list(found, TimeFilters(start_date=local_date + timedelta(days=2))).earlier
+        build_time_list(
+            availability, TimeFilters(start_date=local_date + timedelta(days=2))
+        ).earlier
         == local_date
     )
-    assert build_time_list(found, TimeFilters(start_date=local_date)).earlier is None
+    assert build_time_list(availability, TimeFilters(start_date=local_date)).earlier is None
 
 
 def test_errors_link_to_fields_and_days_label_times(
@@ -288,8 +290,8 @@ def test_errors_link_to_fields_and_days_label_times(
 
 def test_times_of_other_centers_come_last() -> None:
     groups = [SiteTimes(site=code) for code in ("", "S2", "elsewhere", "S1")]
-    found = [group.site for group in sort_groups(groups, ["S1", "S2", "S3"])]
-    assert found == ["S1", "S2", "", "elsewhere"]
+    availability = [group.site for group in sort_groups(groups, ["S1", "S2", "S3"])]
+    assert availability == ["S1", "S2", "", "elsewhere"]
 
 
 @pytest.mark.parametrize("site", ["", "S1", "PHX 12 - A", "\u00e9\u201c"])

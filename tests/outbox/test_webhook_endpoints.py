@@ -198,8 +198,8 @@ def test_endpoint_form_requires_management_key(
     settings.MANAGEMENT_KEY = ""
     response: Any = harness.submit_form(administrator, NEW_ENDPOINT, url=URL)
     assert response.status_code == 422 and "MANAGEMENT_KEY" in response.content.decode()
-    shown = administrator.get(reverse("operations:endpoint-secret", args=["ep_1"]), follow=True)
-    assert "accepts no management key" in shown.content.decode()
+    response = administrator.get(reverse("operations:endpoint-secret", args=["ep_1"]), follow=True)
+    assert "accepts no management key" in response.content.decode()
 
 
 def test_secret_of_an_unknown_endpoint_is_not_shown(

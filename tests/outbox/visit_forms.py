@@ -71,7 +71,7 @@ def site_code(harness: OutboxHarness, visit: Appointment) -> str:
 def count_calls(harness: OutboxHarness, path_ending: str) -> int:
     """Return how many writes to paths with this ending reached the sandbox so far."""
     writes = harness.sandbox.control("writes")["writes"]
-    return sum(write["path"].endswith(path_ending) for write in writes)
+    return sum(call["path"].endswith(path_ending) for call in writes)
 
 
 def reopen_refused_form(harness: OutboxHarness, client: Client) -> tuple[CommandRecord, str, Any]:

@@ -86,7 +86,7 @@ class Workers:
 
 
 def environment() -> dict[str, str]:
-    """Return the URL of the test database of this process, as an environment variable."""
+    """Return the environment with the URL of this process's test database."""
     parts = urlsplit(os.environ["DATABASE_URL"])
     name = str(connection.settings_dict["NAME"])
     return {"DATABASE_URL": urlunsplit(parts._replace(path=f"/{name}"))}
