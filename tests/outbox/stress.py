@@ -1,6 +1,6 @@
 """Commands of every kind under faulty answers and killed or stopped workers, then a count.
 
-P5 and P6 of reliability.md: `tests/chaos/outbox.py` runs them with many commands, the suite with few.
+P5 and P6 of reliability.md: `tests/chaos/outbox.py` runs many commands, the suite few.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def test_visit_changed_by_patient_is_not_overwritten(harness: OutboxHarness) -> 
     other = next(time for time in times if time.start != first.start_at)
     assert client.post(address, {**values, "slot": other.written()}).status_code == 302
     patients_visit = harness.sandbox.control(
-        "appointments", {"order_id": str(order.pk), "action": "reschedule", "days": 2}
+        "appointments", {"order_id": str(order.pk), "do": "reschedule", "days": 2}
     )
     calls_before = count_calls(harness, "/reschedule")
     harness.deliver()
@@ -253,7 +253,7 @@ def test_visit_that_cannot_be_moved_is_unchanged(
     values, times, _ = open_form(client, address)
     other = next(slot for slot in times if slot.start != first.start_at)
     client.post(address, {**values, "slot": other.written()})
-    harness.sandbox.control("appointments", {"order_id": str(order.pk), "action": action})
+    harness.sandbox.control("appointments", {"order_id": str(order.pk), "do": action})
     calls_before = count_calls(harness, "/reschedule")
     harness.deliver()
     row = harness.newest_command()

@@ -293,7 +293,7 @@ def test_unconfirmed_center_booking_is_looked_up(
     address = reverse("orders:book", args=[order.pk])
     values, times, _ = open_form(client, address)
     client.post(address, {**values, "slot": times[-1].written()})
-    harness.sandbox.control("desk", {"unanswered": 1, "is_booked": is_booked})
+    harness.sandbox.control("desk", {"unanswered": 1, "made": is_booked})
     harness.deliver()
     assert harness.newest_command().state == State.UNCERTAIN
     harness.pass_time()
