@@ -9,11 +9,11 @@ from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.renderers import OpenApiJsonRenderer2
 from drf_spectacular.views import SpectacularAPIView
 
+from backoffice.accounts.access import public, requires
 from backoffice.api.base import Face
 from backoffice.api.errors import error_body
 from backoffice.api.resources import routes
 from backoffice.api.system import Commands, Runs
-from backoffice.core.access import public, requires
 from labs.api import LabAccounts, Labs, LabTests, Markers
 from labs.reports.api import Reports
 from orders.api import Appointments, Orders, Results, Transactions

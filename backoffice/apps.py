@@ -47,7 +47,7 @@ def verify_installation(using: str = DEFAULT_DB_ALIAS, **_signal: Any) -> None:
 
 def check_roles() -> None:
     """Check that SECOND_FACTOR_ROLES exist: a typo would require a second factor of nobody."""
-    from backoffice.core.access import ROLES
+    from backoffice.accounts.access import ROLES
 
     unknown = settings.SECOND_FACTOR_ROLES - {*ROLES, "all"}
     if unknown:
@@ -60,7 +60,7 @@ def create_role_groups(
     apps: Apps = all_apps, using: str = DEFAULT_DB_ALIAS, **_signal: Any
 ) -> None:
     """Create a group for every role."""
-    from backoffice.core.access import ROLES
+    from backoffice.accounts.access import ROLES
 
     try:
         group = apps.get_model("auth", "Group")

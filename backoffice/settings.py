@@ -400,7 +400,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
-            "builtins": ["backoffice.templatetags.addresses"],
+            "builtins": ["backoffice.pages.templatetags.addresses"],
         },
     }
 ]

@@ -41,7 +41,7 @@ urlpatterns = [
     path("admin/", site.urls),
     path("system/", include("backoffice.operations.system_urls")),
     path("system/audit/", include("backoffice.audit.urls")),
-    path("", include("patients.wearables.pull_urls")),
+    path("", include("patients.wearables.urls")),
     path("", include("webhooks.event_urls")),
     path("", include("webhooks.urls")),
 ]

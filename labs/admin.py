@@ -23,7 +23,7 @@ from backoffice.admin.records import LookupKeys
 from backoffice.audit.recording import record_change
 from backoffice.core.service_team import mirror_team
 from backoffice.pages.paging.pages import Sort
-from backoffice.templatetags.ui import when
+from backoffice.pages.templatetags.ui import when
 from labs import sync
 from labs.allowlists.teams import known_teams, sort_teams, team_names
 from labs.models import Lab, LabAccount, LabAccountTeam, LabTest, Marker, Physician, Team

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from backoffice.accounts.access import requires
 from backoffice.api.resources import Child, Resource, exactly
-from backoffice.core.access import requires
 from labs.models import (
     ExpectedResult,
     Lab,

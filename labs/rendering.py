@@ -8,7 +8,7 @@ from html import escape
 
 from backoffice.core.urls import record_url
 from backoffice.core.vocabulary import term
-from backoffice.templatetags.ui import DASH, badge, or_dash
+from backoffice.pages.templatetags.ui import DASH, badge, or_dash
 from labs.models import Lab, LabAccount
 
 

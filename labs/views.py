@@ -13,7 +13,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
-from backoffice.core.access import requires
+from backoffice.accounts.access import requires
 from backoffice.core.prepared_queries import columns, read
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position

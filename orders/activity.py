@@ -211,7 +211,7 @@ def _visit_entries(patient: Patient) -> Iterable[ActivityEntry]:
 def _record_entries(patient: Patient) -> Iterable[ActivityEntry]:
     yield ActivityEntry(patient.created_on, text="Registered at the service")
     for one in Connection.objects.filter(user=patient.pk).defer("record", "content_hash"):
-        url = reverse("patients:devices", args=[patient.pk])
+        url = reverse("wearables:devices", args=[patient.pk])
         yield ActivityEntry(one.created_on, text=f"{one.name} connected", url=url)
         if one.errored_at:
             yield ActivityEntry(one.errored_at, text=f"{one.name} stopped working", url=url)

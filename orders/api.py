@@ -10,8 +10,8 @@ from uuid import UUID
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from backoffice.accounts.access import requires
 from backoffice.api.resources import Child, Resource, exactly
-from backoffice.core.access import requires
 from orders.models import (
     Appointment,
     AppointmentEvent,

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 
-from backoffice.templatetags.ages import zone_of
+from backoffice.core.time_formats import zone_of
 from orders.models import Appointment, Order
 from orders.visit_zones import STATES_WITH_TWO_ZONES, state_zone
 

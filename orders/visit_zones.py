@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from backoffice.templatetags.ages import zone_of
+from backoffice.core.time_formats import zone_of
 
 _ZONES: Final[dict[str, str]] = {
     "America/New_York": "CT DC DE FL GA IN KY MA MD ME MI NC NH NJ NY OH PA RI SC VA VT WV",

@@ -9,8 +9,8 @@ from uuid import UUID
 from django.db.models import Q
 from rest_framework.request import Request
 
+from backoffice.accounts.access import requires
 from backoffice.api.resources import Child, Filter, Resource, Search, any_spelling, exactly
-from backoffice.core.access import requires
 from backoffice.core.encryption.encrypted_fields import UNREADABLE, decrypt_rows
 from patients.models import Connection, Demographics, Insurance, Patient, Payor
 

@@ -9,9 +9,8 @@ from django.http import QueryDict
 
 from backoffice.accounts.models import User
 from backoffice.core.urls import build_query, parse_uuid
-from backoffice.outbox.enqueueing import storable_values
+from backoffice.outbox.enqueueing import WRITTEN, storable_values
 from backoffice.outbox.models import CommandRecord
-from backoffice.pages.drafts import WRITTEN
 from patients.commands import CreateUser
 from patients.models import RegistrationDraft
 from patients.registration_forms import RegisterForm

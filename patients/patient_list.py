@@ -11,9 +11,9 @@ from django.shortcuts import redirect, render
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_http_methods
 
+from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_list
 from backoffice.core import vocabulary
-from backoffice.core.access import requires
 from backoffice.core.encryption.url_tokens import encrypt_address, redirect_to_list
 from backoffice.core.prepared_queries import array, cursor
 from backoffice.pages.lists.context import ListContext

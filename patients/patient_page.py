@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest
 
-from backoffice.core.access import may
+from backoffice.accounts.access import may
 from backoffice.core.prepared_queries import by_key
 from backoffice.core.urls import record_url
 from patients.models import Demographics, Patient
@@ -17,7 +17,7 @@ TABS: Final = (
     ("Orders", "of-patient:orders", ("orders.view",)),
     ("Results", "of-patient:results", ("results.view",)),
     ("Insurance", "patients:insurance", ()),
-    ("Devices", "patients:devices", ()),
+    ("Devices", "wearables:devices", ()),
     ("Activity", "of-patient:activity", ()),
 )
 

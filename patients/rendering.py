@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from backoffice.core.urls import record_url
 from backoffice.pages.lists.context import ListContext
-from backoffice.templatetags.ui import DASH, age, dash, day, local_day, phone, short_id, words
+from backoffice.pages.templatetags.ui import DASH, age, dash, day, local_day, phone, short_id, words
 
 
 def draw(rows: list[Any], screen: ListContext) -> SafeString:

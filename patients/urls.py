@@ -6,8 +6,6 @@ from backoffice.pages.lists.urls import list_urls
 from patients.patient_list import PATIENTS, patient_list
 from patients.views import connections, records
 from patients.views import registration as registering
-from patients.wearables import draw_day_strip
-from patients.wearables.views import devices as wearables
 
 app_name = "patients"
 
@@ -27,8 +25,6 @@ urlpatterns = [
     path("<uuid:patient_id>/viewers/", records.viewers, name="viewers"),
     path("<uuid:patient_id>/viewers/sheet/", records.viewers_sheet, name="viewers-sheet"),
     path("<uuid:patient_id>/different/", records.different, name="different"),
-    path("<uuid:patient_id>/devices/", wearables.device_data, name="devices"),
-    path("<uuid:patient_id>/devices/strip/", draw_day_strip.strip, name="strip"),
     path("<uuid:patient_id>/devices/connect/", connections.connect, name="connect"),
     path(
         "<uuid:patient_id>/devices/connect/link/",

@@ -29,7 +29,7 @@ RUN = os.environ.get("TEST_RUN") or uuid.uuid4().hex[:12]
 """Ends the names of all copies; processes that are started from here know it, too."""
 SOURCES_OF_TEMPLATES = (
     *("*/migrations/*.py", "*/*/migrations/*.py", "**/sql/*.sql", "requirements.lock"),
-    *("backoffice/settings.py", "backoffice/apps.py", "backoffice/core/access.py"),
+    *("backoffice/settings.py", "backoffice/apps.py", "backoffice/accounts/access.py"),
     "backoffice/core/installation.py",
     "backoffice/core/generated_fields.py",
     *("backoffice/operations/roles.py", "backoffice/management/commands/*.py"),

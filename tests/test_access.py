@@ -12,11 +12,11 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
+from backoffice.accounts import access
+from backoffice.accounts.access import declared_permissions, may, public, requires, roles_with
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
-from backoffice.core import access
-from backoffice.core.access import declared_permissions, may, public, requires, roles_with
-from backoffice.templatetags.frame import entries
+from backoffice.pages.templatetags.frame import entries
 from tests.api.rows import staff, uid
 
 CODES = {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from backoffice.core import phone_numbers
 from backoffice.core.phone_numbers import NotAPhoneNumber, e164
 from backoffice.outbox.models import CommandRecord
-from backoffice.templatetags.ui import phone
+from backoffice.pages.templatetags.ui import phone
 from orders.placing import patient_rules
 from patients.duplicates import TypedPerson, find_duplicate_candidates
 from patients.models import Patient

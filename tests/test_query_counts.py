@@ -15,7 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from backoffice.core.access import ADMINISTRATOR
+from backoffice.accounts.access import ADMINISTRATOR
 from orders.models import Order
 from tests.api.rows import staff
 from tests.bench.pages_cases import Samples, cases

@@ -14,8 +14,9 @@ from django.template import Context, Template
 from django.test import RequestFactory
 from django.utils import timezone
 
-from backoffice.core import vocabulary
-from backoffice.templatetags import ages, frame, shapes, ui
+from backoffice.core import time_formats, vocabulary
+from backoffice.pages import icons
+from backoffice.pages.templatetags import frame, ui
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
 
@@ -41,11 +42,11 @@ def test_an_address_without_a_value_has_nothing_in_its_place() -> None:
 def test_every_glyph_and_icon_that_is_named_exists() -> None:
     for terms in vocabulary.VOCABULARIES.values():
         for item in terms.values():
-            assert bool(shapes.glyph_svg(item.glyph)) == bool(item.glyph)
+            assert bool(icons.glyph_svg(item.glyph)) == bool(item.glyph)
     for place in frame.PLACES:
-        assert "<svg" in shapes.icon_svg(place.icon)
+        assert "<svg" in icons.icon_svg(place.icon)
     with pytest.raises(KeyError):
-        shapes.glyph_svg("unicorn")
+        icons.glyph_svg("unicorn")
 
 
 def test_a_badge_is_shape_and_word_and_escapes_what_it_does_not_know() -> None:
@@ -120,7 +121,7 @@ def test_the_staff_clock_stands_beside_another_one_only_when_it_differs() -> Non
 )  # fmt: skip
 def test_ago_uses_one_unit(seconds: int, expected: str) -> None:
     moment = datetime.fromtimestamp(NOW.timestamp() - seconds, UTC)
-    assert ages.ago(moment, NOW) == expected
+    assert time_formats.ago(moment, NOW) == expected
 
 
 @pytest.mark.parametrize(
@@ -136,8 +137,8 @@ def test_age(born: date | None, expected: str) -> None:
 
 def test_somebody_born_on_leap_day_grows_older_on_the_first_of_march() -> None:
     born = date(2008, 2, 29)
-    assert ages.years(born, date(2026, 2, 28)) == 17
-    assert ages.years(born, date(2026, 3, 1)) == 18
+    assert time_formats.years(born, date(2026, 2, 28)) == 17
+    assert time_formats.years(born, date(2026, 3, 1)) == 18
     assert ui.is_minor(date(2008, 11, 21))
     assert not ui.is_minor(date(2008, 11, 20))
 

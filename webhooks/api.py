@@ -12,8 +12,8 @@ from django.db.models.functions import Length
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from backoffice.accounts.access import may, requires
 from backoffice.api.resources import Resource, exactly
-from backoffice.core.access import may, requires
 from backoffice.core.encryption.cipher import DecryptionError
 from webhooks.models import Event, decrypted_body
 

@@ -18,9 +18,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from backoffice.accounts import second_factor
+from backoffice.accounts import access, second_factor
 from backoffice.accounts.models import PasswordReset, User
-from backoffice.core import access
 
 View = TypeVar("View", bound=Callable[..., Any])
 

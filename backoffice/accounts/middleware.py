@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from backoffice.accounts import first_passwords, limits, second_factor
 from backoffice.accounts.models import User
-from backoffice.templatetags.ages import zone_of
+from backoffice.core.time_formats import zone_of
 
 
 class StaffMiddleware:

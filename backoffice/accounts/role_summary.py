@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from backoffice.core.access import PERMISSIONS
+from backoffice.accounts.access import PERMISSIONS
 from backoffice.core.text import join_with_and
 
 AREAS: Final[dict[str, tuple[str, ...]]] = {

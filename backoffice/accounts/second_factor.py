@@ -25,10 +25,9 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 
-from backoffice.accounts import recovery_codes, throttle
+from backoffice.accounts import access, recovery_codes, throttle
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_failed_sign_in
-from backoffice.core import access
 from backoffice.core.encryption import cipher
 
 View = TypeVar("View", bound=Callable[..., Any])

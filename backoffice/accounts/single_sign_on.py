@@ -24,10 +24,10 @@ from django.urls import reverse
 from jwt import PyJWTError
 
 from backoffice.accounts import emails, staff_changes
+from backoffice.accounts.access import ROLES, SERVICE_ACCOUNT
 from backoffice.accounts.adapter import record_refusal
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_change
-from backoffice.core.access import ROLES, SERVICE_ACCOUNT
 
 logger = logging.getLogger(__name__)
 

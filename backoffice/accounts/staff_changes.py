@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from django.contrib.auth.models import Group
 
+from backoffice.accounts.access import ADMINISTRATOR, ROLES
 from backoffice.accounts.models import User
-from backoffice.core.access import ADMINISTRATOR, ROLES
 
 TOPIC = "member of staff"
 """Object type of the audit entries."""

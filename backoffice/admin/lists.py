@@ -22,9 +22,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
-from backoffice.core.access import may
+from backoffice.accounts.access import may
 from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
-from backoffice.templatetags import ui
+from backoffice.pages.templatetags import ui
 
 CellMethod = TypeVar("CellMethod", bound=Callable[..., Any])
 CURSOR_PARAMETERS: Final = ("after", "before")

@@ -22,6 +22,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from backoffice.accounts.access import may, roles_with
 from backoffice.admin import groups
 from backoffice.admin.lists import (
     BaseAdmin,
@@ -35,13 +36,12 @@ from backoffice.admin.lists import (
 from backoffice.audit import recording
 from backoffice.audit.recording import record_action, record_list
 from backoffice.core import vocabulary
-from backoffice.core.access import may, roles_with
 from backoffice.core.identifiers import same_identifier
+from backoffice.core.time_formats import ago
 from backoffice.pages.sync_health import state_of
 from backoffice.sync.lookups import schedule_lookups_by_kind
 from backoffice.sync.models import Lookup, SyncRun
 from backoffice.sync.runs import SyncedList, request_run
-from backoffice.templatetags.ages import ago
 
 MAX_FETCHED: Final = 100
 """The most rows that are fetched again at once."""

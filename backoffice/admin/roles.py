@@ -12,11 +12,11 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts import role_summary
+from backoffice.accounts.access import ADMINISTRATOR, PERMISSIONS, ROLES
 from backoffice.accounts.models import User
 from backoffice.admin import groups
 from backoffice.admin.lists import BaseAdmin, capitalize_first, display
 from backoffice.admin.site import site
-from backoffice.core.access import ADMINISTRATOR, PERMISSIONS, ROLES
 from backoffice.pages.paging.pages import Sort
 
 

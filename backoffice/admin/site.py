@@ -9,9 +9,9 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, URLResolver, include, path, reverse
 
+from backoffice.accounts.access import may, requires
 from backoffice.admin.groups import GROUPS, LINKS
 from backoffice.admin.lists import capitalize_first
-from backoffice.core.access import may, requires
 
 
 class AdministrationSite(AdminSite):

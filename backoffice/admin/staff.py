@@ -29,6 +29,7 @@ from backoffice.accounts import (
     single_sign_on,
     staff_changes,
 )
+from backoffice.accounts.access import ADMINISTRATOR, PERMISSIONS, ROLES, SERVICE_ACCOUNT
 from backoffice.accounts.models import User
 from backoffice.accounts.passwords import other_sessions
 from backoffice.accounts.recent_authentication import require_recent_authentication
@@ -36,10 +37,9 @@ from backoffice.admin import groups
 from backoffice.admin.lists import BaseAdmin, display
 from backoffice.admin.site import site
 from backoffice.audit.recording import record_action, record_change
-from backoffice.core.access import ADMINISTRATOR, PERMISSIONS, ROLES, SERVICE_ACCOUNT
 from backoffice.pages.paging.pages import Sort
 from backoffice.pages.preferences import PreferencesForm
-from backoffice.templatetags.team import staff_name
+from backoffice.team.templatetags.team import staff_name
 
 OWN_ADMINISTRATION: Final = (
     "Nobody takes the administration from themselves: ask another administrator."

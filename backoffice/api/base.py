@@ -20,13 +20,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from backoffice.accounts.access import PERMISSIONS, DeclaredPermission, declared_permissions, may
 from backoffice.accounts.models import User
 from backoffice.api import tokens
 from backoffice.api.errors import TooMany, error_response
 from backoffice.api.models import ApiToken
 from backoffice.api.throttles import ReadRate, over_failures
 from backoffice.audit.recording import AuditUnavailable, record_entry
-from backoffice.core.access import PERMISSIONS, DeclaredPermission, declared_permissions, may
 
 
 class TokenAuthentication(BaseAuthentication):

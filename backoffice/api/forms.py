@@ -7,8 +7,8 @@ from typing import Final
 
 from django import forms
 
+from backoffice.accounts.access import PERMISSIONS
 from backoffice.api.tokens import DAYS, SCOPES
-from backoffice.core.access import PERMISSIONS
 
 _LENGTHS: Final = ((30, "30 days"), (90, "90 days"), (DAYS, "A year"), (0, "Until it is revoked"))
 

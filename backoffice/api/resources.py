@@ -21,12 +21,12 @@ from django.urls import URLPattern, path
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from backoffice.accounts.access import may
 from backoffice.accounts.models import User
 from backoffice.api.base import Face
 from backoffice.api.errors import bad_request
 from backoffice.api.schema import ResourceSchema, column
 from backoffice.audit.recording import record_list, record_view
-from backoffice.core.access import may
 from backoffice.core.identifiers import same_identifier
 from backoffice.core.text import is_storable
 

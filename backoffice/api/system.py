@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from backoffice.accounts.access import requires
 from backoffice.api.resources import Resource, exactly
-from backoffice.core.access import requires
 from backoffice.outbox.models import CommandRecord
 from backoffice.sync.models import SyncRun
 

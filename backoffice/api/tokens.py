@@ -29,9 +29,9 @@ from django.db.models import OuterRef
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 
+from backoffice.accounts.access import SERVICE_ACCOUNT
 from backoffice.accounts.models import User
 from backoffice.api.models import ApiToken
-from backoffice.core.access import SERVICE_ACCOUNT
 
 SCOPES: Final = (
     *("orders.view", "patients.view", "appointments.view", "results.view", "labs.view"),

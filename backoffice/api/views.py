@@ -11,13 +11,13 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
+from backoffice.accounts.access import requires
 from backoffice.accounts.models import User
 from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.api import tokens
 from backoffice.api.forms import TokenForm
 from backoffice.api.models import ApiToken
 from backoffice.audit.recording import record_action
-from backoffice.core.access import requires
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 SIZE: Final = 50

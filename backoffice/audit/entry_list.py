@@ -15,16 +15,16 @@ from django.utils import timezone
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
+from backoffice.accounts.access import may
 from backoffice.audit.forms import AuditFilterForm
 from backoffice.audit.models import AuditEntry
 from backoffice.audit.recording import ACTION_LABELS, kind_label
-from backoffice.core.access import may
+from backoffice.core.time_formats import MONTHS
 from backoffice.core.urls import record_url
+from backoffice.pages.icons import glyph_svg
 from backoffice.pages.lists.context import ListContext
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage, Preset
-from backoffice.templatetags.ages import MONTHS
-from backoffice.templatetags.shapes import glyph_svg
-from backoffice.templatetags.ui import DASH, dash, short_id
+from backoffice.pages.templatetags.ui import DASH, dash, short_id
 
 RECORD_PAGES: Final = {
     "order": ("orders:detail", "orders.view"),

@@ -12,12 +12,12 @@ from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
+from django.contrib.auth.models import AbstractUser
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError, connection, transaction
 from django.http import HttpRequest
 from rest_framework.exceptions import APIException
 
-from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from backoffice.core import changes, prepared_queries, request_ids
 
@@ -150,7 +150,7 @@ def record_change(
 
 
 def record_follow_up(
-    actor: User, kind: str, ids: Iterable[object], patients: Iterable[UUID | None]
+    actor: AbstractUser, kind: str, ids: Iterable[object], patients: Iterable[UUID | None]
 ) -> None:
     """Record that a command of `kind` follows one that `actor` requested.
 
@@ -158,7 +158,7 @@ def record_follow_up(
     """
     _save_change(
         AuditEntry(
-            actor=actor,
+            actor_id=actor.pk,
             action="change",
             object_type=kind,
             object_ids=[str(key) for key in ids],
@@ -244,7 +244,7 @@ def _entry(
     reason: str = "",
     row_count: int | None = None,
 ) -> AuditEntry:
-    user = request.user if isinstance(request.user, User) else None
+    user = request.user if isinstance(request.user, AbstractUser) else None
     match = request.resolver_match
     return AuditEntry(
         actor=user,
@@ -271,7 +271,7 @@ def _to_json(value: Any) -> str | None:
     return text
 
 
-def _actor_kind(request: HttpRequest, user: User | None) -> str:
+def _actor_kind(request: HttpRequest, user: AbstractUser | None) -> str:
     if user is None:
         return "anonymous"
     return "token" if getattr(request, "auth", None) else "staff"

@@ -16,11 +16,11 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from backoffice.accounts.access import may, requires, signed_in
 from backoffice.audit import entry_list, retention, seals, verification
 from backoffice.audit.entry_list import AUDIT_LIST, OWN_COLUMNS
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
 from backoffice.audit.recording import kind_label, record_action, record_list, record_view
-from backoffice.core.access import may, requires, signed_in
 from backoffice.outbox.enqueueing import wake_worker
 from backoffice.pages.lists.context import ListContext
 from backoffice.pages.lists.definition import staff_user

@@ -22,7 +22,6 @@ from backoffice.core import request_ids
 from backoffice.outbox.command import KEY_LIFETIME, Command, PreconditionFailed
 from backoffice.outbox.late_outcomes import FIRST_LOOKUP_SECONDS
 from backoffice.outbox.models import CommandRecord, CommandRecords
-from backoffice.pages.drafts import WRITTEN
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +29,8 @@ WAKE_TIMEOUT_SECONDS: Final = 0.3
 """Seconds that the message to a worker may take; the work does not depend on it."""
 MAX_TITLE_LENGTH: Final = 200
 """Characters of a title."""
+WRITTEN: Final = "written"
+"""The name of the hidden field with the progress of a page: see `pages/drafts.py`."""
 CONTROL_FIELDS: Final = ("csrfmiddlewaretoken", "form_id", WRITTEN)
 DECISIONS: Final = ("again", "exists", "give-up")
 

@@ -12,11 +12,11 @@ from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
 from backoffice.accounts.models import User
+from backoffice.core.time_formats import spoken
 from backoffice.core.urls import build_query
 from backoffice.outbox.command import Command, PreconditionFailed
 from backoffice.outbox.enqueueing import Conflict, FormAlreadyUsed, enqueue, typed_values
 from backoffice.outbox.models import CommandRecord
-from backoffice.templatetags.ages import spoken
 
 RECENT: Final = timedelta(hours=1)
 

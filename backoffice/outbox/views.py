@@ -12,8 +12,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from backoffice.accounts.access import may, requires
 from backoffice.audit.recording import record_list, record_view
-from backoffice.core.access import may, requires
 from backoffice.outbox import late_outcomes
 from backoffice.outbox.enqueueing import DECISIONS, resolve, withdraw
 from backoffice.outbox.models import CommandRecord

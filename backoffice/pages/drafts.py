@@ -11,10 +11,8 @@ from django.db import models, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-WRITTEN: Final = "written"
-"""The name of the hidden field with the progress of a page: see `_SAID`."""
-_SAID: Final = re.compile(r"([a-z0-9]{1,20})\.([0-9]{1,9})")
-"""The format of that field: a random name of the page, a dot, and its number of inputs so far."""
+_PROGRESS: Final = re.compile(r"([a-z0-9]{1,20})\.([0-9]{1,9})")
+"""The hidden field `written`: a random name of the page, a dot, its number of inputs so far."""
 KEPT: Final = timedelta(days=14)
 """Retention after the last change, because a draft contains personal data."""
 
@@ -40,7 +38,7 @@ class Draft(models.Model):
         A page sends its contents once more when it is closed, while an earlier request may still be
         on its way. If the later contents arrive first, they stay.
         """
-        written = written if _SAID.fullmatch(written) else ""
+        written = written if _PROGRESS.fullmatch(written) else ""
         values = {"typed": dict(typed), "saved_at": timezone.now(), "written": written}
         with transaction.atomic():
             drafts = cls._default_manager.select_for_update()
@@ -52,7 +50,7 @@ class Draft(models.Model):
 
     def overtakes(self, written: str) -> bool:
         """Return whether this draft is from the same page as `written`, and has more inputs."""
-        said, ours = _SAID.fullmatch(written), _SAID.fullmatch(self.written)
+        said, ours = _PROGRESS.fullmatch(written), _PROGRESS.fullmatch(self.written)
         if said is None or ours is None:
             return False
         return said[1] == ours[1] and int(said[2]) < int(ours[2])

@@ -16,7 +16,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
-from backoffice.core.access import signed_in
+from backoffice.accounts.access import signed_in
 from backoffice.core.snapshots import is_snapshot
 
 LISTS: Final[dict[str, tuple[str, ...]]] = {

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from backoffice.accounts.access import may
 from backoffice.core import prepared_queries
-from backoffice.core.access import may
 
 _DECLARED: Final[list[tuple[str, str]]] = []
 """The declared queries, each with the permission that it needs."""

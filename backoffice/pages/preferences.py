@@ -12,9 +12,9 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from backoffice.accounts.access import signed_in
 from backoffice.accounts.models import User
 from backoffice.accounts.views.sign_in import set_theme_cookie
-from backoffice.core.access import signed_in
 
 THEMES: Final = (("", "Same as the system"), ("light", "Light"), ("dark", "Dark"))
 DENSITIES: Final = (

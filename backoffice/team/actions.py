@@ -19,9 +19,9 @@ from django.db.models.functions import Lower
 from django.http import HttpRequest
 from django.utils import timezone
 
+from backoffice.accounts.access import roles_with
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_action, record_change
-from backoffice.core.access import roles_with
 from backoffice.team.models import (
     Assignment,
     AssignmentChange,

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice.core.access import may, requires
+from backoffice.accounts.access import may, requires
 from backoffice.core.service_team import mirror_team
 from labs.account_catalogs import MAX_NAMED, compare_markers, compare_tests
 from labs.allowlists.commands import SetAllowlist, obstacle

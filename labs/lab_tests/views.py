@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from backoffice.core.access import may, requires
+from backoffice.accounts.access import may, requires
 from backoffice.outbox.command import Command
 from backoffice.outbox.forms import CommandForm
 from labs.lab_tests.commands import (

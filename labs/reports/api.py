@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from backoffice.accounts.access import requires
 from backoffice.api.resources import Child, Resource, exactly
-from backoffice.core.access import requires
 from labs.reports.models import Report, ReportJob, ReportResult
 
 

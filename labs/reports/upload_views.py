@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
 
+from backoffice.accounts.access import requires
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry, record_list, record_view
-from backoffice.core.access import requires
 from backoffice.core.encryption.url_tokens import (
     PersonalParameters,
     decrypted_query,

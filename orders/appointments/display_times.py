@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from backoffice.templatetags.ages import hour, weekday, zone_name
+from backoffice.core.time_formats import hour, weekday, zone_name
 from orders.visit_zones import VisitZone
 
 

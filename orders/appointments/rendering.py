@@ -10,8 +10,8 @@ from typing import Any, Final
 from django.utils.html import conditional_escape
 
 from backoffice.core.urls import record_url
-from backoffice.templatetags.shapes import icon_svg
-from backoffice.templatetags.ui import (
+from backoffice.pages.icons import icon_svg
+from backoffice.pages.templatetags.ui import (
     badge,
     day,
     initials,

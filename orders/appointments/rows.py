@@ -12,9 +12,9 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
+from backoffice.accounts.access import may
 from backoffice.accounts.models import User
 from backoffice.core import vocabulary
-from backoffice.core.access import may
 from backoffice.core.prepared_queries import array, by_key, cursor
 from backoffice.core.urls import record_url
 from backoffice.mirror.models import AS_RECEIVED

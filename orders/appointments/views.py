@@ -13,9 +13,9 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from backoffice.accounts.access import may, requires
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry, record_list
-from backoffice.core.access import may, requires
 from backoffice.pages.lists.export import download
 from backoffice.pages.lists.fields import response_status
 from backoffice.pages.lists.forms import FilterForm

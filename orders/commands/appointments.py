@@ -18,6 +18,7 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
+from backoffice.core.time_formats import ago
 from backoffice.outbox.command import (
     Ambiguous,
     Confirmed,
@@ -33,7 +34,6 @@ from backoffice.service import Record, Service, errors
 from backoffice.service import appointments as service_appointments
 from backoffice.service import orders as service_orders
 from backoffice.sync.lookups import schedule_lookups_by_kind
-from backoffice.templatetags.ages import ago
 from orders.commands.base import OrderCommand
 from orders.models import Appointment
 from orders.scheduling import rules

@@ -12,9 +12,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
+from backoffice.core.time_formats import spoken, zone_name
 from backoffice.pages.widgets import TO_THE_MINUTE, DateTimeLocalInput
 from backoffice.service.written_times import read_written_time
-from backoffice.templatetags.ages import spoken, zone_name
 from orders.local_time import local_clock_of, staff_clock
 from orders.models import Appointment, Order, OrderEvent
 from orders.visit_zones import Basis

@@ -18,10 +18,10 @@ from uuid import UUID
 from django.db.models import Count
 from django.utils import timezone
 
-from backoffice.core.access import may
+from backoffice.accounts.access import may
+from backoffice.core.time_formats import calendar_day
 from backoffice.service import Service
 from backoffice.service.exchange import Document
-from backoffice.templatetags.ages import calendar_day
 from labs.models import LabTest
 from orders.documents.collection import CollectionTime, collection_times, draw_times
 from orders.models import Appointment, Order, Result

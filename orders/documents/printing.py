@@ -25,10 +25,10 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils import timezone
 
+from backoffice.accounts.access import may
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_action
 from backoffice.core import request_ids, shutdown
-from backoffice.core.access import may
 from orders.documents import pdf_files
 from orders.documents.collection import to_minute
 from orders.documents.fetching import (

@@ -15,10 +15,10 @@ from typing import Any, Final
 from django.urls import reverse
 from django.utils import timezone
 
+from backoffice.accounts.access import may
 from backoffice.core import vocabulary
-from backoffice.core.access import may
+from backoffice.core.time_formats import spoken
 from backoffice.team.models import Contact
-from backoffice.templatetags.ages import spoken
 from orders.exceptions.queue import MOVED, QUIET, STUCK, UNKNOWN
 from orders.local_time import LocalClock, local_clock_of, staff_clock
 from orders.models import Appointment, Order

@@ -17,9 +17,9 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField
 from django.db.models.fields.tuple_lookups import TupleGreaterThan
 from django.db.models.functions import Cast
 
+from backoffice.accounts.access import may
 from backoffice.accounts.models import User
 from backoffice.core import vocabulary
-from backoffice.core.access import may
 from backoffice.outbox.models import CommandRecord
 from backoffice.pages.paging.counts import Count, capped_count_sql, run_capped_counts
 from backoffice.pages.paging.pages import Page, Sort, fetch_page

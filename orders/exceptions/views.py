@@ -12,16 +12,16 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from backoffice.accounts.access import may, requires
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry, record_list, record_view
-from backoffice.core.access import may, requires
+from backoffice.core.time_formats import ago
 from backoffice.core.urls import record_url
 from backoffice.pages.paging.pages import page_position
 from backoffice.sync.lookups import schedule_lookups
 from backoffice.team.actions import AlreadyAssigned, assign
 from backoffice.team.queries import assignments_by_subject
-from backoffice.templatetags.ages import ago
-from backoffice.templatetags.team import staff_name
+from backoffice.team.templatetags.team import staff_name
 from orders.exceptions import cards, outcomes, queue
 from orders.exceptions.forms import OutcomeForm
 from orders.exceptions.queue import CRITICAL, EXCEPTION_GROUPS, SNOOZED

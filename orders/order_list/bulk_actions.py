@@ -15,13 +15,13 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from backoffice.accounts.models import User
+from backoffice.core.time_formats import spoken
 from backoffice.outbox.command import Command, PreconditionFailed
 from backoffice.outbox.enqueueing import Conflict, enqueue
 from backoffice.outbox.forms import CommandForm, conflict_message, name_of
 from backoffice.pages.lists.bulk import BulkAction, RowNotDone
 from backoffice.pages.models import BulkRow
 from backoffice.team.actions import MAX_NOTE_LENGTH, AlreadyAssigned, add_note, assign, colleagues
-from backoffice.templatetags.ages import spoken
 from orders.change_forms import CancellationReasonForm
 from orders.commands import CancelOrder, ResendEvents
 from orders.consequences import CancellationPreview, Consequence, cancellation_preview

@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from backoffice.accounts.access import may
 from backoffice.core import prepared_queries, vocabulary
-from backoffice.core.access import may
 from backoffice.pages.lists.context import ListContext
 from backoffice.pages.lists.definition import BulkPage, ListPage, Preset
 from backoffice.pages.paging.keys import opaque_condition

@@ -16,12 +16,12 @@ from django.utils import timezone
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
+from backoffice.accounts.access import may
 from backoffice.core import vocabulary
-from backoffice.core.access import may
 from backoffice.core.urls import record_url
+from backoffice.pages.icons import icon_svg
 from backoffice.pages.lists.context import ListContext
-from backoffice.templatetags.shapes import icon_svg
-from backoffice.templatetags.ui import (
+from backoffice.pages.templatetags.ui import (
     DASH,
     age,
     badge,

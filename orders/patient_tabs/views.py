@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from backoffice.accounts.access import may, requires
 from backoffice.audit.recording import record_list, record_view
-from backoffice.core.access import may, requires
 from orders.activity import MAX_ENTRIES, MILESTONES, TABS, patient_activity
 from orders.models import Order, Result
 from orders.patient_tabs.latest import latest_values

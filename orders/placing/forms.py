@@ -9,8 +9,7 @@ from django.http import QueryDict
 
 from backoffice.core import vocabulary
 from backoffice.core.urls import build_query
-from backoffice.outbox.enqueueing import storable_values
-from backoffice.pages.drafts import WRITTEN
+from backoffice.outbox.enqueueing import WRITTEN, storable_values
 from labs.models import LabAccount
 from orders.commands.placing import USABLE_STATUSES
 from orders.placing.order_request import TYPED_PHYSICIAN, OrderRequest

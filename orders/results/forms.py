@@ -9,8 +9,8 @@ from typing import Any, Final
 from django import forms
 from django.utils import timezone
 
+from backoffice.accounts.access import ROLES
 from backoffice.accounts.models import User
-from backoffice.core.access import ROLES
 from backoffice.pages.widgets import DateTimeLocalInput
 from labs.models import Lab
 from orders.results.models import NO_READ_BACK, NOT_REACHED, READ_BACK, SOMEBODY_ELSE

@@ -8,7 +8,7 @@ from html import escape
 from django.utils.html import conditional_escape
 
 from backoffice.core.urls import record_url
-from backoffice.templatetags.ui import initials, short_id, when
+from backoffice.pages.templatetags.ui import initials, short_id, when
 from orders.models import Review
 from orders.results.page_context import QueueItem
 from orders.templatetags.results import completeness_ring, identity_badge, place_badge

@@ -10,8 +10,8 @@ from uuid import UUID
 from django.db.models import Q
 from django.utils import timezone
 
+from backoffice.accounts.access import may
 from backoffice.accounts.models import User
-from backoffice.core.access import may
 from orders.results import unreadable_versions
 from orders.results.identity import current_identity
 from orders.results.models import (

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from backoffice.templatetags.ages import spoken, years
+from backoffice.core.time_formats import spoken, years
 from orders.models import Appointment, Order
 from orders.models.appointment import ENDED_STATUSES
 from orders.models.order import CANCELED_STATUSES

@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 import msgspec
 from django.utils import timezone
 
+from backoffice.core.time_formats import zone_name, zone_of
 from backoffice.service import Service, errors
 from backoffice.service import appointments as service_appointments
-from backoffice.templatetags.ages import zone_name, zone_of
 from orders.scheduling import rules
 from orders.visit_zones import Basis, VisitZone, visit_zone
 

@@ -17,8 +17,8 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
+from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_view
-from backoffice.core.access import requires
 from backoffice.core.service_client import service
 from backoffice.outbox.command import Command
 from backoffice.outbox.enqueueing import was_already_sent

@@ -15,9 +15,9 @@ from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
 
+from backoffice.accounts.access import may
 from backoffice.accounts.models import User
 from backoffice.core import prepared_queries, vocabulary
-from backoffice.core.access import may
 from backoffice.core.identifiers import comparison_key, key_expression
 from backoffice.core.prepared_queries import Row, array, by_key, columns, cursor, where
 from backoffice.core.urls import record_url

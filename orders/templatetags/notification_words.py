@@ -11,10 +11,10 @@ from uuid import UUID
 
 from django import template
 
-from backoffice.core.access import may
+from backoffice.accounts.access import may
 from backoffice.core.prepared_queries import by_key
 from backoffice.outbox.models import CommandRecord
-from backoffice.templatetags.ui import initials
+from backoffice.pages.templatetags.ui import initials
 from orders.models import Order
 from patients.models import Patient
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 from django import template
 from django.utils import timezone
 
+from backoffice.accounts.access import may
 from backoffice.audit.recording import record_list
-from backoffice.core.access import may
 from labs.models import LabAccount
 from orders.placing.account_replay import DAYS, MAX_ORDERS, replay
 

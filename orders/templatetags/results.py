@@ -18,10 +18,10 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from backoffice.templatetags.ages import calendar_day, spoken
-from backoffice.templatetags.chart import scale, written
-from backoffice.templatetags.shapes import glyph_svg
-from backoffice.templatetags.ui import DASH
+from backoffice.core.time_formats import calendar_day, spoken
+from backoffice.pages.icons import glyph_svg
+from backoffice.pages.templatetags.chart import scale, written
+from backoffice.pages.templatetags.ui import DASH
 from orders.models import Review
 from orders.progress import format_duration
 from orders.results import result_badges

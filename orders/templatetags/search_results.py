@@ -12,7 +12,7 @@ from django.template.defaultfilters import title
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
-from backoffice.templatetags.ui import age, day, initials, local_day, order_badge, short_id
+from backoffice.pages.templatetags.ui import age, day, initials, local_day, order_badge, short_id
 from orders.models import Order
 from orders.search.lookup import PatientMatch
 from patients.names import plain_key

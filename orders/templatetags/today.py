@@ -9,7 +9,7 @@ from django.template import Context
 from django.templatetags.static import static
 from django.utils.safestring import SafeString
 
-from backoffice.core.access import may
+from backoffice.accounts.access import may
 from orders.models import Order, Review
 from orders.results import result_badges
 from orders.results.criticals import MAX_COUNTED

@@ -8,7 +8,7 @@ from uuid import UUID
 from django import template
 from django.template.context import Context
 
-from backoffice.core.access import may
+from backoffice.accounts.access import may
 from orders.results import unreadable_versions
 
 register = template.Library()

@@ -10,9 +10,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from backoffice.core.access import may
+from backoffice.accounts.access import may
 from backoffice.outbox.models import CommandRecord
-from backoffice.templatetags.ui import when
+from backoffice.pages.templatetags.ui import when
 from orders.models import Appointment, Order
 from orders.models.order import CANCELED_STATUSES
 from orders.scheduling import rules

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from backoffice.core import vocabulary
-from backoffice.templatetags.shapes import glyph_svg
+from backoffice.pages.icons import glyph_svg
 from orders.exceptions.cards import OUTCOME_LABELS
 from orders.models import Order
 from orders.progress import format_duration

@@ -12,10 +12,10 @@ from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
 from backoffice.core.urls import record_url
+from backoffice.pages.icons import glyph_svg, icon_svg
+from backoffice.pages.templatetags.ui import day, initials, order_badge, since, when
 from backoffice.team.subjects import Subject
-from backoffice.templatetags.shapes import glyph_svg, icon_svg
-from backoffice.templatetags.team import staff_name
-from backoffice.templatetags.ui import day, initials, order_badge, since, when
+from backoffice.team.templatetags.team import staff_name
 from orders.models import Order, Review
 from orders.templatetags.visits import visit_moment
 from orders.today.digest import (

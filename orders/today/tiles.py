@@ -17,8 +17,8 @@ from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
+from backoffice.accounts.access import may
 from backoffice.core import vocabulary
-from backoffice.core.access import may
 from backoffice.outbox.models import CommandRecord
 from backoffice.pages.paging.counts import Count, capped_count_sql, run_capped_counts
 from labs.reports.models import WAITING_FOR_STAFF, Report

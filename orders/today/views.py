@@ -12,9 +12,9 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from backoffice.accounts.access import may, requires
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry, record_list
-from backoffice.core.access import may, requires
 from backoffice.pages import live
 from orders.appointments.forms import tab_appointments
 from orders.appointments.rows import appointment_rows

@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from backoffice.accounts.access import may, requires
 from backoffice.audit.recording import record_list, record_view
-from backoffice.core.access import may, requires
 from backoffice.outbox.command import Command
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position

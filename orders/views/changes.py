@@ -15,9 +15,9 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from backoffice.accounts.access import may, requires
 from backoffice.audit.recording import record_view
 from backoffice.core import vocabulary
-from backoffice.core.access import may, requires
 from backoffice.outbox.command import Command
 from backoffice.outbox.enqueueing import was_already_sent
 from backoffice.outbox.forms import CommandForm

@@ -10,8 +10,8 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from backoffice.accounts.access import may, requires
 from backoffice.audit.recording import record_view
-from backoffice.core.access import may, requires
 from backoffice.core.prepared_queries import by_key, prepared, where
 from backoffice.core.vocabulary.interpretations import RANK
 from backoffice.mirror.models import AS_RECEIVED

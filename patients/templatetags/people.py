@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django import template
 
-from backoffice.core.access import may
+from backoffice.accounts.access import may
 from backoffice.core.prepared_queries import by_key
 from patients.models import Patient
 

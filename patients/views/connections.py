@@ -11,8 +11,8 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_action, record_view
-from backoffice.core.access import requires
 from backoffice.outbox.enqueueing import was_already_sent
 from backoffice.outbox.models import CommandRecord
 from patients.commands import MakeConnectLink

@@ -13,14 +13,14 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from backoffice.accounts.access import may, requires
 from backoffice.audit.recording import record_list, record_view
 from backoffice.core import service_client
-from backoffice.core.access import may, requires
 from backoffice.core.urls import parse_uuid
 from backoffice.outbox.command import Command
+from backoffice.outbox.enqueueing import WRITTEN
 from backoffice.outbox.forms import CommandForm, resubmitted_command
 from backoffice.outbox.models import CommandRecord
-from backoffice.pages.drafts import WRITTEN
 from backoffice.service import errors
 from patients import drafts
 from patients.commands import AddInsurance, CreatePayor, CreateUser, Deregister, SetUserInfo

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from backoffice.accounts.access import requires
 from backoffice.api.resources import Resource, exactly
-from backoffice.core.access import requires
 from patients.api import USER_FILTER
 from patients.wearables.models import HistoricalPull, Summary
 

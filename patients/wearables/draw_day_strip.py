@@ -18,8 +18,8 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_view
-from backoffice.core.access import requires
 from patients.models import Patient
 from patients.wearables.charts import POINTS, has_floating_time, is_before_end, point_parameters
 from patients.wearables.models import HistoricalPull, Series, Summary

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from backoffice.core import vocabulary
-from backoffice.templatetags.chart import BARS, LINE, SPAN, written
+from backoffice.pages.templatetags.chart import BARS, LINE, SPAN, written
 
 SUMMED_RESOURCES: Final = frozenset(
     {

@@ -17,9 +17,9 @@ from django.db.models import Q, QuerySet
 from django.db.models.fields.tuple_lookups import TupleGreaterThanOrEqual
 from rest_framework.request import Request
 
+from backoffice.accounts.access import requires
 from backoffice.api.errors import bad_request
 from backoffice.api.resources import Resource, exactly
-from backoffice.core.access import requires
 from patients.wearables.models import Chunk, Sample, Series, Source
 from patients.wearables.sample_reader import COLUMNS, decode_samples
 

@@ -11,7 +11,7 @@ from django.apps import apps
 from django.db import connection
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from backoffice.core.access import SIGNED_IN, declared_permissions
+from backoffice.accounts.access import SIGNED_IN, declared_permissions
 from tests.browser.pages import ROUTE_SAMPLES, SAMPLES
 
 _PARAMETER: Final = re.compile(r"<(?:(\w+):)?(\w+)>")

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from backoffice.accounts.access import ADMINISTRATOR
 from backoffice.accounts.models import User
-from backoffice.core.access import ADMINISTRATOR
 from tests.access.routes import SEARCHES
 from tests.access.visits import Visitor, probes
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from backoffice.core.access import ADMINISTRATOR, PERMISSIONS
+from backoffice.accounts.access import ADMINISTRATOR, PERMISSIONS
 from orders.documents.kinds import KINDS
 from tests.access.routes import SEARCHES, Route, everything, of_world
 from tests.access.visits import (

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from backoffice.core.access import ADMINISTRATOR
+from backoffice.accounts.access import ADMINISTRATOR
 from tests.access.canaries import FIRST_NAME, LAST_NAME
 from tests.access.visits import Visitor, body_of, probes, undone
 

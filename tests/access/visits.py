@@ -15,9 +15,9 @@ from django.http import HttpResponseBase
 from django.test import Client
 from django.urls import Resolver404, resolve
 
+from backoffice.accounts.access import ADMINISTRATOR, ROLES, SERVICE_ACCOUNT
 from backoffice.accounts.models import User
 from backoffice.api import tokens
-from backoffice.core.access import ADMINISTRATOR, ROLES, SERVICE_ACCOUNT
 from backoffice.team.subjects import Subject
 from orders.models import Order
 from tests.access.canaries import ABOUT_PEOPLE, RESULTS

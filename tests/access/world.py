@@ -28,9 +28,9 @@ from django.db import transaction  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
+from backoffice.accounts.access import ADMINISTRATOR, ROLES  # noqa: E402
 from backoffice.accounts.models import User  # noqa: E402
 from backoffice.api import tokens  # noqa: E402
-from backoffice.core.access import ADMINISTRATOR, ROLES  # noqa: E402
 from backoffice.core.models import UnknownValue  # noqa: E402
 from backoffice.mirror.models import Drift, UnreadRecord  # noqa: E402
 from backoffice.sync.models import SyncRun  # noqa: E402

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice.core import access
+from backoffice.accounts import access
 from tests.api.rows import staff
 
 pytestmark = pytest.mark.django_db

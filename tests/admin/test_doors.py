@@ -11,11 +11,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from backoffice.accounts.access import ROLES
 from backoffice.accounts.models import User
 from backoffice.admin import RecordAdmin, site
 from backoffice.api.models import ApiToken
 from backoffice.audit.models import AuditEntry
-from backoffice.core.access import ROLES
 from labs.models import Lab, LabAccount
 from orders.models import Order, Result, Transaction
 from patients.models import Demographics, Patient
@@ -169,7 +169,7 @@ def test_without_the_right_to_see_records_the_record_is_not_shown(
     row = a_row_of_each()[Patient]
     less = ROLES["administrator"] - {"records.view", "results.view"}
     monkeypatch.setitem(ROLES, "administrator", less)
-    from backoffice.core import access
+    from backoffice.accounts import access
 
     access._permissions_of_roles.cache_clear()
     try:

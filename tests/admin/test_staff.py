@@ -15,10 +15,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from backoffice.accounts.access import ADMINISTRATOR, PERMISSIONS, ROLES, roles_of
 from backoffice.accounts.models import User
 from backoffice.accounts.role_summary import AREAS, summarize
 from backoffice.audit.models import AuditEntry
-from backoffice.core.access import ADMINISTRATOR, PERMISSIONS, ROLES, roles_of
 from tests.accounts.people import sign_in_recently_authenticated
 from tests.api.rows import staff, token_for
 

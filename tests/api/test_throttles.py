@@ -8,8 +8,8 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
+from backoffice.accounts.access import SERVICE_ACCOUNT
 from backoffice.audit.models import AuditEntry
-from backoffice.core.access import SERVICE_ACCOUNT
 from tests.api.rows import staff, token_for
 
 pytestmark = pytest.mark.django_db

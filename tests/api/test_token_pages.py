@@ -9,11 +9,11 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
+from backoffice.accounts.access import ADMINISTRATOR, SERVICE_ACCOUNT
 from backoffice.accounts.models import User
 from backoffice.api import tokens
 from backoffice.api.models import ApiToken
 from backoffice.audit.models import AuditEntry
-from backoffice.core.access import ADMINISTRATOR, SERVICE_ACCOUNT
 from tests.accounts.people import sign_in_recently_authenticated
 from tests.api.rows import staff
 

@@ -15,12 +15,12 @@ from django.test import Client
 from django.urls import get_resolver
 from django.utils import timezone
 
+from backoffice.accounts.access import ROLES, SERVICE_ACCOUNT, declared_permissions
 from backoffice.accounts.models import User
 from backoffice.api import tokens
 from backoffice.api.models import ApiToken
 from backoffice.api.resources import Resource
 from backoffice.audit.models import AuditEntry
-from backoffice.core.access import ROLES, SERVICE_ACCOUNT, declared_permissions
 from tests.api.rows import order, patient, staff
 
 pytestmark = pytest.mark.django_db

@@ -21,8 +21,8 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backoffice.core.time_formats import spoken, zone_of
 from backoffice.pages.lists.fields import TimestampField
-from backoffice.templatetags.ages import spoken, zone_of
 from orders.appointments.display_times import visit_clocks
 from orders.models import Appointment
 from orders.models.appointment import draw_day

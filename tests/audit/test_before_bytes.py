@@ -15,9 +15,9 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
+from backoffice.accounts.access import ADMINISTRATOR
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
-from backoffice.core.access import ADMINISTRATOR
 from backoffice.team.models import Assignment
 from tests.api.rows import staff
 from tests.audit.trail import ENTRIES, sql
@@ -31,7 +31,7 @@ SHOWN_BY: Final = {
     "api:orders", "api:patients", "api:results", "appointments:list", "appointments:sheet",
     "audit:list", "audit:mine", "exceptions:card", "exceptions:queue", "finding:results",
     "of-patient:orders", "orders:cancel", "orders:detail", "orders:export", "orders:list",
-    "orders:new", "patients:detail", "patients:devices", "patients:export", "patients:insurance",
+    "orders:new", "patients:detail", "wearables:devices", "patients:export", "patients:insurance",
     "patients:list", "patients:viewers", "patients:viewers-sheet", "reviewing:queue",
     "reviewing:report", "today:hand-over", "today:page",
 }  # fmt: skip

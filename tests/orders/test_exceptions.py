@@ -16,9 +16,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from backoffice.accounts.access import roles_of
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
-from backoffice.core.access import roles_of
 from backoffice.outbox.models import CommandRecord
 from backoffice.team.models import Assignment, Contact, Note
 from orders.exceptions import queue

@@ -17,8 +17,8 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 
+from backoffice.accounts.access import ADMINISTRATOR
 from backoffice.accounts.models import User
-from backoffice.core.access import ADMINISTRATOR
 from backoffice.outbox.models import CommandRecord
 from tests.outbox.cases_visits import cancel_booked_visit, create_booked_visit
 from tests.outbox.worker_setup import WorkerSetup

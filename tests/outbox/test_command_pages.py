@@ -16,7 +16,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from backoffice.outbox.enqueueing import typed_values
 from backoffice.outbox.models import CommandRecord
-from backoffice.templatetags.commands import SHOWN, asked_about
+from backoffice.outbox.templatetags.commands import SHOWN, asked_about
 from tests.api.rows import staff
 
 State = CommandRecord.State

@@ -348,7 +348,7 @@ def test_source_still_connected_is_reported(harness: OutboxHarness) -> None:
     assert harness.submit_form(client, address).status_code == 302
     harness.deliver()
     assert harness.newest_command().state == State.DONE and count_connections(harness, source) == 1
-    page = page_text(client.get(reverse("patients:devices", args=[source.user_id])))
+    page = page_text(client.get(reverse("wearables:devices", args=[source.user_id])))
     assert "and the source is still connected" in page
 
 

@@ -9,9 +9,9 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
+from backoffice.accounts.access import ADMINISTRATOR
 from backoffice.audit.models import AuditEntry
 from backoffice.core import service_client
-from backoffice.core.access import ADMINISTRATOR
 from backoffice.outbox.models import CommandRecord
 from backoffice.service import errors, signing
 from tests.accounts.people import sign_in_recently_authenticated

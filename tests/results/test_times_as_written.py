@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from backoffice.accounts.models import User
+from backoffice.core.time_formats import calendar_day
 from backoffice.service.written_times import Precision, read_written_time
-from backoffice.templatetags.ages import calendar_day
 from orders.models import Order, ResultMarker
 from tests.api.rows import staff, token_for
 from tests.mirrored import look_up

@@ -10,9 +10,9 @@ from django.utils import timezone as django_timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backoffice.core.time_formats import calendar_day
+from backoffice.pages.templatetags import ui
 from backoffice.service.written_times import Precision, read_written_time
-from backoffice.templatetags import ui
-from backoffice.templatetags.ages import calendar_day
 
 ZONES = tuple(map(ZoneInfo, ("Pacific/Honolulu", "Pacific/Auckland", "UTC", "Asia/Kathmandu")))
 

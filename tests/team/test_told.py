@@ -12,8 +12,8 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from backoffice.accounts.access import roles_of
 from backoffice.accounts.models import User
-from backoffice.core.access import roles_of
 from backoffice.outbox.models import CommandRecord
 from backoffice.team.actions import assign, notify
 from backoffice.team.models import MailChoice, Notification

@@ -15,8 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.html import escape
 
 from backoffice.audit.models import AuditEntry
-from backoffice.templatetags import chart
-from backoffice.templatetags.chart import BARS, LINE, SPAN, Chart, Point, Tick
+from backoffice.pages.templatetags import chart
+from backoffice.pages.templatetags.chart import BARS, LINE, SPAN, Chart, Point, Tick
 from patients.models import Provider
 from patients.wearables.charts import sample_charts
 from patients.wearables.handlers import handle_samples, handle_summaries

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice.templatetags import chart
-from backoffice.templatetags.chart import BARS, LINE, SPAN, Chart, Point
+from backoffice.pages.templatetags import chart
+from backoffice.pages.templatetags.chart import BARS, LINE, SPAN, Chart, Point
 from patients.wearables.charts import daily_charts, newest_days, newest_samples, sample_charts
 from patients.wearables.handlers import handle_samples, handle_summaries
 from patients.wearables.measures import DAILY, sample_measure

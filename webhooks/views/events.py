@@ -12,9 +12,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from backoffice.accounts.access import may, requires, roles_with
 from backoffice.audit.recording import record_list, record_view
 from backoffice.core import vocabulary
-from backoffice.core.access import may, requires, roles_with
 from backoffice.pages.lists.fields import response_status
 from backoffice.pages.paging.counts import Count, capped_count
 from backoffice.pages.paging.pages import Page, Sort, fetch_page

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from backoffice.core.access import public
+from backoffice.accounts.access import public
 from webhooks import silence
 from webhooks.models import Event
 

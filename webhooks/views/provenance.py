@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from backoffice.accounts.access import PERMISSIONS, may, requires
 from backoffice.audit.recording import record_view
-from backoffice.core.access import PERMISSIONS, may, requires
 from backoffice.pages.lists.fields import response_status
 from orders.models import Order, OrderEvent, OrderMove, Result
 from webhooks.event_rows import event_rows

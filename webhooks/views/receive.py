@@ -7,7 +7,7 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from backoffice.core.access import public
+from backoffice.accounts.access import public
 from webhooks import endpoint
 
 

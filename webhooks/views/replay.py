@@ -12,8 +12,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from backoffice.accounts.access import may, requires
 from backoffice.audit.recording import record_entry, record_list, record_view
-from backoffice.core.access import may, requires
 from backoffice.pages.paging.counts import COUNT_CAP, capped_count
 from webhooks import event_log, replay
 from webhooks.event_rows import event_rows

@@ -15,12 +15,12 @@ from django.utils.crypto import salted_hmac
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts import second_factor
+from backoffice.accounts.access import signed_in
 from backoffice.accounts.models import StaffSession, User
 from backoffice.accounts.passwords import other_sessions
 from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.accounts.views.second_factor import second_factors_of
 from backoffice.audit.recording import record_action
-from backoffice.core.access import signed_in
 
 _BROWSERS: Final = {
     "Edg/": "Edge",

@@ -13,6 +13,7 @@ from django.urls import reverse, reverse_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts import known_devices, throttle
+from backoffice.accounts.access import public, signed_in
 from backoffice.accounts.first_passwords import allow_first_password
 from backoffice.accounts.passwords import (
     ChangePasswordForm,
@@ -20,7 +21,6 @@ from backoffice.accounts.passwords import (
     PasswordResetRequestForm,
     queue_reset,
 )
-from backoffice.core.access import public, signed_in
 from backoffice.core.request_ids import client_address
 
 

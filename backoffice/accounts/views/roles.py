@@ -11,8 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from backoffice.accounts.models import User
-from backoffice.core.access import (
+from backoffice.accounts.access import (
     ADMINISTRATOR,
     PERMISSIONS,
     ROLES,
@@ -20,6 +19,7 @@ from backoffice.core.access import (
     requires,
     roles_of,
 )
+from backoffice.accounts.models import User
 
 
 @requires("audit.view")

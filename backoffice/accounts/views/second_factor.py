@@ -29,11 +29,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts import emails, recovery_codes, second_factor
+from backoffice.accounts.access import public, signed_in
 from backoffice.accounts.adapter import record_refusal
 from backoffice.accounts.models import User
 from backoffice.accounts.second_factor import allow_before_second_factor
 from backoffice.audit.recording import record_action
-from backoffice.core.access import public, signed_in
 
 _PASSKEY_FAILED: Final = "That did not work. Try again, or use another way."
 

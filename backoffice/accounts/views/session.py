@@ -11,8 +11,8 @@ from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts import limits
+from backoffice.accounts.access import public
 from backoffice.accounts.session_store import SessionStore
-from backoffice.core.access import public
 
 
 @public

@@ -15,9 +15,9 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
+from backoffice.accounts.access import public
 from backoffice.accounts.models import User
-from backoffice.core.access import public
-from backoffice.templatetags.frame import entries
+from backoffice.pages.templatetags.frame import entries
 
 SECONDS_PER_YEAR: Final = 365 * 24 * 3600
 

@@ -12,9 +12,9 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
+from backoffice.accounts.access import public
 from backoffice.accounts.id_tokens import VerifyingOIDCAdapter
 from backoffice.accounts.single_sign_on import FAILURES, PROVIDER, failure_response
-from backoffice.core.access import public
 
 
 @public

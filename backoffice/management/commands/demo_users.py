@@ -11,8 +11,8 @@ from django.contrib.auth.models import Group
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
+from backoffice.accounts.access import ADMINISTRATOR
 from backoffice.accounts.models import User
-from backoffice.core.access import ADMINISTRATOR
 
 PASSWORD: Final = "made-up-people-only"  # noqa: S105 - printed on the terminal, local use only
 PEOPLE: Final = {

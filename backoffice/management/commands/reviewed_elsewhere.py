@@ -20,9 +20,9 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection, transaction
 
+from backoffice.accounts.access import may
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_follow_up
-from backoffice.core.access import may
 
 A_BATCH: Final = 1_000
 NOTE: Final = "Reviewed in another system, before this office was in use"

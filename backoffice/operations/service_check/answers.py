@@ -14,7 +14,7 @@ from uuid import UUID
 from django.conf import settings
 
 from backoffice.core import service_client, service_team
-from backoffice.management.service_silence import REASONS
+from backoffice.operations.service_silence import REASONS
 from backoffice.service import Page, Service, errors
 from backoffice.service.labs import LabAccount
 from backoffice.service.management import Webhook

@@ -13,7 +13,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from backoffice.core.access import public
+from backoffice.accounts.access import public
 
 MIGRATED: Final = Event()
 """Set when this process has found all migrations applied. They are not checked again, because

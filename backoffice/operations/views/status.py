@@ -16,10 +16,10 @@ from django.views.decorators.http import require_POST, require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from backoffice.accounts import second_factor
+from backoffice.accounts.access import may, public, requires
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry
 from backoffice.core import heartbeats
-from backoffice.core.access import may, public, requires
 from backoffice.operations import metrics, status
 
 

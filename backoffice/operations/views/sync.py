@@ -11,8 +11,8 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from backoffice.accounts.access import requires
 from backoffice.core import vocabulary
-from backoffice.core.access import requires
 from backoffice.mirror.models import Drift, UnreadRecord
 from backoffice.operations.views import unknown_values
 from backoffice.pages import sync_health

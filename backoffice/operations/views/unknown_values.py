@@ -14,10 +14,10 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
+from backoffice.accounts.access import may, requires
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_change
 from backoffice.core import vocabulary
-from backoffice.core.access import may, requires
 from backoffice.core.models import UnknownValue
 from backoffice.core.vocabulary import interpretations
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position

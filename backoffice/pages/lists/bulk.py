@@ -25,9 +25,9 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.utils import timezone
 
+from backoffice.accounts.access import may
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_action
-from backoffice.core.access import may
 from backoffice.outbox.forms import CommandForm
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.models import BulkRow, BulkRun

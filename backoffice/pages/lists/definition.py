@@ -12,8 +12,8 @@ from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from backoffice.accounts.access import may
 from backoffice.accounts.models import User
-from backoffice.core.access import may
 from backoffice.core.encryption.url_tokens import PersonalParameters
 from backoffice.core.urls import page_url
 from backoffice.pages.lists.forms import FilterForm

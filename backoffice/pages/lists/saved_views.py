@@ -13,7 +13,7 @@ from django.db.models import Max, Q, QuerySet
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from backoffice.core.access import ROLES, SERVICE_ACCOUNT, may, roles_of
+from backoffice.accounts.access import ROLES, SERVICE_ACCOUNT, may, roles_of
 from backoffice.core.prepared_queries import columns, read
 from backoffice.core.urls import build_query
 from backoffice.pages.lists.definition import ListPage

@@ -6,7 +6,7 @@ from functools import partial
 
 from django.urls import URLPattern, path
 
-from backoffice.core.access import requires
+from backoffice.accounts.access import requires
 from backoffice.pages.lists.definition import ListPage
 from backoffice.pages.lists.views import bulk, saved_views
 

@@ -14,8 +14,8 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from backoffice.accounts.access import requires
 from backoffice.accounts.models import User
-from backoffice.core.access import requires
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from backoffice.team.models import MailChoice, Notification
 from backoffice.team.notification_kinds import NOTIFICATION_KINDS

@@ -15,14 +15,14 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from backoffice.accounts.access import may, requires
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_view
-from backoffice.core.access import may, requires
+from backoffice.core.time_formats import ago
 from backoffice.team import actions
 from backoffice.team.changes import MAX_CHANGES, change_log
 from backoffice.team.subjects import InvalidSubject, Subject, subject_label, subject_url
-from backoffice.templatetags.ages import ago
-from backoffice.templatetags.team import assigned_context, notes_context, staff_name
+from backoffice.team.templatetags.team import assigned_context, notes_context, staff_name
 
 EMPTY_NOTE = "Write what your colleagues should know."
 NOTE_TOO_LONG = f"A note has at most {actions.MAX_NOTE_LENGTH:,} characters. Write it as two notes."

@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_entry, record_view
-from backoffice.core.access import requires
 from orders.documents.fetching import NoDocument, fetch
 from orders.documents.forms import LabelsForm
 from orders.documents.kinds import (

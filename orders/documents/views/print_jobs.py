@@ -11,8 +11,8 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from backoffice.accounts.access import may, requires
 from backoffice.audit.recording import record_list
-from backoffice.core.access import may, requires
 from backoffice.core.encryption.encrypted_fields import is_unreadable
 from backoffice.core.urls import build_query
 from backoffice.outbox import enqueueing

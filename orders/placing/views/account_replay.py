@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from backoffice.core.access import may, requires
+from backoffice.accounts.access import may, requires
 from backoffice.pages.lists.export import download_computed
 from labs.models import LabAccount
 from orders.placing.account_replay import RefusedOrder, replay

@@ -13,13 +13,12 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_view
-from backoffice.core.access import requires
 from backoffice.outbox.command import PreconditionFailed
-from backoffice.outbox.enqueueing import Conflict, enqueue
+from backoffice.outbox.enqueueing import WRITTEN, Conflict, enqueue
 from backoffice.outbox.forms import CommandForm, conflict_message, resubmitted_command
 from backoffice.outbox.models import CommandRecord
-from backoffice.pages.drafts import WRITTEN
 from backoffice.pages.hidden_answers import unshown
 from orders.models import Order
 from orders.placing import drafts, request_bodies

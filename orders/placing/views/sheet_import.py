@@ -14,8 +14,8 @@ from django.shortcuts import render
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_http_methods, require_safe
 
+from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_entry, record_list
-from backoffice.core.access import requires
 from backoffice.outbox.command import PreconditionFailed
 from backoffice.outbox.enqueueing import Conflict, enqueue
 from backoffice.outbox.forms import CommandForm, conflict_message

@@ -15,9 +15,9 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from backoffice.accounts.access import may, requires
 from backoffice.audit.recording import record_view
-from backoffice.core.access import may, requires
-from backoffice.templatetags.chart import Chart
+from backoffice.pages.templatetags.chart import Chart
 from patients.models import Patient
 from patients.patient_page import patient_page_context
 from patients.sources import sources_of

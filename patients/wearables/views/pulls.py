@@ -15,9 +15,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_list
 from backoffice.core import vocabulary
-from backoffice.core.access import requires
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from patients.models import Patient

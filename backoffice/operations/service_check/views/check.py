@@ -15,8 +15,8 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
+from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_entry
-from backoffice.core.access import requires
 from backoffice.operations import service_check
 from backoffice.operations.service_check import DeliveryCheck, Outcome, ResentEvent, ServiceAnswers
 

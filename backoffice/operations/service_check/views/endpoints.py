@@ -14,10 +14,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from backoffice.accounts.access import requires
 from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.audit.recording import record_entry
 from backoffice.core import service_team
-from backoffice.core.access import requires
 from backoffice.operations.service_check.answers import ServiceAnswers, trouble
 from backoffice.operations.service_check.endpoint_forms import NewEndpointForm, SwitchForm
 from backoffice.operations.service_check.views.check import PAGE_SECONDS

@@ -13,8 +13,8 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
+from backoffice.accounts.access import may
 from backoffice.audit.recording import record_list
-from backoffice.core.access import may
 from backoffice.core.urls import build_query
 from backoffice.outbox import enqueueing
 from backoffice.outbox.forms import CommandForm

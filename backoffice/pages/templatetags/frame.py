@@ -15,12 +15,10 @@ from django.utils import timezone
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
-from backoffice.accounts import limits
+from backoffice.accounts import access, limits
 from backoffice.accounts.models import User
-from backoffice.core import access
+from backoffice.core.time_formats import MONTHS, hour
 from backoffice.pages import live
-from backoffice.templatetags.ages import MONTHS, hour
-from backoffice.templatetags.team import staff_name
 
 register = template.Library()
 
@@ -96,7 +94,7 @@ PLACES: Final = (
             Door("Unknown values", "system:unknown", "system.view"),
             Door("Unread records", "system:unread", "system.view"),
             Door("Events", "events:list", "events.view"),
-            Door("Historical pulls", "pulls:list", "patients.view"),
+            Door("Historical pulls", "wearables:pulls", "patients.view"),
             Door("Requests", "commands:list", "commands.view"),
             Door("Audit", "audit:list", "audit.view"),
             Door("API tokens", "system:tokens", "tokens.manage"),
@@ -249,7 +247,7 @@ def printed(context: Context) -> SafeString:
     now = timezone.localtime()
     zone = escape(now.tzname() or "")
     user = getattr(context.get("request"), "user", None)
-    name = staff_name(user) if isinstance(user, User) else "nobody"
+    name = user.get_full_name() if isinstance(user, User) else "nobody"
     return SafeString(
         f"<span>Times in {zone} unless another zone is named</span>\n"
         f'      <span class="printed">Printed by {escape(name)},'

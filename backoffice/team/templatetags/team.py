@@ -17,8 +17,8 @@ from django.template.defaultfilters import linebreaksbr
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from backoffice.accounts.access import may
 from backoffice.accounts.models import User
-from backoffice.core.access import may
 from backoffice.pages.nav_badges import declare, found
 from backoffice.pages.paging.counts import Count
 from backoffice.team.actions import MAX_NOTE_LENGTH, MENTION_PATTERN

@@ -10,7 +10,7 @@ from django.db.models import prefetch_related_objects
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
-from backoffice.core.access import may
+from backoffice.accounts.access import may
 from backoffice.core.prepared_queries import columns, read
 from backoffice.outbox.models import CommandRecord
 

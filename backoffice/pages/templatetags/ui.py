@@ -16,11 +16,9 @@ from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 
-from backoffice.core import access, phone_numbers, vocabulary
-from backoffice.core.urls import record_url
-from backoffice.pages.form_controls import choices_of
-from backoffice.service.written_times import Precision, WrittenTime, read_written_time
-from backoffice.templatetags.ages import (
+from backoffice.accounts import access
+from backoffice.core import phone_numbers, vocabulary
+from backoffice.core.time_formats import (
     MONTHS,
     ago,
     calendar_day,
@@ -30,7 +28,10 @@ from backoffice.templatetags.ages import (
     zone_name,
     zone_of,
 )
-from backoffice.templatetags.shapes import COPY, copy_icon, glyph_svg, icon_svg
+from backoffice.core.urls import record_url
+from backoffice.pages.form_controls import choices_of
+from backoffice.pages.icons import COPY, copy_icon, glyph_svg, icon_svg
+from backoffice.service.written_times import Precision, WrittenTime, read_written_time
 
 register = template.Library()
 
