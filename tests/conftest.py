@@ -1,8 +1,8 @@
-"""Real servers for every test: PostgreSQL, Redis and the sandbox as a process of its own.
+"""Real servers for every test: PostgreSQL, Redis and the sandbox in a process of its own.
 
-`./run test` starts throw-away servers and sets the environment. To run pytest by hand, set `LOCAL`
-to 1, and `DATABASE_URL` (of a superuser) and `REDIS_URL` to servers whose databases may be made and
-dropped.
+`./run test` starts temporary servers and sets the environment. To run pytest by hand, set `LOCAL`
+to 1, and `DATABASE_URL` (of a superuser) and `REDIS_URL` to servers on which databases may be
+created and dropped.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from backoffice.service import Service
-from tests import databases, emptying, hashing
+from tests import databases, password_hashing, table_clearing
 from tests.sandboxes import Sandbox, SandboxFactory, running
 from webhooks import receiving
 
-# What gates a change must not depend on chance; HYPOTHESIS_PROFILE=default looks further.
+# Checks of a change must not depend on chance; HYPOTHESIS_PROFILE=default searches further.
 hypothesis.settings.register_profile(
     "gate", derandomize=True, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
@@ -32,27 +32,32 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
-    """The database of the tests is a copy, too."""
-    connection.settings_dict["TEST"]["TEMPLATE"] = databases.house(os.environ["DATABASE_URL"])
+    """Copy the database of the tests from a template, too."""
+    connection.settings_dict["TEST"]["TEMPLATE"] = databases.migrated_template(
+        os.environ["DATABASE_URL"]
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)
-def quick_emptying() -> Iterator[None]:
+def fast_table_clearing() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DatabaseOperations, "sql_flush", emptying.statements)
+        patch.setattr(DatabaseOperations, "sql_flush", table_clearing.flush_statements)
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
-def static_files_found_once() -> Iterator[None]:
-    """Every client of a test starts the middleware anew, and one of them looks for each static
-    file there is: longer than most pages take."""
-    look = WhiteNoiseMiddleware.add_files_from_finders
+def static_files_cached() -> Iterator[None]:
+    """Find static files only once.
+
+    Every client of a test starts the middleware, which otherwise searches all static files: longer
+    than most pages take.
+    """
+    add_files = WhiteNoiseMiddleware.add_files_from_finders
     found: dict[str, Any] = {}
 
     def look_once(self: WhiteNoiseMiddleware) -> None:
         if not found:
-            look(self)
+            add_files(self)
             found.update(self.files)
         self.files.update(found)
 
@@ -62,17 +67,16 @@ def static_files_found_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def quick_passwords() -> Iterator[None]:
-    """Argon2 as ever, with the least work: the real amount takes a quarter of a second each."""
+def fast_password_hashing() -> Iterator[None]:
+    """Use Argon2 with the least work: the real amount takes a quarter of a second for each hash."""
     with pytest.MonkeyPatch.context() as patch:
-        hashing.works(patch, hashing.LEAST)
+        password_hashing.set_cost(patch, password_hashing.MINIMAL)
         yield
 
 
 @pytest.fixture(autouse=True)
-def no_door_left_open() -> Iterator[None]:
-    """Groups of deliveries have a connection of their own: no database is dropped while it is
-    open."""
+def close_group_connection() -> Iterator[None]:
+    """Close the connection for groups of deliveries: an open one prevents dropping the database."""
     yield
     if receiving.group_connection.cache_info().currsize:
         receiving.group_connection().close()
@@ -80,8 +84,10 @@ def no_door_left_open() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def sandbox_factory() -> Iterator[SandboxFactory]:
-    """`sandbox_factory(users=, orders=, seed=, speed=)`: a new sandbox with its own database. It
-    ends with the module: each is three processes and a score of connections."""
+    """`sandbox_factory(users=, orders=, seed=, speed=)`: a new sandbox with its own database.
+
+    It ends with the module, because each sandbox has three processes and about twenty connections.
+    """
     with contextlib.ExitStack() as stack:
 
         def start(**options: Any) -> Sandbox:
@@ -92,7 +98,8 @@ def sandbox_factory() -> Iterator[SandboxFactory]:
 
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[Sandbox]:
-    """A small sandbox nothing moves in by itself, shared by the whole session: only read it."""
+    """A small sandbox in which nothing changes by itself, shared by the whole session: only read
+    it."""
     with running() as sandbox:
         yield sandbox
 

@@ -1,8 +1,8 @@
-"""Databases for tests and for processes under test, copied from one that was made ready before.
+"""Databases for tests and for processes under test, copied from prepared templates.
 
-Migrations take ten seconds; a copy a tenth of one. What is copied from (a template) is made by the
-first of the processes of a test run that needs it, and is found again by the next run on the same
-server as long as nothing that made it has changed. Copies go with the process that began them.
+Migrations take ten seconds; a copy takes a tenth of one. The first process of a test run that needs
+a template makes it. The next run on the same server reuses it as long as its sources are unchanged.
+Copies are dropped with the process that started them.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ from backoffice.devtools.embedded import postgres
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN = os.environ.get("TEST_RUN") or uuid.uuid4().hex[:12]
-"""Ends the names of all copies; processes that are started from here know it, too."""
-SOURCES_OF_TEMPLATES = (
+"""Suffix of the names of all copies. Processes started from here know it, too."""
+TEMPLATE_SOURCES = (
     *("*/migrations/*.py", "*/*/migrations/*.py", "**/sql/*.sql", "requirements.lock"),
     *("backoffice/settings.py", "backoffice/apps.py", "backoffice/accounts/access.py"),
     "backoffice/core/installation.py",
     "backoffice/core/generated_fields.py",
     *("backoffice/operations/roles.py", "backoffice/management/commands/*.py"),
 )
-"""What decides how a database looks that `migrate` (and `demo_users`) made."""
+"""Files that determine the database that `migrate` (and `demo_users`) makes."""
 
 
 @cache
-def hash_of_sources() -> str:
-    """End of the names of templates."""
+def source_hash() -> str:
+    """Return the suffix of the names of templates."""
     digest = hashlib.sha256()
-    for pattern in SOURCES_OF_TEMPLATES:
+    for pattern in TEMPLATE_SOURCES:
         for path in sorted(ROOT.glob(pattern)):
             digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
 
 
-def migrated_house(server: str) -> str:
-    """Address of a new database with the tables of the back office, on the server of this one."""
-    return _copy(server, house(server))
+def migrated_database(server: str) -> str:
+    """Return the URL of a new database with the tables of the back office, on the same server."""
+    return _copy(server, migrated_template(server))
 
 
-def staffed_house(server: str) -> str:
-    """The same with the demo's users."""
-    return _copy(server, _staffed(server))
+def staffed_database(server: str) -> str:
+    """Return the URL of such a database with the users of the demo."""
+    return _copy(server, _staffed_template(server))
 
 
 def migrated_sandbox(server: str) -> str:
-    return _copy(server, _sandbox(server))
+    return _copy(server, _sandbox_template(server))
 
 
 def drop(database_url: str) -> None:
@@ -66,56 +66,60 @@ def drop(database_url: str) -> None:
 
 
 @cache
-def house(server: str) -> str:
-    """Name of a database with the tables of the back office that is copied from."""
-    return _prepared(server, "house", "template1", "manage.py", "migrate", "-v0")
+def migrated_template(server: str) -> str:
+    """Return the name of the template database with the tables of the back office."""
+    return _ensure_template(server, "house", "template1", "manage.py", "migrate", "-v0")
 
 
 @cache
-def _staffed(server: str) -> str:
-    return _prepared(server, "staffed", house(server), "manage.py", "demo_users")
+def _staffed_template(server: str) -> str:
+    return _ensure_template(server, "staffed", migrated_template(server), "manage.py", "demo_users")
 
 
 @cache
-def _sandbox(server: str) -> str:
+def _sandbox_template(server: str) -> str:
     command = ("-m", "django", "migrate", "-v0", "--settings=sandbox.settings")
-    return _prepared(server, "sandbox", "template1", *command)
+    return _ensure_template(server, "sandbox", "template1", *command)
 
 
-def _prepared(server: str, kind: str, template: str, *command: str) -> str:
-    """Name of a copy of `template` in which a command has been run."""
-    name = f"template_{kind}_{hash_of_sources()}"
-    with _door(server) as connection:
-        # Until the connection closes: the others wait, and find it made.
+def _ensure_template(server: str, kind: str, template: str, *command: str) -> str:
+    """Return the name of a copy of `template` in which a command has been run."""
+    name = f"template_{kind}_{source_hash()}"
+    with _maintenance_connection(server) as connection:
+        # The lock lasts until the connection closes. Other processes wait and then find the
+        # template.
         connection.execute("SELECT pg_advisory_lock(hashtext(%s))", [name])
         if not connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).rowcount:
-            making = _copy(server, template)
-            databases = {"DATABASE_URL": making, "SANDBOX_DATABASE_URL": making}
-            ours = {**os.environ, **databases, "LOCAL": "1", "PYTHONPATH": str(ROOT)}
-            ours.pop("DJANGO_SETTINGS_MODULE", None)
+            new_url = _copy(server, template)
+            databases = {"DATABASE_URL": new_url, "SANDBOX_DATABASE_URL": new_url}
+            environment = {**os.environ, **databases, "LOCAL": "1", "PYTHONPATH": str(ROOT)}
+            environment.pop("DJANGO_SETTINGS_MODULE", None)
             silent = subprocess.DEVNULL
             subprocess.run(
-                [sys.executable, *command], cwd=ROOT, env=ours, stdout=silent, check=True
+                [sys.executable, *command], cwd=ROOT, env=environment, stdout=silent, check=True
             )
-            renamed = sql.SQL("ALTER DATABASE {} RENAME TO {}")
-            made = urlsplit(making).path.lstrip("/")
-            connection.execute(renamed.format(sql.Identifier(made), sql.Identifier(name)))
+            rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
+            new_name = urlsplit(new_url).path.lstrip("/")
+            connection.execute(rename.format(sql.Identifier(new_name), sql.Identifier(name)))
     return name
 
 
 def _copy(server: str, template: str) -> str:
     name = f"test_{uuid.uuid4().hex[:12]}_{RUN}"
     statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-    with _door(server) as connection:
+    with _maintenance_connection(server) as connection:
         connection.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
     return urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
 
 
 def _drop_where(server: str, condition: str, *values: str) -> None:
-    """Drop databases by the name. The server may be gone before us."""
-    with contextlib.suppress(psycopg.OperationalError), _door(server) as connection:
-        named = f"SELECT datname FROM pg_database WHERE {condition}"
-        for (name,) in connection.execute(named.encode(), values).fetchall():
+    """Drop databases by their names. The server may have stopped before."""
+    with (
+        contextlib.suppress(psycopg.OperationalError),
+        _maintenance_connection(server) as connection,
+    ):
+        query = f"SELECT datname FROM pg_database WHERE {condition}"
+        for (name,) in connection.execute(query.encode(), values).fetchall():
             connection.execute(
                 sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
             )
@@ -126,19 +130,19 @@ def _drop_copies(server: str) -> None:
 
 
 def _remove_leftovers(server: str, redis_url: str) -> None:
-    """What earlier runs left on servers that are used again: copies of killed runs, templates of
-    other sources, everything in Redis."""
+    """Remove leftovers of earlier runs on reused servers.
+
+    These are copies of killed runs, templates of other sources, and everything in Redis.
+    """
     _drop_where(server, "datname LIKE 'test%%'")
-    _drop_where(
-        server, "datname LIKE 'template\\_%%' AND datname NOT LIKE %s", f"%{hash_of_sources()}"
-    )
+    _drop_where(server, "datname LIKE 'template\\_%%' AND datname NOT LIKE %s", f"%{source_hash()}")
     with redis.Redis.from_url(redis_url) as client:
         client.flushall()
 
 
-def _door(server: str) -> psycopg.Connection:
-    door = urlunsplit(urlsplit(server)._replace(path="/postgres"))
-    return psycopg.connect(door, autocommit=True)
+def _maintenance_connection(server: str) -> psycopg.Connection:
+    url = urlunsplit(urlsplit(server)._replace(path="/postgres"))
+    return psycopg.connect(url, autocommit=True)
 
 
 if "TEST_RUN" not in os.environ:

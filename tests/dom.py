@@ -1,4 +1,4 @@
-"""A page as a browser holds it: the controls of its forms, and what a partial refresh replaces."""
+"""A page as a browser holds it: form controls, and what a partial refresh replaces."""
 
 from __future__ import annotations
 
@@ -10,15 +10,27 @@ from typing import Any, Final
 from django.http import HttpResponse
 from django.test import Client
 
-VOID: Final = ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr")
+VOID_ELEMENTS: Final = (
+    "area",
+    "base",
+    "br",
+    "col",
+    "embed",
+    "hr",
+    "img",
+    "input",
+    "link",
+    "meta",
+    "wbr",
+)
 """Elements without an end tag."""
-TICKS: Final = ("checkbox", "radio")
+CHECKABLE: Final = ("checkbox", "radio")
 NOT_SENT: Final = ("submit", "button", "reset", "image", "file")
 
 
 @dataclass(eq=False)
 class Node:
-    """An element. `given` are its attributes, `value` what a person typed in it."""
+    """An element. `given` holds its attributes, `value` the text that a person typed."""
 
     tag: str
     given: dict[str, str] = field(default_factory=dict)
@@ -51,10 +63,10 @@ class _Builder(HTMLParser):
         self.root = self.at = Node("document")
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        made = Node(tag, {name: value or "" for name, value in attrs}, parent=self.at)
-        self.at.parts.append(made)
-        if tag not in VOID:
-            self.at = made
+        node = Node(tag, {name: value or "" for name, value in attrs}, parent=self.at)
+        self.at.parts.append(node)
+        if tag not in VOID_ELEMENTS:
+            self.at = node
 
     def handle_endtag(self, tag: str) -> None:
         for node in (self.at, *self.at.ancestors()):
@@ -74,7 +86,7 @@ def parse(html: str) -> Node:
 
 
 class Page:
-    """One page with one form, whose controls are named by `form` (its id or a part of it)."""
+    """A page with one form. `marker` is an attribute that identifies the form."""
 
     def __init__(self, html: str, marker: str) -> None:
         self.root = parse(html)
@@ -87,37 +99,37 @@ class Page:
         )
 
     def controls(self, name: str = "") -> list[Node]:
-        """Those that belong to the form, of this name or of any."""
+        """Return the controls of the form, optionally only those of one name."""
         return [
             node
             for node in self.form.walk()
             if node.tag in ("input", "select", "textarea")
             and node.given.get("name")
             and (not name or node.given["name"] == name)
-            and not any(above.tag == "template" for above in node.ancestors())
+            and not any(ancestor.tag == "template" for ancestor in node.ancestors())
         ]
 
     def values(self) -> dict[str, list[str]]:
-        """What the form sends."""
+        """Return what the form sends."""
         found: dict[str, list[str]] = {}
         for node in self.controls():
             kind = node.given.get("type", "")
-            if kind in NOT_SENT or (kind in TICKS and "checked" not in node.given):
+            if kind in NOT_SENT or (kind in CHECKABLE and "checked" not in node.given):
                 continue
             if (value := _value(node)) is not None:
                 found.setdefault(node.given["name"], []).append(value)
         return found
 
     def shows(self, name: str) -> bool:
-        """Whether a person can answer this."""
+        """Return whether a person can answer this field."""
         return any(node.given.get("type") != "hidden" for node in self.controls(name))
 
     def set(self, name: str, value: str) -> None:
-        """Type, choose or tick; an empty value takes a tick away."""
+        """Type, choose or tick a value. An empty value removes a tick."""
         nodes = [one for one in self.controls(name) if one.given.get("type") != "hidden"]
         assert nodes, f"no control for {name}"
         node = nodes[0]
-        if node.given.get("type") in TICKS:
+        if node.given.get("type") in CHECKABLE:
             for one in nodes:
                 if one.given.get("value", "on") == value:
                     one.given["checked"] = ""
@@ -143,25 +155,25 @@ class Page:
     def refresh(
         self, client: Client, address: str, target: str, *, swap: str = "outerHTML", **more: str
     ) -> HttpResponse:
-        """Send the form as htmx does, and take what comes back into the page."""
+        """Send the form as htmx does, and insert the response into the page."""
         data: dict[str, Any] = {**self.values(), **more}
         response: Any = client.post(address, data, headers={"HX-Request": "true"})
         assert response.status_code in (200, 204), response.status_code
         if response.status_code == 200:
             target = response.headers.get("HX-Retarget", target).removeprefix("#")
-            self._take(response.content.decode(), target, swap)
+            self._insert_response(response.content.decode(), target, swap)
         return response  # type: ignore[no-any-return]
 
-    def _take(self, html: str, target: str, swap: str) -> None:
+    def _insert_response(self, html: str, target: str, swap: str) -> None:
         fresh = parse(html)
         for node in list(fresh.walk()):
-            beside = node.given.get("hx-swap-oob")
-            if beside is None:
+            swap_target = node.given.get("hx-swap-oob")
+            if swap_target is None:
                 continue
             assert node.parent is not None
             node.parent.parts.remove(node)
-            if beside.startswith("innerHTML"):
-                self._replace(beside.partition("#")[2], node.parts, inner=True)
+            if swap_target.startswith("innerHTML"):
+                self._replace(swap_target.partition("#")[2], node.parts, inner=True)
             else:
                 self._replace(node.given["id"], [node], inner=False)
         parts = [part for part in fresh.parts if not _is_template(part)]
@@ -176,8 +188,8 @@ class Page:
         if inner:
             old.parts = list(parts)
             return
-        place = old.parent.parts.index(old)
-        old.parent.parts[place : place + 1] = parts
+        position = old.parent.parts.index(old)
+        old.parent.parts[position : position + 1] = parts
 
 
 def _is_template(part: Node | str) -> bool:
@@ -195,4 +207,4 @@ def _value(node: Node) -> str | None:
         options = [one for one in node.walk() if one.tag == "option"]
         chosen = [one for one in options if "selected" in one.given] or options[:1]
         return _option(chosen[-1]) if chosen else None
-    return node.given.get("value", "on" if node.given.get("type") in TICKS else "")
+    return node.given.get("value", "on" if node.given.get("type") in CHECKABLE else "")

@@ -1,4 +1,4 @@
-"""What the documents of evidence name exists: tests, proofs of `./run`, files.
+"""Check that tests, proofs of `./run` and files exist that the documents of evidence name.
 
 `python -m tests.evidence` is a step of `./run check`. It reads the tests and does not run them.
 """
@@ -20,13 +20,13 @@ FILE = re.compile(r"[\w./-]+\.(py|md|html|toml|lock|js|css|csv|yml|yaml|conf)")
 
 @cache
 def functions_of(path: str) -> frozenset[str]:
-    """The tests a file defines, read and not run."""
+    """Return the functions that a file defines, without running it."""
     tree = ast.parse((ROOT / path).read_text())
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
 
-def is_there(name: str) -> bool:
-    """Whether a test, a proof of `./run` or a file exists; other words are no names."""
+def exists(name: str) -> bool:
+    """Return whether a test, a proof of `./run` or a file exists. Other words are not names."""
     path, _, test = name.partition("::")
     if test:
         return (ROOT / path).is_file() and test in functions_of(path)
@@ -35,17 +35,19 @@ def is_there(name: str) -> bool:
     return not FILE.fullmatch(name) or (ROOT / name).is_file()
 
 
-def missing(text: str) -> list[str]:
-    """What a text names between backticks that is not there."""
-    return [name for name in re.findall(r"`([^`]+)`", text) if not is_there(name)]
+def missing_names(text: str) -> list[str]:
+    """Return the names between backticks in a text that do not exist."""
+    return [name for name in re.findall(r"`([^`]+)`", text) if not exists(name)]
 
 
 def main() -> int:
-    """Name what the documents name and nobody has; 1 when there is any."""
-    lost = [(name, one) for name in DOCUMENTS for one in missing((ROOT / name).read_text())]
-    for document, name in lost:
+    """Print the names in the documents that do not exist, and return 1 if there is any."""
+    unknown = [
+        (name, one) for name in DOCUMENTS for one in missing_names((ROOT / name).read_text())
+    ]
+    for document, name in unknown:
         print(f"{document} names {name}, which does not exist")
-    return 1 if lost else 0
+    return 1 if unknown else 0
 
 
 if __name__ == "__main__":

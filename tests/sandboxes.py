@@ -1,7 +1,6 @@
-"""The one way tests and measurements start a sandbox: a process of its own, a database of its own.
+"""Start a sandbox for tests and measurements, with its own process and database.
 
-with running(users=20, orders=60) as sandbox:
-    sandbox.control("status")
+with running(users=20, orders=60) as sandbox: sandbox.control("status")
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Sandbox:
     as_specified: bool = False
 
     def control(self, path: str, body: Any = None, method: str | None = None) -> Any:
-        """Answer of `/_control/<path>`; POST when there is a body."""
+        """Return the answer of `/_control/<path>`; POST when there is a body."""
         request = Request(  # noqa: S310 - our own loopback address
             f"{self.url}/_control/{path}",
             data=None if body is None else json.dumps(body).encode(),
@@ -52,23 +51,23 @@ class Sandbox:
             return json.loads(answer.read() or b"null")
 
     def prepare_answer(self, path: str, **answer: Any) -> None:
-        """Have the next reads of a path answered as `sandbox/prepared_answers.py` says."""
+        """Answer the next reads of a path as `sandbox/prepared_answers.py` describes."""
         self.control("answers", {"path": path, **answer})
 
     def query(self, statement: str, parameters: Any = None) -> list[tuple[Any, ...]]:
-        """Rows of the sandbox's own database: the truth that the mirror is compared with."""
+        """Return rows of the sandbox's own database: the truth that the mirror is compared with."""
         with psycopg.connect(self.database_url) as connection:
             return connection.execute(statement.encode(), parameters).fetchall()
 
     def service(self, **options: Any) -> Service:
-        """A client of this sandbox with the development keys."""
-        given: dict[str, Any] = {
+        """Return a client of this sandbox with the development keys."""
+        keys: dict[str, Any] = {
             "management_url": self.url,
             "management_key": "mg_local_sandbox",
             "management_org_id": "0d4f7c1e-0000-4000-8000-00000000c11c",
             **options,
         }
-        return Service(self.url, "sk_us_local_sandbox", **given)
+        return Service(self.url, "sk_us_local_sandbox", **keys)
 
 
 SandboxFactory = Callable[..., Sandbox]
@@ -85,11 +84,11 @@ def running(
     as_specified: bool = False,
     **more: str,
 ) -> Iterator[Sandbox]:
-    """A sandbox for the length of a `with`; its database goes with it.
+    """Run a sandbox during a `with`; its database is dropped afterwards.
 
-    `as_specified` asks for the specification's forms; `more` are further options of
-    `python -m sandbox`. Raises RuntimeError with the sandbox's last
-    words when it does not answer within `seconds`.
+    `as_specified` requests the forms of the specification; `more` are further options of `python -m
+    sandbox`. Raises RuntimeError with the last output of the sandbox when it does not answer within
+    `seconds`.
     """
     server = os.environ.get("TEST_SANDBOX_DATABASE") or os.environ["DATABASE_URL"]
     database_url = databases.migrated_sandbox(server)
@@ -99,8 +98,8 @@ def running(
     command += [word for name, value in options.items() for word in (f"--{name}", str(value))]
     if as_specified:
         command.append("--as-specified")
-    theirs = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
-    environment = {name: value for name, value in os.environ.items() if name not in theirs}
+    excluded = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
+    environment = {name: value for name, value in os.environ.items() if name not in excluded}
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command,
@@ -113,19 +112,19 @@ def running(
         )
         sandbox = Sandbox(f"http://127.0.0.1:{port}", database_url, process, as_specified)
         try:
-            if not _answers(sandbox, seconds):
+            if not _is_ready(sandbox, seconds):
                 log.seek(0)
-                words = log.read().decode(errors="replace")[-3000:]
-                raise RuntimeError(f"The sandbox did not start:\n{words}")
+                output = log.read().decode(errors="replace")[-3000:]
+                raise RuntimeError(f"The sandbox did not start:\n{output}")
             yield sandbox
         finally:
             _end(process)
             databases.drop(database_url)
 
 
-def _answers(sandbox: Sandbox, seconds: float) -> bool:
-    give_up = time.monotonic() + seconds
-    while time.monotonic() < give_up and sandbox.process.poll() is None:
+def _is_ready(sandbox: Sandbox, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and sandbox.process.poll() is None:
         with contextlib.suppress(OSError):
             sandbox.control("status")
             return True

@@ -1,6 +1,8 @@
-"""Servers of a test's own. PostgreSQL of the oldest supported release and PgBouncer come from the
-system's packages: where one is not installed, its tests are skipped, unless `POSTGRES_15` or
-`PGBOUNCER` is `required`, as `.ci/run` sets them.
+"""Servers for single tests.
+
+PostgreSQL of the oldest supported release and PgBouncer come from system packages. Where one is not
+installed, its tests are skipped, unless `POSTGRES_15` or `PGBOUNCER` is `required`, as `.ci/run`
+sets them.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def skip_without(program: Path | str, variable: str) -> None:
 
 
 @contextlib.contextmanager
-def home(name: str) -> Iterator[Path]:
+def server_folder(name: str) -> Iterator[Path]:
     """A folder for a server, with `log` and a folder that its account owns and works in."""
     base = Path(tempfile.mkdtemp(prefix="bo-"))
     base.chmod(0o711)
@@ -54,7 +56,7 @@ def home(name: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def postgres_18() -> Iterator[str]:
-    """The embedded one, apart from that of the tests: for what roles of a whole server change."""
+    """Run an embedded PostgreSQL apart from that of the tests, for roles of a whole server."""
     base = Path(tempfile.mkdtemp(prefix="bo-"))
     try:
         make_home(base, account())
@@ -66,9 +68,9 @@ def postgres_18() -> Iterator[str]:
 
 @contextlib.contextmanager
 def postgres_15() -> Iterator[str]:
-    """Runs it without safety against power cuts; yields the address of its superuser."""
+    """Run PostgreSQL 15 without safety against power cuts; yield the URL of its superuser."""
     skip_without(POSTGRES_15 / "postgres", "POSTGRES_15")
-    with home("postgres") as base:
+    with server_folder("postgres") as base:
         data = base / "postgres" / "data"
         subprocess.run(
             [
@@ -82,9 +84,9 @@ def postgres_15() -> Iterator[str]:
             **as_account(account()),
         )
         port = free_port()
-        given = {"port": str(port), "listen_addresses": "127.0.0.1", "fsync": "off"}
-        given["unix_socket_directories"] = str(base / "postgres")
-        options = [word for name, value in given.items() for word in ("-c", f"{name}={value}")]
+        values = {"port": str(port), "listen_addresses": "127.0.0.1", "fsync": "off"}
+        values["unix_socket_directories"] = str(base / "postgres")
+        options = [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
         command: list[str | Path] = [POSTGRES_15 / "postgres", "-D", data, *options]
         process = start(command, base, "postgres", account(), signal.SIGINT)
         url = f"postgres://postgres@127.0.0.1:{port}/postgres"
@@ -98,24 +100,27 @@ def postgres_15() -> Iterator[str]:
 
 @contextlib.contextmanager
 def pgbouncer(config: Path, server: str, users: dict[str, str]) -> Iterator[str]:
-    """Runs it with this configuration in front of the database of `server`, for these users with
-    their passwords; yields its address without a user: `127.0.0.1:PORT/NAME`."""
+    """Run PgBouncer with this configuration for the database of `server`.
+
+    `users` are the names and passwords that it accepts. Yields its address without a user:
+    `127.0.0.1:PORT/NAME`.
+    """
     skip_without(PGBOUNCER, "PGBOUNCER")
     parts, port = urlsplit(server), free_port()
     name = parts.path.lstrip("/")
-    with home("pgbouncer") as base:
-        place = base / "pgbouncer"
+    with server_folder("pgbouncer") as base:
+        own_folder = base / "pgbouncer"
         text = config.read_text()
-        for line, ours in {
+        for line, replacement in {
             "backoffice = host=127.0.0.1 port=5432": f"{name} = host=127.0.0.1 port={parts.port}",
             "listen_port = 6432": f"listen_port = {port}\nunix_socket_dir =",
-            "auth_file = /etc/pgbouncer/userlist.txt": f"auth_file = {place}/userlist.txt",
+            "auth_file = /etc/pgbouncer/userlist.txt": f"auth_file = {own_folder}/userlist.txt",
         }.items():
             assert line in text, line
-            text = text.replace(line, ours)
-        (place / "pgbouncer.ini").write_text(text)
-        listed = [f'"{user}" "{password}"\n' for user, password in users.items()]
-        (place / "userlist.txt").write_text("".join(listed))
+            text = text.replace(line, replacement)
+        (own_folder / "pgbouncer.ini").write_text(text)
+        user_lines = [f'"{user}" "{password}"\n' for user, password in users.items()]
+        (own_folder / "userlist.txt").write_text("".join(user_lines))
         process = start([PGBOUNCER, "pgbouncer.ini"], base, "pgbouncer", account(), signal.SIGINT)
         user, password = next(iter(users.items()))
         address = f"127.0.0.1:{port}/{name}"

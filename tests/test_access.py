@@ -1,4 +1,4 @@
-"""Roles as data, and the declaration that every address carries."""
+"""Roles as data, and the permission declaration of every URL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from backoffice.audit.models import AuditEntry
 from backoffice.pages.templatetags.frame import entries
 from tests.api.rows import staff, uid
 
-CODES = {
+EXPECTED_PERMISSIONS = {
     "viewer": {"orders.view", "appointments.view", "labs.view"},
     "auditor": {"audit.view"},
     "administrator": set(access.PERMISSIONS),
@@ -30,7 +30,7 @@ HEALTH_DATA = {"orders.view", "patients.view", "appointments.view", "results.vie
 def routes(
     resolver: URLResolver | None = None, prefix: str = ""
 ) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Every address of the product with its view."""
+    """Yield every URL pattern of the product with its view."""
     for entry in (resolver or get_resolver()).url_patterns:
         address = prefix + str(entry.pattern)
         if isinstance(entry, URLPattern):
@@ -39,14 +39,14 @@ def routes(
             yield from routes(entry, address)
 
 
-def test_every_route_declares_what_it_needs() -> None:
+def test_every_route_declares_its_permissions() -> None:
     found = dict(routes())
     assert {"orders/", "patients/<uuid:patient_id>/", "health/live"} <= set(found)
-    silent = [address for address, view in found.items() if declared_permissions(view) is None]
-    assert silent == []
+    undeclared = [address for address, view in found.items() if declared_permissions(view) is None]
+    assert undeclared == []
 
 
-def test_only_these_routes_are_open_to_strangers() -> None:
+def test_only_listed_routes_are_public() -> None:
     open_to_all = {address for address, view in routes() if declared_permissions(view) == ()}
     assert open_to_all <= {
         "",
@@ -68,32 +68,32 @@ def test_only_these_routes_are_open_to_strangers() -> None:
         "theme/",
         "webhooks",
         "webhooks/",
-        "api/",  # whatever is no address of the API: 404
+        "api/",  # any unknown API path: 404
     }
 
 
-def test_a_route_without_declaration_is_noticed() -> None:
-    def bare(request: HttpRequest) -> HttpResponse:
+def test_route_without_declaration_is_detected() -> None:
+    def undeclared_view(request: HttpRequest) -> HttpResponse:
         return HttpResponse()
 
-    assert declared_permissions(bare) is None
-    assert declared_permissions(public(bare)) == ()
+    assert declared_permissions(undeclared_view) is None
+    assert declared_permissions(public(undeclared_view)) == ()
 
 
-def test_a_permission_that_does_not_exist_is_refused_at_import() -> None:
+def test_unknown_permission_is_refused_at_import() -> None:
     with pytest.raises(LookupError):
         requires("orders.veiw")
     with pytest.raises(LookupError):
         requires()
 
 
-def test_every_role_grants_permissions_that_exist() -> None:
+def test_every_role_grants_existing_permissions() -> None:
     for role, granted in access.ROLES.items():
         assert granted <= access.PERMISSIONS.keys(), role
     assert all(roles_with(permission) for permission in access.PERMISSIONS)
 
 
-def test_the_front_desk_sees_no_values_and_the_auditor_no_health_data() -> None:
+def test_front_desk_and_auditor_cannot_see_health_data() -> None:
     assert "results.view" not in access.ROLES["front desk"]
     assert "patients.view" not in access.ROLES["viewer"]
     assert not access.ROLES["auditor"] & HEALTH_DATA
@@ -101,11 +101,11 @@ def test_the_front_desk_sees_no_values_and_the_auditor_no_health_data() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("role", sorted(access.ROLES))
-def test_a_role_is_the_name_of_a_group(role: str) -> None:
+def test_role_is_granted_by_group_name(role: str) -> None:
     user = staff(role)
     granted = {permission for permission in access.PERMISSIONS if may(user, permission)}
     assert granted == access.ROLES[role]
-    assert granted == CODES.get(role, granted)
+    assert granted == EXPECTED_PERMISSIONS.get(role, granted)
 
 
 @pytest.mark.django_db
@@ -120,7 +120,7 @@ def test_roles_add_up_and_other_groups_grant_nothing() -> None:
 
 
 @pytest.mark.django_db
-def test_a_superuser_is_an_administrator_and_a_closed_account_is_nothing() -> None:
+def test_superuser_has_all_permissions_unless_inactive() -> None:
     user = User.objects.create_superuser("root-sample", password="long enough words")
     assert may(user, *access.PERMISSIONS)
     user.is_active = False
@@ -130,7 +130,7 @@ def test_a_superuser_is_an_administrator_and_a_closed_account_is_nothing() -> No
 
 
 @pytest.mark.django_db
-def test_a_stranger_is_sent_to_log_in(client: Client) -> None:
+def test_anonymous_user_is_redirected_to_log_in(client: Client) -> None:
     answer = client.get("/orders/?status=lost")
     assert answer.status_code == 302
     assert answer["Location"] == f"{reverse('login')}?next=/orders/%3Fstatus%3Dlost"
@@ -139,7 +139,7 @@ def test_a_stranger_is_sent_to_log_in(client: Client) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["q", "search_input", "patient_name", "shipping_recipient_name"])
-def test_words_about_a_person_are_not_carried_to_the_log_in_page(client: Client, name: str) -> None:
+def test_search_terms_are_not_in_log_in_redirect(client: Client, name: str) -> None:
     for address in ("/patients/", "/orders/"):
         answer = client.get(address, {name: "Canary", "size": "20"})
         assert answer["Location"] == f"{reverse('login')}?next={address}%3Fsize%3D20"
@@ -149,7 +149,7 @@ def test_words_about_a_person_are_not_carried_to_the_log_in_page(client: Client,
 
 
 @pytest.mark.django_db
-def test_a_missing_permission_is_refused_explained_and_recorded(client: Client) -> None:
+def test_missing_permission_is_explained_and_recorded(client: Client) -> None:
     user = staff("auditor")
     client.force_login(user)
     answer = client.get("/patients/")
@@ -162,7 +162,7 @@ def test_a_missing_permission_is_refused_explained_and_recorded(client: Client) 
 
 
 @pytest.mark.django_db
-def test_a_swap_of_a_lapsed_session_leaves_the_page_as_it_is(client: Client) -> None:
+def test_htmx_request_without_session_gets_empty_401(client: Client) -> None:
     answer = client.get("/orders/", headers={"HX-Request": "true"})
     assert (answer.status_code, answer.content) == (401, b"")
     assert "HX-Refresh" not in answer
@@ -170,7 +170,7 @@ def test_a_swap_of_a_lapsed_session_leaves_the_page_as_it_is(client: Client) -> 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("state", ["logged out", "closed account"])
-def test_nobody_gets_past_a_view_by_another_way(client: Client, state: str) -> None:
+def test_views_require_an_active_session(client: Client, state: str) -> None:
     user = staff("clinician")
     client.force_login(user)
     if state == "closed account":
@@ -188,7 +188,7 @@ def test_pages_are_never_stored(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_navigation_shows_only_places_one_may_open(client: Client) -> None:
+def test_navigation_shows_only_permitted_pages(client: Client) -> None:
     client.force_login(staff("front desk"))
     page = client.get("/orders/").content.decode()
     assert 'href="/patients/"' in page
@@ -196,7 +196,7 @@ def test_navigation_shows_only_places_one_may_open(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_a_place_opens_with_the_first_door_one_may_pass() -> None:
+def test_navigation_entry_opens_first_permitted_page() -> None:
     def shown(role: str, path: str) -> dict[str, tuple[str, bool]]:
         return {e.place.label: (e.url, e.current) for e in entries(staff(role), path)}
 
@@ -212,7 +212,7 @@ def test_a_place_opens_with_the_first_door_one_may_pass() -> None:
 
 
 @pytest.mark.django_db
-def test_the_page_is_rendered_in_the_staff_members_zone(client: Client) -> None:
+def test_page_uses_time_zone_of_user(client: Client) -> None:
     user = staff("clinician")
     User.objects.filter(pk=user.pk).update(time_zone="Asia/Kolkata")
     client.force_login(user)
@@ -233,7 +233,7 @@ def test_the_page_is_rendered_in_the_staff_members_zone(client: Client) -> None:
         ("", "/", 200),
     ],
 )
-def test_every_answer_is_in_the_zone_of_whom_it_is_for(
+def test_every_response_uses_time_zone_of_user(
     client: Client, role: str, address: str, status: int
 ) -> None:
     user = staff(role) if role else User.objects.create_user("nobody-sample")
@@ -243,12 +243,12 @@ def test_every_answer_is_in_the_zone_of_whom_it_is_for(
     assert answer.status_code == status
     assert "Times in IST" in answer.content.decode()
     assert "Times in IST" not in Client().get("/nowhere/", follow=True).content.decode()
-    assert timezone.get_current_timezone_name() == "UTC", "nothing is left for the next request"
+    assert timezone.get_current_timezone_name() == "UTC", "the time zone is reset after the request"
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("role", sorted(access.ROLES))
-def test_home_leads_to_a_page_one_may_see(client: Client, role: str) -> None:
+def test_home_redirects_to_permitted_page(client: Client, role: str) -> None:
     client.force_login(staff(role))
     answer = client.get("/", follow=True)
     assert answer.status_code == 200
@@ -256,22 +256,22 @@ def test_home_leads_to_a_page_one_may_see(client: Client, role: str) -> None:
 
 
 @pytest.mark.django_db
-def test_home_says_so_where_there_is_none(client: Client) -> None:
+def test_home_without_permitted_page_says_so(client: Client) -> None:
     client.force_login(User.objects.create_user("nobody-sample"))
     assert "no pages yet" in client.get("/", follow=True).content.decode()
 
 
 @pytest.mark.django_db
-def test_home_asks_strangers_to_log_in(client: Client) -> None:
+def test_home_redirects_anonymous_user_to_log_in(client: Client) -> None:
     assert client.get("/").headers["Location"] == "/accounts/login/?next=/"
 
 
-def test_nobody_is_told_to_become_a_service_account() -> None:
+def test_service_account_is_never_suggested_as_role() -> None:
     assert all("service account" not in roles_with(each) for each in access.PERMISSIONS)
 
 
 @pytest.mark.django_db
-def test_a_wrong_address_keeps_the_menu_for_staff_alone(client: Client) -> None:
+def test_404_page_shows_navigation_only_to_staff(client: Client) -> None:
     client.force_login(staff("viewer"))
     page = client.get("/nope/")
     assert page.status_code == 404
@@ -282,7 +282,7 @@ def test_a_wrong_address_keeps_the_menu_for_staff_alone(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_a_form_of_an_ended_session_says_how_to_go_on() -> None:
+def test_form_of_ended_session_explains_next_step() -> None:
     answer = Client(enforce_csrf_checks=True).post("/patients/register/", {"first_name": "Testa"})
     page = answer.content.decode()
     assert answer.status_code == 403 and "Nothing was sent" in page and "Log in in another" in page

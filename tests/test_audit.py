@@ -1,4 +1,4 @@
-"""The access log: committed before the page, or there is no page."""
+"""The access log: an entry is committed before the page, or there is no page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PASSWORD = "several made-up words"  # noqa: S105 - of a made-up person
 
 
 @pytest.mark.django_db
-def test_an_entry_says_who_what_where(client: Client) -> None:
+def test_entry_has_actor_object_and_address(client: Client) -> None:
     user = staff("clinician")
     client.force_login(user)
     patient(1).save()
@@ -33,7 +33,7 @@ def test_an_entry_says_who_what_where(client: Client) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("behind", "address", "forwarded", "kept"),
+    ("behind_proxy", "address", "forwarded", "expected"),
     [
         (False, "192.0.2.7", "198.51.100.1", "192.0.2.7"),
         (False, "", "", None),
@@ -46,24 +46,24 @@ def test_an_entry_says_who_what_where(client: Client) -> None:
         (True, "", "somewhere", None),
     ],
 )
-def test_the_address_kept_is_the_one_our_proxy_saw(
+def test_recorded_address_is_the_one_seen_by_proxy(
     rf: RequestFactory,
     settings: Settings,
-    behind: bool,
+    behind_proxy: bool,
     address: str,
     forwarded: str,
-    kept: str | None,
+    expected: str | None,
 ) -> None:
-    settings.BEHIND_PROXY = behind
+    settings.BEHIND_PROXY = behind_proxy
     headers = {"X-Forwarded-For": forwarded} if forwarded else {}
     request = rf.get("/orders/", REMOTE_ADDR=address, headers=headers)
     request.user = staff("clinician")
     record_list(request, "order", [], [])
-    assert AuditEntry.objects.get().ip == kept
+    assert AuditEntry.objects.get().ip == expected
 
 
 @pytest.mark.django_db
-def test_a_list_leaves_one_entry_with_the_ids_shown(rf: RequestFactory) -> None:
+def test_list_records_one_entry_with_shown_ids(rf: RequestFactory) -> None:
     request = rf.get("/orders/")
     request.user = staff("clinician")
     ids, people = [uuid4() for _ in range(3)], [uuid4(), None, uuid4()]
@@ -75,7 +75,7 @@ def test_a_list_leaves_one_entry_with_the_ids_shown(rf: RequestFactory) -> None:
 
 
 @pytest.mark.django_db
-def test_words_searched_for_are_not_kept(client: Client) -> None:
+def test_search_terms_are_not_recorded(client: Client) -> None:
     client.force_login(staff("clinician"))
     client.get("/patients/", {"q": "Canaryname"})
     entry = AuditEntry.objects.get()
@@ -85,7 +85,7 @@ def test_words_searched_for_are_not_kept(client: Client) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_refuses_to_be_rolled_back_with_the_page(rf: RequestFactory) -> None:
+def test_recording_inside_a_transaction_is_refused(rf: RequestFactory) -> None:
     request = rf.get("/")
     request.user = staff("clinician")
     with transaction.atomic(), pytest.raises(RuntimeError):
@@ -95,7 +95,7 @@ def test_it_refuses_to_be_rolled_back_with_the_page(rf: RequestFactory) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("address", ["/patients/", "/orders/"])
-def test_without_the_log_there_is_no_page(client: Client, address: str) -> None:
+def test_page_fails_without_access_log(client: Client, address: str) -> None:
     client.force_login(staff("clinician"))
     order(1, patient_first_name="Canaryname").save()
     table = AuditEntry._meta.db_table
@@ -112,19 +112,19 @@ def test_without_the_log_there_is_no_page(client: Client, address: str) -> None:
 
 
 @pytest.mark.django_db
-def test_logging_in_and_failing_to_are_recorded(client: Client) -> None:
+def test_log_ins_and_failed_ones_are_recorded(client: Client) -> None:
     user = User.objects.create_user("ada-sample", password=PASSWORD)
     form = {"username": "ada-sample", "password": "wrong"}
     assert client.post("/accounts/login/", form).status_code == 200
     refused = AuditEntry.objects.get()
     assert (refused.actor, refused.action, refused.outcome) == (None, "login", "refused")
     assert client.post("/accounts/login/", {**form, "password": PASSWORD}).status_code == 302
-    entered = AuditEntry.objects.exclude(pk=refused.pk).get()
-    assert (entered.actor, entered.action, entered.outcome) == (user, "login", "ok")
+    accepted = AuditEntry.objects.exclude(pk=refused.pk).get()
+    assert (accepted.actor, accepted.action, accepted.outcome) == (user, "login", "ok")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nobody_gets_in_while_log_ins_cannot_be_recorded(client: Client) -> None:
+def test_log_in_fails_without_access_log(client: Client) -> None:
     User.objects.create_user("ada-sample", password=PASSWORD)
     table = AuditEntry._meta.db_table
     with connection.cursor() as cursor:
@@ -141,14 +141,14 @@ def test_nobody_gets_in_while_log_ins_cannot_be_recorded(client: Client) -> None
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("target", "landed"),
+    ("target", "expected_location"),
     [("/orders/?status=lost", "/orders/?status=lost"), ("https://evil.example/", "/"), ("", "/")],
 )
-def test_the_theme_is_remembered_and_leads_nowhere_else(
-    client: Client, target: str, landed: str
+def test_theme_is_stored_and_redirects_only_locally(
+    client: Client, target: str, expected_location: str
 ) -> None:
     answer = client.post("/theme/", {"theme": "dark", "next": target})
-    assert answer["Location"] == landed
+    assert answer["Location"] == expected_location
     assert answer.cookies["theme"].value == "dark"
     assert 'data-theme="dark"' in client.get("/accounts/login/").content.decode()
     client.post("/theme/", {"theme": "purple"})

@@ -30,7 +30,7 @@ def base() -> Iterator[Path]:
 
 
 def _started_at(servers: Servers) -> object:
-    """When the server started: another one answers with another moment."""
+    """Return when the server started: another server has another start time."""
     with psycopg.connect(servers.database_url) as connection:
         row = connection.execute("SELECT pg_postmaster_start_time()").fetchone()
         assert row
@@ -38,9 +38,9 @@ def _started_at(servers: Servers) -> object:
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 60
+    deadline = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < give_up
+        assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
@@ -78,8 +78,8 @@ def test_servers_of_another_version_are_replaced(base: Path) -> None:
 
 
 def test_idle_servers_stop_by_themselves(base: Path) -> None:
-    theirs = ("DATABASE_URL", "REDIS_URL")
-    environment = {name: value for name, value in os.environ.items() if name not in theirs}
+    excluded = ("DATABASE_URL", "REDIS_URL")
+    environment = {name: value for name, value in os.environ.items() if name not in excluded}
     owner = subprocess.Popen(
         [sys.executable, "-m", background.MODULE, str(base), "0.2"],
         cwd=ROOT,
@@ -108,26 +108,26 @@ def test_killed_owner_takes_its_servers_along(base: Path) -> None:
         assert _started_at(servers)
 
 
-def test_template_is_made_once_and_named_by_what_makes_it() -> None:
+def test_template_is_made_once_and_named_by_its_sources() -> None:
     server = os.environ["DATABASE_URL"]
-    made = databases.house(server)
-    assert made == f"template_house_{databases.hash_of_sources()}"
+    template = databases.migrated_template(server)
+    assert template == f"template_house_{databases.source_hash()}"
 
-    def number() -> object:
+    def template_oid() -> object:
         with psycopg.connect(server) as connection:
             return connection.execute(
-                "SELECT oid FROM pg_database WHERE datname = %s", [made]
+                "SELECT oid FROM pg_database WHERE datname = %s", [template]
             ).fetchone()
 
-    first = number()
+    first = template_oid()
     assert first
-    databases.house.cache_clear()  # As the next call of `./run test` begins.
-    assert databases.house(server) == made
-    assert number() == first
+    databases.migrated_template.cache_clear()  # as the next call of `./run test` begins
+    assert databases.migrated_template(server) == template
+    assert template_oid() == first
 
 
 def test_every_migration_and_lock_changes_the_templates_name() -> None:
-    sources = {path for pattern in databases.SOURCES_OF_TEMPLATES for path in ROOT.glob(pattern)}
+    sources = {path for pattern in databases.TEMPLATE_SOURCES for path in ROOT.glob(pattern)}
     migrations = {path for path in ROOT.glob("**/migrations/0*.py") if ".venv" not in path.parts}
     assert len(migrations) > 20
     assert migrations | {ROOT / "requirements.lock"} <= sources

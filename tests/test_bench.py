@@ -1,6 +1,6 @@
-"""Every measurement of `./run bench` comes to its end, small, and says how its goals stand.
+"""Every measurement of `./run bench` finishes, in a small size, and reports its goals.
 
-No figure is looked at: what a machine that runs tests measures means nothing.
+Figures are not checked: what a machine that runs tests measures means nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from backoffice.devtools.launcher import PROOFS
 from tests import databases
 
 ROOT = Path(__file__).resolve().parent.parent
-SMALL: Final = {
+SMALL_SIZES: Final = {
     "mirror": {"BENCH_ORDERS": "200", "BENCH_ROUNDS": "1"},
     "inbox": {"BENCH_ROUNDS": "1", "BENCH_REQUESTS": "40", "BENCH_EVENTS": "80"},
     "wearables": {"BENCH_SAMPLES": "6000", "BENCH_ROUNDS": "1"},
@@ -36,7 +36,7 @@ SMALL: Final = {
     "pages": {"BENCH_ORDERS": "300", "BENCH_SMALL": "300", "BENCH_EVERY": "60"},
     "demo": {"BENCH_PACKAGES": "kept", "BENCH_OPENED": "0"},
 }
-NUMBERS: Final = {
+GOAL_NUMBERS: Final = {
     "mirror": {1, 2, 3, 4},
     "inbox": {5, 6},
     "wearables": {7, 8, 9},
@@ -45,17 +45,17 @@ NUMBERS: Final = {
     "workers": {14},
     "demo": {15},
 }
-SECONDS: Final = 300
+TIMEOUT_SECONDS: Final = 300
 
 
 @pytest.fixture
 def database() -> Iterator[str]:
-    """A database of its own; worlds that were kept beside it go with it."""
-    url = databases.migrated_house(os.environ["DATABASE_URL"])
+    """An own database. Generated data sets beside it are dropped, too."""
+    url = databases.migrated_database(os.environ["DATABASE_URL"])
     yield url
     databases.drop(url)
-    door = urlunsplit(urlsplit(url)._replace(path="/postgres"))
-    with closing(psycopg.connect(door, autocommit=True)) as connection:
+    maintenance_url = urlunsplit(urlsplit(url)._replace(path="/postgres"))
+    with closing(psycopg.connect(maintenance_url, autocommit=True)) as connection:
         worlds = connection.execute("SELECT datname FROM pg_database WHERE datname ~ '^world_300_'")
         for (name,) in worlds.fetchall():
             connection.execute(
@@ -64,18 +64,18 @@ def database() -> Iterator[str]:
 
 
 def test_every_goal_has_a_measurement() -> None:
-    assert set(PROOFS["bench"]) == SMALL.keys() == NUMBERS.keys()
-    assert sorted(number for some in NUMBERS.values() for number in some) == [*range(1, 16)]
+    assert set(PROOFS["bench"]) == SMALL_SIZES.keys() == GOAL_NUMBERS.keys()
+    assert sorted(number for some in GOAL_NUMBERS.values() for number in some) == [*range(1, 16)]
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_measurement_comes_to_its_end(name: str, database: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", SMALL_SIZES)
+def test_measurement_finishes_and_reports_goals(name: str, database: str, tmp_path: Path) -> None:
     environment = {
-        **{name: said for name, said in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
+        **{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
         "DATABASE_URL": database,
         "LOCAL": "1",
         "BENCH_FOLDER": str(tmp_path),
-        **SMALL[name],
+        **SMALL_SIZES[name],
     }
     done = subprocess.run(
         [sys.executable, "-m", f"tests.bench.{name}"],
@@ -83,16 +83,16 @@ def test_measurement_comes_to_its_end(name: str, database: str, tmp_path: Path) 
         env=environment,
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=TIMEOUT_SECONDS,
         check=False,
     )
     assert done.returncode in (0, 1), done.stderr[-3000:]
     written = tmp_path / f"{name}.json"
     assert written.exists(), f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
-    told = json.loads(written.read_text())
-    assert {int(goal["name"].split()[0]) for goal in told["goals"]} == NUMBERS[name]
-    for goal in told["goals"]:
+    report = json.loads(written.read_text())
+    assert {int(goal["name"].split()[0]) for goal in report["goals"]} == GOAL_NUMBERS[name]
+    for goal in report["goals"]:
         assert goal["value"] and goal["goal"] and goal["met"] in (True, False), goal
         assert goal["name"] in done.stdout
         assert goal["met"] or f"NOT MET {goal['missed']}" in done.stdout
-    assert done.returncode == (0 if all(goal["met"] for goal in told["goals"]) else 1)
+    assert done.returncode == (0 if all(goal["met"] for goal in report["goals"]) else 1)

@@ -1,4 +1,4 @@
-"""Embedded servers: started, found by others, stopped, whatever happened to who started them."""
+"""Embedded servers: start, reuse and stop, whatever happens to their owner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from backoffice.devtools import embedded
 from tests.sync.house import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
-HOLD = """
+RUN_SERVERS = """
 import sys, time
 from pathlib import Path
 from backoffice.devtools import embedded
@@ -49,18 +49,18 @@ def value(url: str, statement: str) -> object:
         return row[0]
 
 
-def holder(home: Path) -> tuple[subprocess.Popen[str], str, str]:
-    """Another process that runs the servers of `home`."""
+def start_owner(home: Path) -> tuple[subprocess.Popen[str], str, str]:
+    """Start another process that runs the servers of `home`."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(home)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", RUN_SERVERS, str(home)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     database_url, redis_url = process.stdout.readline().split()
     return process, database_url, redis_url
 
 
-def programs(home: Path) -> list[int]:
-    """Processes whose command line names `home`."""
+def processes_of(home: Path) -> list[int]:
+    """Return processes with `home` in their command line."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -72,8 +72,8 @@ def programs(home: Path) -> list[int]:
     return found
 
 
-def inside(folder: Path) -> list[str]:
-    """Processes that work in it."""
+def processes_in(folder: Path) -> list[str]:
+    """Return processes that work in this folder."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -82,30 +82,30 @@ def inside(folder: Path) -> list[str]:
     return found
 
 
-def test_data_survive_a_stop_a_crash_and_a_reused_process_number(home: Path) -> None:
+def test_data_survives_crash_and_reused_process_number(home: Path) -> None:
     with embedded.servers(home, durable=False) as servers:
         with psycopg.connect(servers.database_url, autocommit=True) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
         redis.Redis.from_url(servers.redis_url).set("kept", "8")
         pid = int((home / "postgres" / "postmaster.pid").read_text().split()[0])
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not inside(home / "postgres"), 60, "its children are gone, too")
-    # The number in the file now belongs to a living program that is no PostgreSQL.
+        wait_until(lambda: not processes_in(home / "postgres"), 60, "its children to end")
+    # The number in the file now belongs to a running program that is not PostgreSQL.
     (home / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n")
     with embedded.servers(home, durable=False) as servers:
         assert value(servers.database_url, "SELECT n FROM kept") == 7
         assert redis.Redis.from_url(servers.redis_url).get("kept") == b"8"
-    assert programs(home) == []
+    assert processes_of(home) == []
 
 
-def test_killed_servers_are_started_again_and_reported(home: Path) -> None:
-    """On the addresses that all other processes know."""
-    said: list[str] = []
+def test_killed_servers_are_restarted_and_reported(home: Path) -> None:
+    """The addresses stay the same, because other processes know them."""
+    messages: list[str] = []
     with embedded.servers(home, durable=False) as servers:
 
         def answer() -> bool:
-            servers.tend(said.append)
-            return len(said) == 4
+            servers.tend(messages.append)
+            return len(messages) == 4
 
         with psycopg.connect(servers.database_url, autocommit=True) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
@@ -115,15 +115,15 @@ def test_killed_servers_are_started_again_and_reported(home: Path) -> None:
         wait_until(answer, 60, "both answer again", every=0.2)
         assert value(servers.database_url, "SELECT n FROM kept") == 7
         assert redis.Redis.from_url(servers.redis_url).ping()
-        servers.tend(said.append)
-    assert sorted(line.split(",")[0] for line in said) == [
+        servers.tend(messages.append)
+    assert sorted(line.split(",")[0] for line in messages) == [
         *("PostgreSQL answers again.", "PostgreSQL ended"),
         *("Redis answers again.", "Redis ended"),
     ]
-    assert programs(home) == []
+    assert processes_of(home) == []
 
 
-def test_rows_stay_out_of_the_log(home: Path) -> None:
+def test_log_contains_no_row_values(home: Path) -> None:
     with embedded.servers(home, durable=False) as servers:
         with psycopg.connect(servers.database_url, autocommit=True) as connection:
             connection.execute("CREATE TABLE person (name text CHECK (name = 'nobody'))")
@@ -136,7 +136,7 @@ def test_rows_stay_out_of_the_log(home: Path) -> None:
     assert "CANARYNAME" not in log
 
 
-def test_servers_are_reached_by_this_user_alone(home: Path) -> None:
+def test_servers_accept_only_this_user(home: Path) -> None:
     with embedded.servers(home, durable=False) as servers:
         parts = urlsplit(servers.database_url)
         assert parts.hostname == "127.0.0.1"
@@ -154,19 +154,19 @@ def test_servers_are_reached_by_this_user_alone(home: Path) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's help is Linux's")
-def test_nothing_stays_behind_a_killed_supervisor(home: Path) -> None:
-    process, _, _ = holder(home)
-    assert len(programs(home)) > 2
+def test_servers_end_with_killed_supervisor(home: Path) -> None:
+    process, _, _ = start_owner(home)
+    assert len(processes_of(home)) > 2
     process.kill()
     process.wait()
-    give_up = time.monotonic() + 20
-    while programs(home) and time.monotonic() < give_up:
+    deadline = time.monotonic() + 20
+    while processes_of(home) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert programs(home) == []
+    assert processes_of(home) == []
 
 
-def test_a_second_command_uses_the_running_servers(home: Path) -> None:
-    process, database_url, redis_url = holder(home)
+def test_second_command_uses_running_servers(home: Path) -> None:
+    process, database_url, redis_url = start_owner(home)
     try:
         with embedded.servers(home) as servers:
             assert (servers.database_url, servers.redis_url) == (database_url, redis_url)
@@ -182,7 +182,7 @@ def test_a_second_command_uses_the_running_servers(home: Path) -> None:
         process.wait()
 
 
-def test_state_of_a_dead_owner_is_not_believed(home: Path) -> None:
+def test_state_of_dead_owner_is_ignored(home: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
     home.joinpath("servers.json").write_text(
@@ -192,7 +192,7 @@ def test_state_of_a_dead_owner_is_not_believed(home: Path) -> None:
         assert "nowhere" not in servers.database_url
 
 
-def test_a_configured_server_is_not_started(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configured_server_is_not_started(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgres://someone@db.invalid/theirs")
     with embedded.servers(home, durable=False) as servers:
         assert servers.database_url == "postgres://someone@db.invalid/theirs"
@@ -201,7 +201,7 @@ def test_a_configured_server_is_not_started(home: Path, monkeypatch: pytest.Monk
         assert redis.Redis.from_url(servers.redis_url).ping()
 
 
-def test_a_deep_folder_has_room_for_its_sockets(home: Path) -> None:
+def test_sockets_work_in_deep_folder(home: Path) -> None:
     deep = home / ("d" * 60) / ("e" * 60)
     deep.parent.mkdir()
     home.chmod(0o711)
@@ -210,7 +210,7 @@ def test_a_deep_folder_has_room_for_its_sockets(home: Path) -> None:
         assert redis.Redis.from_url(servers.redis_url).ping()
 
 
-def test_another_database_is_made_once(home: Path) -> None:
+def test_second_database_is_created_once(home: Path) -> None:
     with embedded.servers(home, durable=False) as servers:
         first = servers.database("other")
         with psycopg.connect(first, autocommit=True) as connection:
@@ -218,7 +218,7 @@ def test_another_database_is_made_once(home: Path) -> None:
         assert value(servers.database("other"), "SELECT n FROM kept") == 7
 
 
-def test_a_folder_of_somebody_else_is_refused(home: Path) -> None:
+def test_folder_of_another_user_is_refused(home: Path) -> None:
     link = home / "link"
     link.symlink_to(home)
     with pytest.raises(embedded.ServersError, match="somebody else"), embedded.servers(link):

@@ -1,4 +1,4 @@
-"""Pages for requests that make no sense."""
+"""Pages for invalid requests."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from django.test import Client
 from tests.api.rows import staff
 
 pytestmark = pytest.mark.django_db
-FILES = settings.DATA_UPLOAD_MAX_NUMBER_FILES + 1
-TOO_MANY = b"".join(
+FILE_COUNT = settings.DATA_UPLOAD_MAX_NUMBER_FILES + 1
+TOO_MANY_FILES = b"".join(
     b'--made-up\r\nContent-Disposition: form-data; name="a"; filename="a.pdf"\r\n\r\nx\r\n'
-    for _ in range(FILES)
+    for _ in range(FILE_COUNT)
 )
 
 
 @pytest.mark.parametrize("host", ["localhost", "evil.example"])
 @pytest.mark.parametrize("path", ["/nowhere/", "/orders/"])
-def test_what_cannot_be_read_is_no_error_of_ours(path: str, host: str) -> None:
+def test_unreadable_body_is_no_server_error(path: str, host: str) -> None:
     client = Client(enforce_csrf_checks=True, raise_request_exception=False)
     client.force_login(staff("administrator"))
     kind = "multipart/form-data; boundary=made-up"
     answer = client.post(
-        path, TOO_MANY + b"--made-up--\r\n", content_type=kind, headers={"host": host}
+        path, TOO_MANY_FILES + b"--made-up--\r\n", content_type=kind, headers={"host": host}
     )
     assert answer.status_code in (400, 403, 404)
 
 
-def test_a_refusal_says_why(client: Client) -> None:
+def test_bad_request_page_shows_reason(client: Client) -> None:
     client.force_login(staff("clinician"))
     answer = client.get("/live/?since=made-up")
     assert answer.status_code == 400
     assert "That is no cursor." in answer.content.decode()
 
 
-def test_what_django_refuses_is_not_repeated(client: Client) -> None:
+def test_refused_host_is_not_repeated_on_page(client: Client) -> None:
     answer = client.get("/accounts/login/", headers={"host": "evil.example"})
     assert answer.status_code == 400
     page = answer.content.decode()
@@ -43,16 +43,16 @@ def test_what_django_refuses_is_not_repeated(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "leads"),
+    ("address", "expected_end"),
     [
         ("/orders/?status=lost", "%3Fstatus%3Dlost"),
         (f"/orders/?x={'y' * 3000}", "next=/orders/"),
         (f"/results/trend/00000000-0000-4000-8000-000000000000/{'y' * 3000}/", "next=/"),
     ],
 )
-def test_an_address_of_any_length_leads_to_the_log_in(
-    client: Client, address: str, leads: str
+def test_url_of_any_length_redirects_to_log_in(
+    client: Client, address: str, expected_end: str
 ) -> None:
     answer = client.get(address)
     assert answer.status_code == 302
-    assert answer.headers["Location"].endswith(leads)
+    assert answer.headers["Location"].endswith(expected_end)

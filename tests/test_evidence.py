@@ -1,8 +1,8 @@
-"""The tables of evidence hold: every row is there once, and what they name exists.
+"""The tables of evidence: every row exists once, and every name in them exists.
 
-`docs/faults.md`: each fault, threat and promise of the study, and what proves it is dealt with.
-`docs/asvs.csv`: each requirement of OWASP ASVS 5.0.0, levels 1 and 2, and our answer.
-`docs/specification.md`: each chapter, parameter and rule of the interface, and its tests.
+`docs/faults.md`: each fault, threat and promise of the study, and its proof. `docs/asvs.csv`: each
+requirement of OWASP ASVS 5.0.0, levels 1 and 2, and our answer. `docs/specification.md`: each
+chapter, parameter and rule of the interface, and its tests.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import re
 from collections import Counter
 from functools import cache
 
-from tests.evidence import DOCUMENTS, ROOT, is_there, missing
+from tests.evidence import DOCUMENTS, ROOT, exists, missing_names
 
 FAULTS = {
     "W": 30, "O": 16, "S": 21, "R": 30, "K": 20, "I": 20, "X": 12, "U": 10, "H": 17, "G": 12,
     "P": 30, "F": 93,
 }  # fmt: skip
-"""Rows of each kind; P are the promises, F is what came from the field."""
+"""Number of rows of each kind; P are the promises, F come from the field."""
 COLUMNS = ("sandbox", "client", "mirror", "page")
 CHAPTERS = {
     "Conventions and versioning", "Authentication", "User", "Users", "Address shapes", "Insurance",
@@ -29,7 +29,7 @@ CHAPTERS = {
 }  # fmt: skip
 CASES = ROOT / "tests" / "cases"
 LEVELS = {
-    # Numbers of the requirements of each section, by level; what is missing is of level 3.
+    # Numbers of the requirements of each section, by level. The missing ones are of level 3.
     "1.1": ("", "1 2"),
     "1.2": ("1 2 3 4 5", "6 7 8 9"),
     "1.3": ("1 2", "3 4 5 6 7 8 9 10 11"),
@@ -111,7 +111,7 @@ ANSWERS = {"yes", "partly", "no", "n/a"}
 
 
 def fault_rows() -> dict[str, tuple[str, str]]:
-    """What is said of each fault: the fault, and its proof."""
+    """Return the description and the proof of each fault."""
     rows: list[tuple[str, str, str]] = []
     for line in (ROOT / "docs" / "faults.md").read_text().splitlines():
         found = re.fullmatch(r"\| ([A-Z]\d+) \| (.+?) \| (.+) \|", line)
@@ -127,7 +127,7 @@ def asvs_rows() -> list[dict[str, str]]:
 
 
 class Definitions:
-    """What a file of tests defines at its top level, and what it imports from other such files."""
+    """The top-level definitions of a test file, and its imports from other test files."""
 
     def __init__(self, path: str) -> None:
         self.nodes: dict[str, ast.stmt] = {}
@@ -157,47 +157,50 @@ definitions_of = cache(Definitions)
 
 
 def texts_used_by(path: str, name: str) -> set[str]:
-    """All string constants of a function, and of all constants, functions and fixtures that it
-    uses, in its own file and in the files of tests that it imports from."""
+    """Return all string constants that a function uses.
+
+    This includes constants, functions and fixtures that it uses in its own file and in the test
+    files that it imports from.
+    """
     texts: set[str] = set()
     seen: set[tuple[str, str]] = set()
-    waiting = [(path, name)]
-    while waiting:
-        place = waiting.pop()
-        file = definitions_of(place[0])
-        if place in seen:
+    queue = [(path, name)]
+    while queue:
+        item = queue.pop()
+        file = definitions_of(item[0])
+        if item in seen:
             continue
-        seen.add(place)
-        if place[1] not in file.nodes:
+        seen.add(item)
+        if item[1] not in file.nodes:
             continue
-        for node in ast.walk(file.nodes[place[1]]):
+        for node in ast.walk(file.nodes[item[1]]):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.add(node.value)
             elif isinstance(node, (ast.Name, ast.arg)):
                 used = node.id if isinstance(node, ast.Name) else node.arg
-                other, there = file.imported.get(used, (place[0], used))
-                waiting.append((other, there))
+                other, target = file.imported.get(used, (item[0], used))
+                queue.append((other, target))
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                module, there = file.imported.get(node.value.id, ("", ""))
-                if module.startswith("tests") and not there:
-                    waiting.append((module, node.attr))
+                module, target = file.imported.get(node.value.id, ("", ""))
+                if module.startswith("tests") and not target:
+                    queue.append((module, node.attr))
     return texts
 
 
-def test_every_fault_and_promise_stands_there_once() -> None:
+def test_every_fault_and_promise_has_one_row() -> None:
     wanted = {f"{kind}{n}" for kind, most in FAULTS.items() for n in range(1, most + 1)}
     assert sum(count for kind, count in FAULTS.items() if kind not in ("P", "F")) == 188
     assert fault_rows().keys() == wanted
 
 
-def test_every_fault_has_a_proof_or_says_what_is_done_instead() -> None:
-    bare = [
+def test_every_fault_has_proof_or_explanation() -> None:
+    unproven = [
         key
         for key, (_, proof) in fault_rows().items()
         if not re.search(r"`[^`]+`", proof)
         and not re.search(r"\*Differs\*|\*\*Not met\*\*|No test:", proof)
     ]
-    assert bare == []
+    assert unproven == []
 
 
 def test_every_case_has_a_row_with_a_test_that_reads_it() -> None:
@@ -205,8 +208,8 @@ def test_every_case_has_a_row_with_a_test_that_reads_it() -> None:
     unread = []
     for case in sorted(path.name for path in CASES.iterdir()):
         proofs = " ".join(proof for fault, proof in rows if f"`tests/cases/{case}`" in fault)
-        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", proofs)
-        tests = [test for test in named if is_there("::".join(test))]
+        found = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", proofs)
+        tests = [test for test in found if exists("::".join(test))]
         if not any(case in texts_used_by(*test) for test in tests):
             unread.append(case)
     assert unread == []
@@ -220,7 +223,7 @@ def test_only_tests_that_read_a_case_count_as_its_proof() -> None:
     assert "B15.txt" in texts_used_by(*photo), "by a function of another file"
 
 
-def test_every_requirement_stands_there_once_with_its_level() -> None:
+def test_every_requirement_has_one_row_with_its_level() -> None:
     wanted = {
         f"V{section}.{number}": str(level)
         for section, both in LEVELS.items()
@@ -237,7 +240,7 @@ def test_every_requirement_is_answered() -> None:
     wrong = []
     for row in asvs_rows():
         applies = row["applies"] == "yes"
-        sound = (
+        is_valid = (
             row["applies"] in ("yes", "no")
             and row["answer"] in ANSWERS
             and (row["answer"] == "n/a") is not applies
@@ -246,31 +249,33 @@ def test_every_requirement_is_answered() -> None:
             and row["evidence"]
             and (row["kind"] != "test" or "::" in row["evidence"])
         )
-        if not sound:
+        if not is_valid:
             wrong.append(row["id"])
     assert wrong == []
 
 
-def test_nothing_waits_to_be_answered() -> None:
+def test_no_answer_is_pending() -> None:
     for name in ("faults.md", "asvs.csv"):
         assert "(pending" not in (ROOT / "docs" / name).read_text(), name
 
 
-def test_whatever_is_named_exists() -> None:
+def test_named_tests_and_files_exist() -> None:
     text = (ROOT / "docs" / "faults.md").read_text()
-    assert missing(text) == []
-    assert {row["id"]: gone for row in asvs_rows() if (gone := missing(row["evidence"]))} == {}
+    assert missing_names(text) == []
+    assert {
+        row["id"]: names for row in asvs_rows() if (names := missing_names(row["evidence"]))
+    } == {}
 
 
-def test_what_does_not_exist_is_noticed() -> None:
+def test_missing_names_are_found() -> None:
     here = "tests/test_evidence.py"
     for name in (f"{here}::test_nothing", "tests/nowhere.py::test_x", "./run chaos x", "docs/x.md"):
-        assert missing(f"see `{name}`") == [name]
-    assert missing(f"`{here}::test_what_does_not_exist_is_noticed`, `./run chaos inbox`") == []
+        assert missing_names(f"see `{name}`") == [name]
+    assert missing_names(f"`{here}::test_missing_names_are_found`, `./run chaos inbox`") == []
 
 
 def specification_rows() -> dict[str, list[list[str]]]:
-    """The cells of each row, by chapter."""
+    """Return the cells of each row, by chapter."""
     chapters: dict[str, list[list[str]]] = {}
     for line in (ROOT / "docs" / "specification.md").read_text().splitlines():
         if line.startswith("## "):
@@ -283,7 +288,7 @@ def specification_rows() -> dict[str, list[list[str]]]:
 def test_specification_has_every_chapter_and_named_tests_exist() -> None:
     chapters = specification_rows()
     assert set(chapters) == CHAPTERS and all(chapters.values())
-    assert missing((ROOT / "docs" / "specification.md").read_text()) == []
+    assert missing_names((ROOT / "docs" / "specification.md").read_text()) == []
 
 
 def test_each_column_of_the_specification_has_a_test_or_a_reason() -> None:
@@ -298,7 +303,7 @@ def test_each_column_of_the_specification_has_a_test_or_a_reason() -> None:
 
 def test_check_names_a_test_that_does_not_exist() -> None:
     assert "docs/specification.md" in DOCUMENTS
-    named = "`tests/test_evidence.py::test_check_names_a_test_that_does_not_exist`"
-    assert missing(f"| rule | {named}<br>`tests/test_evidence.py::test_of_tomorrow` |") == [
-        "tests/test_evidence.py::test_of_tomorrow"
-    ]
+    existing = "`tests/test_evidence.py::test_check_names_a_test_that_does_not_exist`"
+    assert missing_names(
+        f"| rule | {existing}<br>`tests/test_evidence.py::test_of_tomorrow` |"
+    ) == ["tests/test_evidence.py::test_of_tomorrow"]

@@ -1,4 +1,4 @@
-"""Controls drawn without templates are byte for byte those of Django."""
+"""Controls rendered without templates equal those of Django, byte for byte."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from django.utils.safestring import SafeString
 
 from backoffice.pages.form_controls import Controls
 
-SHARP = '<b a="1">&\'é'
-CHOICES = [("", "Any"), ("<1>", 'a "b" & c'), ("Group & more", [("x", "X"), (SHARP, SHARP)])]
+SPECIAL_CHARACTERS = '<b a="1">&\'é'
+CHOICES = [
+    ("", "Any"),
+    ("<1>", 'a "b" & c'),
+    ("Group & more", [("x", "X"), (SPECIAL_CHARACTERS, SPECIAL_CHARACTERS)]),
+]
 
 
-@pytest.mark.parametrize("value", [None, "", 0, "x", SHARP, SafeString("&amp;"), True, 1.5])
+@pytest.mark.parametrize(
+    "value", [None, "", 0, "x", SPECIAL_CHARACTERS, SafeString("&amp;"), True, 1.5]
+)
 @pytest.mark.parametrize(
     "attrs",
-    [{}, {"id": "id_q", "required": True, "disabled": False, "title": SHARP, "size": 2}],
+    [
+        {},
+        {"id": "id_q", "required": True, "disabled": False, "title": SPECIAL_CHARACTERS, "size": 2},
+    ],
 )
 @pytest.mark.parametrize(
     "widget",
@@ -39,22 +48,22 @@ CHOICES = [("", "Any"), ("<1>", 'a "b" & c'), ("Group & more", [("x", "X"), (SHA
     ],
     ids=lambda widget: type(widget).__name__,
 )
-def test_as_django_draws_it(widget: Widget, attrs: dict[str, Any], value: Any) -> None:
-    drawn = [
+def test_widget_equals_that_of_django(widget: Widget, attrs: dict[str, Any], value: Any) -> None:
+    rendered = [
         str(widget.render("a<b", value, attrs, renderer=renderer))
         for renderer in (Controls(), DjangoTemplates())
     ]
-    assert drawn[0] == drawn[1]
+    assert rendered[0] == rendered[1]
 
 
 @pytest.mark.parametrize("wrap_label", [False, True])
-@pytest.mark.parametrize("value", ["", "<1>", SHARP])
-def test_each_button_of_several(value: str, wrap_label: bool) -> None:
+@pytest.mark.parametrize("value", ["", "<1>", SPECIAL_CHARACTERS])
+def test_each_radio_button_equals_that_of_django(value: str, wrap_label: bool) -> None:
     class Chosen(forms.Form):
         one = forms.ChoiceField(choices=CHOICES, widget=forms.RadioSelect, initial=value)
 
-    drawn = [
+    rendered = [
         [option.tag(wrap_label=wrap_label) for option in Chosen(renderer=renderer)["one"]]
         for renderer in (Controls(), DjangoTemplates())
     ]
-    assert drawn[0] == drawn[1] and len(drawn[0]) == 4
+    assert rendered[0] == rendered[1] and len(rendered[0]) == 4

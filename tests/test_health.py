@@ -1,4 +1,4 @@
-"""Health, and what every answer carries."""
+"""Health endpoints, security headers and log lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from backoffice.core.logs import JsonFormatter
 from backoffice.operations.views import health
 
 ROOT = Path(__file__).resolve().parent.parent
-ASK = """
+CHECK_HEALTH = """
 import django; django.setup()
 from django.test import Client
 answer = Client().get("/health/ready", headers={"host": "localhost"})
@@ -42,7 +42,7 @@ def test_ready_when_the_database_answers(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_once_ready_a_probe_is_one_query(
+def test_probe_after_readiness_needs_one_query(
     client: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     client.get("/health/ready")
@@ -51,7 +51,7 @@ def test_once_ready_a_probe_is_one_query(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_not_ready_before_the_migrations(client: Client) -> None:
+def test_not_ready_before_migrations(client: Client) -> None:
     health.MIGRATED.clear()
     with connection.cursor() as cursor:
         cursor.execute(
@@ -78,7 +78,7 @@ def test_not_ready_without_a_database() -> None:
         "LOCAL": "1",
     }
     done = subprocess.run(
-        [sys.executable, "-c", ASK],
+        [sys.executable, "-c", CHECK_HEALTH],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -89,7 +89,7 @@ def test_not_ready_without_a_database() -> None:
     assert "Traceback" not in done.stderr
 
 
-ASK_PAGES = """
+CHECK_PAGES = """
 import django
 django.setup()
 from django.conf import settings
@@ -103,7 +103,7 @@ for address in ("/orders/", "/accounts/login/", "/api/orders/"):
 """
 
 
-def test_pages_say_that_the_database_is_away_to_somebody_who_was_logged_in() -> None:
+def test_pages_report_unreachable_database() -> None:
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "backoffice.settings",
@@ -111,7 +111,7 @@ def test_pages_say_that_the_database_is_away_to_somebody_who_was_logged_in() -> 
         "LOCAL": "1",
     }
     done = subprocess.run(
-        [sys.executable, "-c", ASK_PAGES],
+        [sys.executable, "-c", CHECK_PAGES],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -123,7 +123,7 @@ def test_pages_say_that_the_database_is_away_to_somebody_who_was_logged_in() -> 
 
 
 @pytest.mark.django_db
-def test_every_page_is_guarded(client: Client) -> None:
+def test_every_page_has_log_in_and_security_policy(client: Client) -> None:
     answer = client.get("/orders/")
     assert answer.status_code == 302
     assert answer["Location"].startswith("/accounts/login/")
@@ -132,7 +132,7 @@ def test_every_page_is_guarded(client: Client) -> None:
     assert "unsafe" not in policy
 
 
-def test_a_log_line_holds_no_row_and_no_query(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_line_has_no_row_and_no_query(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("test.phi")
     try:
         raise ValueError("Failing row contains (CANARYNAME)")
@@ -146,7 +146,7 @@ def test_a_log_line_holds_no_row_and_no_query(caplog: pytest.LogCaptureFixture) 
     assert "patients" not in line["message"]
 
 
-def test_a_line_of_the_log_stays_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_entry_stays_on_one_line(caplog: pytest.LogCaptureFixture) -> None:
     logging.getLogger("test.phi").warning("said %s", 'a\r\n{"level": "info"}\x1b[2J\u2028')
     line = JsonFormatter().format(caplog.records[-1])
     assert not set(line) & set("\r\n\x1b")

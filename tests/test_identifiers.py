@@ -1,4 +1,4 @@
-"""Identifiers: what is removed, what is refused, and what is compared, here and in PostgreSQL."""
+"""Identifiers: removed and refused characters, and comparison here and in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def test_identifier_in_any_spelling_has_one_key(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", SPELLINGS[2:12])
-def test_clean_removes_what_has_no_mark(text: str) -> None:
+def test_clean_removes_invisible_characters(text: str) -> None:
     assert clean(text) == "MADEUP-0003"
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "what"),
+    ("text", "place", "expected_text"),
     [
         ("MADEUP\n0003", 7, "a line break"),
         ("MADEUP\r\n0003", 7, "a line break"),
@@ -68,12 +68,14 @@ def test_clean_removes_what_has_no_mark(text: str) -> None:
         ("AB-\u0391", 4, "not a Latin letter (greek"),
     ],
 )
-def test_clean_refuses_control_characters_with_place(text: str, place: int, what: str) -> None:
-    with pytest.raises(UnusableCharacter, match="Character") as refused:
+def test_clean_refuses_control_characters_with_place(
+    text: str, place: int, expected_text: str
+) -> None:
+    with pytest.raises(UnusableCharacter, match="Character") as error:
         clean(text)
-    assert refused.value.place == place
-    assert what in refused.value.words and f"Character {place} of" in refused.value.words
-    assert refused.value.words.isprintable()
+    assert error.value.place == place
+    assert expected_text in error.value.words and f"Character {place} of" in error.value.words
+    assert error.value.words.isprintable()
 
 
 @pytest.mark.parametrize("text", ["12345", "X-1/2", "Größe 7", "a.b_c#d", "МОСКВА-1"])
@@ -98,12 +100,12 @@ def test_clean_is_stable_and_has_nothing_invisible(text: str) -> None:
 def test_invisible_characters_never_make_another_key(
     text: str, added: list[tuple[int, str]]
 ) -> None:
-    spelled = text
+    changed = text
     for place, mark in added:
-        spelled = spelled[:place] + mark + spelled[place:]
+        changed = changed[:place] + mark + changed[place:]
     assert (
-        comparison_key(clean(spelled))
-        == comparison_key(spelled)
+        comparison_key(clean(changed))
+        == comparison_key(changed)
         == comparison_key(text.swapcase())
         == comparison_key(text)
     )

@@ -1,4 +1,4 @@
-"""The launcher: what it tells people, and that its children end with it."""
+"""The launcher: its messages, and that its children end with it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tests import databases
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE_PYTHON = os.path.realpath(sys.executable)
-REASON = "SERVICE_ORDER_REASON_FIELD"
-FAMILY = """
+REASON_FIELD = "SERVICE_ORDER_REASON_FIELD"
+START_CHILD = """
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 open(sys.argv[1], "a").write(f"{child.pid}\\n")
@@ -36,16 +36,16 @@ time.sleep(float(sys.argv[2]))
 """
 
 
-def until(true: Callable[[], bool], seconds: float = 20) -> bool:
-    give_up = time.monotonic() + seconds
-    while time.monotonic() < give_up:
-        if true():
+def wait_until(is_true: Callable[[], bool], seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if is_true():
             return True
         time.sleep(0.05)
     return False
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -53,77 +53,79 @@ def alive(pid: int) -> bool:
 
 
 @pytest.fixture
-def said() -> list[str]:
+def messages() -> list[str]:
     return []
 
 
 @pytest.fixture
-def supervisor(tmp_path: Path, said: list[str]) -> Supervisor:
-    return Supervisor(dict(os.environ), tmp_path, said.append)
+def supervisor(tmp_path: Path, printed: list[str]) -> Supervisor:
+    return Supervisor(dict(os.environ), tmp_path, printed.append)
 
 
-def test_a_dead_child_comes_back_and_its_children_do_not_stay(
-    supervisor: Supervisor, said: list[str], tmp_path: Path
+def test_killed_child_is_restarted_without_orphans(
+    supervisor: Supervisor, printed: list[str], tmp_path: Path
 ) -> None:
     pids = tmp_path / "pids"
-    supervisor.start("family", sys.executable, "-c", FAMILY, str(pids), "600", ready=pids.exists)
-    assert until(lambda: bool(pids.read_text()))
+    supervisor.start(
+        "family", sys.executable, "-c", START_CHILD, str(pids), "600", ready=pids.exists
+    )
+    assert wait_until(lambda: bool(pids.read_text()))
     first = supervisor.children[0].process
     orphan = int(pids.read_text().split()[0])
     first.kill()
     first.wait()
     supervisor.tend()
-    assert until(lambda: not alive(orphan))
-    assert said == [
+    assert wait_until(lambda: not is_alive(orphan))
+    assert printed == [
         f"family ended (SIGKILL), starting it again in 1 s. {tmp_path}/family.log has its last "
         "words."
     ]
 
-    def back() -> bool:
+    def is_restarted() -> bool:
         supervisor.tend()
         return len(pids.read_text().split()) == 2
 
-    assert until(back)
+    assert wait_until(is_restarted)
     supervisor.stop()
-    assert until(lambda: not any(alive(int(pid)) for pid in pids.read_text().split()))
+    assert wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()))
     assert supervisor.children == []
 
 
-def test_a_child_whose_work_ends_is_started_again_only_until_it_is_done(
-    supervisor: Supervisor, said: list[str], tmp_path: Path
+def test_finite_child_is_restarted_only_until_it_succeeds(
+    supervisor: Supervisor, printed: list[str], tmp_path: Path
 ) -> None:
     tries = tmp_path / "tries"
-    twice = f"import sys; open({str(tries)!r}, 'a').write('x')"
-    twice += f"; sys.exit(open({str(tries)!r}).read() != 'xx')"
-    supervisor.start("past", sys.executable, "-c", twice, ends=True)
+    code = f"import sys; open({str(tries)!r}, 'a').write('x')"
+    code += f"; sys.exit(open({str(tries)!r}).read() != 'xx')"
+    supervisor.start("past", sys.executable, "-c", code, ends=True)
 
     def done() -> bool:
         supervisor.tend()
         return not supervisor.children
 
-    assert until(done)
+    assert wait_until(done)
     assert tries.read_text() == "xx"
-    assert len(said) == 1, "only the failure is told"
+    assert len(printed) == 1, "only the failure is reported"
 
 
-def test_a_stubborn_child_is_ended(
+def test_child_that_ignores_sigterm_is_killed(
     supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("backoffice.devtools.supervisor.STOP_SECONDS", 0.5)
     started = tmp_path / "started"
-    deaf = f"""
+    code = f"""
 import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 open({str(started)!r}, "w")
 time.sleep(600)
 """
-    supervisor.start("deaf", sys.executable, "-c", deaf, ready=started.exists)
+    supervisor.start("deaf", sys.executable, "-c", code, ready=started.exists)
     pid = supervisor.children[0].process.pid
     supervisor.stop()
-    assert not alive(pid)
+    assert not is_alive(pid)
 
 
-def test_a_child_that_never_starts_is_told_with_its_last_words(supervisor: Supervisor) -> None:
+def test_failed_child_is_reported_with_its_last_output(supervisor: Supervisor) -> None:
     with pytest.raises(ChildError, match=r"web did not start.[\s\S]*web \| no such thing"):
         supervisor.start(
             "web",
@@ -133,15 +135,13 @@ def test_a_child_that_never_starts_is_told_with_its_last_words(supervisor: Super
     supervisor.stop()
 
 
-def test_a_failed_step_is_told_with_its_last_words(supervisor: Supervisor) -> None:
+def test_failed_step_is_reported_with_its_last_output(supervisor: Supervisor) -> None:
     assert supervisor.complete("step", sys.executable, "-c", "print('fine')") == "fine\n"
     with pytest.raises(ChildError, match=r"step failed.[\s\S]*step \| broken"):
         supervisor.complete("step", sys.executable, "-c", "import sys; sys.exit('broken')")
 
 
-def test_variables_of_a_child_are_not_on_its_command_line(
-    supervisor: Supervisor, tmp_path: Path
-) -> None:
+def test_child_variables_are_not_on_command_line(supervisor: Supervisor, tmp_path: Path) -> None:
     out = tmp_path / "out"
     code = f"import os; open({str(out)!r}, 'w').write(os.environ['TOLD'] + str(sys.argv))"
     supervisor.start(
@@ -167,11 +167,11 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_used_port_is_a_sentence() -> None:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        door.listen()
-        port = door.getsockname()[1]
+def test_used_port_is_reported() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
         with pytest.raises(
             launcher.LauncherError, match=f"Port {port} is in use by another program"
         ):
@@ -179,18 +179,18 @@ def test_a_used_port_is_a_sentence() -> None:
     launcher.check_port_is_free(free_port(), "PORT", 8001)
 
 
-def test_only_its_owner_takes_back_what_a_running_demo_left(tmp_path: Path) -> None:
-    left = tmp_path / "running.json"
+def test_only_owner_removes_running_environment(tmp_path: Path) -> None:
+    running_file = tmp_path / "running.json"
     launcher.remove_running_environment(tmp_path)
-    left.write_text(json.dumps({"pid": os.getppid(), "environment": {}}))
+    running_file.write_text(json.dumps({"pid": os.getppid(), "environment": {}}))
     launcher.remove_running_environment(tmp_path)
-    assert left.exists()
+    assert running_file.exists()
     launcher.write_running_environment(tmp_path, {"PORT": "8000"})
     launcher.remove_running_environment(tmp_path)
-    assert not left.exists()
+    assert not running_file.exists()
 
 
-def test_a_killed_launcher_whose_number_is_ours_does_not_run(tmp_path: Path) -> None:
+def test_reused_process_number_is_not_the_launcher(tmp_path: Path) -> None:
     code = f"""
 import json, os
 from pathlib import Path
@@ -201,23 +201,23 @@ left = {{"pid": os.getpid(), "environment": {{"PORT": "8000"}}}}
 assert launcher._is_launcher(os.getpid())
 assert launcher.running_environment() == {{}}
 """
-    named = [sys.executable, "-c", code, "backoffice.devtools.launcher"]
-    done = subprocess.run(named, cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code, "backoffice.devtools.launcher"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_second_start_leaves_the_first_alone(
+def test_second_start_does_not_change_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "home", lambda: tmp_path)
     code = "import time; time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code, "backoffice.devtools.launcher"]) as first:
-        left = tmp_path / "running.json"
-        left.write_text(json.dumps({"pid": first.pid, "environment": {"PORT": "8000"}}))
+        running_file = tmp_path / "running.json"
+        running_file.write_text(json.dumps({"pid": first.pid, "environment": {"PORT": "8000"}}))
         try:
-            patience = time.monotonic() + 10
-            while not launcher.running_environment() and time.monotonic() < patience:
-                time.sleep(0.05)  # Until the process bears the name it was started with.
+            give_up_at = time.monotonic() + 10
+            while not launcher.running_environment() and time.monotonic() < give_up_at:
+                time.sleep(0.05)  # Wait until the process has the name it was started with.
             assert launcher.running_environment()
             with pytest.raises(launcher.LauncherError, match="running already"):
                 launcher.run_all(with_sandbox=True)
@@ -236,41 +236,43 @@ def test_equal_ports_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("command", ["demo", "up", "check"])
-def test_extra_words_are_refused(command: str) -> None:
+def test_extra_arguments_are_refused(command: str) -> None:
     done = run(command, "nonsense")
     assert done.returncode == 2
-    told = "takes --anew and no other word" if command == "demo" else "takes no further words"
-    assert done.stdout == f"./run {command} {told}: nonsense\n"
+    message = "takes --anew and no other word" if command == "demo" else "takes no further words"
+    assert done.stdout == f"./run {command} {message}: nonsense\n"
 
 
-def test_a_demo_begins_anew_only_where_its_data_is_its_own() -> None:
+def test_demo_discards_only_its_own_data() -> None:
     server = os.environ["DATABASE_URL"]
-    url = databases.migrated_house(server)
+    url = databases.migrated_database(server)
     name = urlsplit(url).path.lstrip("/")
     ours = Servers(url, "unix:///nowhere", embedded=True)
 
-    def says_it_holds(environment: str) -> None:
+    def set_environment(environment: str) -> None:
         with psycopg.connect(url) as connection:
             connection.execute("UPDATE core_installation SET environment = %s", [environment])
 
-    def refused(servers: Servers, words: str) -> None:
+    def assert_refused(servers: Servers, words: str) -> None:
         with pytest.raises(launcher.LauncherError, match=words):
             launcher.discard_demo_data(servers)
         assert not demo_data.is_empty(url)
 
     try:
-        refused(Servers(url, "unix:///nowhere", embedded=False), "names another PostgreSQL")
-        refused(ours, "from a configured service")  # There was no demo: no sandbox is beside it.
+        assert_refused(Servers(url, "unix:///nowhere", embedded=False), "names another PostgreSQL")
+        assert_refused(
+            ours, "from a configured service"
+        )  # There was no demo, because no sandbox database is beside it.
         ours.database(f"{name}_sandbox")
-        says_it_holds("production us")
-        refused(ours, "from a configured service")
-        says_it_holds("sandbox us")
+        set_environment("production us")
+        assert_refused(ours, "from a configured service")
+        set_environment("sandbox us")
         assert not demo_data.has_earlier_tables(url)
         with psycopg.connect(url) as connection:
             connection.execute("CREATE TABLE backoffice_installation (environment text)")
             connection.execute("INSERT INTO backoffice_installation VALUES ('production us')")
         assert demo_data.has_earlier_tables(url)
-        refused(ours, "from a configured service")
+        assert_refused(ours, "from a configured service")
         with psycopg.connect(url) as connection:
             connection.execute("UPDATE backoffice_installation SET environment = 'sandbox us'")
         for _ in range(2):
@@ -281,7 +283,7 @@ def test_a_demo_begins_anew_only_where_its_data_is_its_own() -> None:
         embedded.postgres.drop_database(server, f"{name}_sandbox")
 
 
-def test_a_wrong_setting_is_one_sentence_and_comes_first() -> None:
+def test_wrong_setting_is_reported_first_in_one_sentence() -> None:
     sentence = "SYNC_ORDERS_SECONDS must be a whole number"
     done = run("manage", "check", SYNC_ORDERS_SECONDS="abc")
     assert done.returncode == 2
@@ -303,10 +305,10 @@ def test_a_wrong_setting_is_one_sentence_and_comes_first() -> None:
     assert len(direct.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("said", ["", "0", "65536", "http", "-1", "٨٠"])
-def test_a_port_is_a_number(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PORT", said)
-    if said:
+@pytest.mark.parametrize("printed", ["", "0", "65536", "http", "-1", "٨٠"])
+def test_port_must_be_a_number(printed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORT", printed)
+    if printed:
         with pytest.raises(launcher.LauncherError, match="PORT must be a whole number"):
             launcher.port_of("PORT", 8000)
     else:
@@ -314,14 +316,14 @@ def test_a_port_is_a_number(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bench", "chaos"])
-def test_an_unknown_proof_is_refused(kind: str) -> None:
+def test_unknown_proof_is_refused(kind: str) -> None:
     done = run(kind, "nonsense")
     assert done.returncode == 1
     assert "There is no" in done.stdout
     assert all(name in done.stdout for name in launcher.PROOFS[kind])
 
 
-def test_tests_see_nothing_of_a_configured_service(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_test_environment_has_no_configured_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_API_KEY", "pk_us_real")
     monkeypatch.setenv("MANAGEMENT_ENV", "production")
     environment = launcher.throwaway_environment(
@@ -341,7 +343,7 @@ def test_exit_codes_and_signals_pass_through() -> None:
     )
 
 
-def test_run_explains_itself_without_packages() -> None:
+def test_run_prints_help_without_packages() -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(ROOT / "run")], capture_output=True, text=True, check=False
     )
@@ -353,7 +355,7 @@ def test_run_explains_itself_without_packages() -> None:
     assert (ROOT / "run").stat().st_mode & stat.S_IXOTH
 
 
-def test_the_lock_pins_everything_and_names_no_host() -> None:
+def test_lock_pins_all_packages_without_host() -> None:
     lock = (ROOT / "requirements.lock").read_text()
     assert "://" not in lock
     assert "--index" not in lock
@@ -364,11 +366,11 @@ def test_the_lock_pins_everything_and_names_no_host() -> None:
         assert "--hash=sha256:" in entry
 
 
-def test_what_runs_is_installed_without_what_only_tests_need(
+def test_setup_installs_only_required_locks(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     entry = runpy.run_path(str(ROOT / "run"))
-    known = entry["set_up"].__globals__
+    run_globals = entry["set_up"].__globals__
     done: list[tuple[str, ...]] = []
     for name, value in {
         "ROOT": tmp_path,
@@ -376,7 +378,7 @@ def test_what_runs_is_installed_without_what_only_tests_need(
         "PYTHON": Path(sys.executable),
         "install": lambda locks: done.append(tuple(lock.name for lock in locks)),
     }.items():
-        monkeypatch.setitem(known, name, value)
+        monkeypatch.setitem(run_globals, name, value)
     runtime = tuple(tmp_path / name for name in ("production", "embedded"))
     everything = (tmp_path / "all", *runtime)
     for lock in everything:
@@ -386,18 +388,18 @@ def test_what_runs_is_installed_without_what_only_tests_need(
     assert done == [("production", "embedded"), ("all", "production", "embedded")]
 
     runtime[0].write_text("production==2")
-    monkeypatch.setitem(known, "install", lambda locks: sys.exit("no network"))
+    monkeypatch.setitem(run_globals, "install", lambda locks: sys.exit("no network"))
     with pytest.raises(SystemExit):
         entry["set_up"](runtime)
-    assert not (tmp_path / ".installed").exists(), "an interrupted installation is done again"
+    assert not (tmp_path / ".installed").exists(), "an interrupted installation is repeated"
 
 
 def pythons() -> list[str]:
-    """This one, and one of each other release we support that is installed here."""
+    """Return this Python, and one of each other supported release that is installed."""
     found = [BASE_PYTHON]
     for minor in {11, 12, 13, 14} - {sys.version_info[1]}:
         path = shutil.which(f"python3.{minor}")
-        # A manager of versions may know a name and have nothing behind it.
+        # A version manager may know a name without an installed Python behind it.
         if (
             path
             and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0
@@ -406,44 +408,44 @@ def pythons() -> list[str]:
     return [*found, BASE_PYTHON]
 
 
-def about(python: str) -> list[str]:
+def describe(python: str) -> list[str]:
     words = "import sys; print(sys.base_prefix, '%d.%d' % sys.version_info[:2])"
     return subprocess.check_output([python, "-c", words], text=True).split()
 
 
-def test_run_uses_the_python_that_it_was_started_with(tmp_path: Path) -> None:
-    """In a checkout of its own, whose locks are empty."""
+def test_run_uses_python_that_started_it(tmp_path: Path) -> None:
+    """Runs in a separate checkout with empty locks."""
     shutil.copy(ROOT / "run", tmp_path / "run")
     for lock in ("requirements.lock", "deploy/requirements.lock"):
         (tmp_path / lock).parent.mkdir(exist_ok=True)
         (tmp_path / lock).touch()
     (tmp_path / "backoffice" / "devtools" / "embedded").mkdir(parents=True)
     (tmp_path / "backoffice" / "devtools" / "embedded" / "requirements.lock").touch()
-    made = tmp_path / ".venv" / "bin" / "python"
+    venv_python = tmp_path / ".venv" / "bin" / "python"
 
     def set_up(python: str) -> str:
         command = [python, str(tmp_path / "run"), "setup"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert about(str(made)) == about(python)
+        assert describe(str(venv_python)) == describe(python)
         return done.stderr
 
     for n, python in enumerate(pythons()):
         words = "Making .venv anew with" if n else "Making .venv with"
-        if n == 0 or about(python) != about(str(made)):
-            assert f"{words} Python {about(python)[1]} (" in set_up(python)
+        if n == 0 or describe(python) != describe(str(venv_python)):
+            assert f"{words} Python {describe(python)[1]} (" in set_up(python)
         assert "Making" not in set_up(python)
-    made.unlink()
-    made.write_text("#!/bin/sh\nexit 1\n")  # as one of another release answers
-    made.chmod(0o755)
-    assert f"Making .venv anew with Python {about(BASE_PYTHON)[1]} (" in set_up(BASE_PYTHON)
+    venv_python.unlink()
+    venv_python.write_text("#!/bin/sh\nexit 1\n")  # a Python of another release answers this way
+    venv_python.chmod(0o755)
+    assert f"Making .venv anew with Python {describe(BASE_PYTHON)[1]} (" in set_up(BASE_PYTHON)
 
 
 @pytest.mark.parametrize(
     "proof", [(kind, name) for kind, names in launcher.PROOFS.items() for name in names]
 )
-def test_every_long_proof_and_bench_can_begin(proof: tuple[str, str]) -> None:
-    """They are seldom run: that one cannot even be loaded would be found out late."""
+def test_every_proof_and_benchmark_can_be_imported(proof: tuple[str, str]) -> None:
+    """They are rarely run, so an import error would be found late."""
     kind, name = proof
     environment = {key: value for key, value in os.environ.items() if "SETTINGS" not in key}
     command = [sys.executable, "-c", f"import tests.{kind}.{name}"]
@@ -451,9 +453,9 @@ def test_every_long_proof_and_bench_can_begin(proof: tuple[str, str]) -> None:
     assert done.returncode == 0, done.stderr.decode()[-500:]
 
 
-def test_the_demo_names_update_reasons_as_its_sandbox_does() -> None:
-    given = {REASON: "of_the_service"}
-    assert launcher.resolve_service_settings(given, None) == given
-    assert REASON not in launcher.resolve_service_settings(given, 8100)
-    given |= {"SANDBOX_ORDER_REASON_FIELD": "of_the_sandbox"}
-    assert launcher.resolve_service_settings(given, 8100)[REASON] == "of_the_sandbox"
+def test_demo_uses_reason_field_of_its_sandbox() -> None:
+    settings = {REASON_FIELD: "of_the_service"}
+    assert launcher.resolve_service_settings(settings, None) == settings
+    assert REASON_FIELD not in launcher.resolve_service_settings(settings, 8100)
+    settings |= {"SANDBOX_ORDER_REASON_FIELD": "of_the_sandbox"}
+    assert launcher.resolve_service_settings(settings, 8100)[REASON_FIELD] == "of_the_sandbox"

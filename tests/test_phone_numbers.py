@@ -1,4 +1,4 @@
-"""One rule for phone numbers, on every way in and out."""
+"""Phone numbers follow one rule in every input and output."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from patients.duplicates import TypedPerson, find_duplicate_candidates
 from patients.models import Patient
 from patients.names import phone_key
 from tests.api.rows import demographics, patient, staff
-from tests.patients.test_registering import send
+from tests.patients.test_registering import post_form
 
 CASE = (Path(__file__).parent / "cases" / "B12.txt").read_text().splitlines()[1:]
 TYPED = [line.split("\t")[0] for line in CASE]
 STORED = [line.split("\t")[1] for line in CASE]
-GOOD = {
+VALID = {
     "(555) 010-0165": "+15550100165",
     "555.010.0165": "+15550100165",
     "1 555 010 0165": "+15550100165",
@@ -37,7 +37,7 @@ GOOD = {
     "+44 20 7946 0958": "+442079460958",
     "+39 06 1234 5678": "+390612345678",
 }
-BAD = {
+INVALID = {
     "07700 900123": "country code",
     "+07700 900123": "country code",
     "+0 555 010 0165": "country code",
@@ -60,14 +60,14 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("typed", "number"), GOOD.items())
+@pytest.mark.parametrize(("typed", "number"), VALID.items())
 def test_numbers_become_plus_and_digits(typed: str, number: str) -> None:
     assert e164(typed) == number == e164(number)
     assert patient_rules.phone(typed) == number
 
 
-@pytest.mark.parametrize(("typed", "words"), BAD.items())
-def test_what_is_no_number_is_refused_with_the_reason(typed: str, words: str) -> None:
+@pytest.mark.parametrize(("typed", "words"), INVALID.items())
+def test_invalid_number_is_refused_with_reason(typed: str, words: str) -> None:
     with pytest.raises(NotAPhoneNumber, match=words):
         e164(typed)
     assert patient_rules.phone(typed) == ""
@@ -77,13 +77,13 @@ def test_what_is_no_number_is_refused_with_the_reason(typed: str, words: str) ->
     st.sampled_from(["0", "+0", "+0 ", "00 0", "011 0", "(0) "]),
     st.text(alphabet="23456789", min_size=4, max_size=12),
 )
-def test_zero_where_a_country_code_begins_is_refused(zeros: str, rest: str) -> None:
+def test_zero_at_start_of_country_code_is_refused(zeros: str, rest: str) -> None:
     with pytest.raises(NotAPhoneNumber):
         e164(zeros + rest)
 
 
 @given(st.text(alphabet="+0123456789 ()-./x٥", max_size=22))
-def test_no_number_begins_with_a_zero(typed: str) -> None:
+def test_normalized_number_never_starts_with_zero(typed: str) -> None:
     number = phone_numbers.e164_or_unchanged(typed)
     if patient_rules.phone(typed) == "":
         assert number == typed
@@ -94,19 +94,19 @@ def test_no_number_begins_with_a_zero(typed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "read"),
+    ("number", "displayed"),
     [
         ("+15550100165", "(555) 010-0165"),
         ("5550100165", "(555) 010-0165"),
         ("+442079460958", "+44 20 7946 0958"),
     ],
 )
-def test_numbers_are_shown_as_people_read_them(number: str, read: str) -> None:
-    assert f">{read}</a>" in phone(number) and f"tel:{e164(number)}" in phone(number)
+def test_numbers_are_shown_in_groups(number: str, displayed: str) -> None:
+    assert f">{displayed}</a>" in phone(number) and f"tel:{e164(number)}" in phone(number)
 
 
 @pytest.mark.parametrize("number", [*STORED, "call <desk>", "555-0165"])
-def test_what_is_no_number_is_shown_as_it_is(number: str) -> None:
+def test_invalid_number_is_shown_unchanged(number: str) -> None:
     assert phone_numbers.display_and_dial(number) == (number, "")
     assert "tel:" not in phone(number)
 
@@ -117,7 +117,7 @@ def test_case_b12_is_normalized_or_refused_in_the_form(client: Client) -> None:
     outcomes: list[Any] = []
     for typed in TYPED:
         CommandRecord.objects.all().delete()
-        answer = send(client, phone_number=typed)
+        answer = post_form(client, phone_number=typed)
         row = CommandRecord.objects.first()
         outcomes.append(row.payload["info"]["phone_number"] if row else answer.status_code)
     assert outcomes == ["+442079460958", "+442079460958", 422]

@@ -1,4 +1,4 @@
-"""Preferences are everybody's own, and hold from the next page on."""
+"""Preferences belong to each person and apply from the next page on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 FORM = {"theme": "dark", "density": "compact", "time_zone": "america/new york"}
 
 
-def test_they_are_kept_and_hold(client: Client) -> None:
+def test_preferences_are_stored_and_applied(client: Client) -> None:
     user = staff("viewer")
     client.force_login(user)
     answer = client.post("/preferences/", FORM)
@@ -29,7 +29,7 @@ def test_they_are_kept_and_hold(client: Client) -> None:
     assert 'data-theme="dark"' in client.get("/accounts/login/").content.decode()
 
 
-def test_a_theme_switched_in_the_top_bar_is_kept_for_the_person(client: Client) -> None:
+def test_theme_of_top_bar_is_stored_for_person(client: Client) -> None:
     user = staff("viewer")
     client.force_login(user)
     client.post("/theme/", {"theme": "dark"})
@@ -38,7 +38,7 @@ def test_a_theme_switched_in_the_top_bar_is_kept_for_the_person(client: Client) 
     assert 'data-theme="dark"' in client.get("/preferences/").content.decode()
 
 
-def test_their_cookies_are_for_this_host_alone(
+def test_cookies_are_limited_to_this_host(
     client: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.HTTPS_ONLY = settings.SESSION_COOKIE_SECURE = True
@@ -57,28 +57,28 @@ def test_their_cookies_are_for_this_host_alone(
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "message"),
     [
         ("time_zone", "Nowhere/Town", "There is no time zone of this name"),
         ("theme", "pink", "Select a valid choice"),
         ("density", "", "This field is required"),
     ],
 )
-def test_what_is_no_preference_is_refused_and_nothing_typed_is_lost(
-    client: Client, field: str, value: str, told: str
+def test_invalid_preference_is_refused_and_input_kept(
+    client: Client, field: str, value: str, message: str
 ) -> None:
     user = staff("viewer")
     client.force_login(user)
     answer = client.post("/preferences/", {**FORM, "time_zone": "Asia/Tokyo", field: value})
     assert answer.status_code == 400
-    assert told in answer.content.decode()
+    assert message in answer.content.decode()
     if field != "time_zone":
         assert "Asia/Tokyo" in answer.content.decode()
-    kept = User.objects.get(pk=user.pk)
-    assert (kept.theme, kept.density, kept.time_zone) == ("", "default", user.time_zone)
+    stored = User.objects.get(pk=user.pk)
+    assert (stored.theme, stored.density, stored.time_zone) == ("", "default", user.time_zone)
 
 
-def test_everybody_has_them_but_strangers(client: Client) -> None:
+def test_preferences_require_sign_in(client: Client) -> None:
     assert client.get("/preferences/").status_code == 302
     client.force_login(staff("auditor"))
     assert client.get("/preferences/").status_code == 200

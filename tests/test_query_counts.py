@@ -1,7 +1,7 @@
-"""Every list, search, Today, patient and order page asks a fixed number of queries.
+"""Every list, search, Today, patient and order page has a fixed number of queries.
 
-The same number at a hundred orders and at thousands, and the number that stands here: a page that
-asks more has to say so in this file. `QUERY_COUNT_ORDERS=100000` holds it to more of them.
+The number is the same for a hundred orders and for thousands, and equals the baseline below. A page
+with more queries must change this file. `QUERY_COUNT_ORDERS=100000` tests with more orders.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ BASELINE: Final[dict[str, int]] = {
     "patient page: with a result": 19,
 }
 
-# What these show depends on the day, and fifty patients of a name leave no place for more: they
-# may ask for less.
+# The content of these pages depends on the day, and fifty patients of one name fill a page: fewer
+# queries are allowed.
 AT_MOST: Final = {
     "orders, one filter: nobody's",
     "search: beginnings",
@@ -84,17 +84,17 @@ AT_MOST: Final = {
 }
 
 
-def counted(client: Client) -> dict[str, int]:
-    """Queries of each page, the second time it is opened."""
+def count_queries(client: Client) -> dict[str, int]:
+    """Return the number of queries of each page when it is opened the second time."""
     found: dict[str, int] = {}
     for name, path, posted in _pages():
-        ask: Any = client.post if posted else client.get
+        send: Any = client.post if posted else client.get
         given = [posted] if posted else []
-        answer = ask(path, *given)
+        answer = send(path, *given)
         if answer.status_code == 302:
             path = answer.headers["location"]
         with CaptureQueriesContext(connection) as captured:
-            answer = ask(path, *given)
+            answer = send(path, *given)
         assert answer.status_code == 200, (name, answer.status_code)
         found[name] = len(captured)
     return found
@@ -117,12 +117,12 @@ def _pages() -> list[tuple[str, str, dict[str, str]]]:
 
 
 @pytest.mark.parametrize("orders", [FEW, MANY])
-def test_no_page_asks_more_when_there_are_more_orders(orders: int) -> None:
+def test_query_counts_do_not_grow_with_orders(orders: int) -> None:
     client = Client()
     client.force_login(staff(ADMINISTRATOR))
     build(Size(orders))
-    found = counted(client)
-    # A page that has nothing to show among a few asks for nothing that would stand beside it.
+    found = count_queries(client)
+    # With few orders a page may be empty and then omits queries for details.
     less_allowed = BASELINE.keys() if orders == FEW else AT_MOST
     wrong = {
         name: count

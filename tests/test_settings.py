@@ -1,4 +1,4 @@
-"""Settings refuse nonsense at start, in a sentence that names the variable and hides its value."""
+"""Settings refuse invalid values at start and name the variable without its value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from backoffice.devtools.checks import production_environment
 from backoffice.devtools.launcher import SERVICE_VARIABLES
 
 SETTINGS = Path(__file__).resolve().parent.parent / "backoffice" / "settings.py"
-OURS = (
+OUR_VARIABLES = (
     *SERVICE_VARIABLES,
     *("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS", "DEBUG", "LOCAL", "HTTPS_ONLY"),
     "FIELD_KEYS",
@@ -27,8 +27,8 @@ OURS = (
 
 
 def read(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, Any]:
-    """The settings as a process with exactly these of our variables would read them."""
-    for name in OURS:
+    """Return the settings of a process with exactly these of our variables."""
+    for name in OUR_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
@@ -39,7 +39,7 @@ def deployed(**changes: str) -> dict[str, str]:
     return {**production_environment(), **changes}
 
 
-def test_an_empty_environment_is_a_development_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_environment_is_a_development_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = read(monkeypatch)
     assert settings["LOCAL"] is True
     assert settings["DEBUG"] is False
@@ -57,7 +57,7 @@ def test_update_reason_has_a_field_unless_set_to_nothing(monkeypatch: pytest.Mon
         assert read(monkeypatch, **{name: field})[name] == field
 
 
-def test_a_deployment_is_secure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deployment_is_secure(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = read(monkeypatch, **deployed())
     assert settings["LOCAL"] is False
     assert settings["SESSION_COOKIE_SECURE"] is True
@@ -82,38 +82,40 @@ def test_a_deployment_is_secure(monkeypatch: pytest.MonkeyPatch) -> None:
         "SERVICE_BASE_URL",
     ],
 )
-def test_production_has_no_default_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_production_requires_variable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ImproperlyConfigured, match=name):
         read(monkeypatch, **deployed(**{name: ""}))
 
 
 @pytest.mark.parametrize(
-    ("server", "secret", "named"),
+    ("server", "secret", "expected_text"),
     [
         ("http://login.invalid", "made-up", "OIDC_SERVER_URL must start with https"),
         ("login.invalid", "made-up", "OIDC_SERVER_URL"),
         ("https://login.invalid", "", "OIDC_CLIENT_SECRET"),
     ],
 )
-def test_single_sign_on_is_configured_whole_or_not_at_all(
-    server: str, secret: str, named: str, monkeypatch: pytest.MonkeyPatch
+def test_incomplete_single_sign_on_is_refused(
+    server: str, secret: str, expected_text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = {"OIDC_SERVER_URL": server, "OIDC_CLIENT_ID": "x", "OIDC_CLIENT_SECRET": secret}
-    with pytest.raises(ImproperlyConfigured, match=named):
-        read(monkeypatch, **deployed(**said))
+    variables = {"OIDC_SERVER_URL": server, "OIDC_CLIENT_ID": "x", "OIDC_CLIENT_SECRET": secret}
+    with pytest.raises(ImproperlyConfigured, match=expected_text):
+        read(monkeypatch, **deployed(**variables))
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("value", "expected"),
     [("none", set()), ("lab admin, clinician", {"lab admin", "clinician"}), ("", {"all"})],
 )
-def test_who_must_have_a_second_factor(
-    said: str, meant: set[str], monkeypatch: pytest.MonkeyPatch
+def test_second_factor_roles_are_parsed(
+    value: str, expected: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert read(monkeypatch, **deployed(SECOND_FACTOR_ROLES=said))["SECOND_FACTOR_ROLES"] == meant
+    assert (
+        read(monkeypatch, **deployed(SECOND_FACTOR_ROLES=value))["SECOND_FACTOR_ROLES"] == expected
+    )
 
 
-REAL = {
+REAL_VALUES = {
     "DATABASE_URL": "postgres://u@db.invalid/x",
     "SECRET_KEY": "Ym9yaW5n-made-up-but-not-weak-8f3Kq0ZpV7xWc1LtN5sRdEuGhJ",
     "FIELD_KEYS": "7:" + b64encode(bytes(n * n % 251 for n in range(32))).decode(),
@@ -132,22 +134,22 @@ REAL = {
         "WEBHOOK_SECRETS",
     ],
 )
-def test_a_real_database_ends_development_values(
+def test_real_database_refuses_development_values(
     name: str, more: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A published key or secret must not guard real data, whatever else is switched on."""
-    assert read(monkeypatch, **REAL, **more)["LOCAL"] is False
-    rest = {key: value for key, value in REAL.items() if key != name}
+    assert read(monkeypatch, **REAL_VALUES, **more)["LOCAL"] is False
+    rest = {key: value for key, value in REAL_VALUES.items() if key != name}
     with pytest.raises(ImproperlyConfigured, match=f"{name} is not set"):
         read(monkeypatch, **rest, **more)
 
 
-@pytest.mark.parametrize("rest", [{}, REAL, "production"])
-def test_an_empty_management_key_means_there_is_no_such_interface(
+@pytest.mark.parametrize("rest", [{}, REAL_VALUES, "production"])
+def test_empty_management_key_disables_management(
     rest: dict[str, str] | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = deployed() if isinstance(rest, str) else rest
-    settings = read(monkeypatch, **{**given, "MANAGEMENT_KEY": "", "MANAGEMENT_ORG_ID": ""})
+    variables = deployed() if isinstance(rest, str) else rest
+    settings = read(monkeypatch, **{**variables, "MANAGEMENT_KEY": "", "MANAGEMENT_ORG_ID": ""})
     assert settings["MANAGEMENT_KEY"] == ""
 
 
@@ -187,16 +189,16 @@ def test_an_empty_management_key_means_there_is_no_such_interface(
         ("LOG_LEVEL", "LOUD"),
     ],
 )
-def test_nonsense_is_refused_by_name(
+def test_invalid_value_is_refused_by_name(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ImproperlyConfigured) as refused:
+    with pytest.raises(ImproperlyConfigured) as error:
         read(monkeypatch, **deployed(**{name: value}))
-    assert name in str(refused.value)
-    assert "_of_" not in str(refused.value)
+    assert name in str(error.value)
+    assert "_of_" not in str(error.value)
 
 
-WRONG = {
+INVALID_VALUES = {
     "DEBUG": "perhaps",
     "HTTPS_ONLY": "maybe",
     "PORT": "http",
@@ -223,58 +225,64 @@ WRONG = {
 }
 
 
-def test_all_that_is_wrong_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line for each, so that nobody starts it twenty times."""
-    for name in WRONG:
+def test_all_invalid_values_are_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has its own line, so that nobody has to start the process repeatedly."""
+    for name in INVALID_VALUES:
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ImproperlyConfigured) as refused:
-        read(monkeypatch, **deployed(**WRONG))
-    lines = str(refused.value).splitlines()
+    with pytest.raises(ImproperlyConfigured) as error:
+        read(monkeypatch, **deployed(**INVALID_VALUES))
+    lines = str(error.value).splitlines()
     assert [line.split()[0] for line in lines] == list(
         dict.fromkeys(line.split()[0] for line in lines)
-    ), "each once"
-    assert {line.split()[0] for line in lines} == WRONG.keys()
-    assert "_of_" not in str(refused.value)
-    for name in WRONG:
+    ), "each variable is named once"
+    assert {line.split()[0] for line in lines} == INVALID_VALUES.keys()
+    assert "_of_" not in str(error.value)
+    for name in INVALID_VALUES:
         monkeypatch.delenv(name)
-    assert read(monkeypatch)["LOCAL"] is True, "nothing is left for the next one"
+    assert read(monkeypatch)["LOCAL"] is True, "no error is left for the next reading"
 
 
-def test_what_is_not_set_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    named = ("SECRET_KEY", "FIELD_KEYS", "SERVICE_API_KEY", "WEBHOOK_SECRETS", "ALLOWED_HOSTS")
-    with pytest.raises(ImproperlyConfigured) as refused:
-        read(monkeypatch, **deployed(**dict.fromkeys(named, "")))
-    lines = str(refused.value).splitlines()
-    assert sorted(line.split()[0] for line in lines) == sorted(named)
+def test_missing_variables_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected_text = (
+        "SECRET_KEY",
+        "FIELD_KEYS",
+        "SERVICE_API_KEY",
+        "WEBHOOK_SECRETS",
+        "ALLOWED_HOSTS",
+    )
+    with pytest.raises(ImproperlyConfigured) as error:
+        read(monkeypatch, **deployed(**dict.fromkeys(expected_text, "")))
+    lines = str(error.value).splitlines()
+    assert sorted(line.split()[0] for line in lines) == sorted(expected_text)
     assert all("is not set" in line for line in lines)
 
 
 README = SETTINGS.parent.parent / "README.md"
-READERS = re.compile(
+READ_CALL = re.compile(
     r"\b(?:text|flag|number|rate|choice|word_list|url|header_name|configured|hash_list_file|writable_file)\(\s*\"([A-Z_]+)\""
 )
 
 
-def test_every_setting_is_in_the_readme_and_the_reverse() -> None:
+def test_readme_lists_exactly_the_settings() -> None:
     table = README.read_text().partition("## Configuration")[2].partition("\n## ")[0]
-    told = {
+    documented = {
         name
         for row in table.splitlines()
         if row.startswith("| `")
         for name in re.findall(r"`([A-Z][A-Z_]+)`", row.split("|")[1])
     }
-    read_here = set(READERS.findall(SETTINGS.read_text()))
-    assert len(read_here) > 60, "the pattern finds nothing any more"
-    assert read_here - told == set(), "read, and told nowhere"
-    assert told - read_here == set(), "told, and read nowhere"
+    read_here = set(READ_CALL.findall(SETTINGS.read_text()))
+    assert len(read_here) > 60, "the pattern no longer matches"
+    assert read_here - documented == set(), "these are read but not documented"
+    assert documented - read_here == set(), "these are documented but not read"
 
 
-def test_a_production_key_is_refused_in_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_production_key_is_refused_in_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ImproperlyConfigured, match="SERVICE_API_KEY"):
         read(monkeypatch, SERVICE_API_KEY="pk_us_real")
 
 
-def test_a_socket_address_reaches_the_place_django_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_socket_url_is_converted_for_django(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = read(
         monkeypatch,
         LOCAL="1",
@@ -307,10 +315,10 @@ def test_a_socket_address_reaches_the_place_django_reads(monkeypatch: pytest.Mon
 def test_development_machine_refuses_signs_of_production(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ImproperlyConfigured) as refused:
+    with pytest.raises(ImproperlyConfigured) as error:
         read(monkeypatch, **{"LOCAL": "1", name: value})
-    assert name in str(refused.value)
-    assert not name.endswith("_URL") or value not in str(refused.value)
+    assert name in str(error.value)
+    assert not name.endswith("_URL") or value not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +330,7 @@ def test_development_machine_refuses_signs_of_production(
         "postgres:///x?host=/var/run/made-up",
     ],
 )
-def test_development_machine_may_have_its_own_database(
+def test_development_machine_accepts_local_database(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert read(monkeypatch, LOCAL="1", DATABASE_URL=url)["LOCAL"] is True
@@ -353,13 +361,13 @@ def test_deployment_refuses_published_and_weak_keys(
 ) -> None:
     monkeypatch.delenv("AUDIT_KEY", raising=False)
     sandbox = {"MANAGEMENT_ENV": "sandbox", "SERVICE_API_KEY": "sk_us_of_ours"}
-    with pytest.raises(ImproperlyConfigured) as refused:
+    with pytest.raises(ImproperlyConfigured) as error:
         read(monkeypatch, **{**deployed(**sandbox), name: value})
-    assert [line for line in str(refused.value).splitlines() if line.startswith(name)]
-    assert value not in str(refused.value)
+    assert [line for line in str(error.value).splitlines() if line.startswith(name)]
+    assert value not in str(error.value)
 
 
-def test_generated_keys_are_never_called_weak() -> None:
+def test_generated_keys_are_never_weak() -> None:
     for _ in range(2_000):
         assert weakness(secrets.token_urlsafe(40)) is None
         assert weakness(secrets.token_hex(32)) is None

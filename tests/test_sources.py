@@ -1,4 +1,4 @@
-"""What our sources do not do: rules that ruff, mypy and the import contracts cannot say."""
+"""Rules for our sources that ruff, mypy and the import contracts cannot express."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-HOUSE = ("backoffice", "orders", "patients", "labs", "webhooks")
-HOSTILE = 50_000
-"""Letters of a text that is to keep a pattern busy."""
-WAYS = {"match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
+APPS = ("backoffice", "orders", "patients", "labs", "webhooks")
+HOSTILE_LENGTH = 50_000
+"""Length of a text that is meant to slow down a pattern."""
+PATTERN_METHODS = {"match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
 AnyPattern = re.Pattern[str] | re.Pattern[bytes]
 
 
 def sources() -> Iterator[tuple[str, ast.Module]]:
-    for app in HOUSE:
+    for app in APPS:
         for path in sorted((ROOT / app).rglob("*.py")):
             yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
 
 
 def calls() -> Iterator[tuple[str, ast.Call, str]]:
-    """Every call in the house, where it stands, and what is called as it is written."""
+    """Yield every call in the product: its place, its node and the called expression."""
     for name, tree in sources():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
@@ -44,13 +44,13 @@ def test_templates_escape_everything() -> None:
     assert wrong == []
 
 
-def test_scripts_of_ours_make_no_code_out_of_text() -> None:
+def test_our_scripts_do_not_evaluate_text() -> None:
     forbidden = re.compile(
         r"\.(inner|outer)HTML\s*\+?=|insertAdjacentHTML|document\.write|\beval\s*\(|new Function"
         r"|setTimeout\s*\(\s*[\"'`]|javascript:"
     )
     wrong = []
-    scripts = [path for app in HOUSE for path in (ROOT / app).glob("static/**/*.js")]
+    scripts = [path for app in APPS for path in (ROOT / app).glob("static/**/*.js")]
     for path in scripts:
         if "htmx" in path.name:
             continue
@@ -61,122 +61,139 @@ def test_scripts_of_ours_make_no_code_out_of_text() -> None:
     assert wrong == []
 
 
-def test_bells_carry_no_time_and_are_never_rung_again_by_celery() -> None:
-    """Due times live in rows: a message that outlives the visibility timeout runs twice."""
+def test_tasks_have_no_delay_and_no_celery_retry() -> None:
+    """Due times are stored in rows: a message that outlives the visibility timeout runs twice."""
     wrong = []
-    for where, call, function in calls():
-        asked = {word.arg for word in call.keywords}
-        rung = function.endswith((".apply_async", ".send_task", ".delay", ".signature"))
-        if (rung and asked & {"eta", "countdown"}) or function in ("self.retry", "task.retry"):
-            wrong.append(where)
+    for place, call, function in calls():
+        keywords = {word.arg for word in call.keywords}
+        is_send = function.endswith((".apply_async", ".send_task", ".delay", ".signature"))
+        if (is_send and keywords & {"eta", "countdown"}) or function in (
+            "self.retry",
+            "task.retry",
+        ):
+            wrong.append(place)
         if function.split(".")[-1] in ("chord", "AsyncResult", "crontab"):
-            wrong.append(where)
+            wrong.append(place)
     assert wrong == []
 
 
-def test_what_a_request_says_is_never_taken_for_names_of_arguments() -> None:
-    """`filter(**request.GET)` lets a stranger choose the columns, and how they are joined."""
-    asking = {"filter", "exclude", "get", "create", "update", "annotate", "alias", "order_by", "Q"}
+def test_request_data_is_never_used_as_keyword_arguments() -> None:
+    """`filter(**request.GET)` lets a client choose the columns and the joins."""
+    query_methods = {
+        "filter",
+        "exclude",
+        "get",
+        "create",
+        "update",
+        "annotate",
+        "alias",
+        "order_by",
+        "Q",
+    }
     wrong = [
-        where
-        for where, call, function in calls()
+        place
+        for place, call, function in calls()
         for word in call.keywords
         if word.arg is None
-        and function.split(".")[-1] in asking
+        and function.split(".")[-1] in query_methods
         and re.search(r"\brequest\b.*\b(GET|POST|data)\b", ast.unparse(word))
     ]
     assert wrong == []
 
 
 def patterns() -> dict[str, tuple[AnyPattern, set[str]]]:
-    """Every regular expression of the house, and the ways in which it is used."""
+    """Return every regular expression of the product with the methods that use it."""
     named = {
-        f"{name}:{held}": (pattern, held)
+        f"{name}:{variable}": (pattern, variable)
         for name, _ in sources()
         if "re.compile" in (ROOT / name).read_text()
-        for held, pattern in vars(import_module(name[:-3].replace("/", "."))).items()
+        for variable, pattern in vars(import_module(name[:-3].replace("/", "."))).items()
         if isinstance(pattern, re.Pattern)
     }
     used: dict[str, set[str]] = {}
     inline: dict[str, tuple[AnyPattern, set[str]]] = {}
-    for where, call, function in calls():
-        holder, _, way = function.rpartition(".")
-        if way not in WAYS:
+    for place, call, function in calls():
+        holder, _, method = function.rpartition(".")
+        if method not in PATTERN_METHODS:
             continue
         if holder == "re":
             with contextlib.suppress(ValueError, TypeError):
-                inline[where] = re.compile(ast.literal_eval(call.args[0])), {way}
+                inline[place] = re.compile(ast.literal_eval(call.args[0])), {method}
         else:
-            used.setdefault(holder.rpartition(".")[2], set()).add(way)
+            used.setdefault(holder.rpartition(".")[2], set()).add(method)
     return {
         **inline,
-        **{name: (pattern, used.get(held, {"search"})) for name, (pattern, held) in named.items()},
+        **{
+            name: (pattern, used.get(variable, {"search"}))
+            for name, (pattern, variable) in named.items()
+        },
     }
 
 
-BUSY = 0.1
-"""Seconds of the processor. Backtracking takes minutes, everything else a few milliseconds."""
+MAX_SECONDS = 0.1
+"""Processor seconds. Backtracking takes minutes, everything else a few milliseconds."""
 
 
-def seconds(pattern: AnyPattern, way: str, text: str) -> float:
-    """Of the processor, the least of three where one is too many: others share its caches."""
+def seconds(pattern: AnyPattern, method: str, text: str) -> float:
+    """Return processor seconds: the minimum of three when the first is too long, because others
+    share its caches."""
     for _ in range(3):
-        took = _seconds_once(pattern, way, text)
-        if took <= BUSY:
+        took = _seconds_once(pattern, method, text)
+        if took <= MAX_SECONDS:
             break
     return took
 
 
-def _seconds_once(pattern: AnyPattern, way: str, text: str) -> float:
+def _seconds_once(pattern: AnyPattern, method: str, text: str) -> float:
     hostile = text.encode() if isinstance(pattern.pattern, bytes) else text
-    more = (hostile[:0],) if way in ("sub", "subn") else ()
-    begun = time.thread_time()
-    found = getattr(pattern, way)(*more, hostile)
-    if way == "finditer":
+    more = (hostile[:0],) if method in ("sub", "subn") else ()
+    started = time.thread_time()
+    found = getattr(pattern, method)(*more, hostile)
+    if method == "finditer":
         list(found)
-    return time.thread_time() - begun
+    return time.thread_time() - started
 
 
 @pytest.mark.parametrize("unit", ["a", " ", "1", "a.", "1 ", "\n", "/", "<", "@a"])
-def test_no_pattern_can_be_kept_busy(unit: str) -> None:
-    text = unit * (HOSTILE // len(unit))
+def test_no_pattern_backtracks_on_hostile_text(unit: str) -> None:
+    text = unit * (HOSTILE_LENGTH // len(unit))
     took = {
-        (name, way, tail): seconds(pattern, way, text + tail)
-        for name, (pattern, ways) in patterns().items()
-        for way in ways
+        (name, method, tail): seconds(pattern, method, text + tail)
+        for name, (pattern, methods) in patterns().items()
+        for method in methods
         for tail in ("", "\x00!")
     }
-    assert {what: time for what, time in took.items() if time > BUSY} == {}
+    assert {key: time for key, time in took.items() if time > MAX_SECONDS} == {}
 
 
-def test_a_busy_pattern_is_noticed() -> None:
-    assert seconds(re.compile(r"a+b"), "search", "a" * HOSTILE) > BUSY
+def test_backtracking_pattern_is_detected() -> None:
+    assert seconds(re.compile(r"a+b"), "search", "a" * HOSTILE_LENGTH) > MAX_SECONDS
 
 
 def test_patterns_are_found() -> None:
     found = patterns()
     assert len(found) > 30
-    assert {"fullmatch"} in [ways for _, ways in found.values()]
+    assert {"fullmatch"} in [methods for _, methods in found.values()]
 
 
-KEYS = re.compile(
+SECRET_KEYS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY|\bAKIA[0-9A-Z]{16}\b|\bghp_[A-Za-z0-9]{36}|\bglpat-[\w-]{20}"
     r"|\bxox[bap]-[\w-]{10,}|\bpk_(?:us|eu)_[A-Za-z0-9]{20,}|\bsk_(?:us|eu)_[A-Za-z0-9]{20,}"
 )
 
 
-def test_no_key_of_anybody_stands_in_the_tree() -> None:
+def test_tree_contains_no_secret_key() -> None:
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False
     ).stdout.split(b"\x00")
     names = [name.decode() for name in listed if name] or [
-        str(path.relative_to(ROOT)) for app in HOUSE for path in (ROOT / app).rglob("*.*")
+        str(path.relative_to(ROOT)) for app in APPS for path in (ROOT / app).rglob("*.*")
     ]
     wrong = []
     for name in names:
         path = ROOT / name
         if path.is_file() and path.stat().st_size < 2_000_000:
-            found = KEYS.search(path.read_bytes().decode("utf-8", "replace"))
+            found = SECRET_KEYS.search(path.read_bytes().decode("utf-8", "replace"))
             if found and path != Path(__file__):
                 wrong.append(f"{name}: {found[0][:12]}…")
     assert wrong == []

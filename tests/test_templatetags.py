@@ -1,4 +1,4 @@
-"""Tags and filters of the design system: what staff read, to the letter."""
+"""Template tags and filters of the design system, with exact output."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def clock() -> Any:
         yield
 
 
-def text(template: str, **context: Any) -> str:
+def render_template(template: str, **context: Any) -> str:
     return Template("{% load ui %}" + template).render(Context(context))
 
 
-def test_an_address_without_a_value_has_nothing_in_its_place() -> None:
+def test_address_without_removes_value() -> None:
     given = QueryDict("lab=north&lab=south&status=lost&after=x")
     assert ui.address_without(given, "status", "lost") == "?lab=north&lab=south"
     assert ui.address_without(given, "lab", "north") == "?status=lost&lab=south"
@@ -39,7 +39,7 @@ def test_an_address_without_a_value_has_nothing_in_its_place() -> None:
     assert ui.address_with(given, size=25) == "?lab=north&lab=south&status=lost&size=25"
 
 
-def test_every_glyph_and_icon_that_is_named_exists() -> None:
+def test_every_named_glyph_and_icon_exists() -> None:
     for terms in vocabulary.VOCABULARIES.values():
         for item in terms.values():
             assert bool(icons.glyph_svg(item.glyph)) == bool(item.glyph)
@@ -49,19 +49,19 @@ def test_every_glyph_and_icon_that_is_named_exists() -> None:
         icons.glyph_svg("unicorn")
 
 
-def test_a_badge_is_shape_and_word_and_escapes_what_it_does_not_know() -> None:
-    known = text('{% badge "appointment.status" "confirmed" %}')
+def test_badge_has_shape_and_label_and_escapes_unknown() -> None:
+    known = render_template('{% badge "appointment.status" "confirmed" %}')
     assert 'data-st="on-the-way"' in known
     assert "<svg" in known
     assert "Booked" in known
-    unknown = text('{% badge "appointment.status" v %}', v='<b onclick="x">')
+    unknown = render_template('{% badge "appointment.status" v %}', v='<b onclick="x">')
     assert 'data-st="unknown"' in unknown
     assert "<b" not in unknown
-    assert "—" in text('{% badge "order.origin" v %}', v=None)
+    assert "—" in render_template('{% badge "order.origin" v %}', v=None)
 
 
-def test_an_order_badge_keeps_its_stored_bucket() -> None:
-    page = text('{% order_badge "requisition_created" "testkit" "with-patient" %}')
+def test_order_badge_keeps_stored_bucket() -> None:
+    page = render_template('{% order_badge "requisition_created" "testkit" "with-patient" %}')
     assert 'data-st="with-patient"' in page
     assert "Paperwork ready" in page
 
@@ -77,7 +77,7 @@ def test_an_order_badge_keeps_its_stored_bucket() -> None:
         (datetime(2026, 3, 1, 12, 0, tzinfo=UTC), "America/Sao_Paulo", "09:00 UTC−03"),
     ],
 )
-def test_a_time_names_its_zone(moment: datetime, zone: str | None, expected: str) -> None:
+def test_time_shows_its_zone(moment: datetime, zone: str | None, expected: str) -> None:
     assert expected in ui.when(moment, zone)
 
 
@@ -98,13 +98,13 @@ def test_a_time_names_its_zone(moment: datetime, zone: str | None, expected: str
         (datetime(2026, 7, 4, 2, 0, tzinfo=UTC), "Etc/GMT+5", "Fri 3 Jul, 21:00 UTC−05"),
     ],
 )
-def test_a_short_zone_is_shown_by_its_abbreviation(
+def test_short_zone_name_is_shown_as_abbreviation(
     moment: datetime, zone: str, expected: str
 ) -> None:
     assert expected in ui.when(moment, zone)
 
 
-def test_the_staff_clock_stands_beside_another_one_only_when_it_differs() -> None:
+def test_staff_clock_is_shown_only_when_it_differs() -> None:
     moment = datetime(2026, 11, 21, 4, 30, tzinfo=UTC)
     assert "Fri 20 Nov, 23:30 EST" in ui.your_time(moment, "America/Phoenix")
     assert ui.your_time(moment, "America/Toronto") == ""
@@ -131,11 +131,11 @@ def test_ago_uses_one_unit(seconds: int, expected: str) -> None:
         (date(2026, 11, 20), "0 mo"), (date(2027, 1, 1), "0 mo"), (None, ui.DASH),
     ],
 )  # fmt: skip
-def test_age(born: date | None, expected: str) -> None:
+def test_age_is_in_years_or_months(born: date | None, expected: str) -> None:
     assert ui.age(born) == expected
 
 
-def test_somebody_born_on_leap_day_grows_older_on_the_first_of_march() -> None:
+def test_age_of_person_born_on_leap_day_grows_on_march_1() -> None:
     born = date(2008, 2, 29)
     assert time_formats.years(born, date(2026, 2, 28)) == 17
     assert time_formats.years(born, date(2026, 3, 1)) == 18
@@ -143,18 +143,18 @@ def test_somebody_born_on_leap_day_grows_older_on_the_first_of_march() -> None:
     assert not ui.is_minor(date(2008, 11, 20))
 
 
-def test_missing_is_a_dash_and_zero_is_zero() -> None:
-    assert text("{{ a|dash }}{{ b|dash }}{{ c|dash }}", a=0, b=False, c=7) == "0False7"
-    assert "—" in text("{{ a|dash }}", a=None)
-    assert "—" in text("{{ a|dash }}", a="")
-    assert text("{{ a|dash }}", a="<b>") == "&lt;b&gt;"
+def test_missing_value_is_a_dash_and_zero_is_zero() -> None:
+    assert render_template("{{ a|dash }}{{ b|dash }}{{ c|dash }}", a=0, b=False, c=7) == "0False7"
+    assert "—" in render_template("{{ a|dash }}", a=None)
+    assert "—" in render_template("{{ a|dash }}", a="")
+    assert render_template("{{ a|dash }}", a="<b>") == "&lt;b&gt;"
 
 
 @pytest.mark.parametrize(
     ("value", "expected"),
     [("1240", "$1,240.00"), (3.5, "$3.50"), ("$$$", "$$$"), (None, ui.DASH), (0, "$0.00")],
 )
-def test_money(value: Any, expected: str) -> None:
+def test_money_is_formatted_with_cents(value: Any, expected: str) -> None:
     assert ui.money(value) == expected
 
 
@@ -162,7 +162,7 @@ def test_money(value: Any, expected: str) -> None:
     ("value", "expected"),
     [(4900, "$49.00"), (6450.0, "$64.50"), (124000, "$1,240.00"), (0, "$0.00")],
 )
-def test_cents_are_money(value: float, expected: str) -> None:
+def test_cents_are_formatted_as_money(value: float, expected: str) -> None:
     assert ui.cents(value) == expected
     assert ui.cents(None) == ui.DASH
 
@@ -171,11 +171,11 @@ def test_cents_are_money(value: float, expected: str) -> None:
     ("value", "expected"),
     [("+15550100123", "(555) 010-0123"), ("5550100123", "(555) 010-0123"), ("call desk", "call")],
 )
-def test_a_phone_number_is_read_in_groups(value: str, expected: str) -> None:
+def test_phone_number_is_grouped(value: str, expected: str) -> None:
     assert expected in ui.phone(value)
 
 
-def test_a_short_id_keeps_the_whole_one_at_hand() -> None:
+def test_short_id_contains_whole_id_to_copy() -> None:
     whole = "7ea00000-0000-4000-8000-000000000001"
     page = ui.short_id(whole)
     assert ">7ea00000<" in page
@@ -184,45 +184,45 @@ def test_a_short_id_keeps_the_whole_one_at_hand() -> None:
     assert ui.short_id(None) == ui.DASH
 
 
-def test_links_of_a_list_keep_its_filters_and_drop_its_place(rf: RequestFactory) -> None:
+def test_list_links_keep_filters_and_drop_cursor(rf: RequestFactory) -> None:
     request = rf.get("/orders/?status=a&status=b&after=xyz&size=5")
     context = {"request": request}
-    assert text("{% query order_key='x' %}", **context) == (
+    assert render_template("{% query order_key='x' %}", **context) == (
         "?status=a&amp;status=b&amp;size=5&amp;order_key=x"
     )
-    assert text("{% query status=None %}", **context) == "?size=5"
-    assert text("{% query_without 'status' 'a' %}", **context) == "?size=5&amp;status=b"
+    assert render_template("{% query status=None %}", **context) == "?size=5"
+    assert render_template("{% query_without 'status' 'a' %}", **context) == "?size=5&amp;status=b"
 
 
 @pytest.mark.parametrize(
-    ("value", "low", "high", "out"),
+    ("value", "low", "high", "is_out"),
     [
         (80, 70, 99, False), (120, 70, 99, True), (10, 70, 99, True), (161, None, 100, True),
         (50, None, 100, False), (10, 30, None, True), (1e12, 0, 1, True), (0, 0, 0, False),
         (-5, None, 0, False), (5, None, 0, True),
     ],
 )  # fmt: skip
-def test_a_range_bar_stays_inside_itself(
-    value: float, low: float | None, high: float | None, out: bool
+def test_range_bar_mark_stays_inside(
+    value: float, low: float | None, high: float | None, is_out: bool
 ) -> None:
     page = ui.range_bar(value, low, high)
-    assert ('class="mark out"' in page) is out
+    assert ('class="mark out"' in page) is is_out
     mark = re.search(r'(?:cx="|d="M)([\d.]+)', page)
     assert mark and 4 <= float(mark[1]) <= 92
     assert "style=" not in page
 
 
-def test_a_mark_beyond_the_bar_is_an_arrow_at_its_edge() -> None:
+def test_mark_beyond_range_bar_is_an_arrow() -> None:
     assert "<path" in ui.range_bar(1_000, 70, 99) and "<circle" not in ui.range_bar(1, 70, 99)
     assert "<circle" in ui.range_bar(101, 70, 99)
 
 
-def test_no_range_no_bar() -> None:
+def test_missing_range_or_value_gives_no_bar() -> None:
     assert ui.range_bar(1.0, None, None) == ""
     assert ui.range_bar(None, 1.0, 2.0) == ""
 
 
-def test_zone_of_the_clock_is_the_staff_members() -> None:
+def test_clock_uses_time_zone_of_user() -> None:
     moment = datetime(2026, 11, 20, 13, 5, tzinfo=ZoneInfo("UTC"))
     assert ">08:05<" in ui.clock(moment)
     assert ">20 Nov, 08:05<" in ui.short_day(moment)
@@ -245,10 +245,10 @@ def test_zone_of_the_clock_is_the_staff_members() -> None:
         (None, "—"),
     ],
 )
-def test_a_time_sent_as_text_is_shown_like_others(sent: str | None, shown: str) -> None:
+def test_written_time_is_shown_like_other_times(sent: str | None, shown: str) -> None:
     assert shown in ui.written_time(sent)
 
 
-def test_lists_have_names() -> None:
+def test_list_name_is_label_or_key() -> None:
     assert ui.list_name("pulls") == "Historical pulls"
     assert ui.list_name("new-list") == "new-list"

@@ -1,4 +1,4 @@
-"""The words of every open enumeration, and the bucket rule of an order."""
+"""The labels of every open enumeration, and the bucket rule of orders."""
 
 import pytest
 
@@ -51,13 +51,13 @@ NEEDS_ACTION = [
 ]
 
 
-def test_it_knows_the_27_statuses_of_the_specification() -> None:
+def test_vocabulary_has_27_statuses_of_specification() -> None:
     assert len(LOW_LEVEL) == 27
     assert set(v.VOCABULARIES["order.low_level_status"]) == set(LOW_LEVEL)
 
 
 @pytest.mark.parametrize("vocabulary", sorted(v.VOCABULARIES))
-def test_every_term_has_words_and_a_shape_of_its_family(vocabulary: str) -> None:
+def test_every_term_has_label_and_glyph_of_its_family(vocabulary: str) -> None:
     for value, item in v.VOCABULARIES[vocabulary].items():
         assert item.value == value
         assert item.label and "_" not in item.label
@@ -66,7 +66,7 @@ def test_every_term_has_words_and_a_shape_of_its_family(vocabulary: str) -> None
 
 
 @pytest.mark.parametrize("vocabulary", sorted(v.VOCABULARIES))
-def test_an_unknown_value_takes_the_default_branch(vocabulary: str) -> None:
+def test_unknown_value_gets_default_term(vocabulary: str) -> None:
     item = v.term(vocabulary, "never_seen_before")
     words = "Not interpreted: " if vocabulary in interpretations.VOCABULARIES else ""
     assert item.label == f"{words}never_seen_before"
@@ -79,18 +79,18 @@ def test_two_unknown_values_stay_different() -> None:
     assert v.term("order.status", "one") != v.term("order.status", "two")
 
 
-@pytest.mark.parametrize("nothing", [None, ""])
-def test_a_missing_value_is_not_an_unknown_one(nothing: str | None) -> None:
-    assert v.is_known("order.origin", nothing)
-    assert v.term("order.origin", nothing).family == v.PLAIN
+@pytest.mark.parametrize("empty", [None, ""])
+def test_missing_value_is_not_unknown(empty: str | None) -> None:
+    assert v.is_known("order.origin", empty)
+    assert v.term("order.origin", empty).family == v.PLAIN
 
 
-def test_a_vocabulary_that_does_not_exist_is_a_mistake_of_ours() -> None:
+def test_unknown_vocabulary_raises_key_error() -> None:
     with pytest.raises(KeyError):
         v.term("order.colour", "red")
 
 
-def test_second_spellings_are_the_same_value() -> None:
+def test_alternative_spellings_are_the_same_value() -> None:
     assert v.term("order.low_level_status", "testkit_registered").value == "registered"
     assert v.is_known("order.low_level_status", "testkit_registered")
     assert v.term("person.gender", "Male").label == "Male"
@@ -107,7 +107,7 @@ def test_second_spellings_are_the_same_value() -> None:
         ("", "", ""),
     ],
 )
-def test_a_dotted_status_is_split(dotted: str, high: str, low: str) -> None:
+def test_dotted_status_is_split(dotted: str, high: str, low: str) -> None:
     assert v.bucket_of(dotted) == high
     assert v.low_level(dotted) == low
 
@@ -136,7 +136,7 @@ def test_a_dotted_status_is_split(dotted: str, high: str, low: str) -> None:
         (v.UNKNOWN, ["teleported", ""]),
     ],
 )
-def test_most_statuses_have_one_bucket_whatever_the_method(
+def test_most_statuses_have_one_bucket_for_all_methods(
     bucket: str, statuses: list[str], method: str
 ) -> None:
     for status in statuses:
@@ -159,7 +159,7 @@ def test_most_statuses_have_one_bucket_whatever_the_method(
         ("method_x", ["with_customer"], v.PREPARING),
     ],
 )
-def test_paperwork_means_something_else_per_method(
+def test_requisition_bucket_depends_on_method(
     status: str, method: str, history: list[str], bucket: str
 ) -> None:
     assert v.order_bucket(status, method, history) == bucket
@@ -176,11 +176,11 @@ def test_paperwork_means_something_else_per_method(
         ("method_x", "Paperwork ready", "the service"),
     ],
 )
-def test_paperwork_says_what_comes_next(method: str, label: str, turn: str) -> None:
+def test_requisition_label_says_what_comes_next(method: str, label: str, turn: str) -> None:
     item = v.order_term("requisition_created", method, [])
     assert (item.label, item.turn) == (label, turn)
     assert v.order_term("requisition_bypassed", method, []).label == "Imported – no paperwork here"
 
 
-def test_a_filter_offers_every_known_value() -> None:
+def test_choices_offer_known_values() -> None:
     assert ("testkit", "Test kit") in v.choices("order.method")

@@ -422,7 +422,7 @@ def test(arguments: list[str]) -> int:
         # One more than processors: tests spend a third of their time waiting for servers and
         # browsers.
         processes = min((os.cpu_count() or 1) + 1, MOST_TEST_PROCESSES)
-        apart = ("-p", "tests.apart", "-n", str(processes))
+        apart = ("-p", "tests.xdist_setup", "-n", str(processes))
         arguments = [*apart, "--dist", "loadfile", "--no-loadscope-reorder", *arguments]
     with test_servers() as (servers, are_reused):
         environment = throwaway_environment(servers)

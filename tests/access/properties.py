@@ -1,7 +1,7 @@
-"""The API against its own description: a property-based tester makes up requests from it.
+"""The API against its own description, with a property-based tester.
 
-Every check of the tester holds but one: it takes any text for a good cursor, and a cursor that was
-made up is refused.
+All checks of the tester are active except one: it expects any text to be a valid cursor, but an
+invented cursor is refused.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ _OPERATIONS: Final = re.compile(r"Tested: (\d+)")
 
 
 @dataclass(frozen=True)
-class Tried:
-    """How it went; `said` is what the tester prints."""
+class TestRun:
+    """The result of a run; `output` is the output of the tester."""
 
     accepted: bool
     cases: int
     operations: int
-    said: str
+    output: str
 
 
-def tried(site: Site, folder: Path, *words: str) -> Tried:
-    """With the token of a service account, from a folder where the tester may leave its notes."""
+def run_tester(site: Site, folder: Path, *options: str) -> TestRun:
+    """Run the tester with the token of a service account, in a folder for its files."""
     done = subprocess.run(
         [
             *(sys.executable, "-m", "schemathesis.cli", "run", f"{site.url}/api/schema/"),
             *("--header", f"Authorization: Token {site.token}", "--no-color"),
             *("--checks", "all", "--exclude-checks", "positive_data_acceptance"),
-            *words,
+            *options,
         ],
         cwd=folder,
         capture_output=True,
         text=True,
         check=False,
     )
-    said = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     cases, operations = (
-        int(found[1]) if (found := shape.search(said)) else 0 for shape in (_CASES, _OPERATIONS)
+        int(found[1]) if (found := shape.search(output)) else 0 for shape in (_CASES, _OPERATIONS)
     )
-    return Tried(done.returncode == 0, cases, operations, said)
+    return TestRun(done.returncode == 0, cases, operations, output)

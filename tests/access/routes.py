@@ -1,4 +1,4 @@
-"""Every address of the back office, by walking the URLconf, with samples for its arguments."""
+"""Every URL of the back office, from the URLconf, with sample arguments."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from backoffice.accounts.access import SIGNED_IN, declared_permissions
 from tests.browser.pages import ROUTE_SAMPLES, SAMPLES
 
 _PARAMETER: Final = re.compile(r"<(?:(\w+):)?(\w+)>")
-_STRANGE: Final = {
+_UNKNOWN: Final = {
     "uuid": "00000000-0000-4000-8000-00000000dead",
     "int": "999999999",
     "slug": "no-such-thing",
     "path": "no/such:thing",
     "str": "no such thing",
 }
-"""Arguments of the right shape that nothing has."""
-_BROKEN: Final = {
+"""Valid arguments for which no record exists."""
+_MALFORMED: Final = {
     "uuid": "00000000-0000-4000-8000-00000000dea",
     "int": "99999999999999999999999999",
     "slug": "%00'\"<script>",
     "path": "%00/%ED%A0%80/..%2f'",
     "str": "%00'\"<script>",
 }
-"""Arguments of no shape; also those that fit the route and no column."""
+"""Malformed arguments, including those that fit the route but no column."""
 
 
 SEARCHES: Final = {"api-patients-search": "/api/patients/search/"}
-"""Addresses of the API that read by POST, by their names."""
+"""API URLs that read by POST, by their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`address` is the route with its parameters in angle brackets."""
+    """A route; `address` contains its parameters in angle brackets."""
 
     name: str
     address: str
@@ -47,7 +47,7 @@ class Route:
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
-        """Converter and name of each."""
+        """Return converter and name of each parameter."""
         return [(kind or "str", name) for kind, name in _PARAMETER.findall(self.address)]
 
     @property
@@ -55,8 +55,9 @@ class Route:
         return self.address.startswith("api/")
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        """Permissions, for the API with the one every address of it needs."""
+    def required_permissions(self) -> tuple[str, ...]:
+        """Return the required permissions; for the API including `api.read`, which every API URL
+        needs."""
         declared = declared_permissions(self.view) or ()
         if declared == (SIGNED_IN,):
             return ()
@@ -66,8 +67,8 @@ class Route:
     def is_public(self) -> bool:
         return declared_permissions(self.view) == ()
 
-    def filled(self, sample: Callable[[Route, str], str | None]) -> str:
-        """A path of this route; LookupError when one of its parameters has no sample."""
+    def fill_path(self, sample: Callable[[Route, str], str | None]) -> str:
+        """Return a path of this route. Raises LookupError when a parameter has no sample."""
         path = f"/{self.address}".removesuffix("$")
         for found in _PARAMETER.finditer(self.address):
             value = sample(self, found[2])
@@ -76,16 +77,16 @@ class Route:
             path = path.replace(found[0], value, 1)
         return path
 
-    def strange(self) -> str:
+    def unknown_path(self) -> str:
         kinds = {name: kind for kind, name in self.parameters}
-        return self.filled(lambda _, name: _STRANGE[kinds[name]])
+        return self.fill_path(lambda _, name: _UNKNOWN[kinds[name]])
 
-    def broken(self) -> str:
+    def malformed_path(self) -> str:
         kinds = {name: kind for kind, name in self.parameters}
-        return self.filled(lambda _, name: _BROKEN[kinds[name]])
+        return self.fill_path(lambda _, name: _MALFORMED[kinds[name]])
 
 
-def everything(
+def all_routes(
     resolver: URLResolver | None = None, prefix: str = "", space: str = ""
 ) -> Iterator[Route]:
     for entry in (resolver or get_resolver()).url_patterns:
@@ -94,13 +95,13 @@ def everything(
             yield Route(f"{space}{entry.name or address}", address, entry.callback)
         else:
             inner = f"{space}{entry.namespace}:" if entry.namespace else space
-            yield from everything(entry, address, inner)
+            yield from all_routes(entry, address, inner)
 
 
-def of_world(route: Route, name: str) -> str | None:
-    """What a parameter stands for in the database of Django's connection."""
+def sample_id(route: Route, name: str) -> str | None:
+    """Return the sample of a parameter from the database of Django's connection."""
     if name == "object_id":
-        return _of_administration(route)
+        return _admin_sample_id(route)
     statement = ROUTE_SAMPLES.get((route.name, name)) or SAMPLES.get(name)
     if statement is None:
         return None
@@ -110,8 +111,8 @@ def of_world(route: Route, name: str) -> str | None:
     return str(row[0]) if row else None
 
 
-def _of_administration(route: Route) -> str | None:
-    """The first record of the kind that is in the name of the route."""
+def _admin_sample_id(route: Route) -> str | None:
+    """Return the ID of the first record of the model that the route name contains."""
     app, model, _ = route.name.removeprefix("admin:").split("_")
     first = apps.get_model(app, model)._default_manager.order_by("pk").first()
     return str(first.pk) if first else None

@@ -1,4 +1,4 @@
-"""The small world behind a running web server, for visitors from outside."""
+"""The small data set behind a running web server, for external clients."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from tests.sync.house import ROOT, House, Houses
 from tests.webhooks.sending import receiving
 
-NOBODY: str = "http://127.0.0.1:9"
-"""Where the service should be and is not."""
+UNUSED_URL: str = "http://127.0.0.1:9"
+"""The URL of the service, which does not run."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """`paths`: one real address of each route. Every form takes the token `FORM_TOKEN`."""
+    """A running site.
+
+    `paths` holds one existing URL of each route. All forms accept `FORM_TOKEN`.
+    """
 
     url: str
     house: House
@@ -29,19 +32,19 @@ class Site:
 
 
 @contextlib.contextmanager
-def serving(houses: Houses) -> Iterator[Site]:
-    """Rates are so high that nothing hides behind a 429."""
+def serve_small_data_set(houses: Houses) -> Iterator[Site]:
+    """Run the site. Rate limits are so high that no response is a 429."""
     rates = {"API_RATE": "100000000/min", "API_FAILED_RATE": "100000000/min"}
-    house = houses.build(NOBODY, REPORT_FOLDER=str(houses.logs / "reports"), **rates)
-    filled = subprocess.run(
-        [sys.executable, "-m", "tests.access.world"],
+    house = houses.build(UNUSED_URL, REPORT_FOLDER=str(houses.logs / "reports"), **rates)
+    fill_path = subprocess.run(
+        [sys.executable, "-m", "tests.access.data_set"],
         cwd=ROOT,
         env=house.environment(),
         capture_output=True,
         text=True,
         check=False,
     )
-    assert filled.returncode == 0, filled.stderr
-    told = json.loads(filled.stdout.splitlines()[-1])
+    assert fill_path.returncode == 0, fill_path.stderr
+    values = json.loads(fill_path.stdout.splitlines()[-1])
     with receiving(house) as url:
-        yield Site(url=url, house=house, **told)
+        yield Site(url=url, house=house, **values)

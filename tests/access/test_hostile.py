@@ -1,4 +1,4 @@
-"""The running application under made-up and hostile requests; `./run chaos http` asks longer."""
+"""The running application under generated hostile requests; `./run chaos http` runs longer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from tests.access.canaries import ABOUT_PEOPLE
 from tests.access.fuzzing import Fuzzer
-from tests.access.properties import tried
-from tests.access.served import Site, serving
+from tests.access.properties import run_tester
+from tests.access.served import Site, serve_small_data_set
 from tests.sync.house import Houses
 
-SECONDS = 20
+FUZZ_SECONDS = 20
 
 
 @pytest.fixture(scope="module")
@@ -22,22 +22,22 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = Path(tmp_path_factory.mktemp("site"))
     houses = Houses(os.environ["DATABASE_URL"], folder)
     try:
-        with serving(houses) as site:
+        with serve_small_data_set(houses) as site:
             yield site
     finally:
         houses.close()
 
 
-def test_the_api_is_as_it_is_described(site: Site, tmp_path: Path) -> None:
-    words = ("--phases", "coverage,fuzzing", "--max-examples", "8", "--seed", "1")
-    found = tried(site, tmp_path, *words, "--generation-deterministic")
-    assert found.accepted, found.said
-    assert found.operations == 39, found.said
-    assert found.cases > 300, found.said
+def test_api_matches_its_description(site: Site, tmp_path: Path) -> None:
+    options = ("--phases", "coverage,fuzzing", "--max-examples", "8", "--seed", "1")
+    found = run_tester(site, tmp_path, *options, "--generation-deterministic")
+    assert found.accepted, found.output
+    assert found.operations == 39, found.output
+    assert found.cases > 300, found.output
 
 
-def test_hostile_requests_are_answered_and_learn_nothing(site: Site) -> None:
-    found = Fuzzer(site, seed=1).run(SECONDS)
-    assert not found.wrong, "\n".join(found.wrong[:20])
+def test_hostile_requests_are_answered_and_reveal_nothing(site: Site) -> None:
+    found = Fuzzer(site, seed=1).run(FUZZ_SECONDS)
+    assert not found.problems, "\n".join(found.problems[:20])
     assert found.sent > len(site.paths) + 50
     assert not ABOUT_PEOPLE.search(site.house.log.read_text(errors="replace"))

@@ -1,4 +1,4 @@
-"""A filter or a sort tells nothing of what its reader may not see."""
+"""Filters and sorts reveal no hidden fields."""
 
 from __future__ import annotations
 
@@ -28,44 +28,44 @@ GUESSES = {
     "email": (EMAIL, "zzz@example.invalid"),
     "member_id": (MEMBER, "ZZZMEMBER1"),
 }
-"""A right and a wrong one; of other fields, a name."""
+"""A correct and an incorrect value. Other fields use a name."""
 
 
 def rows_of(visitor: Visitor, path: str, query: str) -> tuple[int, list[str]]:
-    """The status and the ids of orders and patients in the answer."""
-    answer = visitor.ask("GET", f"{path}?{query}")
+    """Return the status and the IDs of orders and patients in the response."""
+    answer = visitor.send("GET", f"{path}?{query}")
     links = re.findall(r"/(?:orders|patients|appointments)/([0-9a-f-]{36})/", body_of(answer))
     return answer.status_code, links
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_no_filter_tells_whether_somebody_is_there(small_world: None, path: str) -> None:
+def test_filter_does_not_reveal_hidden_patient(small_data_set: None, path: str) -> None:
     order = Order.objects.exclude(patient_first_name=None).order_by("pk")[0]
     name = (str(order.patient_first_name), "Zzzxfirst1")
     visitor = Visitor("viewer")
-    told = []
+    revealing = []
     for field in HIDDEN:
-        right, wrong = (
+        correct, incorrect = (
             rows_of(visitor, path, f"{field}={each}") for each in GUESSES.get(field, name)
         )
-        if right != wrong:
-            told.append(field)
-    assert not told
+        if correct != incorrect:
+            revealing.append(field)
+    assert not revealing
 
 
 @pytest.mark.parametrize("sort", ["patient_name", "-patient_name", "interpretation", "patient_dob"])
-def test_no_sort_tells_an_order_of_names(small_world: None, sort: str) -> None:
+def test_sort_does_not_reveal_order_of_names(small_data_set: None, sort: str) -> None:
     visitor = Visitor("viewer")
     plain = rows_of(visitor, "/orders/", "")
     for name in ("sort", "order", "order_by", "ordering", "o"):
         assert rows_of(visitor, "/orders/", f"{name}={sort}") == plain
 
 
-def test_a_name_is_found_by_those_who_may_see_it(small_world: None) -> None:
-    """That the above would notice."""
+def test_permitted_user_finds_name(small_data_set: None) -> None:
+    """This shows that the tests above would find a difference."""
     order = Order.objects.exclude(patient_first_name=None).order_by("pk")[0]
     found = rows_of(
         Visitor("administrator"), "/orders/", f"search_input={order.patient_first_name}"
     )
-    nobody = rows_of(Visitor("administrator"), "/orders/", "search_input=Zzzxfirst1")
-    assert found != nobody
+    no_match = rows_of(Visitor("administrator"), "/orders/", "search_input=Zzzxfirst1")
+    assert found != no_match

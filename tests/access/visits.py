@@ -1,4 +1,4 @@
-"""Somebody of each kind goes to every address, and what came back is kept."""
+"""Each kind of identity visits every URL, and the responses are stored."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from backoffice.api import tokens
 from backoffice.team.subjects import Subject
 from orders.models import Order
 from tests.access.canaries import ABOUT_PEOPLE, RESULTS
-from tests.access.routes import Route, everything, of_world
-from tests.access.world import NO_ROLE
+from tests.access.data_set import NO_ROLE
+from tests.access.routes import Route, all_routes, sample_id
 
-STRANGER: Final = "stranger"
+ANONYMOUS: Final = "anonymous"
 TOKEN: Final = "token"
 NARROW_TOKEN: Final = "token for labs alone"
 NARROW: Final = ("labs.view",)
-IDENTITIES: Final = (*ROLES, NO_ROLE, STRANGER, TOKEN, NARROW_TOKEN)
+IDENTITIES: Final = (*ROLES, NO_ROLE, ANONYMOUS, TOKEN, NARROW_TOKEN)
 
 
-def granted(identity: str) -> frozenset[str]:
-    """Permissions, for a token those of the API alone."""
+def granted_permissions(identity: str) -> frozenset[str]:
+    """Return the permissions; for a token only those of the API."""
     if identity in ROLES:
         return ROLES[identity]
     own = frozenset({"api.read"})
@@ -41,28 +41,31 @@ def granted(identity: str) -> frozenset[str]:
     ) & ROLES[SERVICE_ACCOUNT]
 
 
-def _about_an_order() -> str:
+def _order_subject_query() -> str:
     found = Order.objects.exclude(user=None).order_by("pk")[0]
     return f"?about={Subject('order', str(found.pk), found.user_id).signed()}"
 
 
 QUERIES: Final[dict[str, Callable[[], str]]] = {
     "live": lambda: "?since=1:1:&about=orders",
-    "team:give": _about_an_order,
-    "team:changes": _about_an_order,
+    "team:give": _order_subject_query,
+    "team:changes": _order_subject_query,
 }
-"""Routes that show nothing without being told what about."""
+"""Routes that show nothing without a query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One request. `route` is the one that its path leads to, which a broken one may not."""
+    """One request.
+
+    `route` is the route that its path resolves to; a malformed path may have none.
+    """
 
     route: Route | None
     method: str
     path: str
-    real: bool = False
-    """Whether there is something of that id."""
+    is_real: bool = False
+    """Whether a record with this ID exists."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path} ({self.route.name if self.route else 'no route'})"
@@ -75,48 +78,54 @@ class Visit:
     location: str
     names: str
     values: str
-    """The first canary of each kind in the answer; empty where there is none."""
+    """The first canary of each kind in the response; empty if there is none."""
 
     @property
-    def refused(self) -> bool:
+    def is_refused(self) -> bool:
         return self.status in (401, 403) or self.location.startswith(settings.LOGIN_URL)
 
 
 @cache
 def probes() -> tuple[Probe, ...]:
-    """Every route, with an id that is there, one that is not and one of no shape."""
-    routes = {(one.name, one.address): one for one in everything()}
+    """Return probes of every route with an existing, an unknown and a malformed ID."""
+    routes = {(one.name, one.address): one for one in all_routes()}
     by_view = {id(one.view): one for one in routes.values()}
     found = []
     for route in routes.values():
         if route.address.startswith("webhooks"):
-            continue  # answers to signatures, not to people; tests/webhooks
-        real = route.filled(_sample) + QUERIES.get(route.name, str)()
-        for path in dict.fromkeys((real, route.strange(), route.broken())):
+            continue  # answers to signatures, not to people; see tests/webhooks
+        existing_path = route.fill_path(_sample) + QUERIES.get(route.name, str)()
+        for path in dict.fromkeys((existing_path, route.unknown_path(), route.malformed_path())):
             try:
-                lands = by_view[id(resolve(unquote(path.partition("?")[0])).func)]
+                target = by_view[id(resolve(unquote(path.partition("?")[0])).func)]
             except Resolver404:
-                lands = None
-            methods = ("GET", "POST") if path == real else ("GET",)
-            found += [Probe(lands, method, path, path == real) for method in methods]
+                target = None
+            methods = ("GET", "POST") if path == existing_path else ("GET",)
+            found += [Probe(target, method, path, path == existing_path) for method in methods]
     return tuple(found)
 
 
 def probes_of(identity: str) -> list[Probe]:
-    """Ids that are not there are tried by whoever gets as far as that, by the viewer and by
-    strangers; the others stand before the same doors."""
-    may, curious = granted(identity), identity in ("viewer", STRANGER)
+    """Return the probes of an identity.
+
+    Unknown and malformed IDs are probed with the needed permissions, and by the viewer and
+    anonymous. The others would be refused before.
+    """
+    permissions, probes_all = granted_permissions(identity), identity in ("viewer", ANONYMOUS)
     return [
         probe
         for probe in probes()
-        if probe.real or curious or probe.route is None or may.issuperset(probe.route.needs)
+        if probe.is_real
+        or probes_all
+        or probe.route is None
+        or permissions.issuperset(probe.route.required_permissions)
     ]
 
 
 def _sample(route: Route, name: str) -> str | None:
-    """The id of a resource is that of the first of its list."""
+    """Return the ID of the first resource of the list."""
     if not route.is_api:
-        return of_world(route, name)
+        return sample_id(route, name)
     client = Client(SERVER_NAME="127.0.0.1")
     client.force_login(User.objects.get(username=ADMINISTRATOR))
     address = f"/{route.address.partition('<')[0]}"
@@ -126,7 +135,7 @@ def _sample(route: Route, name: str) -> str | None:
 
 @dataclass
 class Visitor:
-    """One of `IDENTITIES`."""
+    """A client of one of `IDENTITIES`."""
 
     identity: str
     client: Client = field(init=False)
@@ -139,22 +148,22 @@ class Visitor:
             account = User.objects.get(username="service-account")
             scopes = tokens.SCOPES if self.identity == TOKEN else NARROW
             self.headers = {"Authorization": f"Token {tokens.issue(account, scopes=scopes)[1]}"}
-        elif self.identity != STRANGER:
+        elif self.identity != ANONYMOUS:
             self.client.force_login(User.objects.get(username=self.identity.replace(" ", "-")))
             self._session = self.client.cookies[settings.SESSION_COOKIE_NAME].value
 
-    def goes(self) -> list[Visit]:
-        """To every address, and leaves it as it was."""
+    def visit_all(self) -> list[Visit]:
+        """Visit every URL without lasting changes."""
         return [self._visit(probe) for probe in probes_of(self.identity)]
 
-    def ask(self, method: str, path: str, **given: Any) -> Any:
+    def send(self, method: str, path: str, **given: Any) -> Any:
         if self._session:
             self.client.cookies[settings.SESSION_COOKIE_NAME] = self._session
         return self.client.generic(method, path, headers=self.headers, **given)
 
     def _visit(self, probe: Probe) -> Visit:
-        with undone():
-            answer = self.ask(probe.method, probe.path)
+        with rolled_back():
+            answer = self.send(probe.method, probe.path)
             body = body_of(answer)
         names, values = ABOUT_PEOPLE.search(body), RESULTS.search(body)
         return Visit(
@@ -172,10 +181,10 @@ def body_of(answer: HttpResponseBase) -> str:
 
 
 @contextlib.contextmanager
-def undone() -> Iterator[None]:
-    """What happens inside has not happened."""
+def rolled_back() -> Iterator[None]:
+    """Roll back what happens inside."""
     block = transaction.atomic()
-    # As in Django's own TestCase: the outermost transaction of a view may stand inside this one.
+    # As in Django's own TestCase: the outermost transaction of a view may be inside this one.
     block._from_testcase = True  # type: ignore[attr-defined]
     with block:
         yield

@@ -25,7 +25,7 @@ from tests.accounts.people import (
     sign_in_recently_authenticated,
 )
 from tests.accounts.test_passwords import reset_link, set_new_password
-from tests.team.posting import Post, posting
+from tests.team.mail_server import MailServer, run_mail_server
 
 pytestmark = pytest.mark.django_db
 CHANGE = "/accounts/password/"
@@ -158,7 +158,7 @@ def test_other_sign_ins_need_no_password_change() -> None:
 def test_new_account_gets_mailed_link_with_mail_server(
     client: Client, administrator: User, settings: Settings
 ) -> None:
-    with posting() as post:
+    with run_mail_server() as post:
         configure_mail(settings, post)
         page = client.post(f"{LIST}add/", NORA, follow=True).content.decode()
         assert "is on its way to nora@clinic.invalid" in page
@@ -172,7 +172,7 @@ def test_new_account_gets_mailed_link_with_mail_server(
 def test_new_account_can_request_another_link(
     client: Client, administrator: User, settings: Settings
 ) -> None:
-    with posting() as post:
+    with run_mail_server() as post:
         configure_mail(settings, post)
         client.post(f"{LIST}add/", NORA)
         PasswordReset.objects.all().delete()
@@ -194,7 +194,7 @@ def test_voided_password_is_reported_to_previous_address(
     client: Client, administrator: User, settings: Settings
 ) -> None:
     user = person("nora-sample", role="clinician", email="before@clinic.invalid")
-    with posting() as post:
+    with run_mail_server() as post:
         configure_mail(settings, post)
         client.post(f"{LIST}{user.pk}/", {**NORA, "anew": "on"})
         send_due()
@@ -214,7 +214,7 @@ def test_changed_address_is_reported_to_previous_address(
     client: Client, administrator: User, settings: Settings
 ) -> None:
     user = person("nora-sample", role="clinician", email="before@clinic.invalid")
-    with posting() as post:
+    with run_mail_server() as post:
         configure_mail(settings, post)
         client.post(f"{LIST}{user.pk}/", NORA)
         client.post(f"{LIST}{user.pk}/", NORA)
@@ -229,7 +229,7 @@ def test_changed_address_is_reported_to_previous_address(
 def test_link_mail_of_new_account_mentions_no_old_password(
     client: Client, administrator: User, settings: Settings
 ) -> None:
-    with posting() as post:
+    with run_mail_server() as post:
         configure_mail(settings, post)
         client.post(f"{LIST}add/", NORA)
         send_due()
@@ -246,7 +246,7 @@ def test_password_set_by_operator_is_no_first_password(first_password: str) -> N
     assert nora.get("/orders/").status_code == 200
 
 
-def configure_mail(settings: Settings, post: Post) -> None:
+def configure_mail(settings: Settings, post: MailServer) -> None:
     settings.EMAIL_URL, settings.EMAIL_FROM = post.url, "office@clinic.invalid"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
     settings.SITE_URL = "https://office.invalid"

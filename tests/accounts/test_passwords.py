@@ -21,7 +21,7 @@ from backoffice.accounts.emails import send_due
 from backoffice.accounts.models import AccountNews, PasswordReset, StaffSession
 from backoffice.audit.models import AuditEntry
 from tests.accounts.people import PASSWORD, add_authenticator_app, code, log_in, person
-from tests.team.posting import Post, posting
+from tests.team.mail_server import MailServer, run_mail_server
 
 pytestmark = pytest.mark.django_db
 FORGOTTEN_URL = "/accounts/password/forgotten/"
@@ -29,8 +29,8 @@ NEW_PASSWORD = "another made up one 8"
 
 
 @pytest.fixture
-def post(settings: Settings) -> Iterator[Post]:
-    with posting() as post:
+def post(settings: Settings) -> Iterator[MailServer]:
+    with run_mail_server() as post:
         settings.EMAIL_URL, settings.EMAIL_FROM = post.url, "office@clinic.invalid"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
         settings.SITE_URL = "https://office.invalid"
@@ -41,7 +41,7 @@ def request_reset(email: str = "ada@clinic.invalid", **more: Any) -> Any:
     return Client().post(FORGOTTEN_URL, {"email": email}, **more)
 
 
-def reset_link(post: Post) -> str:
+def reset_link(post: MailServer) -> str:
     """Return the path of the last mailed link."""
     bodies = "".join(str(message.get_payload()) for message in post.taken)
     found = re.findall(r"https://office\.invalid(/accounts/password/new/\S+)", bodies)
@@ -57,7 +57,7 @@ def set_new_password(client: Client, path: str, password: str = NEW_PASSWORD) ->
     return client.post(page.redirect_chain[-1][0], form)
 
 
-def test_link_sets_password_once_and_ends_all_sessions(client: Client, post: Post) -> None:
+def test_link_sets_password_once_and_ends_all_sessions(client: Client, post: MailServer) -> None:
     user = person(email="Ada@clinic.invalid")
     log_in(client)
     assert request_reset()["Location"] == f"{FORGOTTEN_URL}asked/"
@@ -74,7 +74,7 @@ def test_link_sets_password_once_and_ends_all_sessions(client: Client, post: Pos
     assert AuditEntry.objects.get(object_type="password").reason == "by e-mail"
 
 
-def test_link_uses_site_url_whatever_host_was_requested(post: Post) -> None:
+def test_link_uses_site_url_whatever_host_was_requested(post: MailServer) -> None:
     person(email="ada@clinic.invalid")
     forged = {"x-forwarded-host": "evil.example", "x-forwarded-proto": "http"}
     request_reset(headers=forged, HTTP_HOST="localhost")
@@ -83,7 +83,7 @@ def test_link_uses_site_url_whatever_host_was_requested(post: Post) -> None:
     assert "https://office.invalid/" in body and "evil" not in body and "localhost" not in body
 
 
-def test_reset_does_not_skip_second_factor(client: Client, post: Post) -> None:
+def test_reset_does_not_skip_second_factor(client: Client, post: MailServer) -> None:
     person(email="ada@clinic.invalid")
     log_in(client)
     secret = add_authenticator_app(client)
@@ -97,7 +97,7 @@ def test_reset_does_not_skip_second_factor(client: Client, post: Post) -> None:
     assert owner.get("/preferences/").status_code == 200
 
 
-def test_link_expires_after_half_an_hour(post: Post) -> None:
+def test_link_expires_after_half_an_hour(post: MailServer) -> None:
     person(email="ada@clinic.invalid")
     request_reset()
     send_due()
@@ -106,7 +106,7 @@ def test_link_expires_after_half_an_hour(post: Post) -> None:
     assert configured.PASSWORD_RESET_TIMEOUT == 1800
 
 
-def test_reset_reveals_no_accounts_and_sends_nothing(post: Post) -> None:
+def test_reset_reveals_no_accounts_and_sends_nothing(post: MailServer) -> None:
     person("closed-sample", email="closed@clinic.invalid", is_active=False)
     sso_user = person("sso-sample", email="sso@clinic.invalid")
     sso_user.set_unusable_password()
@@ -118,7 +118,7 @@ def test_reset_reveals_no_accounts_and_sends_nothing(post: Post) -> None:
     assert invalid.status_code == 400 and 'value="no address"' in invalid.content.decode()
 
 
-def test_repeated_reset_requests_send_two_mails(post: Post) -> None:
+def test_repeated_reset_requests_send_two_mails(post: MailServer) -> None:
     person(email="ada@clinic.invalid")
     for n in range(6):
         assert request_reset(REMOTE_ADDR=f"198.51.100.{n}").status_code == 302
@@ -126,7 +126,7 @@ def test_repeated_reset_requests_send_two_mails(post: Post) -> None:
     assert len(post.taken) == 2
 
 
-def test_unsent_link_is_retried_later(post: Post) -> None:
+def test_unsent_link_is_retried_later(post: MailServer) -> None:
     person(email="ada@clinic.invalid")
     post.refuse = "451 later"
     request_reset()
@@ -139,7 +139,7 @@ def test_unsent_link_is_retried_later(post: Post) -> None:
     assert not PasswordReset.objects.exists()
 
 
-def test_outdated_reset_request_is_deleted(post: Post) -> None:
+def test_outdated_reset_request_is_deleted(post: MailServer) -> None:
     person(email="ada@clinic.invalid")
     request_reset()
     PasswordReset.objects.update(asked_at=timezone.now() - timedelta(hours=1))
@@ -154,7 +154,7 @@ def test_reset_page_explains_missing_mail_server(client: Client) -> None:
     assert not PasswordReset.objects.exists()
 
 
-def test_owner_can_reset_while_others_guess_passwords(post: Post) -> None:
+def test_owner_can_reset_while_others_guess_passwords(post: MailServer) -> None:
     person(email="ada@clinic.invalid")
     while log_in(Client(), password="guess").status_code != 429:
         pass
@@ -193,7 +193,9 @@ def without_audit_table() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("method", ["changed", "by a link"])
-def test_password_change_fails_without_audit_entry(client: Client, post: Post, method: str) -> None:
+def test_password_change_fails_without_audit_entry(
+    client: Client, post: MailServer, method: str
+) -> None:
     user = person(email="ada@clinic.invalid")
     other = Client()
     log_in(other)
@@ -218,7 +220,7 @@ def test_password_change_fails_without_audit_entry(client: Client, post: Post, m
     assert AuditEntry.objects.filter(object_type="password", object_ids=[str(user.pk)]).count() == 1
 
 
-def test_link_stays_valid_when_strangers_exhaust_the_limit(post: Post) -> None:
+def test_link_stays_valid_when_strangers_exhaust_the_limit(post: MailServer) -> None:
     person(email="ada@clinic.invalid")
     for n in range(9):
         request_reset(REMOTE_ADDR=f"198.51.100.{n}")
@@ -232,7 +234,7 @@ def test_link_stays_valid_when_strangers_exhaust_the_limit(post: Post) -> None:
     assert 2 * throttle.RESETS.every <= configured.PASSWORD_RESET_TIMEOUT
 
 
-def test_owner_is_notified_of_password_change(client: Client, post: Post) -> None:
+def test_owner_is_notified_of_password_change(client: Client, post: MailServer) -> None:
     person(email="ada@clinic.invalid")
     log_in(client)
     form = {"old_password": PASSWORD, "new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
@@ -252,7 +254,7 @@ def test_owner_is_notified_of_password_change(client: Client, post: Post) -> Non
     assert "ada-sample" in body and "198.51.100.7" in body and NEW_PASSWORD not in body
 
 
-def test_owner_is_notified_of_second_factor_changes(client: Client, post: Post) -> None:
+def test_owner_is_notified_of_second_factor_changes(client: Client, post: MailServer) -> None:
     user = person(email="ada@clinic.invalid")
     log_in(client)
     add_authenticator_app(client)
@@ -272,7 +274,7 @@ def test_owner_is_notified_of_second_factor_changes(client: Client, post: Post) 
     ]
 
 
-def test_outdated_account_notifications_are_deleted(client: Client, post: Post) -> None:
+def test_outdated_account_notifications_are_deleted(client: Client, post: MailServer) -> None:
     user = person(email="ada@clinic.invalid")
     old = timezone.now() - timedelta(days=3)
     AccountNews.objects.create(user=user, what="sample", asked_at=old, due_at=old)

@@ -24,7 +24,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from tests.accounts.people import add_authenticator_app, log_in, person
 from tests.accounts.provider import CLIENT_ID, CLIENT_SECRET, Provider, new_key, run_provider
-from tests.team.posting import Post, posting
+from tests.team.mail_server import MailServer, run_mail_server
 
 pytestmark = pytest.mark.django_db
 ADA = {
@@ -57,8 +57,8 @@ def provider(settings: Settings) -> Iterator[Provider]:
 
 
 @pytest.fixture
-def post(settings: Settings) -> Iterator[Post]:
-    with posting() as post:
+def post(settings: Settings) -> Iterator[MailServer]:
+    with run_mail_server() as post:
         settings.EMAIL_URL, settings.EMAIL_FROM = post.url, "office@clinic.invalid"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
         settings.SITE_URL = "https://office.invalid"
@@ -151,7 +151,7 @@ def test_linked_account_rejects_another_identity(client: Client, provider: Provi
     assert refusal.reason == "linked to another identity"
 
 
-def test_link_is_recorded_and_mailed(client: Client, provider: Provider, post: Post) -> None:
+def test_link_is_recorded_and_mailed(client: Client, provider: Provider, post: MailServer) -> None:
     user = person(email="ada@clinic.invalid", role="clinician")
     sign_in(client)
     sign_in(Client())  # The link exists by now: no new entry and no new mail.
@@ -164,7 +164,7 @@ def test_link_is_recorded_and_mailed(client: Client, provider: Provider, post: P
 
 
 def test_administrator_unlinks_and_another_identity_can_link(
-    client: Client, provider: Provider, post: Post
+    client: Client, provider: Provider, post: MailServer
 ) -> None:
     user = person(email="ada@clinic.invalid", role="clinician")
     sign_in(client)

@@ -13,7 +13,7 @@ from backoffice.accounts import throttle
 from backoffice.accounts.models import Throttle
 from backoffice.accounts.throttle import ThrottleBucket
 from backoffice.audit.models import AuditEntry
-from tests import hashing
+from tests import password_hashing
 from tests.accounts.people import PASSWORD, log_in, person
 
 pytestmark = pytest.mark.django_db
@@ -30,7 +30,7 @@ def quick_hashing(
     One test measures real time.
     """
     if "same_time" in request.node.name:
-        hashing.works(monkeypatch, hashing.REAL)
+        password_hashing.set_cost(monkeypatch, password_hashing.PRODUCTION)
     else:
         settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 

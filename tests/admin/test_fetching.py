@@ -1,4 +1,4 @@
-"""Fetching a mirrored record again: asked for, recorded, and what came of it."""
+"""Fetching a mirrored record again: request, audit entry and result."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(scope="module")
-def alone() -> Iterator[Sandbox]:
+def own_sandbox() -> Iterator[Sandbox]:
     with running(users=6, orders=20, seed=4) as sandbox:
         yield sandbox
 
 
 @pytest.fixture
-def harness(alone: Sandbox, settings: Settings) -> Iterator[OutboxHarness]:
-    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = alone.url
+def harness(own_sandbox: Sandbox, settings: Settings) -> Iterator[OutboxHarness]:
+    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = own_sandbox.url
     service_client.service.cache_clear()
-    found = OutboxHarness(alone)
-    found.sync_all()
-    yield found
+    new_desk = OutboxHarness(own_sandbox)
+    new_desk.sync_all()
+    yield new_desk
     service_client.service.cache_clear()
 
 
 def fetch(client: Client, row: Any) -> str:
-    """Press the button; what the page says afterwards."""
+    """Press the button and return the resulting page."""
     name = f"admin:{row._meta.app_label}_{row._meta.model_name}"
     answer = client.post(reverse(f"{name}_fetch", args=[row.pk]), follow=True)
     assert answer.status_code == 200
     return str(answer.content.decode())
 
 
-def test_a_record_is_read_again_and_the_page_says_so(harness: OutboxHarness) -> None:
+def test_record_is_read_again_and_reported(harness: OutboxHarness) -> None:
     client = harness.client()
     row = Order.objects.earliest("created_at")
-    spoilt = {**json.loads(row.record), "sample_id": "made up here"}
+    changed = {**json.loads(row.record), "sample_id": "made up here"}
     Order.objects.filter(pk=row.pk).update(
-        record=json.dumps(spoilt), sample_id="made up here", content_hash=b"0" * 16,
+        record=json.dumps(changed), sample_id="made up here", content_hash=b"0" * 16,
         updated_at="2000-01-01T00:00Z",
     )  # fmt: skip
     page = fetch(client, row)
@@ -71,7 +71,7 @@ def test_a_record_is_read_again_and_the_page_says_so(harness: OutboxHarness) -> 
     assert "Read just now." in page
 
 
-def test_a_failure_is_told(harness: OutboxHarness) -> None:
+def test_failed_read_is_reported(harness: OutboxHarness) -> None:
     client = harness.client()
     row = Order.objects.earliest("created_at")
     harness.add_fault("status", f"/v3/order/{row.pk}$", statuses=[500], times=9)
@@ -79,11 +79,11 @@ def test_a_failure_is_told(harness: OutboxHarness) -> None:
     harness.run_lookups()
     page = client.get(reverse("admin:orders_order_change", args=[row.pk])).content.decode()
     harness.sandbox.control("faults", {})
-    said = Lookup.objects.get(kind="orders", key=str(row.pk)).error
-    assert said and said in page and "Retried within a minute." in page
+    lookup_error = Lookup.objects.get(kind="orders", key=str(row.pk)).error
+    assert lookup_error and lookup_error in page and "Retried within a minute." in page
 
 
-def test_each_kind_gives_the_reason_its_sync_reads(harness: OutboxHarness) -> None:
+def test_each_kind_schedules_its_lookup(harness: OutboxHarness) -> None:
     client = harness.client()
     Lookup.objects.all().delete()
     appointment = Appointment.objects.first()
@@ -99,13 +99,13 @@ def test_each_kind_gives_the_reason_its_sync_reads(harness: OutboxHarness) -> No
         at_home = appointment.type == "phlebotomy"
         kind = "appointment-phlebotomy" if at_home else "appointment-psc"
         rows.append((appointment, kind, "order_id"))
-    asked = 0
+    requested = 0
     for row, kind, column in rows:
         if row is not None:
             fetch(client, row)
             assert Lookup.objects.filter(kind=kind, key=str(getattr(row, column))).exists()
-            asked += 1
-    assert asked >= 4
+            requested += 1
+    assert requested >= 4
     group = Transaction.objects.filter(orders__isnull=False).first()
     assert group is not None
     fetch(client, group)
@@ -113,7 +113,7 @@ def test_each_kind_gives_the_reason_its_sync_reads(harness: OutboxHarness) -> No
     assert set(Lookup.objects.filter(kind="orders").values_list("key", flat=True)) == keys
 
 
-def test_what_has_no_call_of_its_own_comes_with_its_list(harness: OutboxHarness) -> None:
+def test_record_without_own_call_is_read_with_its_list(harness: OutboxHarness) -> None:
     client = harness.client()
     SyncRun.objects.all().delete()
     row = Marker.objects.earliest("id")
@@ -129,7 +129,7 @@ def test_what_has_no_call_of_its_own_comes_with_its_list(harness: OutboxHarness)
 
 
 @pytest.mark.django_db
-def test_several_at_once_and_never_all() -> None:
+def test_selected_records_are_fetched_but_never_all() -> None:
     client = Client()
     client.force_login(staff("administrator"))
     patient(1).save()
@@ -142,9 +142,9 @@ def test_several_at_once_and_never_all() -> None:
     entry = AuditEntry.objects.get(object_type="fetch order again")
     assert set(entry.object_ids) == set(chosen)
     client.post(address, {**form, "select_across": "1"})
-    assert Lookup.objects.count() == 3, "what is ticked, and never all there is"
-    all_of_them = [str(uid("order", n)) for n in range(120)]
-    answer = client.post(address, {**form, "_selected_action": all_of_them}, follow=True)
+    assert Lookup.objects.count() == 3, "only ticked records are fetched, never all"
+    all_keys = [str(uid("order", n)) for n in range(120)]
+    answer = client.post(address, {**form, "_selected_action": all_keys}, follow=True)
     assert "at most 100" in answer.content.decode() and Lookup.objects.count() == 3
     answer = client.post(address, {"action": "fetch_again", "index": "0"}, follow=True)
     assert Lookup.objects.count() == 3 and "must be selected" in answer.content.decode()
@@ -155,7 +155,7 @@ def test_several_at_once_and_never_all() -> None:
 
 
 @pytest.mark.django_db
-def test_fetching_takes_a_form_and_nothing_else() -> None:
+def test_fetching_requires_post_with_csrf_token() -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(staff("administrator"))
     row = patient(1)

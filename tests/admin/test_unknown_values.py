@@ -1,4 +1,4 @@
-"""A value that no release knows: given a bucket and words, honoured everywhere, taken back."""
+"""A value that no release knows gets a bucket and a label, and the decision can be withdrawn."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from webhooks import apply_events
 
 pytestmark = pytest.mark.django_db
 
-NEW = "beamed_up"
+NEW_STATUS = "beamed_up"
 
 
 @pytest.fixture(autouse=True)
-def nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decisions, "_terms", {})
     monkeypatch.setattr(decisions, "_decision", 0)
 
@@ -53,7 +53,9 @@ def lab_admin(client: Client) -> User:
     return user
 
 
-def met(value: str = NEW, words: str = "order.low_level_status", **more: Any) -> UnknownValue:
+def create_unknown_value(
+    value: str = NEW_STATUS, words: str = "order.low_level_status", **more: Any
+) -> UnknownValue:
     return UnknownValue.objects.create(vocabulary=words, value=value, sightings=2, **more)
 
 
@@ -63,44 +65,44 @@ def decide(client: Client, row: UnknownValue, bucket: str, label: str = "", **mo
     return client.post(address, {"bucket": bucket, "label": label, "seen": seen, **more})
 
 
-def take_back(client: Client, row: UnknownValue) -> Any:
+def withdraw(client: Client, row: UnknownValue) -> Any:
     return decide(client, row, "", take_back="1")
 
 
-# The whole way, with the sandbox as the service
+# With the sandbox as the service
 
 
 @pytest.fixture(scope="module")
-def alone() -> Iterator[Sandbox]:
+def own_sandbox() -> Iterator[Sandbox]:
     with running(users=6, orders=24, seed=9) as sandbox:
         yield sandbox
 
 
 @pytest.fixture
-def harness(alone: Sandbox, settings: Settings) -> Iterator[OutboxHarness]:
-    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = alone.url
+def harness(own_sandbox: Sandbox, settings: Settings) -> Iterator[OutboxHarness]:
+    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = own_sandbox.url
     service_client.service.cache_clear()
-    yield OutboxHarness(alone)
+    yield OutboxHarness(own_sandbox)
     service_client.service.cache_clear()
 
 
-def beam_up(sandbox: Sandbox, position: int) -> UUID:
-    """The latest step of an order becomes one that nobody has heard of."""
+def set_unknown_status(sandbox: Sandbox, position: int) -> UUID:
+    """Change the latest step of an order to an unknown status."""
     found = sandbox.query(
         "UPDATE sandbox_order SET moving_part ="
         " replace(moving_part, '.' || low_level_status || '\"', '.' || %s || '\"')"
         " WHERE id = (SELECT id FROM sandbox_order WHERE team_id = %s"
         "  ORDER BY seq OFFSET %s LIMIT 1) RETURNING id",
-        [NEW, TEAM, position],
+        [NEW_STATUS, TEAM, position],
     )
     return UUID(str(found[0][0]))
 
 
 def badge(client: Client, key: UUID) -> str:
-    """How the list shows the status of an order."""
+    """Return how the list shows the status of an order."""
     page = client.get(reverse("orders:list"), {"order_ids": str(key)}).content.decode()
     found = re.search(
-        rf'<span class="st[^"]*" data-st="([\w-]+)" title="{NEW}">.*?</svg>(.*?)<', page
+        rf'<span class="st[^"]*" data-st="([\w-]+)" title="{NEW_STATUS}">.*?</svg>(.*?)<', page
     )
     assert found, "no badge"
     return f"{found[1]}: {found[2]}"
@@ -112,17 +114,17 @@ def in_bucket(client: Client, bucket: str) -> set[str]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_way_of_an_unknown_status(harness: OutboxHarness) -> None:
-    first = beam_up(harness.sandbox, 3)
+def test_unknown_status_gets_and_loses_a_decision(harness: OutboxHarness) -> None:
+    first = set_unknown_status(harness.sandbox, 3)
     harness.sync_all()
     client = harness.client("administrator")
-    row = UnknownValue.objects.get(vocabulary="order.low_level_status", value=NEW)
-    assert badge(client, first) == f"unknown: {NEW}"
+    row = UnknownValue.objects.get(vocabulary="order.low_level_status", value=NEW_STATUS)
+    assert badge(client, first) == f"unknown: {NEW_STATUS}"
     assert str(first) in in_bucket(client, "unknown")
     page = client.get(reverse("system:unknown")).content.decode()
     assert reverse("orders:detail", args=[row.sample_key]) in page
 
-    news = Happening.objects.count()
+    activity_count = Happening.objects.count()
     before = counts.order_counts().by_bucket()
     assert decide(client, row, "at-lab", "Beamed up").status_code == 302
     assert status_groups.apply_decisions() == 1
@@ -133,15 +135,15 @@ def test_the_way_of_an_unknown_status(harness: OutboxHarness) -> None:
     assert counts_are_exact() and counts.repair() == 0
     today = client.get(reverse("today:page")).content.decode()
     assert "Not understood" not in today
-    assert Happening.objects.count() == news, "that we have a word for it is no news of the order"
-    filtered = client.get(reverse("orders:list"), {"status": NEW}).content.decode()
-    assert f'value="{NEW}" checked><span>Beamed up' in filtered and str(first) in filtered
+    assert Happening.objects.count() == activity_count, "a decision is no activity of the order"
+    filtered = client.get(reverse("orders:list"), {"status": NEW_STATUS}).content.decode()
+    assert f'value="{NEW_STATUS}" checked><span>Beamed up' in filtered and str(first) in filtered
 
     second = Order.objects.exclude(pk=first).filter(last_event_id__gt=0).earliest("updated_at")
     body = json.loads(second.record)
     at = (second.updated_at + timedelta(minutes=1)).isoformat()
     step = {**body["events"][-1], "id": second.last_event_id + 10**9, "created_at": at}
-    step["status"] = re.sub(r"[^.]+$", NEW, step["status"])
+    step["status"] = re.sub(r"[^.]+$", NEW_STATUS, step["status"])
     body |= {"events": [*body["events"], step], "last_event": step, "updated_at": at}
     put("labtest.order.updated", body)
     assert apply_events.drain() == 1
@@ -151,18 +153,18 @@ def test_the_way_of_an_unknown_status(harness: OutboxHarness) -> None:
     sync_when_due(orders_sync.SWEEP, seconds=60)
     assert Order.objects.get(pk=first).bucket == "at-lab" and counts_are_exact()
 
-    assert take_back(client, row).status_code == 302
+    assert withdraw(client, row).status_code == 302
     status_groups.apply_decisions()
-    assert badge(client, first) == f"unknown: {NEW}"
-    assert not Order.objects.filter(low_level_status=NEW).exclude(bucket="unknown").exists()
+    assert badge(client, first) == f"unknown: {NEW_STATUS}"
+    assert not Order.objects.filter(low_level_status=NEW_STATUS).exclude(bucket="unknown").exists()
     assert counts_are_exact() and counts.repair() == 0
 
 
-# Deciding
+# Decisions
 
 
-def test_a_decision_is_kept_numbered_and_recorded(client: Client, lab_admin: User) -> None:
-    row = met()
+def test_decision_is_stored_numbered_and_recorded(client: Client, lab_admin: User) -> None:
+    row = create_unknown_value()
     decide(client, row, "closed", "Beamed up")
     row.refresh_from_db()
     assert (row.bucket, row.label, row.decision, row.decided_by) == (
@@ -172,28 +174,30 @@ def test_a_decision_is_kept_numbered_and_recorded(client: Client, lab_admin: Use
         lab_admin,
     )
     entry = AuditEntry.objects.get(object_type="unknown value")
-    assert entry.object_ids == [f"order.low_level_status: {NEW}"]
+    assert entry.object_ids == [f"order.low_level_status: {NEW_STATUS}"]
     assert entry.before == {"bucket": "", "words": ""}
     assert entry.after == {"bucket": "closed", "words": "Beamed up"}
     decide(client, row, "closed", "Beamed up")
     assert AuditEntry.objects.filter(object_type="unknown value").count() == 1
-    other = met("other")
+    other = create_unknown_value("other")
     decide(client, other, "at-lab", "Other")
     assert UnknownValue.objects.get(pk=other.pk).decision == 2
-    take_back(client, row)
+    withdraw(client, row)
     row.refresh_from_db()
     assert (row.bucket, row.label, row.decision) == ("", "", 3)
-    assert vocabulary.term("order.low_level_status", NEW).family == "closed", "not asked yet"
+    assert vocabulary.term("order.low_level_status", NEW_STATUS).family == "closed", (
+        "the vocabulary is not reloaded yet"
+    )
     client.get(reverse("system:unknown"))
-    assert vocabulary.term("order.low_level_status", NEW).family == "unknown"
+    assert vocabulary.term("order.low_level_status", NEW_STATUS).family == "unknown"
 
 
-def test_two_people_do_not_overwrite_each_other(client: Client, lab_admin: User) -> None:
-    row = met()
+def test_concurrent_decision_is_a_conflict(client: Client, lab_admin: User) -> None:
+    row = create_unknown_value()
     decide(client, row, "closed", "First")
     answer = decide(client, row, "at-lab", "Second", seen="0")
     assert answer.status_code == 422 and "has just decided on this" in answer.content.decode()
-    assert 'value="Second"' in answer.content.decode(), "nothing typed is lost"
+    assert 'value="Second"' in answer.content.decode(), "the typed text is kept"
     assert UnknownValue.objects.get(pk=row.pk).label == "First"
 
 
@@ -203,10 +207,10 @@ def test_two_people_do_not_overwrite_each_other(client: Client, lab_admin: User)
      ({"bucket": "unknown"}, "Select a valid choice"), ({"label": ""}, "required"),
      ({"label": "x" * 81}, "at most 80"), ({"label": "a\x00b"}, "Null")],
 )  # fmt: skip
-def test_what_is_no_decision_is_refused(
+def test_invalid_decision_is_refused(
     client: Client, lab_admin: User, sent: dict[str, str], words: str
 ) -> None:
-    row = met()
+    row = create_unknown_value()
     answer = decide(client, row, **{"bucket": "closed", "label": "Beamed up", **sent})
     assert answer.status_code == 422 and words in answer.content.decode()
     row.refresh_from_db()
@@ -215,23 +219,26 @@ def test_what_is_no_decision_is_refused(
 
 
 @pytest.mark.parametrize("role", ["lab coordinator", "service account"])
-def test_who_may_see_but_not_decide(client: Client, role: str) -> None:
+def test_decision_requires_permission(client: Client, role: str) -> None:
     client.force_login(staff(role))
-    row = met()
+    row = create_unknown_value()
     page = client.get(reverse("system:unknown-value", args=[row.pk])).content.decode()
     assert "Lab admins and administrators" in page and 'name="bucket"' not in page
     assert decide(client, row, "closed", "Mine").status_code == 422
     assert UnknownValue.objects.get(pk=row.pk).decision == 0
 
 
-def test_values_that_cannot_be_decided_on(client: Client, lab_admin: User) -> None:
-    for row in (met("labtest.beam.done", "event_type"), met("lost")):
+def test_some_values_cannot_be_decided(client: Client, lab_admin: User) -> None:
+    for row in (
+        create_unknown_value("labtest.beam.done", "event_type"),
+        create_unknown_value("lost"),
+    ):
         assert decide(client, row, "closed", "Mine").status_code == 422
         assert UnknownValue.objects.get(pk=row.pk).decision == 0
 
 
-def test_other_vocabularies_get_words_and_a_colour(client: Client, lab_admin: User) -> None:
-    row = met("hovering", "appointment.status", sample_key="x")
+def test_value_of_other_vocabulary_gets_label_and_color(client: Client, lab_admin: User) -> None:
+    row = create_unknown_value("hovering", "appointment.status", sample_key="x")
     decide(client, row, "plain", "Hovering about")
     client.get(reverse("system:unknown"))
     term = vocabulary.term("appointment.status", "hovering")
@@ -241,10 +248,10 @@ def test_other_vocabularies_get_words_and_a_colour(client: Client, lab_admin: Us
     assert status_groups.apply_decisions() == 0
 
 
-def test_pages_ask_nothing_more_for_it(client: Client, lab_admin: User) -> None:
-    order(1, low_level_status=NEW, bucket="unknown").save()
-    row = met()
-    asked = []
+def test_decision_adds_no_query_to_pages(client: Client, lab_admin: User) -> None:
+    order(1, low_level_status=NEW_STATUS, bucket="unknown").save()
+    row = create_unknown_value()
+    counts = []
     for _ in range(3):
         client.get(reverse("orders:list"))
     for turn in ("before", "heard of", "known"):
@@ -254,14 +261,14 @@ def test_pages_ask_nothing_more_for_it(client: Client, lab_admin: User) -> None:
             client.get(reverse("orders:list"))
         with CaptureQueriesContext(connection) as queries:
             page = client.get(reverse("orders:list")).content.decode()
-        asked.append(len(queries))
-    assert asked[0] == asked[2] == asked[1] and "Beamed up" in page
+        counts.append(len(queries))
+    assert counts[0] == counts[2] == counts[1] and "Beamed up" in page
 
 
-# Orders follow
+# Updates of orders
 
 
-def stored(n: int, status: str = NEW, **values: Any) -> Order:
+def create_order(n: int, status: str = NEW_STATUS, **values: Any) -> Order:
     now = timezone.now()
     row = order(n, low_level_status=status, bucket="unknown", method="testkit",
                 last_event_at=now - timedelta(days=2), **values)  # fmt: skip
@@ -269,24 +276,24 @@ def stored(n: int, status: str = NEW, **values: Any) -> Order:
     return row
 
 
-def decided(bucket: str, number: int = 1, **values: Any) -> UnknownValue:
+def create_decision(bucket: str, number: int = 1, **values: Any) -> UnknownValue:
     now = timezone.now()
     values = {"decision": number, "decided_at": now, "label": "Beamed up", **values}
     row, _ = UnknownValue.objects.update_or_create(
-        vocabulary="order.low_level_status", value=NEW,
+        vocabulary="order.low_level_status", value=NEW_STATUS,
         defaults={"bucket": bucket, "spread_at": None, "moved": 0, **values},
     )  # fmt: skip
     return row
 
 
-def test_only_orders_with_the_status_move_and_a_second_pass_writes_nothing(
+def test_only_orders_with_the_status_are_updated_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(status_groups, "BATCH_SIZE", 3)
     for n in range(8):
-        stored(n)
-    other = stored(100, "teleported")
-    row = decided("on-the-way")
+        create_order(n)
+    other = create_order(100, "teleported")
+    row = create_decision("on-the-way")
     Change.objects.all().delete()
     assert status_groups.apply_decisions() == 8
     row.refresh_from_db()
@@ -294,39 +301,39 @@ def test_only_orders_with_the_status_move_and_a_second_pass_writes_nothing(
     assert Order.objects.filter(bucket="on-the-way").count() == 8 and counts_are_exact()
     assert Order.objects.get(pk=other.pk).bucket == "unknown"
     assert sum(one.rows for one in Change.objects.filter(topic="orders_order")) == 8
-    told = Change.objects.count()
-    assert status_groups.apply_decisions() == 0, "it was looked after a moment ago"
+    change_count = Change.objects.count()
+    assert status_groups.apply_decisions() == 0, "the last pass was a moment ago"
     later = timezone.now() + status_groups.RECHECK_INTERVAL
-    assert status_groups.apply_decisions(later) == 0 and Change.objects.count() == told
+    assert status_groups.apply_decisions(later) == 0 and Change.objects.count() == change_count
 
 
-def test_what_a_worker_stores_that_has_not_heard_of_it_is_brought_along() -> None:
-    stored(1)
-    row = decided("at-lab")
+def test_order_stored_by_outdated_worker_is_updated() -> None:
+    create_order(1)
+    row = create_decision("at-lab")
     status_groups.apply_decisions()
-    late = stored(2)
+    late = create_order(2)
     assert status_groups.apply_decisions(timezone.now() + status_groups.RECHECK_INTERVAL) == 1
     assert Order.objects.get(pk=late.pk).bucket == "at-lab"
     assert status_groups.apply_decisions(timezone.now() + status_groups.RECHECK_PERIOD) == 0
     row.refresh_from_db()
-    stored(3)
+    create_order(3)
     assert status_groups.apply_decisions(timezone.now() + 2 * status_groups.RECHECK_PERIOD) == 0, (
-        "long settled"
+        "the decision is no longer rechecked"
     )
 
 
-def test_a_newer_decision_wins_over_a_pass_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    stored(1)
-    decided("at-lab")
+def test_newer_decision_overrides_running_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    create_order(1)
+    create_decision("at-lab")
     move = status_groups._move_batch
 
-    def and_meanwhile(*given_: Any) -> Any:
-        found = move(*given_)
+    def move_and_decide(*arguments: Any) -> Any:
+        found = move(*arguments)
         if found:
-            decided("closed", 2)
+            create_decision("closed", 2)
         return found
 
-    monkeypatch.setattr(status_groups, "_move_batch", and_meanwhile)
+    monkeypatch.setattr(status_groups, "_move_batch", move_and_decide)
     status_groups.apply_decisions()
     monkeypatch.undo()
     assert UnknownValue.objects.get().spread_at is None
@@ -334,7 +341,7 @@ def test_a_newer_decision_wins_over_a_pass_under_way(monkeypatch: pytest.MonkeyP
     assert Order.objects.get().bucket == "closed" and counts_are_exact()
 
 
-def test_a_value_that_a_release_knows_by_now_moves_nothing() -> None:
+def test_decision_about_known_value_changes_nothing() -> None:
     row = order(1, low_level_status="lost", bucket="needs-action")
     row.save()
     UnknownValue.objects.create(
@@ -346,27 +353,27 @@ def test_a_value_that_a_release_knows_by_now_moves_nothing() -> None:
     assert vocabulary.term("order.low_level_status", "lost").label == "Lost"
 
 
-def test_needs_action_waits_in_the_exceptions_and_is_counted() -> None:
-    row = stored(1)
-    decided("needs-action")
+def test_needs_action_order_is_in_exceptions_and_counted() -> None:
+    row = create_order(1)
+    create_decision("needs-action")
     status_groups.apply_decisions()
     row.refresh_from_db()
     now = timezone.now()
-    assert row.quiet_at == row.last_event_at, "at once"
+    assert row.quiet_at == row.last_event_at, "it is due immediately"
     assert queue.group_of(row, now) == queue.OTHER
     assert [one.pk for one in queue.group_page(queue.OTHER, now).rows] == [row.pk]
     counts = queue.group_counts(now, staff("lab coordinator"))
     assert (counts[queue.OTHER].value, counts[queue.UNKNOWN].value) == (1, 0)
-    decided("closed", 2)
+    create_decision("closed", 2)
     status_groups.apply_decisions()
     row.refresh_from_db()
     assert row.quiet_at is None and queue.group_of(row, now) == ""
 
 
-def test_the_group_is_answered_by_its_index() -> None:
+def test_exception_group_uses_its_index() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-        # Of an empty table every index is as good as another.
+        # On an empty table every index costs the same.
         cursor.execute("SET LOCAL enable_sort = off")
         sql, values = (
             queue.group_orders(queue.OTHER, timezone.now())
@@ -378,12 +385,12 @@ def test_the_group_is_answered_by_its_index() -> None:
     assert "exception_other" in plan
 
 
-def test_a_sync_stores_into_the_bucket_that_was_decided() -> None:
-    decided("result-in")
+def test_decided_bucket_is_used_for_new_orders() -> None:
+    create_decision("result-in")
     decisions.refresh_if_stale()
     decisions.reload()
     record = {"id": str(uid("order", 1)), **envelope()}
     assert record["id"]
-    assert vocabulary.order_bucket(NEW, "testkit", []) == "result-in"
-    term = vocabulary.order_term(NEW, "testkit", [])
+    assert vocabulary.order_bucket(NEW_STATUS, "testkit", []) == "result-in"
+    term = vocabulary.order_term(NEW_STATUS, "testkit", [])
     assert (term.label, term.turn, term.known) == ("Beamed up", "us", False)

@@ -26,8 +26,8 @@ from orders.models import Appointment
 from orders.scheduling.rules import format_visit_time
 from orders.scheduling.slots import OfferedTime, TimeFilters, build_time_list
 from tests.api.rows import staff, token_for
-from tests.mirrored import as_service, look_up
 from tests.reviewing.test_pages import text_of
+from tests.sandbox_service import look_up, sandbox_as_service
 from tests.sandboxes import Sandbox, SandboxFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,7 +46,7 @@ def world(sandbox_factory: SandboxFactory) -> Sandbox:
 @pytest.fixture
 def key(world: Sandbox, settings: Settings) -> Iterator[UUID]:
     """A mirrored order with a future home visit. The visit is not read yet."""
-    with as_service(world, settings):
+    with sandbox_as_service(world, settings):
         found = world.query(
             "SELECT o.id FROM sandbox_order o JOIN sandbox_appointment a ON a.order_id = o.number"
             " WHERE a.is_current AND a.type = 'phlebotomy'"

@@ -1,4 +1,4 @@
-"""What is changed in the back office itself is kept with what it was."""
+"""Changes in the back office are recorded with their previous values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.api.rows import staff
 pytestmark = pytest.mark.django_db
 
 
-def test_only_what_differs_is_kept(rf: RequestFactory) -> None:
+def test_only_differences_are_recorded(rf: RequestFactory) -> None:
     request = rf.get("/")
     request.user = staff("lab admin")
     key = uuid4()
@@ -28,13 +28,13 @@ def test_only_what_differs_is_kept(rf: RequestFactory) -> None:
         after={"same": 1, "at": None, "come": [key]},
         reason="made up",
     )
-    made = AuditEntry.objects.get()
-    assert made.before == {"at": "2026-01-01T00:00:00Z", "gone": str(key)}
-    assert made.after == {"at": None, "come": [str(key)]}
-    assert made.reason == "made up"
+    entry = AuditEntry.objects.get()
+    assert entry.before == {"at": "2026-01-01T00:00:00Z", "gone": str(key)}
+    assert entry.after == {"at": None, "come": [str(key)]}
+    assert entry.reason == "made up"
 
 
-def test_a_change_of_a_book_is_none(rf: RequestFactory) -> None:
+def test_too_large_change_is_refused(rf: RequestFactory) -> None:
     request = rf.get("/")
     request.user = staff("lab admin")
     with pytest.raises(ValueError, match="characters"), transaction.atomic():

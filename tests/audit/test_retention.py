@@ -1,4 +1,4 @@
-"""Old entries go, and nothing else; what remains proves what was there."""
+"""Old entries are removed, and only those; the rest still proves what was there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ from pytest_django import Settings
 from backoffice.audit import retention, seals, verification
 from backoffice.audit.models import AuditEntry, AuditSeal
 from backoffice.operations import tasks
-from tests.audit.trail import ENTRIES, SEALS, entries, keeping, owner, refused, sql
+from tests.audit.trail import (
+    ENTRIES,
+    SEALS,
+    as_table_owner,
+    assert_refused,
+    create_entries,
+    set_keep_years,
+    sql,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -25,38 +33,38 @@ def years_ago(years: float) -> datetime:
 
 
 @pytest.fixture
-def trail(settings: Settings) -> None:
+def aged_log(settings: Settings) -> None:
     """Two thousand entries of seven years ago, 300 of five years ago, 40 of today."""
     settings.AUDIT_KEEP_YEARS = 6
     for count, years in ((2_000, 7), (300, 5), (40, 0)):
-        entries(count, at=f"now() - interval '{years} years 2 days'")
+        create_entries(count, at=f"now() - interval '{years} years 2 days'")
         seals.seal(now=years_ago(years + 0.003))
 
 
-def said(*words: str) -> str:
+def retire(*words: str) -> str:
     out = StringIO()
     call_command("retireaudit", *words, stdout=out)
     return out.getvalue()
 
 
-def test_a_dry_run_says_how_many_and_takes_none(trail: None) -> None:
-    assert "2,000 entries under 2 seals are older than 6 years." in said("--dry-run")
+def test_dry_run_prints_count_and_removes_nothing(aged_log: None) -> None:
+    assert "2,000 entries under 2 seals are older than 6 years." in retire("--dry-run")
     assert AuditEntry.objects.count() == 2_340
 
 
-def test_what_has_grown_old_goes_and_the_rest_stays(trail: None) -> None:
-    assert "2,000 taken away." in said()
+def test_only_expired_entries_are_removed(aged_log: None) -> None:
+    assert "2,000 taken away." in retire()
     assert AuditEntry.objects.count() == 340
     found = verification.check_chain()
     assert (found.entries, found.removed, found.trouble) == (340, 2_000, [])
     assert AuditSeal.objects.filter(removal=True).count() == 2
     assert retention.remove_expired() == 0
-    entries(5)
+    create_entries(5)
     seals.seal()
     assert verification.check_chain().trouble == []
 
 
-def test_it_goes_on_where_it_was_stopped(trail: None) -> None:
+def test_interrupted_removal_continues(aged_log: None) -> None:
     assert retention.remove_expired(seconds=0) == 1_000
     assert verification.check_chain().trouble == []
     assert retention.removal_backlog() == retention.RemovalBacklog(1, 1_000)
@@ -65,7 +73,7 @@ def test_it_goes_on_where_it_was_stopped(trail: None) -> None:
     assert verification.check_chain().trouble == []
 
 
-def test_a_step_that_fails_took_nothing(trail: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_step_removes_nothing(aged_log: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(made: AuditSeal) -> None:
         raise KeyboardInterrupt
 
@@ -78,52 +86,56 @@ def test_a_step_that_fails_took_nothing(trail: None, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("name", "value"), [("AUDIT_HOLD", True), ("AUDIT_KEEP_YEARS", 0)])
-def test_a_hold_keeps_everything(trail: None, settings: Settings, name: str, value: object) -> None:
+def test_hold_keeps_all_entries(
+    aged_log: None, settings: Settings, name: str, value: object
+) -> None:
     setattr(settings, name, value)
     assert retention.remove_expired() == 0
     assert AuditEntry.objects.count() == 2_340
     if name == "AUDIT_HOLD":
         with pytest.raises(CommandError, match="AUDIT_HOLD"):
-            said()
+            retire()
     else:
-        assert "for ever" in said()
+        assert "for ever" in retire()
 
 
-def test_what_does_not_fit_its_seal_stays(trail: None, caplog: pytest.LogCaptureFixture) -> None:
-    with owner():
+def test_entries_that_do_not_match_their_seal_stay(
+    aged_log: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    with as_table_owner():
         sql(f"DELETE FROM {ENTRIES} WHERE id = (SELECT from_id + 7 FROM {SEALS} WHERE n = 2)")
     with pytest.raises(CommandError, match="the others stay"):
-        said()
+        retire()
     assert AuditEntry.objects.count() == 1_339
     assert "do not fit" in caplog.text or "does not fit" in caplog.text
 
 
-def test_the_database_lets_nothing_younger_go(trail: None) -> None:
-    """Whatever the setting in the environment says; and nothing that was not sealed."""
-    entries(3, at="now() - interval '9 years'")
-    sealed = _sealed()
-    for years, young in (
-        ("6", f"at > now() - interval '6 years' AND id <= {sealed}"),
+def test_database_refuses_to_delete_younger_entries(aged_log: None) -> None:
+    """This holds for any setting in the environment, and for entries that are not sealed."""
+    create_entries(3, at="now() - interval '9 years'")
+    last_sealed = _last_sealed_id()
+    for years, condition in (
+        ("6", f"at > now() - interval '6 years' AND id <= {last_sealed}"),
         ("8", "true"),
-        ("6", f"id > {sealed}"),
+        ("6", f"id > {last_sealed}"),
     ):
-        refused(keeping(years), f"DELETE FROM {ENTRIES} WHERE {young}")
-    refused(f"DELETE FROM {ENTRIES} WHERE at < now() - interval '6 years'")
+        assert_refused(set_keep_years(years), f"DELETE FROM {ENTRIES} WHERE {condition}")
+    assert_refused(f"DELETE FROM {ENTRIES} WHERE at < now() - interval '6 years'")
 
 
-def _sealed() -> int:
+def _last_sealed_id() -> int:
     return int(sql(f"SELECT max(to_id) FROM {SEALS}"))
 
 
-def test_to_take_away_oneself_shows(trail: None) -> None:
-    """With the setting that opens the trigger, but without the seal that says so."""
+def test_manual_deletion_is_detected(aged_log: None) -> None:
+    """The setting opens the trigger, but there is no seal of the removal."""
     with transaction.atomic():
-        sql(keeping("6"))
+        sql(set_keep_years("6"))
         sql(f"DELETE FROM {ENTRIES} WHERE at < now() - interval '6 years'")
     assert verification.check_chain().troubles == 2
 
 
-def test_what_was_taken_away_cannot_come_back(trail: None) -> None:
+def test_reinserted_removed_entry_is_detected(aged_log: None) -> None:
     retention.remove_expired()
     columns = "at, actor_kind, action, object_type, object_ids, patient_ids, route, request_id,"
     columns += " outcome, reason"
@@ -134,14 +146,14 @@ def test_what_was_taken_away_cannot_come_back(trail: None) -> None:
     assert "stand here again" in verification.check_chain().trouble[0]
 
 
-def test_a_removal_before_its_time_shows_though_its_code_is_right(trail: None) -> None:
-    """Somebody with the key at hand takes away what is not old."""
+def test_early_removal_with_valid_code_is_detected(aged_log: None) -> None:
+    """A person with the key removes entries that are not old."""
     retention.remove_expired()
-    ours = AuditSeal.objects.get(removal=False, n=3)
-    with owner():
-        sql(f"DELETE FROM {ENTRIES} WHERE id BETWEEN %s AND %s", ours.from_id, ours.to_id)
-    young = AuditSeal.objects.get(removal=False, n=4)
-    with owner():
-        sql(f"DELETE FROM {ENTRIES} WHERE id BETWEEN %s AND %s", young.from_id, young.to_id)
-    retention._seal_removal([ours, young], 340)
+    old_seal = AuditSeal.objects.get(removal=False, n=3)
+    with as_table_owner():
+        sql(f"DELETE FROM {ENTRIES} WHERE id BETWEEN %s AND %s", old_seal.from_id, old_seal.to_id)
+    new_seal = AuditSeal.objects.get(removal=False, n=4)
+    with as_table_owner():
+        sql(f"DELETE FROM {ENTRIES} WHERE id BETWEEN %s AND %s", new_seal.from_id, new_seal.to_id)
+    retention._seal_removal([old_seal, new_seal], 340)
     assert any("before they were old" in words for words in verification.check_chain().trouble)

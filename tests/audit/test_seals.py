@@ -1,4 +1,4 @@
-"""Seals: everything that was recorded, in order, once; and nobody's late commit is lost."""
+"""Seals cover every entry once and in order, including late commits."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pytest_django import Settings
 
 from backoffice.audit import seals, verification
 from backoffice.audit.models import AuditEntry, AuditSeal
-from tests.audit.trail import ENTRIES, entries, owner, sql, undone
+from tests.audit.trail import ENTRIES, as_table_owner, create_entries, rolled_back, sql
 
 
-def ranges() -> list[tuple[int, int]]:
+def sealed_ranges() -> list[tuple[int, int]]:
     rows = AuditSeal.objects.order_by("n").values_list("from_id", "to_id")
     return list(rows)
 
 
 @pytest.mark.django_db
-def test_everything_is_sealed_once_and_in_order() -> None:
-    entries(2_300)
+def test_all_entries_are_sealed_once_in_order() -> None:
+    create_entries(2_300)
     assert seals.seal() == 2_300
     assert [one.rows for one in AuditSeal.objects.order_by("n")] == [1_000, 1_000, 300]
-    found = ranges()
+    found = sealed_ranges()
     assert all(later[0] == earlier[1] + 1 for earlier, later in pairwise(found))
     assert seals.seal() == 0
-    entries(1)
+    create_entries(1)
     assert seals.seal() == 1
     checked = verification.check_chain()
     assert (checked.entries, checked.unsealed, checked.trouble) == (2_301, 0, [])
@@ -39,35 +39,35 @@ def test_everything_is_sealed_once_and_in_order() -> None:
 
 
 @pytest.mark.django_db
-def test_without_entries_there_is_nothing_to_seal() -> None:
+def test_sealing_without_entries_does_nothing() -> None:
     assert seals.seal() == 0
     assert verification.check_chain() == verification.CheckResult()
     assert seals.head() == ""
 
 
 @pytest.mark.django_db
-def test_what_is_not_sealed_yet_is_counted_and_no_trouble() -> None:
-    entries(2)
+def test_unsealed_entries_are_counted_without_finding() -> None:
+    create_entries(2)
     seals.seal()
-    entries(3)
+    create_entries(3)
     checked = verification.check_chain()
     assert (checked.entries, checked.unsealed, checked.troubles) == (2, 3, 0)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_id_of_an_insert_that_was_rolled_back_is_no_gap() -> None:
-    entries(1)
-    with undone():
-        entries(1)
-    entries(1)
+def test_rolled_back_id_is_no_gap() -> None:
+    create_entries(1)
+    with rolled_back():
+        create_entries(1)
+    create_entries(1)
     assert seals.seal() == 2
     assert verification.check_chain().troubles == 0
 
 
-def in_thread(act: Callable[[], Any]) -> threading.Thread:
+def run_in_thread(action: Callable[[], Any]) -> threading.Thread:
     def run() -> None:
         try:
-            act()
+            action()
         finally:
             connection.close()
 
@@ -77,22 +77,22 @@ def in_thread(act: Callable[[], Any]) -> threading.Thread:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_commits_late_is_waited_for() -> None:
-    """An entry that was numbered first commits last, as those of longer transactions do."""
-    drawn, go = threading.Event(), threading.Event()
+def test_sealing_waits_for_late_commit() -> None:
+    """An entry with an earlier number commits last, as in longer transactions."""
+    is_numbered, release = threading.Event(), threading.Event()
 
-    def late() -> None:
+    def write_late() -> None:
         with transaction.atomic():
-            entries(1)
-            drawn.set()
-            assert go.wait(20)
+            create_entries(1)
+            is_numbered.set()
+            assert release.wait(20)
 
-    writer = in_thread(late)
-    assert drawn.wait(20)
-    entries(1)
+    writer = run_in_thread(write_late)
+    assert is_numbered.wait(20)
+    create_entries(1)
     assert seals.last_settled_id(patience=0.2) is None
     assert not AuditSeal.objects.exists()
-    threading.Timer(0.3, go.set).start()
+    threading.Timer(0.3, release.set).start()
     assert seals.seal() == 2
     writer.join()
     checked = verification.check_chain()
@@ -100,24 +100,24 @@ def test_what_commits_late_is_waited_for() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_commit_among_many_is_lost_or_counted_as_tampering() -> None:
-    chance = random.Random(7)
-    ends = time.monotonic() + 4
+def test_concurrent_commits_are_all_sealed_without_finding() -> None:
+    seeds = random.Random(7)
+    deadline = time.monotonic() + 4
 
-    def write(luck: random.Random) -> None:
-        while time.monotonic() < ends:
+    def write(rng: random.Random) -> None:
+        while time.monotonic() < deadline:
             try:
                 with transaction.atomic():
-                    entries(luck.randint(1, 3))
-                    time.sleep(luck.random() * 0.03)
-                    if luck.random() < 0.2:
+                    create_entries(rng.randint(1, 3))
+                    time.sleep(rng.random() * 0.03)
+                    if rng.random() < 0.2:
                         raise RuntimeError
             except RuntimeError:
                 continue
 
-    writers = [in_thread(lambda: write(random.Random(chance.random()))) for _ in range(6)]
+    writers = [run_in_thread(lambda: write(random.Random(seeds.random()))) for _ in range(6)]
     sealed = 0
-    while time.monotonic() < ends:
+    while time.monotonic() < deadline:
         sealed += seals.seal()
         assert verification.check_chain().trouble == []
     for writer in writers:
@@ -129,9 +129,9 @@ def test_no_commit_among_many_is_lost_or_counted_as_tampering() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_who_seal_at_once_make_one_chain() -> None:
-    entries(5_000)
-    workers = [in_thread(seals.seal) for _ in range(4)]
+def test_concurrent_sealing_makes_one_chain() -> None:
+    create_entries(5_000)
+    workers = [run_in_thread(seals.seal) for _ in range(4)]
     for worker in workers:
         worker.join()
     checked = verification.check_chain()
@@ -140,7 +140,7 @@ def test_two_who_seal_at_once_make_one_chain() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "choice",
+    "session_setting",
     [
         "TimeZone = 'Asia/Kolkata'",
         "DateStyle = 'German, DMY'",
@@ -150,19 +150,19 @@ def test_two_who_seal_at_once_make_one_chain() -> None:
         "search_path = public, pg_catalog",
     ],
 )
-def test_the_digest_is_the_same_whatever_a_session_prefers(choice: str) -> None:
-    entries(30)
+def test_digest_is_independent_of_session_settings(session_setting: str) -> None:
+    create_entries(30)
     digest = f"SELECT encode({seals.DIGEST}, 'hex') FROM {ENTRIES} AS e"
     before = sql(digest)
-    sql(f"SET LOCAL {choice}")
+    sql(f"SET LOCAL {session_setting}")
     assert sql(digest) == before
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("column", [field.attname for field in AuditEntry._meta.concrete_fields])
-def test_every_column_is_under_the_seal(column: str) -> None:
-    """A column that is added needs a form of the text with it."""
-    entries(1)
+def test_every_column_is_covered_by_the_seal(column: str) -> None:
+    """A new column needs a new form of the sealed text."""
+    create_entries(1)
     seals.seal()
     other = {
         "id": "id - 1",
@@ -175,62 +175,62 @@ def test_every_column_is_under_the_seal(column: str) -> None:
         "before": "'{}'",
         "after": "'null'",
     }.get(column, f"{column} || ' '")
-    with owner():
+    with as_table_owner():
         sql(f"UPDATE {ENTRIES} SET {column} = {other}")
     assert verification.check_chain().troubles
 
 
-def _keep(settings: Settings, **values: Any) -> None:
+def _set(settings: Settings, **values: Any) -> None:
     for name, value in values.items():
         setattr(settings, name, value)
 
 
-ONE, TWO, THREE = ("one " * 20, "two " * 20, "three " * 20)
+KEY_ONE, KEY_TWO, KEY_THREE = ("one " * 20, "two " * 20, "three " * 20)
 
 
 @pytest.mark.django_db
-def test_a_key_of_its_own_outlives_the_secret_key(settings: Settings) -> None:
-    _keep(settings, AUDIT_KEYS=[ONE], SECRET_KEY=TWO)
-    entries(1)
+def test_audit_key_is_independent_of_secret_key(settings: Settings) -> None:
+    _set(settings, AUDIT_KEYS=[KEY_ONE], SECRET_KEY=KEY_TWO)
+    create_entries(1)
     seals.seal()
-    settings.SECRET_KEY = THREE
+    settings.SECRET_KEY = KEY_THREE
     assert verification.check_chain() == verification.CheckResult(
         seals=1, entries=1, head=seals.head()
     )
 
 
 @pytest.mark.django_db
-def test_another_key_is_no_tampering_but_is_said(settings: Settings) -> None:
-    _keep(settings, AUDIT_KEYS=[], SECRET_KEY=ONE, SECRET_KEY_FALLBACKS=[])
-    entries(1)
+def test_unknown_key_is_reported_but_no_tampering(settings: Settings) -> None:
+    _set(settings, AUDIT_KEYS=[], SECRET_KEY=KEY_ONE, SECRET_KEY_FALLBACKS=[])
+    create_entries(1)
     seals.seal()
-    settings.SECRET_KEY = TWO
+    settings.SECRET_KEY = KEY_TWO
     checked = verification.check_chain()
     assert (checked.unknown_key, checked.trouble) == (1, [])
-    # What the entries say is checked without a key.
-    entries(1)
+    # The content of entries is checked without a key.
+    create_entries(1)
     seals.seal()
     assert (verification.check_chain().unknown_key, verification.check_chain().trouble) == (1, [])
-    settings.SECRET_KEY_FALLBACKS = [ONE]
+    settings.SECRET_KEY_FALLBACKS = [KEY_ONE]
     assert (verification.check_chain().unknown_key, verification.check_chain().trouble) == (0, [])
 
 
 @pytest.mark.django_db
-def test_a_stranger_cannot_go_on_with_the_chain(settings: Settings) -> None:
-    _keep(settings, AUDIT_KEYS=[ONE])
-    entries(1)
+def test_chain_cannot_be_continued_with_another_key(settings: Settings) -> None:
+    _set(settings, AUDIT_KEYS=[KEY_ONE])
+    create_entries(1)
     seals.seal()
-    settings.AUDIT_KEYS = [TWO]
-    entries(1)
+    settings.AUDIT_KEYS = [KEY_TWO]
+    create_entries(1)
     seals.seal()
-    settings.AUDIT_KEYS = [ONE]
+    settings.AUDIT_KEYS = [KEY_ONE]
     assert "a key that is not ours" in verification.check_chain().trouble[0]
-    settings.AUDIT_KEYS = [THREE, TWO, ONE]
+    settings.AUDIT_KEYS = [KEY_THREE, KEY_TWO, KEY_ONE]
     assert verification.check_chain().trouble == []
 
 
 @pytest.mark.django_db
-def test_indexes_are_tidied_by_whoever_seals() -> None:
-    entries(50)
+def test_sealing_flushes_pending_index_lists() -> None:
+    create_entries(50)
     seals.flush_index_pending_lists()
     assert AuditEntry.objects.filter(object_ids__contains=["7"]).count() == 1

@@ -1,4 +1,4 @@
-"""Entries to seal, and hands that reach past the triggers."""
+"""Helpers for the audit log: entries to seal, and access that bypasses the triggers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ ENTRIES, SEALS = "audit_auditentry", "audit_auditseal"
 
 
 def sql(statement: str, *values: Any) -> Any:
-    """First column of the first row of the answer; None where there is none."""
+    """Return the first column of the first row, or None without rows."""
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         row = cursor.fetchone() if cursor.description else None
     return row[0] if row else None
 
 
-def entries(count: int, *, at: str = "now()") -> None:
-    """So many entries about made-up records, each of another kind, patient and moment."""
+def create_entries(count: int, *, at: str = "now()") -> None:
+    """Create entries about made-up records, each of another kind, patient and moment."""
     sql(
         f"INSERT INTO {ENTRIES} (at, actor_kind, action, object_type, object_ids, patient_ids,"
         " route, request_id, ip, outcome, reason, before, after)"
@@ -35,39 +35,39 @@ def entries(count: int, *, at: str = "now()") -> None:
 
 
 @contextlib.contextmanager
-def owner() -> Iterator[None]:
-    """What is done inside is done by who owns the tables and switched the triggers off."""
+def as_table_owner() -> Iterator[None]:
+    """Act inside as the owner of the tables with the triggers disabled."""
     with transaction.atomic():
         sql("SET LOCAL session_replication_role = replica")
         yield
         sql("SET LOCAL session_replication_role = origin")
 
 
-def forget() -> None:
-    """No entry was made so far."""
-    with owner():
+def delete_all_entries() -> None:
+    """Delete all entries."""
+    with as_table_owner():
         sql(f"DELETE FROM {ENTRIES}")
 
 
 @contextlib.contextmanager
-def undone() -> Iterator[None]:
-    """What is done inside did not happen."""
+def rolled_back() -> Iterator[None]:
+    """Roll back what is done inside."""
     with transaction.atomic():
         place = transaction.savepoint()
         yield
         transaction.savepoint_rollback(place)
 
 
-def refused(*statements: str) -> None:
-    """The last of these statements of one transaction is refused by a trigger."""
+def assert_refused(*statements: str) -> None:
+    """Assert that a trigger refuses the last of these statements of one transaction."""
     *before, last = statements
-    with undone():
+    with rolled_back():
         for statement in before:
             sql(statement)
         with pytest.raises(DatabaseError, match="added, never changed"):
             sql(last)
 
 
-def keeping(years: str) -> str:
-    """Statement that says how many years this transaction keeps."""
+def set_keep_years(years: str) -> str:
+    """Return the statement that sets how many years this transaction keeps."""
     return f"SELECT set_config('backoffice.audit_keep_years', '{years}', true)"

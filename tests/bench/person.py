@@ -7,7 +7,7 @@ import time
 from contextlib import closing
 from urllib.parse import urlencode, urlsplit
 
-from tests.entering import form_token, logged_in
+from tests.web_sign_in import form_token, signed_in_client
 
 WHO = "administrator"
 
@@ -16,7 +16,7 @@ class Line:
     """A kept connection of somebody who is logged in."""
 
     def __init__(self, url: str) -> None:
-        with closing(logged_in(url, WHO)) as person:
+        with closing(signed_in_client(url, WHO)) as person:
             cookies = "; ".join(f"{name}={value}" for name, value in person.cookies.items())
             self.token = form_token(person, "/labs/")
         parts = urlsplit(url)

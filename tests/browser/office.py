@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.browser import Browser, BrowserError
-from tests.entering import logged_in
 from tests.sandboxes import Sandbox
 from tests.sandboxes import running as sandbox_running
 from tests.sync.house import House, Houses, running, wait_until
+from tests.web_sign_in import signed_in_client
 from tests.webhooks.sending import receiving
 
 TAB, ENTER, SPACE, SHIFT, BACKSPACE = "\ue004", "\ue007", " ", "\ue008", "\ue003"
@@ -37,7 +37,7 @@ def log_in(page: Browser, url: str, name: str) -> None:
 
     The session cookie comes from a plain HTTP client. `test_sign_in.py` tests the form.
     """
-    with contextlib.closing(logged_in(url, name)) as person:
+    with contextlib.closing(signed_in_client(url, name)) as person:
         for key, value in person.cookies.items():
             page.devtools(
                 "Network.setCookie", {"url": url, "name": key, "value": value, "httpOnly": True}

@@ -19,10 +19,10 @@ from typing import Any, Final
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.browser.office import Office, running_office
-from tests.entering import logged_in
 from tests.outbox.draw_orders import book_visit_at_service, place_order
 from tests.outbox.unmatched_results import create_unmatched_result
 from tests.sync.house import House, running, wait_until
+from tests.web_sign_in import signed_in_client
 from tests.webhooks.sending import attempt, send
 from tests.webhooks.signed import Message
 
@@ -131,7 +131,7 @@ class PageAddress:
 
 
 @dataclass
-class SampleOffice:
+class World:
     """A running office with sample data on every page, and its pages."""
 
     office: Office
@@ -140,12 +140,12 @@ class SampleOffice:
 
 
 @contextlib.contextmanager
-def office_with_sample_data(logs: Path) -> Iterator[SampleOffice]:
+def office_with_sample_data(logs: Path) -> Iterator[World]:
     with running_office(logs, users=10, orders=40) as office:
         _create_sample_data(office)
-        sample = SampleOffice(office)
-        _collect_pages(sample, Visitor(office.url))
-        yield sample
+        world = World(office)
+        _collect_pages(world, Visitor(office.url))
+        yield world
 
 
 def _create_sample_data(office: Office) -> None:
@@ -200,27 +200,27 @@ def routes(
             yield from routes(entry, address, inner)
 
 
-def _collect_pages(sample: SampleOffice, visitor: Visitor) -> None:
+def _collect_pages(world: World, visitor: Visitor) -> None:
     """Collect the pages. First use samples, then for other routes a link on a visited page."""
     left: dict[str, str] = {}
     for name, address, _ in routes():
         if name not in EXCLUDED_ROUTES:
-            path = _fill_parameters(sample.office.house, name, address)
+            path = _fill_parameters(world.office.house, name, address)
             if path is None and visitor.classify(_fill_placeholders(address)) == "form":
                 continue
             for query in ("", *EXTRA_QUERIES.get(name, ())):
                 kind = visitor.classify(path + query) if path else "no sample"
                 if kind == "page":
-                    sample.pages.append(PageAddress(name + query, f"{path}{query}"))
+                    world.pages.append(PageAddress(name + query, f"{path}{query}"))
                 elif kind not in NOT_PAGES:
                     left[name + query] = f"/{address}"
     for name, address in left.items():
         linked = visitor.find_link(address)
         kind = visitor.classify(linked) if linked else "no sample, and no link"
         if kind == "page":
-            sample.pages.append(PageAddress(name, linked))
+            world.pages.append(PageAddress(name, linked))
         elif kind not in NOT_PAGES:
-            sample.uncovered.append(f"{name}: {linked or address} answers {kind}")
+            world.uncovered.append(f"{name}: {linked or address} answers {kind}")
 
 
 def _fill_parameters(house: House, name: str, address: str) -> str | None:
@@ -250,7 +250,7 @@ class Visitor:
 
     def __init__(self, url: str) -> None:
         self.links: set[str] = set()
-        self.person = logged_in(url, ADMINISTRATOR)
+        self.person = signed_in_client(url, ADMINISTRATOR)
 
     def classify(self, path: str) -> str:
         """Return `page`, one of `NOT_PAGES`, or the status code of an error."""

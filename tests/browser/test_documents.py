@@ -14,6 +14,7 @@ from tests.sync.house import wait_until
 
 pytestmark = needs_browser
 
+READY = "low_level_status = 'requisition_created' AND patient_dob IS NOT NULL"
 PRINTED = (
     "SELECT count(*) FROM audit_auditentry WHERE object_type = 'requisition'"
     " AND action = 'print' AND '{}' = ANY(object_ids)"

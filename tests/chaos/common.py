@@ -15,7 +15,7 @@ import django.db.models  # noqa: F401  # must be imported before the PostgreSQL 
 from django.core.management import call_command
 from django.db.backends.postgresql.operations import DatabaseOperations
 
-from tests import emptying
+from tests import table_clearing
 from tests.bench.common import Goal, report
 from tests.sync.house import Houses
 
@@ -50,5 +50,5 @@ def run(name: str, proofs: Sequence[Proof], figures: dict[str, object]) -> int:
 def empty_all_tables() -> None:
     """Migrate the database and delete all rows, also of tables that refuse deletions."""
     call_command("migrate", verbosity=0)
-    with mock.patch.object(DatabaseOperations, "sql_flush", emptying.statements):
+    with mock.patch.object(DatabaseOperations, "sql_flush", table_clearing.flush_statements):
         call_command("flush", interactive=False, verbosity=0)

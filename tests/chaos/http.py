@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tests.access.canaries import ABOUT_PEOPLE
 from tests.access.fuzzing import Fuzzer
-from tests.access.properties import tried
-from tests.access.served import serving
+from tests.access.properties import run_tester
+from tests.access.served import serve_small_data_set
 from tests.bench.common import Goal
 from tests.chaos.common import run
 from tests.sync.house import Houses
@@ -29,10 +29,10 @@ MAX_P99_MS = 1_000
 
 def api_schema(folder: Path, houses: Houses) -> list[Goal]:
     """Responses to requests generated from the API schema match the schema."""
-    with serving(houses) as site:
-        found = tried(site, folder, "--max-time", str(SECONDS), "--seed", str(SEED % 2**32))
+    with serve_small_data_set(houses) as site:
+        found = run_tester(site, folder, "--max-time", str(SECONDS), "--seed", str(SEED % 2**32))
     if not found.accepted:
-        print(found.said)
+        print(found.output)
     scope = f"of {found.operations} operations"
     return [
         Goal(f"P11 the API is as described, {scope}", str(found.accepted), "True", found.accepted),
@@ -44,10 +44,10 @@ def api_schema(folder: Path, houses: Houses) -> list[Goal]:
 def fuzzer(folder: Path, houses: Houses) -> list[Goal]:
     """Every URL with hostile arguments, queries, forms and headers."""
     print(f"  seed {SEED}", flush=True)
-    with serving(houses) as site:
+    with serve_small_data_set(houses) as site:
         found = Fuzzer(site, SEED).run(SECONDS)
         log = site.house.log.read_text(errors="replace")
-    for line in found.wrong[:50]:
+    for line in found.problems[:50]:
         print(f"  {line}")
     p99 = percentile(found.seconds, 0.99)
     leaks, broken = len(ABOUT_PEOPLE.findall(log)), log.count("Traceback (most recent")
@@ -55,7 +55,7 @@ def fuzzer(folder: Path, houses: Houses) -> list[Goal]:
     print(f"  {found.sent:,} requests to {len(site.paths)} addresses: {answers}", flush=True)
     return [
         Goal("P11 hostile requests", f"{found.sent:,}", "over 2,000", found.sent > 2_000),
-        Goal("P11 answered wrongly", str(len(found.wrong)), "0", not found.wrong),
+        Goal("P11 answered wrongly", str(len(found.problems)), "0", not found.problems),
         Goal("P11 p99", f"{p99:.0f} ms", f"under {MAX_P99_MS:,} ms", p99 < MAX_P99_MS),
         Goal("P11 names and tracebacks in the log", str(leaks + broken), "0", not leaks + broken),
     ]

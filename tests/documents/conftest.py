@@ -11,7 +11,7 @@ from pytest_django import Settings
 from backoffice.core import service_client
 from orders.models import Order
 from orders.sync import store_orders
-from tests.mirrored import as_service
+from tests.sandbox_service import sandbox_as_service
 from tests.sandboxes import Sandbox, running
 
 STATES: Final = {
@@ -33,7 +33,7 @@ def documents_sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def world(documents_sandbox: Sandbox, settings: Settings, db: None) -> Iterator[Sandbox]:
-    with as_service(documents_sandbox, settings):
+    with sandbox_as_service(documents_sandbox, settings):
         yield documents_sandbox
         documents_sandbox.control("faults", method="DELETE")
 

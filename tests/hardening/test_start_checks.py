@@ -25,7 +25,7 @@ MIGRATE = ("manage.py", "migrate", "-v0")
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    database_url = databases.migrated_house(os.environ["DATABASE_URL"])
+    database_url = databases.migrated_database(os.environ["DATABASE_URL"])
     try:
         yield House(database_url, "http://127.0.0.1:9", tmp_path_factory.mktemp("logs") / "log")
     finally:

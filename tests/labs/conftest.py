@@ -13,7 +13,7 @@ from backoffice.accounts.models import User
 from backoffice.core import service_client
 from labs.models import Report
 from tests.api.rows import staff
-from tests.audit.trail import forget
+from tests.audit.trail import delete_all_entries
 from tests.labs.reporting import attach_job, person, stored_report
 from tests.sandboxes import Sandbox, running
 
@@ -72,7 +72,7 @@ def report(doctor: User) -> Report:
     """A report with parsed values."""
     report = stored_report(doctor)
     attach_job(report)
-    forget()
+    delete_all_entries()
     return report
 
 

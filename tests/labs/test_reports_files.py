@@ -12,7 +12,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from labs.models import Report
 from labs.reports.intake import display_file_name
-from tests.audit.trail import forget
+from tests.audit.trail import delete_all_entries
 from tests.labs.documents import jpeg, pdf, png
 from tests.labs.report_pages import response_body
 from tests.labs.reporting import (
@@ -36,7 +36,7 @@ def test_document_is_served_in_a_sandbox(
     client: Client, doctor: User, content: bytes, name: str, kind: str
 ) -> None:
     report = stored_report(doctor, 1, file(content, name))
-    forget()
+    delete_all_entries()
     address = reverse("reports:file", args=[report.pk, 0])
     answer = client.get(address)
     assert response_body(answer) == content

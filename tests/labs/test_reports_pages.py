@@ -14,7 +14,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from labs.models import Report, RowCheck
 from tests.api.rows import staff, token_for, uid
-from tests.audit.trail import forget
+from tests.audit.trail import delete_all_entries
 from tests.labs.documents import pdf, png
 from tests.labs.report_pages import accept, detail_page, message_texts, row_address, row_form
 from tests.labs.reporting import (
@@ -212,7 +212,7 @@ def test_patient_page_shows_reports_of_patient(client: Client, report: Report) -
     assert reverse("reports:upload", args=[uid("patient", 1)]) in patient_page
     part = reverse("reports:of-patient", args=[uid("patient", 1)])
     assert part in patient_page
-    forget()
+    delete_all_entries()
     assert f"/reports/{report.pk}/" in client.get(part).content.decode()
     assert AuditEntry.objects.get().patient_ids == [uid("patient", 1)]
     assert client.get(reverse("reports:of-patient", args=[uuid.uuid4()])).status_code == 404

@@ -17,7 +17,7 @@ from backoffice.audit.models import AuditEntry
 from backoffice.pages.lists import export
 from orders.models import Appointment, Order
 from tests.api.rows import NOW, demographics, envelope, order, patient, staff, uid
-from tests.audit.trail import forget
+from tests.audit.trail import delete_all_entries
 
 pytestmark = pytest.mark.django_db
 
@@ -158,7 +158,7 @@ def test_many_rows_come_in_pages_of_flat_memory(client: Client, clinician: User)
         batch_size=5_000,
     )
     for key in ("created_at", "patient_name"):
-        forget()
+        delete_all_entries()
         answer = client.post(
             f"{ADDRESS}export/",
             {"everything": "1", "query": f"order_key={key}", "column": ["patient", "ordered"]},

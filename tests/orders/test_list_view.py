@@ -26,13 +26,6 @@ pytestmark = pytest.mark.django_db
 ADDRESS = "/orders/"
 
 
-@pytest.fixture
-def clinician(client: Client) -> User:
-    user = staff("clinician")
-    client.force_login(user)
-    return user
-
-
 def make_order(n: int, first: str = "", last: str = "", **values: Any) -> Order:
     name = name_key(first, last)
     row = order(
@@ -60,7 +53,7 @@ def shown_orders(client: Client, *, code: int = 200, **query: Any) -> list[int]:
 @pytest.mark.parametrize("sort", ["created_at", "patient_name"])
 @pytest.mark.parametrize("direction", ["asc", "desc"])
 @pytest.mark.parametrize(
-    ("few", "theirs", "told", "among"),
+    ("few_names", "max_orders", "expected_total", "first_names"),
     [
         (600, 20_000, "30", 400),
         (600, 5, "25+", 400),
@@ -73,34 +66,34 @@ def test_list_finds_a_page_for_few_or_many_names(
     clinician: User,
     sort: str,
     direction: str,
-    few: int,
-    theirs: int,
-    told: str,
-    among: int,
+    few_names: int,
+    max_orders: int,
+    expected_total: str,
+    first_names: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(list_query, "match_rows", partial(match_rows, cap=5))
-    monkeypatch.setattr(list_query, "FEW_NAMES", few)
-    monkeypatch.setattr(name, "FIRST_NAMES", among)
-    monkeypatch.setattr(list_query, "MAX_ORDERS_OF_FEW_NAMES", theirs)
+    monkeypatch.setattr(list_query, "FEW_NAMES", few_names)
+    monkeypatch.setattr(name, "FIRST_NAMES", first_names)
+    monkeypatch.setattr(list_query, "MAX_ORDERS_OF_FEW_NAMES", max_orders)
     for n in range(60):
         make_order(n, ("Ada", "Bea")[n % 2], f"Sample{n % 7}")
-    asked = {"patient_name": "ad", "search_input": "sam", "size": "25"}
-    asked |= {"order_key": sort, "order_direction": direction}
+    query_values = {"patient_name": "ad", "search_input": "sam", "size": "25"}
+    query_values |= {"order_key": sort, "order_direction": direction}
     with CaptureQueriesContext(connection) as captured:
-        first = client.get(ADDRESS, asked)
-    said = " ".join(query["sql"] for query in captured.captured_queries)
-    walked = "one (number, name)" if sort == "patient_name" else "CASE WHEN ("
-    assert (walked in said) == (few == 3)
-    assert str(first.context["total"]) == told
+        first = client.get(ADDRESS, query_values)
+    executed_sql = " ".join(query["sql"] for query in captured.captured_queries)
+    marker = "one (number, name)" if sort == "patient_name" else "CASE WHEN ("
+    assert (marker in executed_sql) == (few_names == 3)
+    assert str(first.context["total"]) == expected_total
     rows = [row.pk for row in first.context["page"].rows]
-    last = client.get(ADDRESS, {**asked, "after": first.context["page"].next, "at": "26"})
+    last = client.get(ADDRESS, {**query_values, "after": first.context["page"].next, "at": "26"})
     assert str(last.context["total"]) == "30"
     rows += [row.pk for row in last.context["page"].rows]
     sign = "-" if direction == "desc" else ""
     adas = Order.objects.filter(patient_first_name="Ada").order_by(f"{sign}{sort}", f"{sign}pk")
     assert rows == list(adas.values_list("pk", flat=True))
-    again = client.get(ADDRESS, {**asked, "before": last.context["page"].previous})
+    again = client.get(ADDRESS, {**query_values, "before": last.context["page"].previous})
     assert [row.pk for row in again.context["page"].rows] == rows[:25]
 
 
@@ -111,7 +104,7 @@ def test_empty_search_text_matches_nothing(client: Client, clinician: User) -> N
     assert shown_orders(client, patient_name="--") == []
 
 
-def test_it_works(client: Client, clinician: User) -> None:
+def test_list_shows_order_with_all_columns(client: Client, clinician: User) -> None:
     make_order(1, "José", "Núñez-Sample", bucket="needs-action", low_level_status="sample_error",
           status_detail="sample_hemolyzed", interpretation="critical", priority=True,
           lab_test_name="Made-up panel", method="testkit", origin="redraw")  # fmt: skip
@@ -123,7 +116,7 @@ def test_it_works(client: Client, clinician: User) -> None:
     assert f'href="/orders/{uid("order", 1)}/"' in page
 
 
-def test_what_was_shown_is_recorded(client: Client, clinician: User) -> None:
+def test_list_and_search_are_recorded(client: Client, clinician: User) -> None:
     make_order(1)
     make_order(2)
     shown_orders(client, status="delivered_to_lab")
@@ -240,7 +233,7 @@ def test_invalid_filter_is_refused_with_a_message(
     assert b'role="alert"' in client.get(ADDRESS, query).content
 
 
-def test_a_date_means_the_staff_members_day(client: Client, clinician: User) -> None:
+def test_date_filter_uses_time_zone_of_user(client: Client, clinician: User) -> None:
     User.objects.filter(pk=clinician.pk).update(time_zone="America/New_York")
     make_order(1, created_at=datetime(2026, 11, 21, 4, 59, tzinfo=UTC))
     make_order(2, created_at=datetime(2026, 11, 21, 5, 1, tzinfo=UTC))
@@ -259,7 +252,7 @@ def test_a_date_means_the_staff_members_day(client: Client, clinician: User) -> 
         ("last_status", "asc", [3, 1, 2, 4]),
     ],
 )
-def test_it_sorts(
+def test_list_sorts_by_each_column(
     client: Client, many: None, key: str, direction: str, expected: list[int]
 ) -> None:
     Order.objects.filter(pk=uid("order", 2)).update(updated_at=NOW + timedelta(minutes=1))
@@ -272,7 +265,7 @@ def test_it_sorts(
 def test_paging_shows_every_order_once_in_both_directions(
     client: Client, clinician: User, key: str, direction: str
 ) -> None:
-    """Including ties in the sort column: four names, two statuses, one update time."""
+    """Ties in the sort column are included: four names, two statuses, one update time."""
     for n in range(1, 24):
         make_order(n, f"Ada{n % 4}", "Sample", low_level_status=f"status_{n % 2}")
     query = {"order_key": key, "order_direction": direction, "size": "5"}
@@ -284,11 +277,11 @@ def test_paging_shows_every_order_once_in_both_directions(
         if not answer.context["page"].next:
             break
         after = {"after": answer.context["page"].next}
-    met = [pk for page in pages for pk in page]
+    shown = [pk for page in pages for pk in page]
     assert [len(page) for page in pages] == [5, 5, 5, 5, 3]
-    assert len(set(met)) == 23
+    assert len(set(shown)) == 23
     full = client.get(ADDRESS, {**query, "size": "100"}).context["page"].rows
-    assert met == [row.pk for row in full]
+    assert shown == [row.pk for row in full]
     for page in reversed(pages[:-1]):
         answer = client.get(ADDRESS, {**query, "before": answer.context["page"].previous})
         assert [row.pk for row in answer.context["page"].rows] == page
@@ -308,10 +301,10 @@ def test_unreadable_cursor_shows_the_first_page(client: Client, many: None, curs
     assert shown_orders(client, after=cursor) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("mark", ["\x00", "\ud800"])
-def test_cursor_out_of_range_shows_the_first_page(client: Client, many: None, mark: str) -> None:
-    edge = json.dumps([mark, NOW.isoformat(), str(uid("order", 1))])
-    cursor = base64.urlsafe_b64encode(edge.encode()).decode().rstrip("=")
+@pytest.mark.parametrize("value", ["\x00", "\ud800"])
+def test_cursor_out_of_range_shows_the_first_page(client: Client, many: None, value: str) -> None:
+    cursor_values = json.dumps([value, NOW.isoformat(), str(uid("order", 1))])
+    cursor = base64.urlsafe_b64encode(cursor_values.encode()).decode().rstrip("=")
     assert shown_orders(client, order_key="last_status", after=cursor) == [3, 1, 2, 4]
 
 
@@ -323,7 +316,7 @@ def test_day_at_the_end_of_the_calendar_is_refused(client: Client, clinician: Us
 @pytest.mark.parametrize(
     ("first", "last"), [("start_date", "end_date"), ("updated_start_date", "updated_end_date")]
 )
-def test_days_in_the_wrong_order_are_told_beside_the_last(
+def test_reversed_date_range_shows_error_at_last_field(
     client: Client, many: None, first: str, last: str
 ) -> None:
     answer = client.get(ADDRESS, {first: "2026-03-05", last: "2026-03-04"})
@@ -333,11 +326,11 @@ def test_days_in_the_wrong_order_are_told_beside_the_last(
     assert client.get(ADDRESS, {first: "2026-03-05", last: "soon"}).status_code == 400
 
 
-def test_a_name_filter_says_what_it_matches(client: Client, clinician: User) -> None:
+def test_name_filter_explains_its_matching(client: Client, clinician: User) -> None:
     assert client.get(ADDRESS).content.count(b"Beginnings of words") == 2
 
 
-def test_tabs_count_the_buckets(client: Client, many: None) -> None:
+def test_tabs_show_bucket_counts(client: Client, many: None) -> None:
     tabs = {tab["bucket"]: tab["count"] for tab in client.get(ADDRESS).context["tabs"]}
     assert tabs == {
         "": None, "needs-action": "1", "preparing": "1", "with-patient": "0", "on-the-way": "0",
@@ -355,23 +348,23 @@ def test_chips_show_active_filters_with_a_link_to_remove_them(client: Client, ma
     assert 'href="?order_type=testkit&amp;status=ordered"' in page.content.decode()
 
 
-def test_the_number_of_queries_does_not_grow_with_the_page(client: Client, clinician: User) -> None:
-    def queries(**query: str) -> int:
+def test_query_count_does_not_grow_with_page(client: Client, clinician: User) -> None:
+    def count_queries(**query: str) -> int:
         with CaptureQueriesContext(connection) as seen:
             client.get(ADDRESS, query)
         return len(seen)
 
     make_order(1)
-    queries()  # the first page of a session also stores its CSRF secret
-    one = queries()
+    count_queries()  # the first page of a session also stores its CSRF secret
+    one = count_queries()
     for n in range(2, 60):
         make_order(n, "Ada", "Sample")
-    assert queries() == one
+    assert count_queries() == one
     assert one <= 20
-    assert queries(status="delivered_to_lab", search_input="ada") <= 20
+    assert count_queries(status="delivered_to_lab", search_input="ada") <= 20
 
 
-def test_a_viewer_sees_no_names_and_cannot_search_for_them(client: Client) -> None:
+def test_viewer_cannot_see_or_search_names(client: Client) -> None:
     client.force_login(staff("viewer"))
     row = make_order(1, "Canary", "Sample", patient_dob="1984-02-29")
     page = client.get(ADDRESS).content.decode()
@@ -419,7 +412,7 @@ def test_user_without_results_sees_no_interpretation(client: Client, role: str) 
     assert 'data-flag="critical"' in page
     assert 'name="interpretation"' in page
     client.force_login(staff(role))
-    # The place of the banner is on every page, empty for this role.
+    # The container of the banner is on every page, empty for this role.
     page = client.get(ADDRESS).content.decode().replace('id="critical"', "")
     for words in ("ritical", 'name="interpretation"', "Abnormal"):
         assert words not in page
@@ -427,7 +420,7 @@ def test_user_without_results_sees_no_interpretation(client: Client, role: str) 
 
 
 @pytest.mark.parametrize("role", ["auditor", ""])
-def test_others_are_refused(client: Client, role: str) -> None:
+def test_roles_without_permission_are_refused(client: Client, role: str) -> None:
     make_order(1, "Canary", "Sample")
     client.force_login(staff(role) if role else User.objects.create_user("nobody"))
     answer = client.get(ADDRESS)
@@ -435,13 +428,13 @@ def test_others_are_refused(client: Client, role: str) -> None:
     assert b"Canary" not in answer.content
 
 
-def test_it_only_reads(client: Client, clinician: User) -> None:
+def test_post_only_redirects_to_filters(client: Client, clinician: User) -> None:
     assert client.put(ADDRESS).status_code == 405
     answer = client.post(ADDRESS, {"bucket": "at-lab", "lab": ""})
     assert (answer.status_code, answer.headers["Location"]) == (302, f"{ADDRESS}?bucket=at-lab")
 
 
-def test_rare_results_and_stages_are_found_by_their_index(clinician: User) -> None:
+def test_rare_results_and_stages_use_their_index(clinician: User) -> None:
     Order.objects.bulk_create(
         order(
             n,
@@ -451,7 +444,7 @@ def test_rare_results_and_stages_are_found_by_their_index(clinician: User) -> No
         for n in range(2_000)
     )
     with connection.cursor() as cursor:
-        # What earlier tests took back stands in the indexes still, and weighs on them.
+        # Rows that earlier tests rolled back still are in the indexes and affect their cost.
         cursor.execute("REINDEX TABLE orders_order")
         cursor.execute("ANALYZE orders_order")
     newest = Order.objects.order_by("-created_at", "-id")

@@ -1,4 +1,4 @@
-"""An order that the service gives to another patient: told everywhere, until it is settled."""
+"""Orders that the service moves to another patient are reported until someone settles the move."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ORDER = UUID(order_id(1))
 HANDLED = {"outcome": "handled", "done": "Asked the lab"}
 
 
-def heard(steps: int, user: object = USER, **changed: Any) -> None:
+def apply_order_event(steps: int, user: object = USER, **changed: Any) -> None:
     event = put("labtest.order.updated", order(1, steps, user_id=str(user), **changed))
     apply_events.drain()
     event.refresh_from_db()
@@ -51,52 +51,52 @@ def coordinator(client: Client) -> User:
 
 
 @pytest.fixture
-def moved(coordinator: User) -> Order:
-    """Of USER, then of OTHER."""
+def moved_order(coordinator: User) -> Order:
+    """An order of USER that then moves to OTHER."""
     patient(3, id=USER).save()
     demographics(1, user_id=USER, first_name="Earlier").save()
-    heard(3)
-    heard(4, OTHER)
+    apply_order_event(3)
+    apply_order_event(4, OTHER)
     return Order.objects.get(pk=ORDER)
 
 
-def waiting() -> list[UUID]:
+def moved_queue() -> list[UUID]:
     return [row.pk for row in queue.group_page(queue.MOVED, timezone.now()).rows]
 
 
-def exceptions_of(user: User) -> int:
-    """As Today counts them."""
+def exception_count(user: User) -> int:
+    """Return the number of exceptions that Today shows."""
     work, _ = tiles(user)
     return next(tile for tile in work if tile.label == "Exceptions").count.value
 
 
-def seen(client: Client) -> dict[str, str]:
-    """What the order's card, opened now, sends along."""
+def card_fields(client: Client) -> dict[str, str]:
+    """Return the fields that the card of the order, opened now, sends."""
     page = client.get(f"/exceptions/moved/{ORDER}/").content.decode()
     return dict(re.findall(r'name="(event|move|seen)" value="([^"]*)"', page))
 
 
-def record(client: Client, card: dict[str, str], given: dict[str, str]) -> int:
+def record_outcome(client: Client, card: dict[str, str], given: dict[str, str]) -> int:
     return client.post(f"/exceptions/moved/{ORDER}/", {**card, **given}).status_code
 
 
-def test_it_is_applied_and_both_patients_are_kept(moved: Order) -> None:
-    assert moved.user_id == OTHER
+def test_move_is_applied_and_stores_both_patients(moved_order: Order) -> None:
+    assert moved_order.user_id == OTHER
     (move,) = OrderMove.objects.all()
     assert (move.order_id, str(move.before), move.after) == (ORDER, USER, OTHER)
     (drift,) = Drift.objects.all()
     assert (drift.kind, drift.resource, drift.key) == ("moved", "orders_order", str(ORDER))
 
 
-def test_it_waits_in_the_queue_on_its_page_and_on_today(
-    client: Client, coordinator: User, moved: Order
+def test_move_is_shown_in_queue_order_page_and_today(
+    client: Client, coordinator: User, moved_order: Order
 ) -> None:
-    assert waiting() == [ORDER]
+    assert moved_queue() == [ORDER]
     counts = queue.group_counts(timezone.now(), coordinator)
     assert counts[queue.MOVED].value == 1
-    assert exceptions_of(coordinator) == 1
-    told = digest.build_digest(coordinator, sees_results=True)
-    labels = [line.term.label for news in told.groups[0].orders for line in news.lines]
+    assert exception_count(coordinator) == 1
+    built = digest.build_digest(coordinator, sees_results=True)
+    labels = [line.term.label for news in built.groups[0].orders for line in news.lines]
     assert labels[0] == "Moved to another patient"
     assert "Moved to another patient" in client.get("/today/").content.decode()
     for address in (f"/exceptions/moved/{ORDER}/", f"/orders/{ORDER}/"):
@@ -112,24 +112,24 @@ def test_it_waits_in_the_queue_on_its_page_and_on_today(
     ("low", "bucket"),
     [("lost", "needs-action"), ("decided_so", "needs-action"), ("teleported", "unknown")],
 )
-def test_in_trouble_besides_it_counts_once_on_today(
-    coordinator: User, moved: Order, low: str, bucket: str
+def test_moved_order_in_trouble_counts_once_on_today(
+    coordinator: User, moved_order: Order, low: str, bucket: str
 ) -> None:
     Order.objects.update(low_level_status=low, bucket=bucket)
-    assert exceptions_of(coordinator) == 1
+    assert exception_count(coordinator) == 1
 
 
-def test_critical_besides_it_counts_once_for_who_sees_results_and_who_does_not(
-    coordinator: User, moved: Order
+def test_moved_critical_order_counts_once_for_every_role(
+    coordinator: User, moved_order: Order
 ) -> None:
     receive_result(ORDER, ("Potassium", "6.9", "critical"))
-    assert exceptions_of(coordinator) == 1
-    assert exceptions_of(staff("front desk", "ben")) == 1
+    assert exception_count(coordinator) == 1
+    assert exception_count(staff("front desk", "ben")) == 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_move_alone_is_news(coordinator: User) -> None:
-    heard(3)
+def test_move_alone_appears_in_digest(coordinator: User) -> None:
+    apply_order_event(3)
     digest.mark_all_seen(coordinator, live.now_of(coordinator))
     assert digest.build_digest(coordinator, sees_results=True).groups == []
     Order.objects.update(user=OTHER)
@@ -137,78 +137,78 @@ def test_a_move_alone_is_news(coordinator: User) -> None:
     assert (group.about, group.rank) == (OTHER, 1)
 
 
-def test_it_is_settled_by_an_outcome_and_stays_in_the_history(client: Client, moved: Order) -> None:
-    assert record(client, seen(client), HANDLED) == 302
-    assert waiting() == []
+def test_outcome_settles_move_and_keeps_history(client: Client, moved_order: Order) -> None:
+    assert record_outcome(client, card_fields(client), HANDLED) == 302
+    assert moved_queue() == []
     move = OrderMove.objects.get()
     assert move.settled_at and move.settled_by and move.settled_by.username == "ana"
-    heard(5, OTHER)
-    assert waiting() == [], "news of the order does not bring the move back"
+    apply_order_event(5, OTHER)
+    assert moved_queue() == [], "a new event of the order does not reopen the move"
     page = client.get(f"/orders/{ORDER}/?stream=everything").content.decode()
     assert "The service moved" not in page and "Moved from another patient" in page
 
 
-def test_to_put_it_off_settles_nothing(client: Client, moved: Order) -> None:
-    last = timezone.now() + timedelta(days=1)
-    given = {"outcome": "snoozed", "reason": "Asked", "until": last.isoformat()}
-    assert record(client, seen(client), given) == 302
-    assert waiting() == [] and OrderMove.objects.get().settled_at is None
+def test_snooze_does_not_settle_move(client: Client, moved_order: Order) -> None:
+    until = timezone.now() + timedelta(days=1)
+    given = {"outcome": "snoozed", "reason": "Asked", "until": until.isoformat()}
+    assert record_outcome(client, card_fields(client), given) == 302
+    assert moved_queue() == [] and OrderMove.objects.get().settled_at is None
     Handling.objects.update(until=timezone.now() - timedelta(seconds=1))
-    assert waiting() == [ORDER]
+    assert moved_queue() == [ORDER]
 
 
 @pytest.mark.parametrize("given", [HANDLED, {"outcome": "spoke", "note": "of the first"}])
-def test_a_move_nobody_saw_is_settled_by_nobody(
+def test_unseen_move_cannot_be_settled(
     client: Client, coordinator: User, given: dict[str, str]
 ) -> None:
-    """It comes without an event while the card stands open; and once more, back again."""
-    heard(4)
+    """The move arrives without an event while the card is open; then once more, back again."""
+    apply_order_event(4)
     for minutes, owner in ((600, OTHER), (1200, USER)):
-        card = seen(client)
-        heard(4, owner, updated_at=at(minutes))
-        assert record(client, card, given) == 409
+        card = card_fields(client)
+        apply_order_event(4, owner, updated_at=at(minutes))
+        assert record_outcome(client, card, given) == 409
         assert not OrderMove.objects.exclude(settled_at=None).exists()
         assert not Note.objects.exists() and not Contact.objects.exists()
-        assert waiting() == [ORDER]
+        assert moved_queue() == [ORDER]
     assert OrderMove.objects.count() == 2
-    assert record(client, seen(client), given) == 302
+    assert record_outcome(client, card_fields(client), given) == 302
 
 
-def test_what_was_put_off_before_hides_no_move(coordinator: User) -> None:
-    heard(4)
+def test_earlier_handling_does_not_hide_move(coordinator: User) -> None:
+    apply_order_event(4)
     row = Order.objects.get()
     Handling.objects.create(
         order=row, event_id=row.last_event_id + 900, outcome="handled", until=None,
         by=coordinator, at=timezone.now(),
     )  # fmt: skip
-    heard(4, OTHER, updated_at=at(600))
-    assert waiting() == [ORDER]
+    apply_order_event(4, OTHER, updated_at=at(600))
+    assert moved_queue() == [ORDER]
 
 
-def test_the_review_of_its_result_follows_it(coordinator: User) -> None:
-    heard(6)
+def test_review_follows_moved_order(coordinator: User) -> None:
+    apply_order_event(6)
     receive_result(ORDER, ("Sodium", "4.1", "normal"))
     assert str(Review.objects.get().user_id) == USER
-    heard(6, OTHER, updated_at=at(600))
+    apply_order_event(6, OTHER, updated_at=at(600))
     assert Review.objects.get().user_id == OTHER
 
 
-def test_who_sees_no_names_is_told_no_name(client: Client, moved: Order) -> None:
+def test_viewer_sees_move_without_names(client: Client, moved_order: Order) -> None:
     client.force_login(staff("viewer"))
     page = client.get(f"/orders/{ORDER}/").content.decode()
     assert "moved this order to another patient" in page
     assert "Earlier" not in page and USER not in page
 
 
-def test_a_kit_that_gets_its_patient_has_not_moved(coordinator: User) -> None:
+def test_kit_that_gets_its_patient_is_no_move(coordinator: User) -> None:
     nobody = {"first_name": None, "last_name": None, "dob": None}
-    heard(2, patient_details=nobody)
-    heard(3, OTHER)
+    apply_order_event(2, patient_details=nobody)
+    apply_order_event(3, OTHER)
     assert not OrderMove.objects.exists() and not Drift.objects.exists()
 
 
-def test_news_of_the_same_patient_are_no_move(coordinator: User) -> None:
-    heard(2)
-    heard(3)
+def test_event_of_same_patient_is_no_move(coordinator: User) -> None:
+    apply_order_event(2)
+    apply_order_event(3)
     assert not OrderMove.objects.exists()
     assert not Happening.objects.filter(kind=Happening.MOVED).exists()

@@ -1,4 +1,4 @@
-"""Orders by name: all of them found, or told one after the other: the same."""
+"""Searches for orders by name give the same result whichever query is used."""
 
 from __future__ import annotations
 
@@ -21,37 +21,39 @@ NAMES = (
     ("", "front desk"),
     ("bada masample", "bada masample"),
 )
-WORDS = ("ada", "sam ada", "o'sam", "ada sample", "desk", "masample", "nobody", "-", "a_d")
+SEARCH_TEXTS = ("ada", "sam ada", "o'sam", "ada sample", "desk", "masample", "nobody", "-", "a_d")
 
 
-def asked(**given: Any) -> set[str]:
+def find_names(**given: Any) -> set[str]:
     form = OrderFilters(given, by_name=True, sees_results=True)
     assert form.is_valid(), form.errors
-    return {f"{one.patient_name}/{one.recipient_name}" for one in _rows(form.cleaned_data)}
+    return {
+        f"{one.patient_name}/{one.recipient_name}" for one in matching_orders(form.cleaned_data)
+    }
 
 
-def _rows(given: dict[str, Any]) -> list[Order]:
+def matching_orders(given: dict[str, Any]) -> list[Order]:
     return list(Order.objects.filtered(given, "created_at").matching_words(given, by_name=True))
 
 
-@pytest.mark.parametrize("box", ["search_input", "patient_name", "shipping_recipient_name"])
-@pytest.mark.parametrize("words", WORDS)
-def test_names_alone_and_with_other_filters_find_the_same(box: str, words: str) -> None:
+@pytest.mark.parametrize("field", ["search_input", "patient_name", "shipping_recipient_name"])
+@pytest.mark.parametrize("words", SEARCH_TEXTS)
+def test_name_search_is_same_with_other_filters(field: str, words: str) -> None:
     Order.objects.bulk_create(
         order(n, patient_name=one, recipient_name=other) for n, (one, other) in enumerate(NAMES)
     )
-    alone = asked(**{box: words})
-    assert alone == asked(**{box: words}, start_date="2000-01-01")
+    found_alone = find_names(**{field: words})
+    assert found_alone == find_names(**{field: words}, start_date="2000-01-01")
     if words == "ada":
         found = {
             "search_input": {0, 1, 2},
             "patient_name": {0, 2},
             "shipping_recipient_name": {0, 1},
         }
-        assert alone == {"/".join(NAMES[n]) for n in found[box]}
+        assert found_alone == {"/".join(NAMES[n]) for n in found[field]}
 
 
-def test_a_name_that_an_order_takes_later_is_found() -> None:
+def test_changed_name_is_found() -> None:
     order(1, patient_name="ada sample", recipient_name="").save()
     Order.objects.update(patient_name="grace testperson")
     assert [one.patient_name for one in Order.objects.with_name("testp gra")] == [
@@ -64,7 +66,7 @@ def test_a_name_that_an_order_takes_later_is_found() -> None:
     "typed",
     ["j.r. ewing", "ewing r", "ann", "mary/ann lee", "o'bri", "brien pat", "o’brien", "st-"],
 )
-def test_whatever_stands_between_words_they_are_found(typed: str) -> None:
+def test_words_are_found_with_any_punctuation(typed: str) -> None:
     names = ("J.R. Ewing", "Mary/Ann Lee", "Pat O’Brien", "Jo St-Sample")
     Order.objects.bulk_create(
         order(n, patient_name=name_key(name), recipient_name="") for n, name in enumerate(names)
@@ -72,15 +74,15 @@ def test_whatever_stands_between_words_they_are_found(typed: str) -> None:
     assert len(Order.objects.with_name(typed)) == 1
 
 
-def test_a_name_is_kept_once() -> None:
+def test_name_is_stored_once() -> None:
     Order.objects.bulk_create(order(n, patient_name="ada sample") for n in range(3))
     order(7, patient_name="ada sample").save()
     Order.objects.update(patient_name="ada sample", bucket="closed")
     assert OrderName.objects.filter(patient_name="ada sample").count() == 1
-    told = Order.objects.filter(
+    orders = Order.objects.filter(
         names__patient_name=F("patient_name"), names__recipient_name=F("recipient_name")
     )
-    assert told.count() == Order.objects.count() == 4
+    assert orders.count() == Order.objects.count() == 4
 
 
 def test_names_of_an_order_cannot_be_written() -> None:
@@ -90,23 +92,25 @@ def test_names_of_an_order_cannot_be_written() -> None:
     assert Order.objects.get().names_id == names_id
 
 
-def test_of_a_word_without_end_the_beginning_is_enough() -> None:
+def test_long_words_are_matched_by_their_beginning() -> None:
     order(1, patient_name="a" * 600 + " sample", recipient_name="b" * 600).save()
     for typed in ("a" * 600, "a" * 700, "sam aaa", "b" * 65):
         assert Order.objects.with_name(typed).count() == 1
     assert not Order.objects.with_name("a" * 60 + "b")
 
 
-def test_two_boxes_at_once_are_both_meant() -> None:
+def test_two_name_filters_are_combined() -> None:
     Order.objects.bulk_create(
         order(n, patient_name=one, recipient_name=other) for n, (one, other) in enumerate(NAMES)
     )
-    assert asked(patient_name="ada", shipping_recipient_name="ada") == {"ada sample/ada sample"}
-    assert asked(patient_name="maria", search_input="ada") == {"maria o sample/ada sample"}
+    assert find_names(patient_name="ada", shipping_recipient_name="ada") == {
+        "ada sample/ada sample"
+    }
+    assert find_names(patient_name="maria", search_input="ada") == {"maria o sample/ada sample"}
 
 
 @pytest.mark.parametrize(
-    ("box", "typed", "found"),
+    ("field", "typed", "found"),
     [
         ("search_input", "maria desk", {0}),
         ("search_input", "desk front maria", {0}),
@@ -119,7 +123,7 @@ def test_two_boxes_at_once_are_both_meant() -> None:
         ("shipping_recipient_name", "bea sam", {3}),
     ],
 )
-def test_words_of_one_box_may_be_of_either_name(box: str, typed: str, found: set[int]) -> None:
+def test_words_of_one_field_may_match_either_name(field: str, typed: str, found: set[int]) -> None:
     names = (
         ("maria adams", "front desk"),
         ("bea o sample", ""),
@@ -129,4 +133,4 @@ def test_words_of_one_box_may_be_of_either_name(box: str, typed: str, found: set
     Order.objects.bulk_create(
         order(n, patient_name=one, recipient_name=other) for n, (one, other) in enumerate(names)
     )
-    assert asked(**{box: typed}) == {"/".join(names[n]) for n in found}
+    assert find_names(**{field: typed}) == {"/".join(names[n]) for n in found}

@@ -1,5 +1,7 @@
-"""Lists of those who are called so: whatever way a page is found, it is the page of the one plain
-statement, in both directions, and the number told with it is true."""
+"""Lists filtered by name: pages equal those of one plain query.
+
+This holds for each way to find a page, in both directions, and for the count.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ from tests.api.rows import NOW, order
 
 pytestmark = pytest.mark.django_db
 
-TYPED = (
+NAME_FILTERS = (
     {"patient_name": "ad"},
     {"search_input": "a"},
     {"search_input": "ada", "patient_name": "ad"},
     {"shipping_recipient_name": "ada"},
     {"search_input": "xu"},
 )
-STATES: tuple[dict[str, Any], ...] = (
+OTHER_FILTERS: tuple[dict[str, Any], ...] = (
     {},
     {"status": ["lost"]},
     {"interpretation": "critical"},
@@ -36,12 +38,12 @@ STATES: tuple[dict[str, Any], ...] = (
     {"start_date": (NOW - timedelta(days=20)).date().isoformat()},
     {"updated_start_date": (NOW - timedelta(days=1)).date().isoformat()},
 )
-SORTED_BY = ("created_at desc", "last_status asc", "patient_name asc", "patient_name desc")
+SORTS = ("created_at desc", "last_status asc", "patient_name asc", "patient_name desc")
 
 
 @pytest.fixture
 def orders() -> None:
-    """Of few patients, most of whom have parcels to many: names of one patient are many names."""
+    """Orders of few patients with many recipients: one patient name belongs to many name pairs."""
     Order.objects.bulk_create(
         order(
             n,
@@ -61,60 +63,60 @@ def orders() -> None:
 
 
 @pytest.mark.parametrize(
-    ("few", "first", "of_few"),
+    ("few_names", "first_names", "max_orders"),
     [(0, 7, 5), (0, 30, 5), (0, 400, 5), (600, 400, 20_000), (600, 400, 5)],
 )
-def test_every_page_and_number(
-    orders: None, few: int, first: int, of_few: int, monkeypatch: pytest.MonkeyPatch
+def test_every_page_and_count_equals_plain_query(
+    orders: None, few_names: int, first_names: int, max_orders: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(list_query, "FEW_NAMES", few)
-    monkeypatch.setattr(name, "FIRST_NAMES", first)
-    monkeypatch.setattr(list_query, "MAX_ORDERS_OF_FEW_NAMES", of_few)
-    for typed in TYPED:
-        for state in STATES:
-            for sort in SORTED_BY:
+    monkeypatch.setattr(list_query, "FEW_NAMES", few_names)
+    monkeypatch.setattr(name, "FIRST_NAMES", first_names)
+    monkeypatch.setattr(list_query, "MAX_ORDERS_OF_FEW_NAMES", max_orders)
+    for typed in NAME_FILTERS:
+        for state in OTHER_FILTERS:
+            for sort in SORTS:
                 key, direction = sort.split()
-                asked = {**typed, **state, "order_key": key, "order_direction": direction}
-                form = OrderFilters(asked, by_name=True, sees_results=True)
+                values = {**typed, **state, "order_key": key, "order_direction": direction}
+                form = OrderFilters(values, by_name=True, sees_results=True)
                 assert form.is_valid(), form.errors
-                assert_as_in_one_statement(form, asked)
+                assert_equals_plain_query(form, values)
 
 
-def assert_as_in_one_statement(form: OrderFilters, asked: dict[str, Any], size: int = 11) -> None:
+def assert_equals_plain_query(form: OrderFilters, values: dict[str, Any], size: int = 11) -> None:
     sort = form.keyset()
     signs = [f"-{column}" if sort.descending else column for column in sort.columns]
-    wanted = list(ORDER_LIST.rows(form, None).order_by(*signs).values_list("pk", flat=True))
+    expected = list(ORDER_LIST.rows(form, None).order_by(*signs).values_list("pk", flat=True))
     pages: list[Page[Order]] = []
-    place: PagePosition = {"after": None, "before": None}
-    while not pages or place["after"]:
-        count, page = list_query.count_and_page(form, size, place, None)
+    position: PagePosition = {"after": None, "before": None}
+    while not pages or position["after"]:
+        count, page = list_query.count_and_page(form, size, position, None)
         pages.append(page)
-        place = {"after": page.next, "before": None}
-        told = len(wanted) > count.value if count.capped else len(wanted) == count.value
-        assert told, (asked, str(count), len(wanted))
-    assert [row.pk for page in pages for row in page.rows] == wanted, asked
+        position = {"after": page.next, "before": None}
+        is_true = len(expected) > count.value if count.capped else len(expected) == count.value
+        assert is_true, (values, str(count), len(expected))
+    assert [row.pk for page in pages for row in page.rows] == expected, values
     for earlier, later in pairwise(pages):
         before: PagePosition = {"after": None, "before": later.previous}
         _, again = list_query.count_and_page(form, size, before, None)
-        assert [row.pk for row in again.rows] == [row.pk for row in earlier.rows], asked
+        assert [row.pk for row in again.rows] == [row.pk for row in earlier.rows], values
 
 
-def test_what_is_found_by_key_is_sorted_by_what_no_filter_has(
+def test_rows_found_by_key_are_sorted_by_other_column(
     orders: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    used: list[int] = []
+    calls: list[int] = []
 
-    def noted(*given: Any) -> keys.KeysetQuery:
-        used.append(1)
+    def counting_keys(*given: Any) -> keys.KeysetQuery:
+        calls.append(1)
         return keys.keys_unsorted_by_pk(*given)
 
-    monkeypatch.setattr(list_query, "keys_unsorted_by_pk", noted)
+    monkeypatch.setattr(list_query, "keys_unsorted_by_pk", counting_keys)
     monkeypatch.setattr(list_query, "FEW_NAMES", 0)
-    asked = {"patient_name": "a", "status": ["lost"], "order_key": "patient_name"}
+    values = {"patient_name": "a", "status": ["lost"], "order_key": "patient_name"}
     for direction in ("asc", "desc"):
         form = OrderFilters(
-            {**asked, "order_direction": direction}, by_name=True, sees_results=True
+            {**values, "order_direction": direction}, by_name=True, sees_results=True
         )
         assert form.is_valid()
-        assert_as_in_one_statement(form, asked)
-    assert len(used) > 4
+        assert_equals_plain_query(form, values)
+    assert len(calls) > 4

@@ -1,4 +1,4 @@
-"""Why do we believe this? From an order's state to the event, look-up or run that told it."""
+"""Provenance of an order's state: the event, lookup or sync run that reported it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY = str(uid("order", 1))
 STEPS = ("ordered", "requisition_created", "transit_customer", "delivered_to_lab")
 
 
-def place(as_of: Any = NOW, **values: Any) -> Order:
+def create_order(as_of: Any = NOW, **values: Any) -> Order:
     row = order(1, as_of=as_of, method="testkit", lab_test_name="Made-up panel", **values)
     row.save()
     for n, status in enumerate(STEPS):
@@ -36,31 +36,31 @@ def place(as_of: Any = NOW, **values: Any) -> Order:
     return row
 
 
-def tell(n: int, steps: int, **values: Any) -> Any:
-    """Event `n` about the order, carrying its first `steps` steps."""
-    told = [
+def create_event(n: int, steps: int, **values: Any) -> Any:
+    """Create event `n` about the order with its first `steps` steps."""
+    events = [
         {"id": i, "status": s, "created_at": "2026-11-20T08:00:00Z"} for i, s in enumerate(STEPS)
     ]
-    return event(n, data={"id": KEY, "events": told[:steps]}, **values)
+    return event(n, data={"id": KEY, "events": events[:steps]}, **values)
 
 
-def get(client: Client, role: str = "lab admin") -> Any:
+def get_page(client: Client, role: str = "lab admin") -> Any:
     client.force_login(staff(role, f"{role}-{AuditEntry.objects.count()}"))
     answer = client.get(f"/orders/{KEY}/why/")
     assert answer.status_code == 200
     return answer
 
 
-def run(minutes_ago: float, took: float = 1, **values: Any) -> SyncRun:
-    begun = NOW - timedelta(minutes=minutes_ago)
+def create_run(minutes_ago: float, duration: float = 1, **values: Any) -> SyncRun:
+    started_at = NOW - timedelta(minutes=minutes_ago)
     return SyncRun.objects.create(
         **{
             "resource": "orders",
             "full": False,
             "state": "done",
-            "created_at": begun,
-            "started_at": begun,
-            "finished_at": begun + timedelta(minutes=took),
+            "created_at": started_at,
+            "started_at": started_at,
+            "finished_at": started_at + timedelta(minutes=duration),
             **values,
         }
     )
@@ -70,12 +70,14 @@ def sources(answer: Any) -> dict[str, str]:
     return {value.label: value.source.kind for value in answer.context["sourced_values"]}
 
 
-def test_an_event_said_so(client: Client) -> None:
-    tell(1, 2)
-    row = tell(2, 4)
-    place(as_of=row.received_at)
-    run(minutes_ago=-1, took=2)  # Runs at the same moment: the event has said it all the same.
-    answer = get(client)
+def test_event_is_source_of_status(client: Client) -> None:
+    create_event(1, 2)
+    row = create_event(2, 4)
+    create_order(as_of=row.received_at)
+    create_run(
+        minutes_ago=-1, duration=2
+    )  # A run at the same moment does not change that the event is the source.
+    answer = get_page(client)
     assert sources(answer) == {"Status of the order": "event"}
     page = answer.content.decode()
     for words in ("told us by webhook", f"/system/events/{row.pk}/", "its signature valid"):
@@ -83,51 +85,51 @@ def test_an_event_said_so(client: Client) -> None:
 
 
 @pytest.mark.parametrize(("full", "words"), [(True, "A sweep over all"), (False, "what changed")])
-def test_a_run_read_it(client: Client, full: bool, words: str) -> None:
-    place(as_of=NOW)
-    run(5, took=2)
-    found = run(1, took=2, full=full)
-    run(-1, took=2)
-    answer = get(client)
+def test_sync_run_is_source_of_status(client: Client, full: bool, words: str) -> None:
+    create_order(as_of=NOW)
+    create_run(5, duration=2)
+    found = create_run(1, duration=2, full=full)
+    create_run(-1, duration=2)
+    answer = get_page(client)
     assert sources(answer) == {"Status of the order": "run"}
     assert answer.context["sourced_values"][0].source.run == found
     assert words in answer.content.decode()
 
 
-def test_a_run_that_has_not_ended_read_it(client: Client) -> None:
-    place(as_of=NOW)
-    run(1, state="running", finished_at=None)
-    assert sources(get(client)) == {"Status of the order": "run"}
+def test_unfinished_sync_run_is_source_of_status(client: Client) -> None:
+    create_order(as_of=NOW)
+    create_run(1, state="running", finished_at=None)
+    assert sources(get_page(client)) == {"Status of the order": "run"}
 
 
-def test_a_look_up_read_it(client: Client) -> None:
-    place(as_of=NOW)
-    run(1, took=2)
+def test_lookup_is_source_of_status(client: Client) -> None:
+    create_order(as_of=NOW)
+    create_run(1, duration=2)
     Lookup.objects.create(kind="orders", key=KEY, looked_at=NOW + timedelta(seconds=1))
-    answer = get(client)
+    answer = get_page(client)
     assert sources(answer) == {"Status of the order": "look-up"}
     assert "asked the service for this record directly" in answer.content.decode()
 
 
-def test_nothing_on_record_is_said_so(client: Client) -> None:
-    place(as_of=NOW)
-    answer = get(client)
+def test_unrecorded_source_is_reported(client: Client) -> None:
+    create_order(as_of=NOW)
+    answer = get_page(client)
     assert sources(answer) == {"Status of the order": "read"}
     page = answer.content.decode()
     assert "the run itself is no longer on record" in page
     assert "no event about this order" in page
 
 
-def test_a_later_read_confirms(client: Client) -> None:
-    row = tell(1, 4)
-    place(as_of=row.received_at)
-    later = run(-60, full=True)
-    assert get(client).context["sourced_values"][0].source.confirmed_at == later.started_at
-    assert "unchanged" in get(client).content.decode()
+def test_later_run_confirms_status(client: Client) -> None:
+    row = create_event(1, 4)
+    create_order(as_of=row.received_at)
+    later = create_run(-60, full=True)
+    assert get_page(client).context["sourced_values"][0].source.confirmed_at == later.started_at
+    assert "unchanged" in get_page(client).content.decode()
 
 
-def test_the_result_and_the_visit_have_their_own_sources(client: Client) -> None:
-    place(as_of=NOW)
+def test_result_and_visit_have_their_own_sources(client: Client) -> None:
+    create_order(as_of=NOW)
     Result.objects.create(order_id=uid("order", 1), status="final", **envelope(as_of=NOW))
     Appointment.objects.create(
         id=uid("draw", 1),
@@ -139,7 +141,7 @@ def test_the_result_and_the_visit_have_their_own_sources(client: Client) -> None
         **envelope(as_of=NOW),
     )
     Lookup.objects.create(kind="results", key=KEY, looked_at=NOW + timedelta(days=1))
-    answer = get(client)
+    answer = get_page(client)
     assert sources(answer) == {
         "Status of the order": "read",
         "Result": "look-up",
@@ -148,11 +150,11 @@ def test_the_result_and_the_visit_have_their_own_sources(client: Client) -> None
     assert answer.context["sourced_values"][1].source.confirmed_at == NOW + timedelta(days=1)
 
 
-@pytest.mark.parametrize(("role", "sees"), [("clinician", True), ("viewer", False)])
-def test_a_critical_result_leads_to_the_event_that_warned(
-    client: Client, role: str, sees: bool
+@pytest.mark.parametrize(("role", "is_visible"), [("clinician", True), ("viewer", False)])
+def test_critical_result_links_to_warning_event(
+    client: Client, role: str, is_visible: bool
 ) -> None:
-    place()
+    create_order()
     row = event(1, "labtest.result.critical", data={"order_id": KEY})
     CriticalResult.objects.create(
         order_id=uid("order", 1),
@@ -162,31 +164,31 @@ def test_a_critical_result_leads_to_the_event_that_warned(
         event_number=row.pk,
         message_id=row.message_id,
     )
-    answer = get(client, role)
-    assert (sources(answer).get("Warning of the lab") == "event") is sees
+    answer = get_page(client, role)
+    assert (sources(answer).get("Warning of the lab") == "event") is is_visible
 
 
-def test_each_step_leads_to_the_first_event_that_told_it(client: Client) -> None:
-    one, two = tell(1, 2), tell(2, 3)
-    tell(3, 3)
-    place()
-    steps = get(client).context["steps"]
+def test_each_step_links_to_first_event_with_it(client: Client) -> None:
+    one, two = create_event(1, 2), create_event(2, 3)
+    create_event(3, 3)
+    create_order()
+    steps = get_page(client).context["steps"]
     assert [step.row and step.row.event.pk for step in steps] == [None, two.pk, one.pk, one.pk]
 
 
 @pytest.mark.parametrize("state", ["dead", "quarantined"])
-def test_an_event_that_changed_nothing_told_no_step(client: Client, state: str) -> None:
-    tell(1, 2, state=state)
-    two = tell(2, 2)
-    place()
-    steps = get(client).context["steps"]
+def test_ineffective_event_is_source_of_no_step(client: Client, state: str) -> None:
+    create_event(1, 2, state=state)
+    two = create_event(2, 2)
+    create_order()
+    steps = get_page(client).context["steps"]
     assert [step.row and step.row.event.pk for step in steps] == [None, None, two.pk, two.pk]
 
 
-def test_roles(client: Client) -> None:
-    row = tell(1, 2)
-    place(patient_first_name="Canary", patient_name="canary sample")
-    page = get(client, "viewer").content.decode()
+def test_page_hides_names_and_requires_permission(client: Client) -> None:
+    row = create_event(1, 2)
+    create_order(patient_first_name="Canary", patient_name="canary sample")
+    page = get_page(client, "viewer").content.decode()
     assert "Canary" not in page
     assert f"/system/events/{row.pk}/" not in page
     assert "Order changed" in page
@@ -194,34 +196,34 @@ def test_roles(client: Client) -> None:
     assert client.get(f"/orders/{KEY}/why/").status_code == 403
 
 
-def test_it_is_recorded_and_linked(client: Client) -> None:
-    place()
-    get(client)
+def test_view_is_recorded_and_linked_from_order(client: Client) -> None:
+    create_order()
+    get_page(client)
     entry = AuditEntry.objects.latest("pk")
     assert (entry.action, entry.object_type, entry.object_ids) == ("view", "order", [KEY])
     assert f"/orders/{KEY}/why/" in client.get(f"/orders/{KEY}/").content.decode()
 
 
-def test_an_order_that_is_not_there(client: Client) -> None:
+def test_missing_order_is_404(client: Client) -> None:
     client.force_login(staff("clinician"))
     assert client.get(f"/orders/{KEY}/why/").status_code == 404
 
 
-def test_queries_are_fixed(client: Client) -> None:
-    place()
+def test_query_count_is_fixed(client: Client) -> None:
+    create_order()
     client.force_login(staff("lab admin"))
 
-    def queries() -> int:
+    def count_queries() -> int:
         with CaptureQueriesContext(connection) as seen:
             client.get(f"/orders/{KEY}/why/")
         return len(seen)
 
-    queries()
-    one = queries()
+    count_queries()
+    one = count_queries()
     for n in range(1, 40):
-        tell(n, 4)
-        run(n)
-    assert queries() == one
-    # Session, user with roles; order, steps, events, look-ups, runs, result, its versions, critical
-    # one, visits, the frame; audit in its transaction.
+        create_event(n, 4)
+        create_run(n)
+    assert count_queries() == one
+    # Session, user with roles; order, steps, events, lookups, runs, result, its versions, critical
+    # result, visits, navigation; audit in its transaction.
     assert one == 12 + 3

@@ -1,4 +1,4 @@
-"""The form of an order that replaces one at the wrong lab, and the page of their transaction."""
+"""The form that replaces an order at the wrong lab, and the page of their transaction."""
 
 from __future__ import annotations
 
@@ -17,25 +17,22 @@ from labs.models import LabAccount, Marker
 from orders.commands import CreateOrder, ImportOrder
 from orders.models import Order, OrderEvent, Transaction
 from tests.api.rows import envelope, order, uid
-from tests.orders.test_placing_findings import (
+from tests.orders.placing import (
     ACCOUNT,
     QUESTION,
     TEST,
-    catalogue,
-    client_of,
-    page_of,
-    second_account,
-    typed,
+    create_second_account,
+    form_values,
+    order_form_url,
 )
 
-__all__ = ["catalogue", "client_of"]
-SECOND = uid("account", 2)
-FORMER = str(uid("order", 1))
+SECOND_ACCOUNT = uid("account", 2)
+CANCELED_ORDER = str(uid("order", 1))
 
 
-def former(**values: Any) -> Order:
-    """An order of the patient that was canceled."""
-    made = order(
+def create_canceled_order(**values: Any) -> Order:
+    """Create a canceled order of the patient."""
+    placed = order(
         1,
         **{
             "user_id": uid("patient", 1),
@@ -47,114 +44,116 @@ def former(**values: Any) -> Order:
             **values,
         },
     )
-    made.save()
-    return made
+    placed.save()
+    return placed
 
 
-def requested(made: Order, account: UUID | None, kind: str = CreateOrder.kind, **body: Any) -> None:
-    """The request by which an order was placed from here."""
+def create_request(
+    placed: Order, account: UUID | None, kind: str = CreateOrder.kind, **body: Any
+) -> None:
+    """Create the request by which an order was placed from here."""
     CommandRecord.objects.create(
         kind=kind,
         title="Place the order",
         subject_type="patient",
-        subject_id=str(made.user_id),
-        patient_id=made.user_id,
+        subject_id=str(placed.user_id),
+        patient_id=placed.user_id,
         payload={"body": {"lab_account_id": account and str(account), **body}},
         form_id=uuid4(),
         idempotency_key=uuid4(),
         requested_by=User.objects.get(),
         state=CommandRecord.State.DONE,
-        remote_id=str(made.pk),
+        remote_id=str(placed.pk),
     )
 
 
-def review(client: Client, **values: Any) -> Any:
-    given = {**typed(replaces=FORMER), **values, "do": "review"}
-    return client.post(page_of(client), given)
+def send_review(client: Client, **values: Any) -> Any:
+    given = {**form_values(replaces=CANCELED_ORDER), **values, "do": "review"}
+    return client.post(order_form_url(client), given)
 
 
-def kinds(answer: Any) -> set[str]:
+def stop_kinds(answer: Any) -> set[str]:
     return {one.kind for one in answer.context["stopped"]}
 
 
 @pytest.mark.parametrize("kind", [CreateOrder.kind, ImportOrder.kind])
-def test_the_incorrect_account_cannot_be_chosen_again(client_of: Client, kind: str) -> None:
-    second_account()
-    requested(former(), ACCOUNT, kind)
-    page = client_of.get(page_of(client_of), {"replaces": FORMER})
+def test_incorrect_account_cannot_be_chosen_again(clinician_client: Client, kind: str) -> None:
+    create_second_account()
+    create_request(create_canceled_order(), ACCOUNT, kind)
+    page = clinician_client.get(order_form_url(clinician_client), {"replaces": CANCELED_ORDER})
     choices = dict(page.context["form"].fields["lab_account"].choices)
-    assert [*choices] == ["", str(SECOND), str(ACCOUNT)]
+    assert [*choices] == ["", str(SECOND_ACCOUNT), str(ACCOUNT)]
     assert choices[str(ACCOUNT)].endswith(": used for the canceled order")
-    answer = review(client_of, lab_account=str(ACCOUNT), clinical_notes="call first")
-    assert answer.status_code == 422 and kinds(answer) == {"incorrect account"}
+    answer = send_review(clinician_client, lab_account=str(ACCOUNT), clinical_notes="call first")
+    assert answer.status_code == 422 and stop_kinds(answer) == {"incorrect account"}
     shown = answer.content.decode()
     assert "The canceled order was placed under this account. Choose another one." in shown
     assert 'href="#id_lab_account" data-fix' in shown and "call first" in shown
-    assert review(client_of, lab_account="").status_code == 422, "the choice is a person's"
-    assert review(client_of, lab_account=str(SECOND)).status_code == 302
+    assert send_review(clinician_client, lab_account="").status_code == 422, "a person must choose"
+    assert send_review(clinician_client, lab_account=str(SECOND_ACCOUNT)).status_code == 302
 
 
-def test_without_another_account_another_lab_is_needed(client_of: Client) -> None:
-    requested(former(), ACCOUNT)
-    answer = review(client_of)
-    assert answer.status_code == 422 and kinds(answer) == {"no other account"}
+def test_replacement_needs_another_account_or_lab(clinician_client: Client) -> None:
+    create_request(create_canceled_order(), ACCOUNT)
+    answer = send_review(clinician_client)
+    assert answer.status_code == 422 and stop_kinds(answer) == {"no other account"}
     assert "Made-up account: used for the canceled order" in answer.content.decode()
 
 
-def test_an_account_that_is_not_known_is_a_persons_choice(client_of: Client) -> None:
-    """Placed elsewhere, or without naming an account: nothing says which one was incorrect."""
-    requested(former(), None)
-    answer = review(client_of)
-    assert answer.status_code == 422 and kinds(answer) == {"account anew"}
-    assert review(client_of, lab_account=str(ACCOUNT)).status_code == 302
+def test_unknown_account_must_be_chosen(clinician_client: Client) -> None:
+    """The order was placed elsewhere or without an account, so the incorrect account is unknown."""
+    create_request(create_canceled_order(), None)
+    answer = send_review(clinician_client)
+    assert answer.status_code == 422 and stop_kinds(answer) == {"account anew"}
+    assert send_review(clinician_client, lab_account=str(ACCOUNT)).status_code == 302
 
 
-def test_the_order_to_replace_must_be_canceled(client_of: Client) -> None:
-    former(low_level_status="requisition_created")
-    answer = review(client_of, lab_account=str(ACCOUNT))
-    assert answer.status_code == 422 and kinds(answer) == {"not canceled"}
-    assert f'href="/orders/{FORMER}/"' in answer.content.decode()
+def test_replaced_order_must_be_canceled(clinician_client: Client) -> None:
+    create_canceled_order(low_level_status="requisition_created")
+    answer = send_review(clinician_client, lab_account=str(ACCOUNT))
+    assert answer.status_code == 422 and stop_kinds(answer) == {"not canceled"}
+    assert f'href="/orders/{CANCELED_ORDER}/"' in answer.content.decode()
 
 
-def test_a_visit_that_ended_after_its_order_changes_nothing(client_of: Client) -> None:
-    made = former(low_level_status="appointment_cancelled")
+def test_canceled_visit_after_canceled_order_is_accepted(clinician_client: Client) -> None:
+    placed = create_canceled_order(low_level_status="appointment_cancelled")
     OrderEvent.objects.create(
-        order_id=made.pk,
+        order_id=placed.pk,
         event_id=1,
-        created_at=made.created_at,
+        created_at=placed.created_at,
         status="cancelled.walk_in_test.cancelled",
         low_level_status="cancelled",
     )
-    assert review(client_of, lab_account=str(ACCOUNT)).status_code == 302
+    assert send_review(clinician_client, lab_account=str(ACCOUNT)).status_code == 302
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_another_patients_order_is_not_replaced(client_of: Client, known: bool) -> None:
-    if known:
-        former(user_id=uid("patient", 2))
-    answer = review(client_of, lab_account=str(ACCOUNT))
-    assert answer.status_code == 422 and kinds(answer) == {"not replaceable"}
+@pytest.mark.parametrize("exists", [True, False])
+def test_order_of_another_patient_is_not_replaced(clinician_client: Client, exists: bool) -> None:
+    if exists:
+        create_canceled_order(user_id=uid("patient", 2))
+    answer = send_review(clinician_client, lab_account=str(ACCOUNT))
+    assert answer.status_code == 422 and stop_kinds(answer) == {"not replaceable"}
 
 
-def test_the_review_names_the_order_that_is_replaced(client_of: Client) -> None:
-    former()
-    answer = review(client_of, lab_account=str(ACCOUNT))
-    page = client_of.get(answer["Location"]).content.decode()
-    assert "<dt>Replaces</dt>" in page and f'href="/orders/{FORMER}/"' in page
+def test_review_names_replaced_order(clinician_client: Client) -> None:
+    create_canceled_order()
+    answer = send_review(clinician_client, lab_account=str(ACCOUNT))
+    page = clinician_client.get(answer["Location"]).content.decode()
+    assert "<dt>Replaces</dt>" in page and f'href="/orders/{CANCELED_ORDER}/"' in page
 
 
-def transaction(client: Client, shown: Order) -> str:
-    """The card of the transaction on the page of one of its orders."""
+def transaction_card(client: Client, shown: Order) -> str:
+    """Return the card of the transaction on the page of one of its orders."""
     page = client.get(reverse("orders:detail", args=[shown.pk])).content.decode()
     _, _, card = page.partition('aria-labelledby="siblings"')
     return " ".join(card.partition("</section>")[0].split())
 
 
 @pytest.fixture
-def both(client_of: Client) -> tuple[Order, Order]:
-    """A canceled order and the one that replaces it."""
+def canceled_and_new(clinician_client: Client) -> tuple[Order, Order]:
+    """A canceled order and its replacement."""
     Transaction(id=uid("transaction", 1), status="active", **envelope(json.dumps({}))).save()
-    old = former()
+    old = create_canceled_order()
     new = order(
         0,
         user_id=old.user_id,
@@ -167,14 +166,16 @@ def both(client_of: Client) -> tuple[Order, Order]:
     return old, new
 
 
-def test_the_transaction_shows_both_orders(client_of: Client, both: tuple[Order, Order]) -> None:
-    second_account()
-    for made, account in zip(both, (ACCOUNT, SECOND), strict=True):
-        requested(made, account)
-    numbers = [str(pk)[:6] for pk in (ACCOUNT, SECOND)]
-    old, new = both
+def test_transaction_shows_both_orders(
+    clinician_client: Client, canceled_and_new: tuple[Order, Order]
+) -> None:
+    create_second_account()
+    for placed, account in zip(canceled_and_new, (ACCOUNT, SECOND_ACCOUNT), strict=True):
+        create_request(placed, account)
+    numbers = [str(pk)[:6] for pk in (ACCOUNT, SECOND_ACCOUNT)]
+    old, new = canceled_and_new
     for shown, other in ((old, new), (new, old)):
-        card = transaction(client_of, shown)
+        card = transaction_card(clinician_client, shown)
         assert f'href="/orders/{other.pk}/"' in card and f"/orders/{shown.pk}/" not in card
         assert card.index("First order") < card.index("Recreated"), "oldest first"
         assert card.count('aria-current="page"') == 1
@@ -182,38 +183,42 @@ def test_the_transaction_shows_both_orders(client_of: Client, both: tuple[Order,
         assert places == sorted(places)
 
 
-def test_an_account_that_was_not_requested_here_is_unknown(
-    client_of: Client, both: tuple[Order, Order]
+def test_account_of_request_from_elsewhere_is_unknown(
+    clinician_client: Client, canceled_and_new: tuple[Order, Order]
 ) -> None:
-    requested(both[1], ACCOUNT)
-    card = transaction(client_of, both[0])
+    create_request(canceled_and_new[1], ACCOUNT)
+    card = transaction_card(clinician_client, canceled_and_new[0])
     assert card.index("Lab account unknown") < card.index("Requested under")
     LabAccount.objects.all().delete()
-    assert transaction(client_of, both[0]).count("Lab account unknown") == 2
+    assert transaction_card(clinician_client, canceled_and_new[0]).count("Lab account unknown") == 2
 
 
-def test_a_redraw_says_nothing_of_accounts(client_of: Client, both: tuple[Order, Order]) -> None:
-    Order.objects.filter(pk=both[1].pk).update(origin="redraw")
-    card = transaction(client_of, both[0])
+def test_redraw_shows_no_accounts(
+    clinician_client: Client, canceled_and_new: tuple[Order, Order]
+) -> None:
+    Order.objects.filter(pk=canceled_and_new[1].pk).update(origin="redraw")
+    card = transaction_card(clinician_client, canceled_and_new[0])
     assert "Redraw" in card and "account" not in card
 
 
-def ask(marker_id: int, question: dict[str, Any]) -> None:
+def set_question(marker_id: int, question: dict[str, Any]) -> None:
     record = json.dumps({"aoe": {"questions": [question]}})
     Marker.objects.filter(pk=marker_id).update(has_questions=True, record=record)
 
 
-def answered(answer: str = "12") -> None:
-    """The canceled order asked for the second marker, and its question was answered."""
-    made = former(lab_test_id=None, record=json.dumps({"lab_test": {"markers": [{"id": 2}]}}))
+def create_answered_order(answer: str = "12") -> None:
+    """Create a canceled order for the second marker with an answer to its question."""
+    placed = create_canceled_order(
+        lab_test_id=None, record=json.dumps({"lab_test": {"markers": [{"id": 2}]}})
+    )
     given = {"marker_id": 2, "question_id": QUESTION["id"], "answer": answer}
-    requested(made, ACCOUNT, aoe_answers=[given])
+    create_request(placed, ACCOUNT, aoe_answers=[given])
 
 
 @pytest.mark.parametrize("begin", ["replaces", "repeat"])
-def test_answers_of_the_canceled_order_are_filled_in(client_of: Client, begin: str) -> None:
-    answered()
-    page = client_of.get(page_of(client_of), {begin: FORMER})
+def test_answers_of_canceled_order_are_filled_in(clinician_client: Client, begin: str) -> None:
+    create_answered_order()
+    page = clinician_client.get(order_form_url(clinician_client), {begin: CANCELED_ORDER})
     assert page.context["order_request"].value(f"q-2-{QUESTION['id']}") == "12"
     shown = page.content.decode()
     assert 'value="12"' in shown
@@ -221,53 +226,59 @@ def test_answers_of_the_canceled_order_are_filled_in(client_of: Client, begin: s
     assert (hint in shown) is (begin == "replaces")
 
 
-def test_answers_are_filled_in_by_the_code_of_a_question(client_of: Client) -> None:
-    """Another marker asks the same; what was emptied meanwhile stays empty."""
-    answered()
-    ask(2, {**QUESTION, "code": "WEEKS"})
-    ask(1, {**QUESTION, "id": 5, "code": "WEEKS"})
-    values = typed(tests=[], markers=["1"], replaces=FORMER)
-    page = client_of.post(page_of(client_of), values, headers={"HX-Request": "true"})
+def test_answers_are_filled_in_by_question_code(clinician_client: Client) -> None:
+    """Another marker has the same question; an answer that was emptied stays empty."""
+    create_answered_order()
+    set_question(2, {**QUESTION, "code": "WEEKS"})
+    set_question(1, {**QUESTION, "id": 5, "code": "WEEKS"})
+    values = form_values(tests=[], markers=["1"], replaces=CANCELED_ORDER)
+    page = clinician_client.post(
+        order_form_url(clinician_client), values, headers={"HX-Request": "true"}
+    )
     assert page.context["order_request"].value("q-1-5") == "12"
     values["q-1-5"] = ""
-    page = client_of.post(page_of(client_of), values, headers={"HX-Request": "true"})
+    page = clinician_client.post(
+        order_form_url(clinician_client), values, headers={"HX-Request": "true"}
+    )
     assert page.context["order_request"].value("q-1-5") == ""
 
 
-def test_an_answer_that_is_no_choice_any_more_is_given_again(client_of: Client) -> None:
-    answered()
-    ask(2, {**QUESTION, "answers": [{"code": "Y", "value": "Yes"}]})
-    page = client_of.get(page_of(client_of), {"replaces": FORMER})
+def test_answer_that_is_no_choice_must_be_given_again(clinician_client: Client) -> None:
+    create_answered_order()
+    set_question(2, {**QUESTION, "answers": [{"code": "Y", "value": "Yes"}]})
+    page = clinician_client.get(order_form_url(clinician_client), {"replaces": CANCELED_ORDER})
     assert page.context["order_request"].value(f"q-2-{QUESTION['id']}") == ""
 
 
-def test_unknown_answers_must_be_given_again(client_of: Client) -> None:
-    answered()
+def test_unknown_answers_must_be_given_again(clinician_client: Client) -> None:
+    create_answered_order()
     CommandRecord.objects.all().delete()
-    page = client_of.get(page_of(client_of), {"replaces": FORMER}).content.decode()
+    page = clinician_client.get(
+        order_form_url(clinician_client), {"replaces": CANCELED_ORDER}
+    ).content.decode()
     assert "The answers given with the canceled order are not known here. Give them again." in page
 
 
-def account_fact(client: Client, shown: Order) -> str:
-    """What the page of an order says of its lab account."""
+def account_text(client: Client, shown: Order) -> str:
+    """Return what the page of an order says about its lab account."""
     page = client.get(reverse("orders:detail", args=[shown.pk])).content.decode()
     _, _, fact = page.partition("<dt>Lab account</dt><dd>")
     return strip_tags(fact.partition("</dd>")[0])
 
 
-def test_the_page_shows_the_requested_account(client_of: Client) -> None:
-    made = former(low_level_status="ordered", order_transaction_id=None)
-    requested(made, ACCOUNT)
+def test_page_shows_requested_account(clinician_client: Client) -> None:
+    placed = create_canceled_order(low_level_status="ordered", order_transaction_id=None)
+    create_request(placed, ACCOUNT)
     number = str(ACCOUNT)[:6]
     expected = f"Requested under Made-up account, number {number}"
-    assert account_fact(client_of, made) == expected
+    assert account_text(clinician_client, placed) == expected
     LabAccount.objects.all().delete()
     expected = "Requested under an account that is no longer listed"
-    assert account_fact(client_of, made) == expected
+    assert account_text(clinician_client, placed) == expected
 
 
-def test_the_page_of_an_order_from_elsewhere_knows_no_account(client_of: Client) -> None:
-    made = former(low_level_status="ordered")
-    assert account_fact(client_of, made) == "Not known"
-    requested(made, None)
-    assert account_fact(client_of, made) == "None named in the request"
+def test_page_of_order_from_elsewhere_shows_no_account(clinician_client: Client) -> None:
+    placed = create_canceled_order(low_level_status="ordered")
+    assert account_text(clinician_client, placed) == "Not known"
+    create_request(placed, None)
+    assert account_text(clinician_client, placed) == "None named in the request"

@@ -1,4 +1,4 @@
-"""The bytes of an import table: encodings, separators, heads, surplus cells, spreadsheet damage."""
+"""Import tables: encodings, separators, headers, surplus cells and spreadsheet damage."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from backoffice.core.spreadsheets import damage_message, warning_message
 from orders.placing import sheet_import
 from orders.placing.table_reader import COLUMNS, ImportRow, UnusableTable, read
 
-HEAD = "patient,test,sample_id"
+HEADER = "patient,test,sample_id"
 
 
 @pytest.mark.parametrize(
-    "heads",
+    "header",
     [
         "Patient,TEST,Sample ID,Billing Type,Collection Method,Lab-Account,Physician NPI",
         " patient , Test,sample-id,billing-type,collection method,LAB_ACCOUNT,physician.npi",
@@ -22,14 +22,14 @@ HEAD = "patient,test,sample_id"
         "\u200bpatient,te\u00adst,Sample\u00a0ID,billing–type,collection__method,lab account:,npi?",
     ],
 )
-def test_heads_are_read_in_any_spelling(heads: str) -> None:
-    heads = heads.replace("npi?", "Physician npi ")
-    (row,) = read(f"{heads}\r\na,b,c,d,e,f,g\r\n".encode())
+def test_headers_are_read_in_any_spelling(header: str) -> None:
+    header = header.replace("npi?", "Physician npi ")
+    (row,) = read(f"{header}\r\na,b,c,d,e,f,g\r\n".encode())
     assert row.cells == dict(zip(COLUMNS, "abcdefg", strict=True))
 
 
 @pytest.mark.parametrize(
-    ("head", "words"),
+    ("column", "words"),
     [
         ("Biling Typ", "“Biling Typ” is not a column. Did you mean billing_type?"),
         ("Collected by", "“Collected by” is not a column."),
@@ -39,29 +39,29 @@ def test_heads_are_read_in_any_spelling(heads: str) -> None:
         ("\x1b[31m", "“␣[31m” is not a column."),
     ],
 )
-def test_unknown_or_repeated_heads_are_refused_by_name(head: str, words: str) -> None:
-    with pytest.raises(UnusableTable) as refused:
-        read(f'{HEAD},"{head}"\na,b,c,d\n'.encode())
-    assert words in str(refused.value)
+def test_unknown_or_repeated_headers_are_refused_by_name(column: str, words: str) -> None:
+    with pytest.raises(UnusableTable) as error:
+        read(f'{HEADER},"{column}"\na,b,c,d\n'.encode())
+    assert words in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (f"{HEAD}\na,b,c\nd,e,f,client_bill\n", "Line 3 has more cells"),
-        (f"{HEAD},\na,b,c,left over\n", "“left over”"),
-        (f"{HEAD},,\na,b,c,,\nd,e,f,,x\n", "Line 3"),
+        (f"{HEADER}\na,b,c\nd,e,f,client_bill\n", "Line 3 has more cells"),
+        (f"{HEADER},\na,b,c,left over\n", "“left over”"),
+        (f"{HEADER},,\na,b,c,,\nd,e,f,,x\n", "Line 3"),
         ("patient;test;sample_id\na;b;c;d\n", "“d”"),
     ],
 )
 def test_surplus_cells_are_refused_by_name_and_line(text: str, words: str) -> None:
-    with pytest.raises(UnusableTable) as refused:
+    with pytest.raises(UnusableTable) as error:
         read(text.encode())
-    assert words in str(refused.value)
+    assert words in str(error.value)
 
 
-def test_empty_columns_and_blank_lines_are_read_over() -> None:
-    text = f"\r\n , ,\r\n{HEAD},,\r\n\r\na,b,c,,\r\n,,,,\r\nd,e,f\r\n\r\n"
+def test_empty_columns_and_blank_lines_are_skipped() -> None:
+    text = f"\r\n , ,\r\n{HEADER},,\r\n\r\na,b,c,,\r\n,,,,\r\nd,e,f\r\n\r\n"
     rows = read(text.encode())
     assert [(row.number, row.cells["sample_id"]) for row in rows] == [(5, "c"), (7, "f")]
 
@@ -86,18 +86,18 @@ def test_encodings_of_spreadsheets_are_read(encoding: str) -> None:
     ],
 )
 def test_files_of_another_kind_are_refused_with_cause(raw: bytes, words: str) -> None:
-    with pytest.raises(UnusableTable) as refused:
+    with pytest.raises(UnusableTable) as error:
         read(raw)
-    assert words in str(refused.value)
+    assert words in str(error.value)
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_separators_and_quoted_line_breaks_are_read(separator: str) -> None:
-    head = separator.join(COLUMNS)
+    column = separator.join(COLUMNS)
     line = separator.join(['"a, b; c"', '"two\nlines"', '"say ""x"""', "", "", "", ""])
-    (row,) = read(f"{head}\n{line}\n".encode())
+    (row,) = read(f"{column}\n{line}\n".encode())
     assert list(row.cells.values())[:3] == ["a, b; c", "two\nlines", 'say "x"']
-    (named,) = read(f"sep={separator}\r\n{head}\r\n{line}\r\n".encode())
+    (named,) = read(f"sep={separator}\r\n{column}\r\n{line}\r\n".encode())
     assert named.cells == row.cells and named.number == 3
 
 
@@ -110,7 +110,7 @@ def test_separators_and_quoted_line_breaks_are_read(separator: str) -> None:
         max_size=4,
     )
 )
-def test_a_table_survives_every_trip_through_the_page(cells: list[list[str]]) -> None:
+def test_table_survives_round_trips_through_page(cells: list[list[str]]) -> None:
     rows = [
         ImportRow(
             number, dict(zip(COLUMNS, [*(cell.strip() for cell in line), *[""] * 4], strict=False))
@@ -131,7 +131,7 @@ DAMAGED = (
     *("#N/A", "#REF!", "#########", "nan", "NULL", "TRUE", "8:30", "08:30:00 AM"),
     *("-", "---", "…", "."),
 )
-SOUND = (
+VALID = (
     *("12345", "0012345", "12E5001", "1E10", "MAR-0001", "DEC-12", "MADEUP-0003", "3-JAN-0004"),
     *("12-MARKER", "2026/45", "2026-0103", "12.345", "A1.0", "S-1/2", "K123456789", "1-2-3", "E+1"),
 )
@@ -143,12 +143,12 @@ def test_spreadsheet_damage_is_recognized(text: str) -> None:
     assert f"“{text}”" in words and words.endswith(".")
 
 
-@pytest.mark.parametrize("text", SOUND)
-def test_sound_sample_ids_are_no_damage(text: str) -> None:
+@pytest.mark.parametrize("text", VALID)
+def test_valid_sample_ids_are_no_damage(text: str) -> None:
     assert damage_message(text) == ""
 
 
-def test_lost_digits_and_letters_that_look_latin_are_doubtful() -> None:
+def test_lost_digits_and_lookalike_letters_get_warnings() -> None:
     assert "Compare it with the paper" in warning_message("123456789012345000")
     assert "look like Latin ones" in warning_message("\u0410\u0412-0012")
     assert (

@@ -1,7 +1,7 @@
-"""Usual times learned from a seeded history, and which orders are over theirs.
+"""Usual times learned from a seeded history, and which orders exceed theirs.
 
-The oracle below is written from the table of the design (visual.md, 4), without the vocabulary and
-without the code under test; percentiles and working time are computed in other ways.
+The oracle below follows the table of the design (visual.md, 4), without the vocabulary and without
+the code under test. It computes percentiles and working time in other ways.
 """
 
 from __future__ import annotations
@@ -24,18 +24,22 @@ from orders.sync.orders import ORDERS
 from orders.templatetags.whose_turn import whose_turn
 from orders.turnaround import limits, measurement
 from tests.api.rows import envelope, order, uid
-from tests.test_mirror import apply, event, minutes
-from tests.test_mirror import order as told
+from tests.mirror_records import apply, event, minutes
+from tests.mirror_records import order as order_record
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-DAY_IS_OVER = datetime(2026, 11, 25, 10, tzinfo=UTC)
-"""The 24th, in Hawaii, too."""
-SEEDED = 200
-WAY = ("ordered", "requisition_created", "transit_customer", "with_customer", "transit_lab",
-       "delivered_to_lab", "completed")  # fmt: skip
-ENDS = ("lost", "sample_error", "problem_in_transit_lab", "lab_processing_blocked", "teleported",
-        "redraw_available", "appointment_cancelled", "cancelled", "corrected")  # fmt: skip
+DAY_AFTER_EXPECTED = datetime(2026, 11, 25, 10, tzinfo=UTC)
+"""The 24th is over by then, in Hawaii, too."""
+ORDER_COUNT = 200
+STEPS = (
+    *("ordered", "requisition_created", "transit_customer", "with_customer", "transit_lab"),
+    *("delivered_to_lab", "completed"),
+)
+LAST_STEPS = (
+    *("lost", "sample_error", "problem_in_transit_lab", "lab_processing_blocked", "teleported"),
+    *("redraw_available", "appointment_cancelled", "cancelled", "corrected"),
+)
 FIXED_HOURS = {
     "ordered": 8, "awaiting_registration": 72, "transit_customer": 144, "out_for_delivery": 24,
     "with_customer": 168, "registered": 120, "appointment_pending": 24, "draw_completed": 48,
@@ -50,7 +54,7 @@ NEVER_LEARNED = {"lost", "sample_error", "problem_in_transit_lab", "lab_processi
 
 
 @pytest.fixture(autouse=True)
-def nothing_learned() -> Iterator[None]:
+def no_measurements() -> Iterator[None]:
     limits.use_measurements([])
     yield
     limits.use_measurements([])
@@ -58,28 +62,28 @@ def nothing_learned() -> Iterator[None]:
 
 
 def seed() -> None:
-    """Orders of two methods and three labs at every point of their way, dates to come included."""
-    draw = random.Random(5)
+    """Create orders of two methods and three labs in every step, including future dates."""
+    rng = random.Random(5)
     orders, events = [], []
-    for n in range(SEEDED):
-        method = draw.choice(("testkit", "testkit", "walk_in_test"))
-        lab = draw.choice(("north", "north", "south", None))
-        steps = list(WAY[: draw.randint(1, len(WAY))])
-        if draw.random() < 0.3:
-            steps.append(draw.choice(ENDS))
-        at = NOW - timedelta(days=draw.randint(1, 60), minutes=draw.randint(0, 1400))
-        told_steps = []
+    for n in range(ORDER_COUNT):
+        method = rng.choice(("testkit", "testkit", "walk_in_test"))
+        lab = rng.choice(("north", "north", "south", None))
+        steps = list(STEPS[: rng.randint(1, len(STEPS))])
+        if rng.random() < 0.3:
+            steps.append(rng.choice(LAST_STEPS))
+        at = NOW - timedelta(days=rng.randint(1, 60), minutes=rng.randint(0, 1400))
+        order_events = []
         for number, step in enumerate(steps):
-            told_steps.append(
+            order_events.append(
                 OrderEvent(order_id=uid("order", n), event_id=number, created_at=at,
                            status=f"received.{method}.{step}", low_level_status=step)
             )  # fmt: skip
-            at += draw.choice((timedelta(0), HOUR / 7, HOUR * 30, HOUR * draw.randint(1, 200)))
-        last = told_steps[-1]
-        if draw.random() < 0.03:
-            told_steps, last = [], None  # type: ignore[assignment]
+            at += rng.choice((timedelta(0), HOUR / 7, HOUR * 30, HOUR * rng.randint(1, 200)))
+        last = order_events[-1]
+        if rng.random() < 0.03:
+            order_events, last = [], None  # type: ignore[assignment]
         low = last.low_level_status if last else ""
-        events += told_steps
+        events += order_events
         orders.append(
             order(
                 n,
@@ -89,8 +93,8 @@ def seed() -> None:
                 bucket=vocabulary.order_bucket(low, method, steps),
                 last_event_at=last.created_at if last else None,
                 last_event_id=last.event_id if last else 0,
-                activate_by=draw.choice((None, None, date(2026, 11, 25), date(2026, 10, 1))),
-                expected_result_by_date=draw.choice((None, date(2026, 11, 19), date(2026, 12, 1))),
+                activate_by=rng.choice((None, None, date(2026, 11, 25), date(2026, 10, 1))),
+                expected_result_by_date=rng.choice((None, date(2026, 11, 19), date(2026, 12, 1))),
                 updated_at=NOW - timedelta(minutes=n),
             )
         )
@@ -98,8 +102,8 @@ def seed() -> None:
     OrderEvent.objects.bulk_create(events)
 
 
-def dwells() -> dict[tuple[str, str, str], list[float]]:
-    """Seconds that orders rested in each step, read from the tables event by event."""
+def step_durations() -> dict[tuple[str, str, str], list[float]]:
+    """Return the seconds that orders stayed in each step, read from the tables event by event."""
     found: dict[tuple[str, str, str], list[float]] = {}
     for row in Order.objects.all():
         steps = sorted(
@@ -111,18 +115,18 @@ def dwells() -> dict[tuple[str, str, str], list[float]]:
     return found
 
 
-def percentile(values: list[float], part: float) -> float:
+def percentile(values: list[float], fraction: float) -> float:
     ranked = sorted(values)
-    place = part * (len(ranked) - 1)
-    low = math.floor(place)
+    rank = fraction * (len(ranked) - 1)
+    low = math.floor(rank)
     high = min(low + 1, len(ranked) - 1)
-    return ranked[low] + (ranked[high] - ranked[low]) * (place - low)
+    return ranked[low] + (ranked[high] - ranked[low]) * (rank - low)
 
 
 def expected_moment(
     row: Order, learned: dict[tuple[str, str, str], list[float]]
 ) -> datetime | None:
-    """When the order is over its usual time, by the table of the design."""
+    """Return when the order exceeds its usual time, by the table of the design."""
     low, since = row.low_level_status, row.last_event_at
     if since is None or low in ("completed", "corrected", "cancelled", "do_not_process"):
         return None
@@ -140,12 +144,12 @@ def expected_moment(
     if low == "requisition_created":
         if row.method == "walk_in_test":
             return since + 7 * 24 * HOUR
-        return minute_by_minute(since, 48) if row.method == "testkit" else since + 48 * HOUR
+        return add_working_hours(since, 48) if row.method == "testkit" else since + 48 * HOUR
     return since + HOUR * FIXED_HOURS[low] if low in FIXED_HOURS else None
 
 
-def minute_by_minute(since: datetime, hours: int) -> datetime:
-    """Working time counted as a clock would."""
+def add_working_hours(since: datetime, hours: int) -> datetime:
+    """Add working time minute by minute."""
     left, at = hours * 60, since
     while left:
         if at.isoweekday() > 5:
@@ -156,47 +160,50 @@ def minute_by_minute(since: datetime, hours: int) -> datetime:
 
 
 @pytest.mark.django_db
-def test_a_seeded_history_yields_the_right_orders_over_their_time() -> None:
+def test_seeded_history_gives_expected_overdue_orders() -> None:
     seed()
     assert measurement.measure(NOW)
     measured = {
         (u.low_level_status, u.method, u.lab_slug): (u.samples, u.p50_seconds, u.p90_seconds)
         for u in UsualTime.objects.all()
     }
-    learned = dwells()
+    learned = step_durations()
     assert measured == {
         key: (len(v), round(percentile(v, 0.5)), round(percentile(v, 0.9)))
         for key, v in learned.items()
     }
-    assert any(len(v) >= 30 for v in learned.values()), "something must be learned"
-    assert any(len(v) < 30 for v in learned.values()), "and something not"
+    assert any(len(v) >= 30 for v in learned.values()), "some steps have enough samples"
+    assert any(len(v) < 30 for v in learned.values()), "some steps have too few samples"
     measurement.update_open_orders()
-    right = {row.pk: expected_moment(row, learned) for row in Order.objects.all()}
-    held = dict(Order.objects.values_list("pk", "quiet_at"))
-    assert held == right
+    expected = {row.pk: expected_moment(row, learned) for row in Order.objects.all()}
+    stored = dict(Order.objects.values_list("pk", "quiet_at"))
+    assert stored == expected
     over = set(Order.objects.filter(quiet_at__lte=NOW).values_list("pk", flat=True))
-    assert over == {key for key, moment in right.items() if moment and moment <= NOW}
-    assert 20 < len(over) < SEEDED - 20
-    assert measurement.update_open_orders() == 0, "a second telling has nothing to write"
+    assert over == {key for key, moment in expected.items() if moment and moment <= NOW}
+    assert 20 < len(over) < ORDER_COUNT - 20
+    assert measurement.update_open_orders() == 0, "a second update has no changes"
 
 
 @pytest.mark.django_db
-def test_what_the_sync_writes_is_what_measuring_would() -> None:
-    """A new order carries its moment at once, by learned times where there are enough."""
-    apply(ORDERS, told(1, events=[event(1, "with_customer")]))
+def test_sync_writes_same_due_time_as_measurement() -> None:
+    """A new order gets its due time immediately, by learned times where there are enough
+    samples."""
+    apply(ORDERS, order_record(1, events=[event(1, "with_customer")]))
     row = Order.objects.get()
     assert row.last_event_at is not None
     assert row.quiet_at == row.last_event_at + timedelta(days=7)
-    limits.use_measurements(usual("with_customer", 3 * 86_400 - 100, samples=29))
-    apply(ORDERS, told(1, updated=1, events=[event(1, "with_customer")]))
+    limits.use_measurements(usual_times("with_customer", 3 * 86_400 - 100, samples=29))
+    apply(ORDERS, order_record(1, updated=1, events=[event(1, "with_customer")]))
     assert Order.objects.get().quiet_at == row.quiet_at, "29 samples are no history yet"
-    limits.use_measurements(usual("with_customer", 3 * 86_400 - 100, samples=30))
-    apply(ORDERS, told(1, updated=2, events=[event(1, "with_customer")]))
+    limits.use_measurements(usual_times("with_customer", 3 * 86_400 - 100, samples=30))
+    apply(ORDERS, order_record(1, updated=2, events=[event(1, "with_customer")]))
     assert Order.objects.get().quiet_at == row.last_event_at + timedelta(days=3)
     assert measurement.update_open_orders() == 0
 
 
-def usual(status: str, p90: int, samples: int = 30, method: str = "testkit") -> list[UsualTime]:
+def usual_times(
+    status: str, p90: int, samples: int = 30, method: str = "testkit"
+) -> list[UsualTime]:
     return [
         UsualTime(low_level_status=status, method=method, samples=samples, p50_seconds=p90 // 2,
                   p90_seconds=p90, measured_at=NOW)
@@ -205,29 +212,29 @@ def usual(status: str, p90: int, samples: int = 30, method: str = "testkit") -> 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("step", ["teleported", "completed", "corrected", "cancelled"])
-def test_what_rests_for_good_or_was_never_seen_is_never_over(step: str) -> None:
-    apply(ORDERS, told(1, events=[event(1, step)]))
+def test_final_and_unknown_steps_are_never_overdue(step: str) -> None:
+    apply(ORDERS, order_record(1, events=[event(1, step)]))
     assert Order.objects.get().quiet_at is None
 
 
 @pytest.mark.django_db
-def test_moments_at_the_end_of_the_calendar_hide_no_order() -> None:
-    """They are late never, but still stand in their group, which sorts by this moment."""
+def test_due_time_beyond_calendar_is_capped() -> None:
+    """Such orders are never late, but they stay in their group, which is sorted by this time."""
     far = event(1, "lost", created_at="9998-12-31T23:59:59+00:00")
-    assert apply(ORDERS, told(1, events=[far])).unreadable == 0
-    held = Order.objects.get().quiet_at
-    assert held is not None and held.year == 9000
+    assert apply(ORDERS, order_record(1, events=[far])).unreadable == 0
+    due = Order.objects.get().quiet_at
+    assert due is not None and due.year == 9000
 
 
 @pytest.mark.parametrize(
-    ("status", "more", "right"),
+    ("status", "more", "expected_time"),
     [
         ("ordered", {}, NOW + 8 * HOUR),
         ("ordered", {"activate_by": date(2026, 12, 1)}, datetime(2026, 12, 1, 8, tzinfo=UTC)),
         ("ordered", {"activate_by": date(2026, 11, 1)}, NOW + 8 * HOUR),
         ("ordered", {"activate_by": date.max}, datetime(9000, 1, 1, 8, tzinfo=UTC)),
         ("delivered_to_lab", {}, NOW + timedelta(days=7)),
-        ("delivered_to_lab", {"expected": date(2026, 11, 24)}, DAY_IS_OVER),
+        ("delivered_to_lab", {"expected": date(2026, 11, 24)}, DAY_AFTER_EXPECTED),
         ("delivered_to_lab", {"expected": date(2026, 11, 1)}, NOW),
         ("delivered_to_lab", {"expected": date.max}, datetime(9000, 1, 2, 10, tzinfo=UTC)),
         ("partial_results", {"expected": date(2026, 11, 24)}, NOW + timedelta(days=7)),
@@ -239,37 +246,37 @@ def test_moments_at_the_end_of_the_calendar_hide_no_order() -> None:
         ("", {}, None),
     ],
 )  # fmt: skip
-def test_the_table_of_fixed_times(
-    status: str, more: dict[str, date], right: datetime | None
+def test_fixed_times_follow_the_table(
+    status: str, more: dict[str, date], expected_time: datetime | None
 ) -> None:
-    assert limits.quiet_at(status, "testkit", "north", NOW, **more) == right
+    assert limits.quiet_at(status, "testkit", "north", NOW, **more) == expected_time
 
 
-def test_no_moment_is_not_the_first_moment() -> None:
+def test_missing_start_gives_no_due_time() -> None:
     assert limits.quiet_at("lost", "testkit", None, None) is None
 
 
-def test_working_time_is_right_from_every_hour_of_a_week() -> None:
+def test_working_time_is_correct_from_every_hour_of_week() -> None:
     monday = datetime(2026, 11, 16, tzinfo=UTC)
     for hours in range(0, 7 * 24, 5):
         since = monday + timedelta(hours=hours, minutes=17)
         found = limits.add_working_time(since, 48 * HOUR)
-        assert found == minute_by_minute(since, 48), since
+        assert found == add_working_hours(since, 48), since
 
 
-def test_learned_times_are_whole_and_never_zero() -> None:
-    """A step that orders leave in no time is not late at once: zero is not a time to wait."""
-    limits.use_measurements(usual("ordered", 0))
+def test_learned_times_are_whole_hours_and_never_zero() -> None:
+    """A step that orders leave immediately is not late at once: zero is not a time to wait."""
+    limits.use_measurements(usual_times("ordered", 0))
     assert limits.quiet_at("ordered", "testkit", None, NOW) == NOW + HOUR
-    limits.use_measurements(usual("ordered", 49 * 3600))
+    limits.use_measurements(usual_times("ordered", 49 * 3600))
     assert limits.quiet_at("ordered", "testkit", None, NOW) == NOW + 3 * 24 * HOUR
-    # Steps of people are never learned: our being slow is no excuse.
-    limits.use_measurements(usual("lost", 40 * 3600))
+    # Times of manual steps are never learned, because slow work here is no excuse.
+    limits.use_measurements(usual_times("lost", 40 * 3600))
     assert limits.quiet_at("lost", "testkit", None, NOW) == NOW
 
 
 @pytest.mark.django_db
-def test_a_booked_visit_is_over_some_hours_after_its_start() -> None:
+def test_booked_visit_is_due_hours_after_its_start() -> None:
     row = order(1, method="at_home_phlebotomy", low_level_status="appointment_scheduled",
                 bucket="on-the-way", last_event_at=NOW - timedelta(days=30))  # fmt: skip
     row.save()
@@ -287,11 +294,11 @@ def test_a_booked_visit_is_over_some_hours_after_its_start() -> None:
     Order.objects.filter(pk=row.pk).update(low_level_status="draw_completed", quiet_at=NOW)
     measurement.update_booked_orders({row.pk: start})
     row.refresh_from_db()
-    assert row.quiet_at == NOW, "the visit is no longer what it waits for"
+    assert row.quiet_at == NOW, "the order no longer waits for the visit"
 
 
 @pytest.mark.django_db
-def test_a_measure_reads_only_the_orders_that_changed_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measurement_reads_only_latest_changed_orders(monkeypatch: pytest.MonkeyPatch) -> None:
     seed()
     monkeypatch.setattr(measurement, "MAX_ORDERS", 20)
     assert measurement.measure(NOW)
@@ -302,7 +309,7 @@ def test_a_measure_reads_only_the_orders_that_changed_last(monkeypatch: pytest.M
 
 
 @pytest.mark.django_db
-def test_it_is_measured_once_an_hour() -> None:
+def test_times_are_measured_once_an_hour() -> None:
     seed()
     assert measurement.measure_when_due(NOW) is not None
     assert measurement.measure_when_due(NOW + timedelta(minutes=59)) is None
@@ -310,38 +317,38 @@ def test_it_is_measured_once_an_hour() -> None:
 
 
 @pytest.mark.django_db
-def test_orders_far_apart_are_told_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_due_times_are_updated_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     seed()
     monkeypatch.setattr(measurement, "BATCH_SIZE", 7)
     measurement.measure(NOW)
     measurement.update_open_orders()
-    learned = dwells()
-    right = {row.pk: expected_moment(row, learned) for row in Order.objects.all()}
-    assert dict(Order.objects.values_list("pk", "quiet_at")) == right
+    learned = step_durations()
+    expected_time = {row.pk: expected_moment(row, learned) for row in Order.objects.all()}
+    assert dict(Order.objects.values_list("pk", "quiet_at")) == expected_time
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_process_measures_and_nobody_waits_for_a_locked_order() -> None:
+def test_one_process_measures_and_skips_locked_orders() -> None:
     Order.objects.bulk_create(
         [
             order(n, low_level_status="lost", bucket="needs-action", last_event_at=NOW)
             for n in (1, 2)
         ]
     )
-    held, done = threading.Event(), threading.Event()
+    is_locked, done = threading.Event(), threading.Event()
 
-    def other() -> None:
+    def hold_locks() -> None:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [measurement._LOCK])
             list(Order.objects.select_for_update().filter(pk=uid("order", 1)))
-            held.set()
+            is_locked.set()
             done.wait(20)
         connection.close()
 
-    thread = threading.Thread(target=other)
+    thread = threading.Thread(target=hold_locks)
     thread.start()
     try:
-        assert held.wait(20)
+        assert is_locked.wait(20)
         assert measurement.measure(NOW) is False
         assert measurement.update_open_orders() == 1
         assert Order.objects.get(pk=uid("order", 1)).quiet_at is None
@@ -351,14 +358,14 @@ def test_one_process_measures_and_nobody_waits_for_a_locked_order() -> None:
     assert measurement.update_open_orders() == 1
 
 
-def test_the_sync_asks_the_database_once_a_minute_at_most(
+def test_sync_queries_measurements_once_a_minute(
     django_assert_num_queries: object, db: None
 ) -> None:
     limits.expire_cache()
     with django_assert_num_queries(1):  # type: ignore[operator]
         limits.refresh()
         limits.refresh()
-    records = [told(n) for n in range(1, 30)]
+    records = [order_record(n) for n in range(1, 30)]
     assert all(
         isinstance(record, MirrorRecord) and ORDERS.promote(record)["quiet_at"]
         for record in records
@@ -367,12 +374,12 @@ def test_the_sync_asks_the_database_once_a_minute_at_most(
 
 
 @pytest.mark.django_db
-def test_a_row_says_whose_turn_without_a_query(django_assert_num_queries: object) -> None:
+def test_whose_turn_needs_no_query(django_assert_num_queries: object) -> None:
     now = datetime.now(UTC)
     late = order(1, method="testkit", low_level_status="with_customer", bucket="with-patient",
                  last_event_at=now - timedelta(days=9, minutes=1),
                  quiet_at=now - timedelta(days=3, minutes=1))  # fmt: skip
-    told = {
+    orders = {
         "late": late,
         "for us": order(
             8,
@@ -396,14 +403,14 @@ def test_a_row_says_whose_turn_without_a_query(django_assert_num_queries: object
         ),
     }
     with django_assert_num_queries(0):  # type: ignore[operator]
-        rows = {name: whose_turn(row) for name, row in told.items()}
+        rows = {name: whose_turn(row) for name, row in orders.items()}
     assert "Patient · 9 d" in rows["late"] and "3 d over" in rows["late"]
     assert 'title="Usual up to 6 d"' in rows["late"]
     assert "Us · 9 d" in rows["for us"] and "over</span>" not in rows["for us"]
     assert "Lab · 5 h" in rows["to come"] and "over" not in rows["to come"].replace("overdue", "")
     assert "Us · 0 min" in rows["never"] and "over</span>" not in rows["never"]
     assert "not given" in rows["closed"]
-    assert "Patient · 0 min" in rows["sent back"], "paperwork came after the kit"
+    assert "Patient · 0 min" in rows["sent back"], "the requisition came after the kit"
     assert "Nobody knows" in rows["unknown"] and "Nobody knows" in rows["no event"]
 
 
@@ -421,15 +428,15 @@ def test_a_row_says_whose_turn_without_a_query(django_assert_num_queries: object
          " 3 d over. Waiting for the lab."),
     ],
 )  # fmt: skip
-def test_the_sentence_says_whether_that_is_usual(status: str, samples: int, sentence: str) -> None:
-    measured = usual(status, 6 * 86_400, samples)
+def test_turn_sentence_compares_with_usual_time(status: str, samples: int, sentence: str) -> None:
+    measured = usual_times(status, 6 * 86_400, samples)
     limits.use_measurements(measured)
     row = order(1, method="testkit", low_level_status=status,
                 last_event_at=NOW - timedelta(days=9))  # fmt: skip
     assert order_turn(row, [], NOW, measured[0]).sentence == sentence
 
 
-def test_a_date_to_come_is_not_late() -> None:
+def test_future_activation_date_is_not_late() -> None:
     row = order(1, method="testkit", low_level_status="ordered", activate_by=date(2026, 12, 1),
                 last_event_at=NOW - timedelta(days=9))  # fmt: skip
     turn = order_turn(row, [], NOW)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from tests.emptying import emptied
+from tests.table_clearing import delete_statements
 
 TableRows = dict[str, bytes]
 
@@ -21,7 +21,7 @@ def restore_rows(database_url: str, rows_by_table: TableRows) -> None:
     """Replace all rows by these. Sequences are not reset, so new rows get new numbers."""
     quoted_names = [f'"{table}"' for table in rows_by_table]
     with psycopg.connect(database_url) as connection, connection.cursor() as cursor:
-        for statement in emptied(quoted_names):
+        for statement in delete_statements(quoted_names):
             cursor.execute(statement.encode())
         for table, rows in rows_by_table.items():
             if rows:

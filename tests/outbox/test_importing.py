@@ -25,7 +25,7 @@ from orders.placing.patient_rules import is_name
 from orders.placing.table_reader import COLUMNS, NEEDED, ImportRow, read
 from patients.models import Demographics, Patient
 from tests.api.rows import NOBODY, envelope, uid
-from tests.audit.trail import forget
+from tests.audit.trail import delete_all_entries
 from tests.outbox.harness import FORM_ID, OutboxHarness
 
 State = CommandRecord.State
@@ -298,7 +298,7 @@ def test_table_check_is_audited(
     client = harness.client("clinician")
     raw = csv_table([str(person.pk), panel.name, ""])
     for do in ("check", "import"):
-        forget()
+        delete_all_entries()
         page = send_table(client, raw, do)
         assert person.last_name in page.content.decode()
         assert AuditEntry.objects.filter(object_type="order import").count() == 1

@@ -1,4 +1,4 @@
-"""Whether printed names, birth dates and ages are those of a patient."""
+"""Printed names, birth dates and ages are compared with those of a patient."""
 
 from __future__ import annotations
 
@@ -232,9 +232,9 @@ def test_one_different_fact_outweighs_agreements() -> None:
     assert combine_agreements([UNKNOWN]) is combine_agreements([]) is UNKNOWN
 
 
-# What invented people show
+# Properties with generated names and dates
 
-FORMS = (
+DATE_FORMATS = (
     *("%Y-%m-%d", "%m/%d/%Y", "%d/%m/%Y", "%d-%b-%y", "%d%b%Y", "%Y%m%d", "%m%d%Y", "%d.%m.%Y"),
     *("%m-%d-%y", "%b %d, %Y", "%d %B %Y", "%B %d %y", "%Y-%m-%dT00:00:00Z"),
 )
@@ -273,10 +273,10 @@ def test_every_spelling_of_a_name_folds_equally(
 def test_people_without_common_word_are_different(
     first: str, last: str, other_first: str, other_last: str
 ) -> None:
-    ours = {*words(first), *words(last)}
-    theirs = {*words(other_first), *words(other_last)}
-    joins = {"".join(words(first) + words(last)), "".join(words(last) + words(first))}
-    if ours & theirs or joins & {"".join(words(other_first) + words(other_last))}:
+    our_words = {*words(first), *words(last)}
+    other_words = {*words(other_first), *words(other_last)}
+    joined_words = {"".join(words(first) + words(last)), "".join(words(last) + words(first))}
+    if our_words & other_words or joined_words & {"".join(words(other_first) + words(other_last))}:
         return
     assert compare_names(f"{other_first} {other_last}", first, last) is DIFFERENT
     assert compare_name_parts(other_first, other_last, first, last) is DIFFERENT
@@ -290,11 +290,11 @@ def test_year_2000_of_two_digits_is_read(printed: str) -> None:
 
 @given(
     st.dates(date(1925, 1, 1), date(2020, 12, 31)),
-    st.sampled_from(FORMS),
+    st.sampled_from(DATE_FORMATS),
     st.integers(32, 4000),
 )
-def test_every_form_of_a_birth_date_is_read(born: date, form: str, days: int) -> None:
-    printed = born.strftime(form)
+def test_every_format_of_a_birth_date_is_read(born: date, date_format: str, days: int) -> None:
+    printed = born.strftime(date_format)
     assert compare_birth_dates(printed, born) is SAME
     assert compare_birth_dates(printed.upper(), born) is SAME
     other = born + timedelta(days=days)

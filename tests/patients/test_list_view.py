@@ -1,4 +1,4 @@
-"""The list of patients and its one search box."""
+"""The patient list and its search field."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def clinician(client: Client) -> User:
     return user
 
 
-def person(n: int, first: str, last: str, phone: str = "", **values: Any) -> Demographics:
+def create_person(n: int, first: str, last: str, phone: str = "", **values: Any) -> Demographics:
     patient(n).save()
     row = demographics(
         n,
@@ -48,7 +48,7 @@ def person(n: int, first: str, last: str, phone: str = "", **values: Any) -> Dem
     return row
 
 
-def shown(client: Client, **query: str) -> list[int]:
+def listed_numbers(client: Client, **query: str) -> list[int]:
     answer = client.get(ADDRESS, query)
     assert answer.status_code == 200
     numbers = {uid("patient", n): n for n in range(100)}
@@ -56,10 +56,10 @@ def shown(client: Client, **query: str) -> list[int]:
 
 
 @pytest.fixture
-def many(clinician: User) -> None:
-    person(1, "José", "Núñez-Sample", "+15550100123", dob=date(1984, 2, 29), city="Phoenix")
-    person(2, "Anne-Marie", "O'Madeup", "+1 (555) 010-0199", email="Anne.M@Example.com")
-    person(3, "Maria", "Gonzalez Test’person", "555-010-0123")
+def several_patients(clinician: User) -> None:
+    create_person(1, "José", "Núñez-Sample", "+15550100123", dob=date(1984, 2, 29), city="Phoenix")
+    create_person(2, "Anne-Marie", "O'Madeup", "+1 (555) 010-0199", email="Anne.M@Example.com")
+    create_person(3, "Maria", "Gonzalez Test’person", "555-010-0123")
     patient(4, client_user_id="clinic/0004").save()
 
 
@@ -109,13 +109,15 @@ def many(clinician: User) -> None:
     ],
 )
 def test_search_box_finds_by_any_identifying_text(
-    client: Client, many: None, words: str, expected: list[int]
+    client: Client, several_patients: None, words: str, expected: list[int]
 ) -> None:
-    assert shown(client, q=words) == expected
-    assert sorted(shown(client, q=words, order_key="name")) == [n for n in expected if n != 4]
+    assert listed_numbers(client, q=words) == expected
+    assert sorted(listed_numbers(client, q=words, order_key="name")) == [
+        n for n in expected if n != 4
+    ]
 
 
-def test_list_distinguishes_people_of_one_name(client: Client, many: None) -> None:
+def test_list_distinguishes_people_of_one_name(client: Client, several_patients: None) -> None:
     order(1, user_id=uid("patient", 1)).save()
     order(2, user_id=uid("patient", 1), bucket="closed").save()
     answer = client.get(ADDRESS, {"q": "jose"})
@@ -125,12 +127,14 @@ def test_list_distinguishes_people_of_one_name(client: Client, many: None) -> No
     assert [row["open_orders"] for row in answer.context["rows"]] == [1]
 
 
-def test_list_shows_patient_without_demographics(client: Client, many: None) -> None:
+def test_list_shows_patient_without_demographics(client: Client, several_patients: None) -> None:
     assert "Name not given" in client.get(ADDRESS, {"q": "clinic/0004"}).content.decode()
 
 
-def test_patient_without_demographics_has_newest_order_name(client: Client, many: None) -> None:
-    for n, first in ((1, "New"), (2, "Old"), (3, "")):  # Older with every number.
+def test_patient_without_demographics_has_newest_order_name(
+    client: Client, several_patients: None
+) -> None:
+    for n, first in ((1, "New"), (2, "Old"), (3, "")):  # A greater number is an older order.
         named = {
             "patient_first_name": first,
             "patient_last_name": "Order",
@@ -148,11 +152,14 @@ def test_patient_without_demographics_has_newest_order_name(client: Client, many
             "Search orders too" in page and f'<input type="hidden" name="q" value="{text}">' in page
         )
     assert "Search orders too" not in client.get(ADDRESS).content.decode()
-    led = client.post("/find/", {"q": "new"}, follow=True).content.decode()
-    assert f"/patients/{uid('patient', 4)}/" in led or f"/orders/{uid('order', 1)}/" in led
+    results_page = client.post("/find/", {"q": "new"}, follow=True).content.decode()
+    assert (
+        f"/patients/{uid('patient', 4)}/" in results_page
+        or f"/orders/{uid('order', 1)}/" in results_page
+    )
 
 
-def test_sort_by_name_notes_patients_left_out(client: Client, many: None) -> None:
+def test_sort_by_name_notes_patients_left_out(client: Client, several_patients: None) -> None:
     words = "patients without a name are not listed"
     answer = client.get("/patients/", {"order_key": "name"})
     assert words in answer.content.decode()
@@ -160,8 +167,8 @@ def test_sort_by_name_notes_patients_left_out(client: Client, many: None) -> Non
     assert words not in client.get("/patients/").content.decode()
 
 
-def test_list_sorts_by_name(client: Client, many: None) -> None:
-    assert shown(client, order_key="name") == [2, 1, 3]
+def test_list_sorts_by_name(client: Client, several_patients: None) -> None:
+    assert listed_numbers(client, order_key="name") == [2, 1, 3]
 
 
 @pytest.mark.parametrize("key", ["", "name"])
@@ -169,32 +176,32 @@ def test_paging_lists_each_patient_once_both_ways(
     client: Client, clinician: User, key: str
 ) -> None:
     for n in range(1, 12):
-        person(n, f"Ada{n % 3}", "Canary")
+        create_person(n, f"Ada{n % 3}", "Canary")
     patient_ids = []
     query, answer = {"size": "4", "order_key": key}, None
-    place: dict[str, str] = {}
+    position: dict[str, str] = {}
     while True:
-        answer = client.get(ADDRESS, {**query, **place})
+        answer = client.get(ADDRESS, {**query, **position})
         patient_ids.append([row["patient"].pk for row in answer.context["rows"]])
         if not answer.context["page"].next:
             break
-        place = {"after": answer.context["page"].next}
-        assert b"anary" not in base64.urlsafe_b64decode(place["after"] + "==")
+        position = {"after": answer.context["page"].next}
+        assert b"anary" not in base64.urlsafe_b64decode(position["after"] + "==")
     assert [len(page) for page in patient_ids] == [4, 4, 3]
     assert len({pk for page in patient_ids for pk in page}) == 11
     answer = client.get(ADDRESS, {**query, "before": answer.context["page"].previous})
     assert [row["patient"].pk for row in answer.context["rows"]] == patient_ids[1]
 
 
-def test_new_patients_do_not_shift_pages(client: Client, many: None) -> None:
+def test_new_patients_do_not_shift_pages(client: Client, several_patients: None) -> None:
     first = client.get(ADDRESS, {"size": "2"})
     patient(50, created_on=NOW + timedelta(days=1)).save()
     after = {"size": "2", "after": first.context["page"].next}
-    assert shown(client, **after) == [3, 4]
+    assert listed_numbers(client, **after) == [3, 4]
 
 
-def test_list_records_shown_patients(client: Client, many: None) -> None:
-    shown(client, q="mar")
+def test_list_records_shown_patients(client: Client, several_patients: None) -> None:
+    listed_numbers(client, q="mar")
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.object_type, entry.row_count) == ("search", "patient", 2)
     assert set(entry.patient_ids) == {uid("patient", 2), uid("patient", 3)}
@@ -207,30 +214,30 @@ def test_empty_list_and_no_match_have_texts(client: Client, clinician: User) -> 
 
 
 @pytest.mark.parametrize("sort", ["created_on", "name"])
-def test_too_long_search_is_refused(client: Client, many: None, sort: str) -> None:
+def test_too_long_search_is_refused(client: Client, several_patients: None, sort: str) -> None:
     answer = client.get(ADDRESS, {"q": "a" * 101, "order_key": sort})
     assert answer.status_code == 400
     assert answer.context["rows"] == []
 
 
-def test_the_number_of_queries_does_not_grow_with_the_page(client: Client, clinician: User) -> None:
-    def queries(**query: str) -> int:
+def test_query_count_does_not_grow_with_page(client: Client, clinician: User) -> None:
+    def count_queries(**query: str) -> int:
         with CaptureQueriesContext(connection) as seen:
             client.get(ADDRESS, query)
         return len(seen)
 
-    person(1, "Ada", "Sample")
-    queries()  # the first page of a session also stores its CSRF secret
-    one = queries()
+    create_person(1, "Ada", "Sample")
+    count_queries()  # the first page of a session also stores its CSRF secret
+    one = count_queries()
     for n in range(2, 40):
-        person(n, "Ada", "Sample")
-    assert queries() == one <= 18
-    assert queries(q="ada", order_key="name") <= 18
+        create_person(n, "Ada", "Sample")
+    assert count_queries() == one <= 18
+    assert count_queries(q="ada", order_key="name") <= 18
 
 
 @pytest.mark.parametrize("role", ["viewer", "auditor"])
-def test_others_are_refused(client: Client, role: str) -> None:
-    person(1, "Canary", "Sample")
+def test_roles_without_permission_are_refused(client: Client, role: str) -> None:
+    create_person(1, "Canary", "Sample")
     client.force_login(staff(role))
     answer = client.get(ADDRESS, {"q": "canary"})
     assert answer.status_code == 403
@@ -239,7 +246,7 @@ def test_others_are_refused(client: Client, role: str) -> None:
 
 def test_text_that_is_id_and_name_finds_both() -> None:
     for n, name in ((1, "Ada"), (2, "Clinic")):
-        person(n, name, "Sample")
+        create_person(n, name, "Sample")
     Patient.objects.filter(pk=patient(1).pk).update(client_user_id="clinic")
     found = Patient.objects.matching("clinic").values_list("pk", flat=True)
     assert set(found) == {patient(1).pk, patient(2).pk}
@@ -257,31 +264,31 @@ def test_text_that_is_id_and_name_finds_both() -> None:
     ],
 )
 def test_each_kind_of_search_uses_its_index(text: str, index: str) -> None:
-    """Alternatives in one condition would be tried on every patient."""
+    """Alternatives in one condition would be checked for every patient."""
     Patient.objects.bulk_create(patient(n) for n in range(500))
     Demographics.objects.bulk_create(demographics(n) for n in range(500))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE patients_patient, patients_demographics")
-        cursor.execute("SET LOCAL enable_seqscan = off")  # a table this small is read whole
+        cursor.execute("SET LOCAL enable_seqscan = off")  # such a small table would be scanned
         plan = Patient.objects.matching(text).explain()
     assert index in plan
     assert "SubPlan" not in plan
     assert "Seq Scan" not in plan
 
 
-def found_in_box(client: Client, typed: str) -> list[str]:
+def find_by_search(client: Client, typed: str) -> list[str]:
     answer = client.get(ADDRESS, {"q": typed})
     return [row["patient"].name_key for row in answer.context["rows"]]
 
 
 def test_names_as_laboratories_print_them_are_found(client: Client, clinician: User) -> None:
-    """tests/cases/B13.txt: on record, and typed in the box of patients and of orders."""
+    """tests/cases/B13.txt: names on record, and as typed in the searches of patients and orders."""
     cases = Path(__file__).parents[1] / "cases"
     for n, line in enumerate((cases / "B13.txt").read_text().splitlines()[1:]):
         on_record, typed = line.split("\t")
-        row = person(n, *on_record.split(" ", 1))
+        row = create_person(n, *on_record.split(" ", 1))
         order(n, user_id=row.pk, patient_name=name_key(*on_record.split(" ", 1))).save()
-        assert row.name_key in found_in_box(client, typed), line
+        assert row.name_key in find_by_search(client, typed), line
         suggested = client.post("/find/suggestions/", {"q": typed}).context["found"]
         assert row.pk in [one.patient_id for one in suggested.people], line
         answer = client.get("/orders/", {"search_input": typed})
@@ -325,9 +332,9 @@ def test_names_as_laboratories_print_them_are_found(client: Client, clinician: U
 def test_another_spelling_of_a_name_is_found(
     client: Client, clinician: User, first: str, last: str, typed: str
 ) -> None:
-    row = person(1, first, last)
-    person(2, "Grace", "Otherwise")
-    assert found_in_box(client, typed) == [row.name_key]
+    row = create_person(1, first, last)
+    create_person(2, "Grace", "Otherwise")
+    assert find_by_search(client, typed) == [row.name_key]
     suggested = client.post("/find/suggestions/", {"q": typed}).context["found"]
     assert [one.patient_id for one in suggested.people] == [row.pk]
 
@@ -338,7 +345,7 @@ def test_roles_without_names_see_initials() -> None:
 
 def test_joined_words_are_found_by_the_index() -> None:
     for n in range(60):
-        person(n, "Marco", f"O'Sample{n}")
+        create_person(n, "Marco", f"O'Sample{n}")
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE patients_patientnameword")
         cursor.execute("SET LOCAL enable_seqscan = off")

@@ -1,4 +1,4 @@
-"""Patients by name: their words are kept as names change, and few and many are found the same."""
+"""Patients by name: words follow changed names, and all queries find the same patients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backoffice.pages.paging.counts import COUNT_CAP
 from patients.models import Demographics, Patient, PatientNameWord
 from patients.names import name_key
 from tests.api.rows import demographics, patient, staff
-from tests.patients.test_list_view import ADDRESS, person
+from tests.patients.test_list_view import ADDRESS, create_person
 
 pytestmark = pytest.mark.django_db
 
@@ -19,16 +19,16 @@ NAMES = ("Ada Sample", "Maria O Sample", "Sampson Adams", "Bada Masample", "Ana 
 TYPED = ("ada", "sam ada", "o'sam", "ada sample", "masample", "nobody", "ana", "anez a", "a")
 
 
-def people() -> None:
+def create_people() -> None:
     for number, name in enumerate(NAMES):
-        person(number, *name.split(" ", 1))
+        create_person(number, *name.split(" ", 1))
 
 
-def names(found: QuerySet[Patient]) -> list[str]:
+def sorted_name_keys(found: QuerySet[Patient]) -> list[str]:
     return sorted(found.values_list("name_key", flat=True))
 
 
-def kept() -> set[tuple[str, str]]:
+def stored_words() -> set[tuple[str, str]]:
     return set(PatientNameWord.objects.values_list("word", "name_key"))
 
 
@@ -36,66 +36,66 @@ def kept() -> set[tuple[str, str]]:
 def test_many_and_few_matches_have_the_same_condition(
     typed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    people()
-    wanted = sorted(
+    create_people()
+    expected = sorted(
         name_key(name)
         for name in NAMES
         if all(any(word.startswith(one) for word in name_key(name).split())
                for one in name_key(typed).split())
     )  # fmt: skip
-    for few in (models.MAX_WORDS_AT_ONCE, 0):
-        monkeypatch.setattr(models, "MAX_WORDS_AT_ONCE", few)
-        assert names(Patient.objects.matching(typed)) == wanted
-        assert names(Patient.objects.identified_by(typed)) == wanted
+    for limit in (models.MAX_WORDS_AT_ONCE, 0):
+        monkeypatch.setattr(models, "MAX_WORDS_AT_ONCE", limit)
+        assert sorted_name_keys(Patient.objects.matching(typed)) == expected
+        assert sorted_name_keys(Patient.objects.identified_by(typed)) == expected
 
 
 def test_name_words_follow_a_changed_name() -> None:
-    row = person(1, "Ada", "Sample")
-    assert kept() == {("ada", "ada sample"), ("sample", "ada sample")}
+    row = create_person(1, "Ada", "Sample")
+    assert stored_words() == {("ada", "ada sample"), ("sample", "ada sample")}
     Demographics.objects.filter(pk=row.pk).update(city="Boise")
-    assert kept() == {("ada", "ada sample"), ("sample", "ada sample")}
+    assert stored_words() == {("ada", "ada sample"), ("sample", "ada sample")}
     Demographics.objects.filter(pk=row.pk).update(name_key="ada ada madeup")
-    assert kept() == {("ada", "ada ada madeup"), ("madeup", "ada ada madeup")}
+    assert stored_words() == {("ada", "ada ada madeup"), ("madeup", "ada ada madeup")}
     Patient.objects.filter(pk=row.pk).delete()
-    assert not kept()
+    assert not stored_words()
 
 
 def test_upsert_updates_new_and_changed_words() -> None:
-    person(1, "Ada", "Sample")
+    create_person(1, "Ada", "Sample")
     patient(2).save()
     rows = [demographics(1, name_key="ada madeup"), demographics(2, name_key="grace sample")]
     fields = ["name_key"]
     Demographics.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["user"], update_fields=fields
     )
-    assert kept() == {
+    assert stored_words() == {
         *(("ada", "ada madeup"), ("madeup", "ada madeup")),
         *(("grace", "grace sample"), ("sample", "grace sample")),
     }
 
 
 def test_exact_name_match_comes_first() -> None:
-    people()
+    create_people()
     assert Patient.objects.best_matches("ada", 9)[0] == patient(0).pk
     assert Patient.objects.best_matches("sample ada", 9) == [patient(0).pk]
 
 
 def test_very_long_word_is_found_by_its_beginning() -> None:
-    person(1, "A" * 600, "Sample")
+    create_person(1, "A" * 600, "Sample")
     for typed in ("a" * 600, "a" * 700, "sam aaa"):
         assert Patient.objects.matching(typed).count() == 1
     assert not Patient.objects.matching("a" * 60 + "b")
 
 
 def test_list_of_a_very_common_name(client: Client) -> None:
-    """More than are counted: newest first or by name, page after page."""
+    """There are more matches than are counted; newest first or by name, page by page."""
     client.force_login(staff("clinician"))
     number = models.MAX_WORDS_AT_ONCE + 100
     Patient.objects.bulk_create(patient(n) for n in range(number))
     Demographics.objects.bulk_create(
         demographics(n, name_key=f"ada sample{n:05}") for n in range(number)
     )
-    person(number, "Grace", "Madeup")
+    create_person(number, "Grace", "Madeup")
     for sort, first in (("name", "ada sample00000"), ("created_on", "")):
         seen: list[str] = []
         query = {"q": "sam ada", "order_key": sort, "size": "50"}

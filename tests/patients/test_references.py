@@ -1,4 +1,4 @@
-"""Our own random references, and the rule against personal ones, agree."""
+"""Generated references never violate the rule against personal data in references."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def test_random_reference_of_digits_is_accepted() -> None:
     ],
 )
 def test_personal_references_are_refused(typed: str, words: str) -> None:
-    with pytest.raises(UnusableReference) as refused:
+    with pytest.raises(UnusableReference) as error:
         clean_reference(typed, ["Adalovely", "Mo"])
-    assert words in refused.value.words
+    assert words in error.value.words

@@ -1,4 +1,4 @@
-"""Forms about people: every fault is told at its field, in words, and nothing typed is lost."""
+"""Forms about people: every error is explained at its field, and typed values are kept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CASES = Path(__file__).parents[1] / "cases"
 pytestmark = pytest.mark.django_db(transaction=True)
 
 REGISTER = "/patients/register/"
-WHO = uid("patient", 1)
+PATIENT_ID = uid("patient", 1)
 CHILD = str(timezone.localdate() - timedelta(days=3650))
 PERSON = {
     "client_user_id": "5ad4c0de-sample",
@@ -53,26 +53,26 @@ CARD = {"payor": "MUPLAN1 Made-up Mutual", "member_id": "MEMBER-1"}
 
 
 @pytest.fixture
-def desk(client: Client) -> User:
+def front_desk_user(client: Client) -> User:
     user = staff("front desk")
     client.force_login(user)
     return user
 
 
-def send(client: Client, address: str = REGISTER, **values: str) -> HttpResponse:
-    given = {**PERSON, "form_id": str(uuid.uuid4()), **values}
-    return client.post(address, given)  # type: ignore[return-value]
+def post_form(client: Client, address: str = REGISTER, **values: str) -> HttpResponse:
+    form_values = {**PERSON, "form_id": str(uuid.uuid4()), **values}
+    return client.post(address, form_values)  # type: ignore[return-value]
 
 
-def somebody(number: int = 1, **columns: Any) -> None:
-    """A patient whose details were read from a record."""
+def create_patient(number: int = 1, **columns: Any) -> None:
+    """Create a patient with demographics from a record."""
     patient(number).save()
     record = {"first_name": "Maria", "last_name": "Testperson", "dob": "1980-02-29", **columns}
     demographics(number, **{**record, **envelope(json.dumps(record))}).save()
 
 
-def faults(answer: Any) -> dict[str, list[str]]:
-    return {name: list(told) for name, told in answer.context["form"].errors.items()}
+def form_errors(answer: Any) -> dict[str, list[str]]:
+    return {name: list(messages) for name, messages in answer.context["form"].errors.items()}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def faults(answer: Any) -> dict[str, list[str]]:
         ("first_name", "Te@sta", "letters, digits"),
         ("last_name", "S" * 51, "at most 50"),
         ("dob", "tomorrow", "valid date"),
-        # Named, as days go by between processes that collect.
+        # The ID is fixed, because the date may change between processes that collect tests.
         pytest.param("dob", str(timezone.localdate() + timedelta(days=2)), "future", id="soon"),
         ("dob", "1850-01-01", "nobody is that old"),
         ("gender", "Female", "valid choice"),
@@ -110,12 +110,12 @@ def faults(answer: Any) -> dict[str, list[str]]:
     ],
 )
 def test_register_shows_errors_at_their_fields(
-    client: Client, desk: User, field: str, typed: str, words: str
+    client: Client, front_desk_user: User, field: str, typed: str, words: str
 ) -> None:
-    answer = send(client, **{field: typed})
+    answer = post_form(client, **{field: typed})
     assert answer.status_code == 422
-    told = faults(answer)
-    assert list(told) == [field] and words in told[field][0], told
+    errors = form_errors(answer)
+    assert list(errors) == [field] and words in errors[field][0], errors
     page = answer.content.decode()
     assert "1 thing to look at" in page and f'href="#id_{field}"' in page
     assert 'value="1 Madeup Street"' in page or field == "first_line"
@@ -124,50 +124,54 @@ def test_register_shows_errors_at_their_fields(
 
 
 @pytest.mark.parametrize("name", ["D'Arcy", "Anne-Marie", "St. Clair", "X", "2Pac Jr.", "a" * 50])
-def test_name_field_accepts_names_labs_accept(client: Client, desk: User, name: str) -> None:
-    assert send(client, last_name=name).status_code == 302
+def test_name_field_accepts_names_labs_accept(
+    client: Client, front_desk_user: User, name: str
+) -> None:
+    assert post_form(client, last_name=name).status_code == 302
 
 
-def test_phone_number_is_sent_with_country_code(client: Client, desk: User) -> None:
+def test_phone_number_is_sent_with_country_code(client: Client, front_desk_user: User) -> None:
     for typed in ("(555) 010-0199", "1 555 010 0199", "+1 555 010 0199"):
         CommandRecord.objects.all().delete()
-        assert send(client, phone_number=typed).status_code == 302
+        assert post_form(client, phone_number=typed).status_code == 302
         payload = CommandRecord.objects.get().payload
         assert payload["info"]["phone_number"] == "+15550100199"
 
 
-def test_register_minor_requires_proxy(client: Client, desk: User) -> None:
-    told = faults(send(client, dob=CHILD))
-    assert set(told) == {"proxy_first_name", "proxy_last_name", "proxy_phone_number"}
-    assert "under 18" in told["proxy_first_name"][0]
+def test_register_minor_requires_proxy(client: Client, front_desk_user: User) -> None:
+    errors = form_errors(post_form(client, dob=CHILD))
+    assert set(errors) == {"proxy_first_name", "proxy_last_name", "proxy_phone_number"}
+    assert "under 18" in errors["proxy_first_name"][0]
     proxy = {
         "proxy_first_name": "Pat",
         "proxy_last_name": "Proxy",
         "proxy_phone_number": "+15550100111",
     }
-    told = faults(send(client, dob=CHILD, **proxy, proxy_same_address=""))
-    assert set(told) == {"proxy_first_line", "proxy_city", "proxy_state", "proxy_zip"}
-    assert send(client, dob=CHILD, **proxy).status_code == 302
+    errors = form_errors(post_form(client, dob=CHILD, **proxy, proxy_same_address=""))
+    assert set(errors) == {"proxy_first_line", "proxy_city", "proxy_state", "proxy_zip"}
+    assert post_form(client, dob=CHILD, **proxy).status_code == 302
     sent = CommandRecord.objects.get().payload["info"]["medical_proxy"]
     assert (sent["first_name"], sent["address"]["first_line"]) == ("Pat", "1 Madeup Street")
 
 
-def test_register_rejects_partial_insurance(client: Client, desk: User) -> None:
-    assert set(faults(send(client, member_id="M-1"))) == {"payor"}
-    assert set(faults(send(client, payor_query="mutual"))) == {"payor", "member_id"}
-    assert set(faults(send(client, payor="MUPLAN1 Made-up Mutual"))) == {"member_id"}
-    told = faults(send(client, payor_new="on", member_id="M-1"))
-    assert set(told) == {
+def test_register_rejects_partial_insurance(client: Client, front_desk_user: User) -> None:
+    assert set(form_errors(post_form(client, member_id="M-1"))) == {"payor"}
+    assert set(form_errors(post_form(client, payor_query="mutual"))) == {"payor", "member_id"}
+    assert set(form_errors(post_form(client, payor="MUPLAN1 Made-up Mutual"))) == {"member_id"}
+    errors = form_errors(post_form(client, payor_new="on", member_id="M-1"))
+    assert set(errors) == {
         "payor_name", "payor_first_line", "payor_city", "payor_state", "payor_zip",
     }  # fmt: skip
     assert not CommandRecord.objects.exists()
-    assert send(client).status_code == 302
+    assert post_form(client).status_code == 302
     assert CommandRecord.objects.get().payload["insuring"] is None
 
 
-def test_insurance_of_another_person_requires_guarantor(client: Client, desk: User) -> None:
-    told = faults(send(client, **CARD, relationship="Spouse"))
-    assert set(told) == {
+def test_insurance_of_another_person_requires_guarantor(
+    client: Client, front_desk_user: User
+) -> None:
+    errors = form_errors(post_form(client, **CARD, relationship="Spouse"))
+    assert set(errors) == {
         "guarantor_first_name", "guarantor_last_name", "guarantor_phone_number",
     }  # fmt: skip
     holder = {
@@ -175,59 +179,61 @@ def test_insurance_of_another_person_requires_guarantor(client: Client, desk: Us
         "guarantor_last_name": "Sampleton",
         "guarantor_phone_number": "+15550100112",
     }
-    assert send(client, **CARD, relationship="Self", **holder).status_code == 302
+    assert post_form(client, **CARD, relationship="Self", **holder).status_code == 302
     assert CommandRecord.objects.get().payload["insuring"]["guarantor"] is None
     CommandRecord.objects.all().delete()
-    assert send(client, **CARD, relationship="Spouse", **holder).status_code == 302
+    assert post_form(client, **CARD, relationship="Spouse", **holder).status_code == 302
     sent = CommandRecord.objects.get().payload["insuring"]["guarantor"]
     assert (sent["first_name"], sent["address"]["zip"]) == ("Holder", "85001")
 
 
-def test_form_sent_twice_registers_one_person(client: Client, desk: User) -> None:
+def test_form_sent_twice_registers_one_person(client: Client, front_desk_user: User) -> None:
     form_id = str(uuid.uuid4())
     for _ in range(3):
-        assert send(client, form_id=form_id).status_code == 302
+        assert post_form(client, form_id=form_id).status_code == 302
     assert CommandRecord.objects.count() == 1
     assert AuditEntry.objects.filter(object_type="patient.create").count() == 1
 
 
-def test_field_is_checked_when_it_loses_focus(client: Client, desk: User) -> None:
-    def left(name: str, **values: str) -> str:
+def test_field_is_checked_when_it_loses_focus(client: Client, front_desk_user: User) -> None:
+    def check_field(name: str, **values: str) -> str:
         given = {**PERSON, **values, "checked": name}
         answer = client.post("/patients/check/", given)
         assert answer.status_code == 200
         return answer.content.decode().strip()
 
-    assert "write Zoe" in left("first_name", first_name="Zoë")
-    assert left("last_name", first_name="Zoë") == ""
-    assert "under 18" in left("proxy_first_name", dob=CHILD)
+    assert "write Zoe" in check_field("first_name", first_name="Zoë")
+    assert check_field("last_name", first_name="Zoë") == ""
+    assert "under 18" in check_field("proxy_first_name", dob=CHILD)
     assert client.post("/patients/check/", {**PERSON, "checked": "made_up"}).status_code == 400
 
 
 def test_payors_are_searched_by_name_alias_and_code(
-    client: Client, desk: User, sandbox: Sandbox, settings: Settings
+    client: Client, front_desk_user: User, sandbox: Sandbox, settings: Settings
 ) -> None:
     settings.SERVICE_BASE_URL = sandbox.url
     service_client.service.cache_clear()
 
-    def found(text: str, **more: str) -> str:
+    def search_payors(text: str, **more: str) -> str:
         return client.post("/patients/payors/", {"payor_query": text, **more}).content.decode()
 
-    assert 'value="MUPLAN1 Made-up Mutual"' in found("mutual")
-    assert "Made-up Mutual" in found("MUM")
-    assert "Nothing found for “zzzz”" in found("zzzz")
-    assert found("m").strip() == found("mu").strip() == ""
-    assert "takes the plan of the patient's state: AZ" in found("senior", state="AZ")
-    assert "Ours" in found("Local Plan")
-    kept = found("shield", payor="MUPLAN1 Made-up Mutual")
-    assert 'value="MUPLAN1 Made-up Mutual" checked' in kept and "Sample Shield" in kept
+    assert 'value="MUPLAN1 Made-up Mutual"' in search_payors("mutual")
+    assert "Made-up Mutual" in search_payors("MUM")
+    assert "Nothing found for “zzzz”" in search_payors("zzzz")
+    assert search_payors("m").strip() == search_payors("mu").strip() == ""
+    assert "takes the plan of the patient's state: AZ" in search_payors("senior", state="AZ")
+    assert "Ours" in search_payors("Local Plan")
+    page = search_payors("shield", payor="MUPLAN1 Made-up Mutual")
+    assert 'value="MUPLAN1 Made-up Mutual" checked' in page and "Sample Shield" in page
     service_client.service.cache_clear()
 
 
-def test_failed_payor_search_keeps_the_form(client: Client, desk: User, settings: Settings) -> None:
+def test_failed_payor_search_keeps_the_form(
+    client: Client, front_desk_user: User, settings: Settings
+) -> None:
     settings.SERVICE_BASE_URL = "http://127.0.0.1:9"
     service_client.service.cache_clear()
-    answer = send(client, payor_query="mutual", find_payor="1", last_name="Zoë")
+    answer = post_form(client, payor_query="mutual", find_payor="1", last_name="Zoë")
     page = answer.content.decode()
     assert answer.status_code == 200 and "does not answer" in page
     assert 'value="Zoë"' in page and 'value="mutual"' in page
@@ -235,59 +241,63 @@ def test_failed_payor_search_keeps_the_form(client: Client, desk: User, settings
     service_client.service.cache_clear()
 
 
-def test_payor_search_times_out_soon(client: Client, desk: User, settings: Settings) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        settings.SERVICE_BASE_URL = f"http://127.0.0.1:{silent.getsockname()[1]}"
+def test_payor_search_times_out_soon(
+    client: Client, front_desk_user: User, settings: Settings
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent_server:
+        settings.SERVICE_BASE_URL = f"http://127.0.0.1:{silent_server.getsockname()[1]}"
         service_client.service.cache_clear()
-        began = time.monotonic()
+        started = time.monotonic()
         page = client.post("/patients/payors/", {"payor_query": "mutual"}).content.decode()
-        assert "does not answer" in page and time.monotonic() - began < 10
+        assert "does not answer" in page and time.monotonic() - started < 10
     service_client.service.cache_clear()
 
 
 def test_null_characters_cause_no_server_error(
-    client: Client, desk: User, sandbox: Sandbox, settings: Settings
+    client: Client, front_desk_user: User, sandbox: Sandbox, settings: Settings
 ) -> None:
     settings.SERVICE_BASE_URL = sandbox.url
     service_client.service.cache_clear()
-    somebody()
+    create_patient()
     for name in ("email", "payor_query", "first_name", "phone_number", "dob", "client_user_id"):
         given = {**PERSON, "payor_query": "mutual", name: "mut\0ual@"}
         assert client.post("/patients/duplicates/", given).status_code == 200, name
         assert client.post("/patients/payors/", given).status_code == 200, name
-        assert send(client, find_payor="1", **given).status_code == 200, name
-        answer = send(client, **given)
-        assert answer.status_code == 422 and name in faults(answer), name
+        assert post_form(client, find_payor="1", **given).status_code == 200, name
+        answer = post_form(client, **given)
+        assert answer.status_code == 422 and name in form_errors(answer), name
     for more in ({}, {"find_payor": "1"}):
-        answer = send(client, f"/patients/{WHO}/insurance/", payor_query="mut\0ual", **more)
+        answer = post_form(
+            client, f"/patients/{PATIENT_ID}/insurance/", payor_query="mut\0ual", **more
+        )
         assert answer.status_code == (200 if more else 422)
     assert not CommandRecord.objects.exists()
     service_client.service.cache_clear()
 
 
-def test_view_of_a_registration_is_recorded(client: Client, desk: User) -> None:
-    assert send(client).status_code == 302
+def test_view_of_a_registration_is_recorded(client: Client, front_desk_user: User) -> None:
+    assert post_form(client).status_code == 302
     row = CommandRecord.objects.get()
     again = f"{REGISTER}?again={row.pk}"
     client.force_login(staff("clinician"))
     assert client.get(again).context["form"]["first_name"].value() == "Testa"
     entry = AuditEntry.objects.get(action="view", object_type="registration")
     assert entry.object_ids == [str(row.pk)]
-    assert entry.actor is not None and entry.actor.pk != desk.pk
+    assert entry.actor is not None and entry.actor.pk != front_desk_user.pk
     client.force_login(staff("viewer"))
     assert client.get(again).status_code == 403
-    # What was typed for something else is not shown as a registration.
+    # Input of another request is not shown as a registration.
     CommandRecord.objects.update(kind="insurance.create")
-    client.force_login(desk)
+    client.force_login(front_desk_user)
     assert client.get(again).context["form"]["first_name"].value() is None
     assert AuditEntry.objects.filter(action="view", object_type="registration").count() == 1
 
 
-def alike(**typed: Any) -> list[list[str]]:
+def duplicate_reasons(**typed: Any) -> list[list[str]]:
     return [one.reasons for one in find_duplicate_candidates(TypedPerson(**typed))]
 
 
-def test_possible_duplicates(client: Client, desk: User) -> None:
+def test_possible_duplicates(client: Client, front_desk_user: User) -> None:
     patient(1).save()
     demographics(
         1, first_name="María", last_name="Testperson", dob=date(1980, 2, 29),
@@ -295,24 +305,31 @@ def test_possible_duplicates(client: Client, desk: User) -> None:
         email="Maria@example.invalid",
     ).save()  # fmt: skip
     born = date(1980, 2, 29)
-    assert alike(first_name="Maria", last_name="Testperson", dob=born) == [
+    assert duplicate_reasons(first_name="Maria", last_name="Testperson", dob=born) == [
         ["Same name and birth date"]
     ]
-    assert alike(first_name="Testperson", last_name="Maria", dob=born) == [
+    assert duplicate_reasons(first_name="Testperson", last_name="Maria", dob=born) == [
         ["First and last name swapped, same birth date"]
     ]
-    for near in ("Mari", "Marie", "Marya"):
-        found = alike(first_name=near, last_name="Testpersen", dob=born)
-        assert found == [["Similar name, same birth date"]], near
-    assert alike(phone_number="(555) 010-0123") == [["Same phone number"]]
-    assert alike(email="MARIA@example.invalid") == [["Same e-mail address"]]
-    assert alike(first_name="Maria", last_name="Testperson", dob=date(1980, 3, 1)) == []
-    assert alike(first_name="Olga", last_name="Otherwise", dob=born) == []
-    assert alike(phone_number="0123") == alike(email="") == alike() == []
+    for similar in ("Mari", "Marie", "Marya"):
+        found = duplicate_reasons(first_name=similar, last_name="Testpersen", dob=born)
+        assert found == [["Similar name, same birth date"]], similar
+    assert duplicate_reasons(phone_number="(555) 010-0123") == [["Same phone number"]]
+    assert duplicate_reasons(email="MARIA@example.invalid") == [["Same e-mail address"]]
+    assert duplicate_reasons(first_name="Maria", last_name="Testperson", dob=date(1980, 3, 1)) == []
+    assert duplicate_reasons(first_name="Olga", last_name="Otherwise", dob=born) == []
+    assert (
+        duplicate_reasons(phone_number="0123")
+        == duplicate_reasons(email="")
+        == duplicate_reasons()
+        == []
+    )
 
 
-def test_part_of_double_surname_is_a_possible_duplicate(client: Client, desk: User) -> None:
-    """tests/cases/B14.txt: on record, and about to be registered with the same birth date."""
+def test_part_of_double_surname_is_a_possible_duplicate(
+    client: Client, front_desk_user: User
+) -> None:
+    """tests/cases/B14.txt: names on record, and of new patients with the same birth date."""
     patient(1).save()
     born = date(1980, 2, 29)
     for line in (CASES / "B14.txt").read_text().splitlines()[1:]:
@@ -320,7 +337,7 @@ def test_part_of_double_surname_is_a_possible_duplicate(client: Client, desk: Us
         row = demographics(1, first_name=on_record[0], last_name=on_record[1], dob=born)
         row.save()
         given = {"first_name": typed[0], "last_name": typed[1]}
-        assert alike(**given, dob=born) == [["Similar name, same birth date"]], line
+        assert duplicate_reasons(**given, dob=born) == [["Similar name, same birth date"]], line
         answer = client.post("/patients/duplicates/", {**PERSON, **given, "dob": born.isoformat()})
         assert on_record[1] in answer.content.decode(), line
         row.delete()
@@ -341,22 +358,22 @@ def test_other_spelling_is_a_possible_duplicate(typed: tuple[str, str], reason: 
     patient(1).save()
     born = date(1980, 2, 29)
     demographics(1, first_name="Ina", last_name="O'Madeup", dob=born).save()
-    assert alike(first_name=typed[0], last_name=typed[1], dob=born) == [[reason]]
+    assert duplicate_reasons(first_name=typed[0], last_name=typed[1], dob=born) == [[reason]]
 
 
-def test_possible_duplicates_are_shown_while_typing(client: Client, desk: User) -> None:
+def test_possible_duplicates_are_shown_while_typing(client: Client, front_desk_user: User) -> None:
     patient(1).save()
     demographics(1, first_name="Testa", last_name="Sampleton", dob=date(1980, 2, 29)).save()
     answer = client.post("/patients/duplicates/", PERSON)
     page = answer.content.decode()
-    assert f"/patients/{WHO}/" in page and "Not the same person" in page
+    assert f"/patients/{PATIENT_ID}/" in page and "Not the same person" in page
     entry = AuditEntry.objects.get(action="search")
-    assert entry.object_ids == [str(WHO)]
-    stopped = send(client)
-    assert stopped.status_code == 422
-    assert "Look at the possible duplicates first" in stopped.content.decode()
-    # It was on the page: that is warning enough.
-    assert send(client, shown=str(WHO)).status_code == 302
+    assert entry.object_ids == [str(PATIENT_ID)]
+    refused = post_form(client)
+    assert refused.status_code == 422
+    assert "Look at the possible duplicates first" in refused.content.decode()
+    # The duplicate was on the page, so the warning was given.
+    assert post_form(client, shown=str(PATIENT_ID)).status_code == 302
 
 
 def test_different_people_are_stored_for_both_patients() -> None:
@@ -369,54 +386,58 @@ def test_different_people_are_stored_for_both_patients() -> None:
 
 @pytest.mark.parametrize("page", ["details", "insurance", "registration"])
 def test_change_pages_need_the_permission(client: Client, page: str) -> None:
-    somebody()
+    create_patient()
     client.force_login(staff("viewer"))
-    assert client.get(f"/patients/{WHO}/{page}/").status_code == 403
+    assert client.get(f"/patients/{PATIENT_ID}/{page}/").status_code == 403
     client.force_login(staff("front desk"))
-    assert client.get(f"/patients/{WHO}/{page}/").status_code == 200
-    assert AuditEntry.objects.filter(action="view", patient_ids=[WHO]).count() == 1
+    assert client.get(f"/patients/{PATIENT_ID}/{page}/").status_code == 200
+    assert AuditEntry.objects.filter(action="view", patient_ids=[PATIENT_ID]).count() == 1
     assert client.get(f"/patients/{uuid.uuid4()}/{page}/").status_code == 404
 
 
-def test_edit_form_shows_stored_details(client: Client, desk: User) -> None:
-    somebody(race="a_new_word", gender="Female")
-    form = client.get(f"/patients/{WHO}/details/").context["form"]
+def test_edit_form_shows_stored_details(client: Client, front_desk_user: User) -> None:
+    create_patient(race="a_new_word", gender="Female")
+    form = client.get(f"/patients/{PATIENT_ID}/details/").context["form"]
     assert form["first_name"].value() == "Maria" and form["gender"].value() == "female"
-    # A value that we have no word for stays what it was.
+    # A value without a label is kept.
     assert 'value="a_new_word" selected' in str(form["race"])
 
 
-def test_edit_searches_possible_duplicates_again(client: Client, desk: User) -> None:
-    somebody(1)
-    somebody(2, first_name="Testperson", last_name="Maria")
+def test_edit_searches_possible_duplicates_again(client: Client, front_desk_user: User) -> None:
+    create_patient(1)
+    create_patient(2, first_name="Testperson", last_name="Maria")
     other = uid("patient", 2)
-    shown = client.get(f"/patients/{WHO}/details/").content.decode()
+    shown = client.get(f"/patients/{PATIENT_ID}/details/").content.decode()
     assert f"/patients/{other}/" in shown and "First and last name swapped" in shown
-    DifferentPeople.remember(other, [WHO])
-    assert f"/patients/{other}/" not in client.get(f"/patients/{WHO}/details/").content.decode()
+    DifferentPeople.remember(other, [PATIENT_ID])
+    assert (
+        f"/patients/{other}/" not in client.get(f"/patients/{PATIENT_ID}/details/").content.decode()
+    )
 
 
-def test_refused_form_is_not_shown_for_another_patient(client: Client, desk: User) -> None:
+def test_refused_form_is_not_shown_for_another_patient(
+    client: Client, front_desk_user: User
+) -> None:
     for number in (1, 2):
-        somebody(number, first_name=f"P{number}")
-    seen = client.get(f"/patients/{WHO}/details/").context["form"]["seen"].value()
-    assert send(client, f"/patients/{WHO}/details/", seen=seen).status_code == 302
+        create_patient(number, first_name=f"P{number}")
+    stamp = client.get(f"/patients/{PATIENT_ID}/details/").context["form"]["seen"].value()
+    assert post_form(client, f"/patients/{PATIENT_ID}/details/", seen=stamp).status_code == 302
     row = CommandRecord.objects.get()
     other = client.get(f"/patients/{uid('patient', 2)}/details/?again={row.pk}")
     assert other.context["form"]["first_name"].value() == "P2"
-    own = client.get(f"/patients/{WHO}/details/?again={row.pk}")
+    own = client.get(f"/patients/{PATIENT_ID}/details/?again={row.pk}")
     assert own.context["form"]["first_name"].value() == "Testa"
 
 
-def test_disconnect_explains_its_limits(client: Client, desk: User) -> None:
+def test_disconnect_explains_its_limits(client: Client, front_desk_user: User) -> None:
     patient(1).save()
     demographics(1).save()
-    Connection(user_id=WHO, slug="band-one", name="Band One", created_on=NOW,
+    Connection(user_id=PATIENT_ID, slug="band-one", name="Band One", created_on=NOW,
                status="connected", **envelope()).save()  # fmt: skip
-    page = client.get(f"/patients/{WHO}/devices/").content.decode()
+    page = client.get(f"/patients/{PATIENT_ID}/devices/").content.decode()
     link = re.search(r'href="([^"]+/disconnect/)"', page)
     assert link
     shown = client.get(link[1]).content.decode()
     assert "goes on: the service accepts and changes nothing" in shown
     assert not CommandRecord.objects.exists()
-    assert client.get(f"/patients/{WHO}/devices/ring-two/disconnect/").status_code == 404
+    assert client.get(f"/patients/{PATIENT_ID}/devices/ring-two/disconnect/").status_code == 404

@@ -1,4 +1,4 @@
-"""A registration that is half typed waits for whoever typed it, sealed, until it is sent or old."""
+"""An unfinished registration is stored encrypted for its author until it is sent or expires."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from patients import drafts
 from patients.models import RegistrationDraft
 from patients.tasks import forget
 from tests.api.rows import demographics, patient, staff, uid
-from tests.patients.test_registering import CARD, PERSON, REGISTER, desk
+from tests.patients.test_registering import CARD, PERSON, REGISTER, front_desk_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-__all__ = ["desk"]
-LEFT = 204
-"""The answer to a page that tells what stands in it while it is left."""
+__all__ = ["front_desk_user"]
+SAVED_STATUS = 204
+"""The response to a page that sends its values when it is left."""
 
 
-def leave(client: Client, form_id: str = "", **typed: Any) -> str:
-    """What the page sends by itself; the id of its form."""
+def leave_page(client: Client, form_id: str = "", **typed: Any) -> str:
+    """Send what the page sends when it is left, and return the ID of its form."""
     form_id = form_id or str(uuid.uuid4())
     sent = {"client_user_id": "5ad4c0de-sample", "form_id": form_id, "do": "leave", **typed}
-    assert client.post(REGISTER, sent).status_code == LEFT
+    assert client.post(REGISTER, sent).status_code == SAVED_STATUS
     return form_id
 
 
@@ -40,46 +40,50 @@ def values(client: Client) -> dict[str, Any]:
     return {name: form[name].value() for name in form.fields}
 
 
-def test_draft_is_restored_after_coming_back(client: Client, desk: User) -> None:
-    form_id = leave(client, first_name="Testa", state="AZ", **CARD)
+def test_draft_is_restored_after_coming_back(client: Client, front_desk_user: User) -> None:
+    form_id = leave_page(client, first_name="Testa", state="AZ", **CARD)
     page = client.get(REGISTER)
     content, form = page.content.decode(), page.context["form"]
     assert "Kept from" in content and "Begin anew" in content
-    assert not form.is_bound and 'id="wrong"' not in content, "it is not judged before it is sent"
+    assert not form.is_bound and 'id="wrong"' not in content, (
+        "it is not validated before it is sent"
+    )
     found = values(client)
     assert (found["first_name"], found["state"], found["form_id"]) == ("Testa", "AZ", form_id)
     assert found["client_user_id"] == "5ad4c0de-sample"
-    assert found["proxy_same_address"] == "", "a box that was not ticked stays so"
+    assert found["proxy_same_address"] == "", "an unticked box stays unticked"
     assert 'value="MUPLAN1 Made-up Mutual" checked' in " ".join(content.split())
 
 
-def test_older_save_does_not_overwrite_newer_draft(client: Client, desk: User) -> None:
-    form_id = leave(client, first_name="Testa", last_name="Sample", written="page.12")
-    leave(client, form_id, first_name="Testa", written="page.9")  # Sent before, and overtaken.
+def test_older_save_does_not_overwrite_newer_draft(client: Client, front_desk_user: User) -> None:
+    form_id = leave_page(client, first_name="Testa", last_name="Sample", written="page.12")
+    leave_page(
+        client, form_id, first_name="Testa", written="page.9"
+    )  # An earlier save that arrives late.
     assert values(client)["last_name"] == "Sample"
-    leave(client, form_id, first_name="Testa", last_name="Sampleton", written="page.13")
+    leave_page(client, form_id, first_name="Testa", last_name="Sampleton", written="page.13")
     assert values(client)["last_name"] == "Sampleton"
-    for opened_anew in ("other.1", "", "page", "page.²", "page.\x001", "page.1" * 9):
-        name = f"Sample-{len(opened_anew)}"
-        leave(client, form_id, first_name="Testa", last_name=name, written=opened_anew)
+    for other_marker in ("other.1", "", "page", "page.²", "page.\x001", "page.1" * 9):
+        name = f"Sample-{len(other_marker)}"
+        leave_page(client, form_id, first_name="Testa", last_name=name, written=other_marker)
         assert values(client)["last_name"] == name
     assert "written" not in RegistrationDraft.objects.get().typed
-    leave(client, form_id, first_name="Testa", last_name="Sample", written="page.20")
-    leave(client, form_id, written="page.19")  # Nothing stood in it for a moment.
+    leave_page(client, form_id, first_name="Testa", last_name="Sample", written="page.20")
+    leave_page(client, form_id, written="page.19")  # The form was empty for a moment.
     assert values(client)["last_name"] == "Sample"
 
 
-def test_draft_restores_duplicates_and_their_ticks(client: Client, desk: User) -> None:
+def test_draft_restores_duplicates_and_their_ticks(client: Client, front_desk_user: User) -> None:
     patient(1).save()
     demographics(1, first_name="Testa", last_name="Sampleton", dob="1980-02-29").save()
     known = str(uid("patient", 1))
-    leave(client, **{**PERSON, "not_same": known, "shown": known})
+    leave_page(client, **{**PERSON, "not_same": known, "shown": known})
     page = client.get(REGISTER)
     assert [one.person.pk for one in page.context["found"]] == [uid("patient", 1)]
     assert page.context["not_same"] == [uid("patient", 1)]
 
 
-def test_buttons_save_and_discard_without_scripts(client: Client, desk: User) -> None:
+def test_buttons_save_and_discard_without_scripts(client: Client, front_desk_user: User) -> None:
     sent = {"form_id": str(uuid.uuid4()), "first_name": "Testa"}
     for do, name in (("save", "Testa"), ("discard", None)):
         assert client.post(REGISTER, {**sent, "do": do}, follow=True).status_code == 200
@@ -87,7 +91,9 @@ def test_buttons_save_and_discard_without_scripts(client: Client, desk: User) ->
     assert not RegistrationDraft.objects.exists()
 
 
-def test_refused_form_and_payor_search_save_the_draft(client: Client, desk: User) -> None:
+def test_refused_form_and_payor_search_save_the_draft(
+    client: Client, front_desk_user: User
+) -> None:
     sent = {"form_id": str(uuid.uuid4()), "first_name": "Testa"}
     assert client.post(REGISTER, sent).status_code == 422
     assert values(client)["first_name"] == "Testa"
@@ -95,41 +101,41 @@ def test_refused_form_and_payor_search_save_the_draft(client: Client, desk: User
     assert values(client)["last_name"] == "Sampleton"
 
 
-def test_draft_is_deleted_once_sent(client: Client, desk: User) -> None:
-    form_id = leave(client, first_name="Testa")
+def test_draft_is_deleted_once_sent(client: Client, front_desk_user: User) -> None:
+    form_id = leave_page(client, first_name="Testa")
     answer = client.post(REGISTER, {**PERSON, "form_id": form_id})
     assert answer.status_code == 302 and CommandRecord.objects.count() == 1
     assert not RegistrationDraft.objects.exists()
-    leave(client, form_id, **PERSON)  # Told while the page was left for the answer.
+    leave_page(client, form_id, **PERSON)  # Sent while the page was left for the response.
     assert not RegistrationDraft.objects.exists()
 
 
-def test_draft_saved_during_submission_is_deleted(client: Client, desk: User) -> None:
-    form_id = leave(client, first_name="Testa")
-    kept = RegistrationDraft.objects.get().typed
+def test_draft_saved_during_submission_is_deleted(client: Client, front_desk_user: User) -> None:
+    form_id = leave_page(client, first_name="Testa")
+    typed = RegistrationDraft.objects.get().typed
     client.post(REGISTER, {**PERSON, "form_id": form_id})
-    RegistrationDraft.keep(kept, user=desk)
-    assert drafts.load(desk) is None and not RegistrationDraft.objects.exists()
+    RegistrationDraft.keep(typed, user=front_desk_user)
+    assert drafts.load(front_desk_user) is None and not RegistrationDraft.objects.exists()
 
 
-def test_sending_another_form_keeps_the_draft(client: Client, desk: User) -> None:
-    leave(client, first_name="Other")
+def test_sending_another_form_keeps_the_draft(client: Client, front_desk_user: User) -> None:
+    leave_page(client, first_name="Other")
     assert client.post(REGISTER, {**PERSON, "form_id": str(uuid.uuid4())}).status_code == 302
     assert values(client)["first_name"] == "Other"
 
 
-def test_empty_form_makes_no_draft(client: Client, desk: User) -> None:
+def test_empty_form_makes_no_draft(client: Client, front_desk_user: User) -> None:
     empty = {"relationship": "Self", "proxy_same_address": "on", "guarantor_same_address": "on"}
-    leave(client, **empty)
+    leave_page(client, **empty)
     assert not RegistrationDraft.objects.exists()
-    form_id = leave(client, **empty, first_name="Testa")
-    leave(client, form_id, **empty)
+    form_id = leave_page(client, **empty, first_name="Testa")
+    leave_page(client, form_id, **empty)
     assert not RegistrationDraft.objects.exists()
     assert b"Kept from" not in client.get(REGISTER).content
 
 
-def test_draft_is_only_for_its_user(client: Client, desk: User) -> None:
-    leave(client, first_name="Testa")
+def test_draft_is_only_for_its_user(client: Client, front_desk_user: User) -> None:
+    leave_page(client, first_name="Testa")
     colleague = Client()
     colleague.force_login(staff("front desk", "colleague"))
     assert values(colleague)["first_name"] is None
@@ -138,19 +144,19 @@ def test_draft_is_only_for_its_user(client: Client, desk: User) -> None:
     assert viewer.post(REGISTER, {"do": "leave", "first_name": "Testa"}).status_code == 403
 
 
-def test_draft_is_encrypted_in_the_database(client: Client, desk: User) -> None:
-    leave(client, first_name="Testa", member_id="MEMBER-1")
+def test_draft_is_encrypted_in_the_database(client: Client, front_desk_user: User) -> None:
+    leave_page(client, first_name="Testa", member_id="MEMBER-1")
     with connection.cursor() as cursor:
         cursor.execute("SELECT typed::text FROM patients_registrationdraft")
         (text,) = cursor.fetchone()
     assert "Testa" not in text and "MEMBER-1" not in text
 
 
-def test_old_draft_is_deleted_by_the_task(client: Client, desk: User) -> None:
-    leave(client, first_name="Testa")
+def test_old_draft_is_deleted_by_the_task(client: Client, front_desk_user: User) -> None:
+    leave_page(client, first_name="Testa")
     RegistrationDraft.keep({"first_name": ["Old"]}, user=staff("front desk", "colleague"))
     long_ago = timezone.now() - timedelta(days=15)
-    RegistrationDraft.objects.exclude(user=desk).update(saved_at=long_ago)
+    RegistrationDraft.objects.exclude(user=front_desk_user).update(saved_at=long_ago)
     forget()
-    assert [row.user_id for row in RegistrationDraft.objects.all()] == [desk.pk]
-    assert "patients.tasks.forget" in {bell["task"] for bell in app.conf.beat_schedule.values()}
+    assert [row.user_id for row in RegistrationDraft.objects.all()] == [front_desk_user.pk]
+    assert "patients.tasks.forget" in {entry["task"] for entry in app.conf.beat_schedule.values()}

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from pytest_django import Settings
 
-from tests.mirrored import as_service, look_up
+from tests.sandbox_service import look_up, sandbox_as_service
 from tests.sandboxes import Sandbox, SandboxFactory
 
 
@@ -20,7 +20,7 @@ def world(sandbox_factory: SandboxFactory) -> Sandbox:
 @pytest.fixture
 def key(world: Sandbox, settings: Settings) -> Iterator[UUID]:
     """A mirrored order with a final, normal result that is not read yet."""
-    with as_service(world, settings):
+    with sandbox_as_service(world, settings):
         found = world.query(
             "SELECT id FROM sandbox_order WHERE result_status = 'final'"
             " AND interpretation = 'normal' AND status LIKE 'completed%%' ORDER BY seq LIMIT 1"

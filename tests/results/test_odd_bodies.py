@@ -16,8 +16,8 @@ from backoffice.operations import status
 from backoffice.sync.models import Lookup
 from orders.models import Order, Result, ResultMarker, Review
 from tests.api.rows import staff
-from tests.mirrored import look_up
 from tests.results.test_over_the_wire import glucose_body, words
+from tests.sandbox_service import look_up
 from tests.sandboxes import Sandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)

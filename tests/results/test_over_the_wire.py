@@ -19,8 +19,8 @@ from backoffice.core.models import UnknownValue
 from orders.models import Delegation, Order, Result, ResultMarker, ResultVersion, Review
 from orders.results import criticals, open_criticals, ranking
 from tests.api.rows import staff, token_for
-from tests.mirrored import look_up
 from tests.reviewing.test_pages import text_of as shown_text
+from tests.sandbox_service import look_up
 from tests.sandboxes import Sandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -20,8 +20,8 @@ from backoffice.core.time_formats import calendar_day
 from backoffice.service.written_times import Precision, read_written_time
 from orders.models import Order, ResultMarker
 from tests.api.rows import staff, token_for
-from tests.mirrored import look_up
 from tests.results.test_over_the_wire import CASES, api, glucose_body, send_result, words
+from tests.sandbox_service import look_up
 from tests.sandboxes import Sandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)

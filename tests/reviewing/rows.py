@@ -38,13 +38,13 @@ def receive_result(
     *lines: Line,
     status: str = "final",
     missing: tuple[str, ...] = (),
-    note: bool = True,
+    store_version: bool = True,
     **values: Any,
 ) -> None:
     """Store a result of an order as if it had been received."""
     flags = {line[2] for line in lines}
     worst = next((one for one in ("critical", "abnormal") if one in flags), "normal")
-    given = {
+    fields = {
         "status": status,
         "interpretation": worst,
         "returned": len(lines),
@@ -52,7 +52,7 @@ def receive_result(
         **envelope(),
         **values,
     }
-    Result.objects.update_or_create(order_id=order_id, defaults=given)
+    Result.objects.update_or_create(order_id=order_id, defaults=fields)
     ResultMarker.objects.filter(result_id=order_id).delete()
     for position, (name, text, flag) in enumerate(lines):
         number = text.replace(".", "", 1).isdigit()
@@ -83,12 +83,12 @@ def receive_result(
             is_missing=True,
             failure_type="quantity_not_sufficient_failure",
         ).save()
-    if note:
+    if store_version:
         store_versions([order_id])
 
 
 def announce_correction(order_id: UUID) -> None:
-    """Add the event by which the service calls the order corrected."""
+    """Add the event with which the service announces a correction."""
     step = OrderEvent.objects.filter(order_id=order_id).count() + 1
     OrderEvent(
         order_id=order_id,

@@ -1,4 +1,4 @@
-"""A demo begins with the results of last night and today. Older ones are signed and closed."""
+"""A demo starts with the results of last night and today; older ones are signed and closed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def past(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Thread]:
+def demo_past_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Thread]:
     """Run the command while the first sync is running."""
     monkeypatch.setattr(demo_past, "LAST_SECONDS", 0)
     staff("clinician", "clinician")
@@ -41,10 +41,10 @@ def past(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Thread]:
     yield thread
     SyncRun.objects.create(resource="orders", full=True, state=SyncRun.State.DONE)
     thread.join(20)
-    assert not thread.is_alive(), "it ends when the first sync is nearly over"
+    assert not thread.is_alive(), "the command must end when the first sync is nearly complete"
 
 
-def test_demo_past_signs_and_calls_about_old_results(past: threading.Thread) -> None:
+def test_demo_past_signs_and_calls_about_old_results(demo_past_thread: threading.Thread) -> None:
     now = timezone.now()
     old, new = now - timedelta(hours=13), now - timedelta(hours=11)
     receive_result(make_order(1, last_event_at=old).pk, ("Sodium", "4.1", "normal"))
@@ -55,14 +55,14 @@ def test_demo_past_signs_and_calls_about_old_results(past: threading.Thread) -> 
     make_order(5, last_event_at=now - timedelta(days=3), **TROUBLE)
     make_order(6, last_event_at=new, **TROUBLE)
 
-    def wait() -> list[bool]:
-        waiting = Review.objects.in_bulk()
-        return [waiting[uid("order", n)].in_queue for n in (1, 2, 3, 4)]
+    def queue_states() -> list[bool]:
+        reviews = Review.objects.in_bulk()
+        return [reviews[uid("order", n)].in_queue for n in (1, 2, 3, 4)]
 
-    wait_until(lambda: wait() == [False, True, False, True], 60, "the old ones are signed")
-    assert past.is_alive(), "more may come"
+    wait_until(lambda: queue_states() == [False, True, False, True], 60, "the old ones are signed")
+    assert demo_past_thread.is_alive(), "more results may arrive"
     assert [one.pk for one in open_criticals()] == [uid("order", 4)]
     assert CriticalCall.objects.get().order_id == uid("order", 3)
     handled = Handling.objects.values_list("pk", flat=True)
     wait_until(lambda: list(handled.all()) == [uid("order", 5)], 60, "old trouble is handled")
-    assert Handling.objects.get().reason, "a page that shows it says what was done"
+    assert Handling.objects.get().reason, "the page shows what was done"

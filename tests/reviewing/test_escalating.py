@@ -1,5 +1,7 @@
-"""A critical result that nobody acknowledges for half an hour is escalated once: by notification
-and e-mail to everybody who may acknowledge it."""
+"""An unacknowledged critical result is escalated once after half an hour.
+
+Everybody who may acknowledge it gets a notification and an e-mail.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from orders.results.escalation import escalate_criticals
 from orders.tasks import tell
 from tests.api.rows import staff
 from tests.reviewing.rows import Line, make_order, receive_result, uid
-from tests.team.posting import posting
+from tests.team.mail_server import run_mail_server
 
 pytestmark = pytest.mark.django_db
 
@@ -38,9 +40,9 @@ def make_critical_result(n: int = 1, *, minutes: float = 31, days: float = 0) ->
 
 def make_announcement(*, minutes: float) -> None:
     """Create the announcement of a critical result, received `minutes` ago."""
-    heard = timezone.now() - timedelta(minutes=minutes)
+    received_at = timezone.now() - timedelta(minutes=minutes)
     CriticalResult.objects.create(
-        order_id=uid("order", 1), interpretation="critical", first_heard_at=heard,
+        order_id=uid("order", 1), interpretation="critical", first_heard_at=received_at,
         heard_at=timezone.now(), event_number=1, message_id="msg-1",
     )  # fmt: skip
 
@@ -88,13 +90,13 @@ def test_later_version_does_not_restart_the_delay(flag: str) -> None:
     assert escalate_criticals() == 2
     receive_result(review.pk, *parts)
     assert Review.objects.get().version == 3
-    assert escalate_criticals() == 0, "the same critical values are told once"
+    assert escalate_criticals() == 0, "the same critical values are escalated once"
 
 
-@pytest.mark.parametrize(("minutes", "people_told"), [(29, 0), (31, 2)])
-def test_announcement_starts_the_delay(minutes: int, people_told: int) -> None:
+@pytest.mark.parametrize(("minutes", "expected_count"), [(29, 0), (31, 2)])
+def test_announcement_starts_the_delay(minutes: int, expected_count: int) -> None:
     make_announcement(minutes=minutes)
-    assert escalate_criticals() == people_told
+    assert escalate_criticals() == expected_count
 
 
 def test_announced_result_does_not_restart_the_delay() -> None:
@@ -116,7 +118,7 @@ def test_result_critical_again_is_escalated_again(
     escalate_criticals()
     acknowledge(review, review.version, people["anna"])
     receive_result(review.pk, ("Potassium", "7.4", "critical"))
-    assert escalate_criticals() == 0, "its half hour begins with it"
+    assert escalate_criticals() == 0, "its own delay starts now"
     monkeypatch.setattr(escalation, "ESCALATION_DELAY", timedelta())
     assert escalate_criticals() == 2
 
@@ -144,9 +146,9 @@ def test_earlier_notifications_are_found_by_an_index(people: dict[str, User]) ->
             [people["anna"].pk],
         )
         cursor.execute("ANALYZE team_notification, orders_review")
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             assert escalate_criticals() == 2
-        cursor.execute(f"EXPLAIN {asked[0]['sql']}")
+        cursor.execute(f"EXPLAIN {queries[0]['sql']}")
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "notification_critical" in plan, plan
 
@@ -154,7 +156,7 @@ def test_earlier_notifications_are_found_by_an_index(people: dict[str, User]) ->
 def test_escalation_e_mail_names_nobody(settings: Settings, people: dict[str, User]) -> None:
     people["anna"].email = "anna@clinic.invalid"
     people["anna"].save()
-    with posting() as post:
+    with run_mail_server() as post:
         settings.EMAIL_URL, settings.EMAIL_FROM = post.url, "office@clinic.invalid"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
         settings.SITE_URL = "https://office.invalid"

@@ -1,4 +1,4 @@
-"""The pages of the review: the queue with a report open, signing, criticals, versions, trends."""
+"""Review pages: the queue with an open report, signing, critical results, versions, trends."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def page(n: int) -> str:
     return reverse("reviewing:report", args=[uid("order", n)])
 
 
-def do(client: Client, n: int, action: str, **given: Any) -> Any:
+def post_action(client: Client, n: int, action: str, **given: Any) -> Any:
     version = Review.objects.get(pk=uid("order", n)).version
     address = reverse(f"reviewing:{action}", args=[uid("order", n)])
     return client.post(address, {"version": version, **given})
@@ -66,8 +66,8 @@ def test_queue_opens_its_first_report(client: Client, anna: User) -> None:
 def test_long_queue_has_a_show_more_link(client: Client, anna: User) -> None:
     for n in range(1, ROWS_STEP + 3):
         receive_result(make_order(n).pk, NORMAL)
-    for narrowed in ("", "&place=normal"):
-        shown = client.get(f"{QUEUE}?{narrowed}")
+    for filters in ("", "&place=normal"):
+        shown = client.get(f"{QUEUE}?{filters}")
         assert len(shown.context["items"]) == ROWS_STEP
         opened = shown.context["review"].pk
         more = f"{reverse('reviewing:report', args=[opened])}{shown.context['longer']}"
@@ -75,10 +75,10 @@ def test_long_queue_has_a_show_more_link(client: Client, anna: User) -> None:
         further = client.get(more)
         assert f'<li id="{more.partition("#")[2]}"' in further.content.decode()
         assert len(further.context["items"]) == ROWS_STEP + 2 and not further.context["more"]
-        assert f"shown={2 * ROWS_STEP}" in further.context["kept"], "the next one keeps it"
-        assert further.context["is_filtered"] is bool(narrowed)
-    for nonsense in ("0", "9999", "x"):
-        assert len(client.get(f"{QUEUE}?shown={nonsense}").context["items"]) == ROWS_STEP
+        assert f"shown={2 * ROWS_STEP}" in further.context["kept"], "the next page keeps the filter"
+        assert further.context["is_filtered"] is bool(filters)
+    for invalid in ("0", "9999", "x"):
+        assert len(client.get(f"{QUEUE}?shown={invalid}").context["items"]) == ROWS_STEP
     longest = client.get(f"{QUEUE}?shown={MAX_ROWS}")
     assert longest.context["longer"] == ""
 
@@ -96,14 +96,19 @@ def test_signing_opens_the_next_report_and_can_be_undone(client: Client, anna: U
         {"version": 1, "note": "fine", "tells": "nurse"},
         follow=True,
     )
-    kept = Signature.objects.get()
-    assert (kept.by, kept.note, kept.tells, kept.kind) == (anna, "fine", "nurse", "signed")
+    signature = Signature.objects.get()
+    assert (signature.by, signature.note, signature.tells, signature.kind) == (
+        anna,
+        "fine",
+        "nurse",
+        "signed",
+    )
     assert answer.context["review"].pk != first.pk and answer.context["unsigned"] == 2
     assert 'data-key="u"' in answer.content.decode()
     entry = AuditEntry.objects.filter(object_type="sign result").get()
     assert entry.object_ids == [str(first.pk)]
     assert (entry.before, entry.after) == ({"signed": -1}, {"signed": 1})
-    answer = client.post(reverse("reviewing:undo", args=[kept.pk]), follow=True)
+    answer = client.post(reverse("reviewing:undo", args=[signature.pk]), follow=True)
     assert answer.context["review"].pk == first.pk and answer.context["unsigned"] == 3
     assert "Took the signature of version 1 back" in text_of(answer)
 
@@ -117,7 +122,7 @@ def test_next_report_follows_the_signed_one(client: Client, anna: User) -> None:
     answer = client.post(reverse("reviewing:sign", args=[keys[1]]), {"version": 1}, follow=True)
     assert answer.context["review"].pk == keys[2]
     answer = client.post(reverse("reviewing:sign", args=[keys[3]]), {"version": 1}, follow=True)
-    assert answer.context["review"].pk == keys[0], "after the last one, what was passed over"
+    assert answer.context["review"].pk == keys[0], "after the last one, the skipped reports follow"
 
 
 def test_second_signer_sees_who_signed_and_when(client: Client, anna: User) -> None:
@@ -125,8 +130,8 @@ def test_second_signer_sees_who_signed_and_when(client: Client, anna: User) -> N
     other = Client()
     other.force_login(staff("clinician", "bruno"))
     other.get(page(1))
-    assert do(client, 1, "sign").status_code == 302
-    answer = do(other, 1, "sign", note="mine")
+    assert post_action(client, 1, "sign").status_code == 302
+    answer = post_action(other, 1, "sign", note="mine")
     assert answer.status_code == 409
     assert re.search(r"Signed by anna \d s ago", text_of(answer))
     assert Signature.objects.count() == 1
@@ -151,25 +156,25 @@ def test_critical_result_from_banner_to_call_back(client: Client, anna: User) ->
     shown = client.get(QUEUE)
     assert "Nobody has acknowledged this yet" in text_of(shown)
     assert 'data-key="s"' not in shown.content.decode()
-    assert do(client, 1, "sign").status_code == 409
+    assert post_action(client, 1, "sign").status_code == 409
     assert client.get(f"{QUEUE}?critical=1").context["review"].pk == uid("order", 1)
-    answer = do(client, 1, "acknowledge")
+    answer = post_action(client, 1, "acknowledge")
     assert answer.status_code == 302
     assert CriticalAcknowledgement.objects.get().by == anna
     shown = client.get(page(1))
     assert "nobody was told yet" in text_of(shown) and "Record the call" in text_of(shown)
-    answer = do(client, 1, "call", recipient="Dr. Madeup", outcome="not_reached")
+    answer = post_action(client, 1, "call", recipient="Dr. Madeup", outcome="not_reached")
     assert answer.status_code == 422 and "Say when it will be tried again" in text_of(answer)
     assert "Dr. Madeup" in answer.content.decode() and not CriticalCall.objects.exists()
     due = (timezone.now() + timedelta(minutes=20)).strftime("%Y-%m-%dT%H:%M")
     given = {"recipient": "Dr. Madeup", "outcome": "not_reached", "next_attempt_at": due}
-    assert do(client, 1, "call", **given).status_code == 302
+    assert post_action(client, 1, "call", **given).status_code == 302
     assert "Next attempt" in text_of(client.get(page(1)))
     given = {"recipient": "Dr. Madeup", "outcome": "confirmed_read_back"}
-    assert do(client, 1, "call", **given).status_code == 302
+    assert post_action(client, 1, "call", **given).status_code == 302
     shown = client.get(page(1))
     assert "Acknowledged and told" in text_of(shown) and "6.9" in text_of(shown)
-    assert do(client, 1, "sign").status_code == 302
+    assert post_action(client, 1, "sign").status_code == 302
 
 
 def test_critical_report_shows_phone_number_and_local_time(client: Client, anna: User) -> None:
@@ -189,8 +194,8 @@ def test_queue_distinguishes_open_and_handled_criticals(client: Client, anna: Us
     for n in (1, 2, 3):
         receive_result(make_order(n).pk, CRITICAL)
     for n in (2, 3):
-        do(client, n, "acknowledge")
-    do(client, 3, "call", recipient="Dr. Madeup", outcome="confirmed_read_back")
+        post_action(client, n, "acknowledge")
+    post_action(client, 3, "call", recipient="Dr. Madeup", outcome="confirmed_read_back")
 
     def badge(n: int) -> tuple[str, str]:
         shown = client.get(QUEUE).content.decode()
@@ -204,40 +209,42 @@ def test_queue_distinguishes_open_and_handled_criticals(client: Client, anna: Us
         "Critical, acknowledged",
         "Critical, told",
     ]
-    assert len({badge(n)[1] for n in (1, 2, 3)}) == 3, "by their shapes, too"
+    assert len({badge(n)[1] for n in (1, 2, 3)}) == 3, "the badges differ by shape, too"
     receive_result(uid("order", 3), ("Potassium", "7.4", "critical"))
-    assert badge(3)[0] == "Critical", "nobody has seen the new value"
+    assert badge(3)[0] == "Critical", "the new value is not acknowledged"
 
 
 def test_call_by_the_service_needs_a_source(client: Client, anna: User) -> None:
     receive_result(make_order(1).pk, CRITICAL)
-    do(client, 1, "acknowledge")
+    post_action(client, 1, "acknowledge")
     given = {
         "recipient": "Patient",
         "outcome": "confirmed_read_back",
         "made_by_service_network": "on",
     }
-    answer = do(client, 1, "call", **given)
+    answer = post_action(client, 1, "call", **given)
     assert answer.status_code == 422 and "Say how we know of this call" in text_of(answer)
-    assert do(client, 1, "call", **given, source="Fax of the service").status_code == 302
+    assert post_action(client, 1, "call", **given, source="Fax of the service").status_code == 302
     assert "Known from: Fax of the service" in text_of(client.get(page(1)))
 
 
 def test_corrected_result_returns_with_its_differences(client: Client, anna: User) -> None:
     row = make_order(1)
     receive_result(row.pk, NORMAL, ("Iron", "4", "normal"), ("Zinc", "4", "normal"))
-    do(client, 1, "sign")
+    post_action(client, 1, "sign")
     receive_result(row.pk, HIGH, ("Iron", "4", "normal"), missing=("Zinc",))
     announce_correction(row.pk)
     shown = client.get(f"{QUEUE}?mine=on")
-    assert shown.context["review"].pk == row.pk, "for the clinician who signed"
+    assert shown.context["review"].pk == row.pk, "it returns to the clinician who signed"
     words = text_of(shown)
     assert "What the correction changed" in words
     changes = {c.name: c.changed_parts for c in shown.context["difference"].changes}
     assert changes == {"Sodium": ("value", "flag"), "Zinc": ("now missing",)}
     assert "1 other marker did not change" in words
-    kept = client.get(reverse("reviewing:version", args=[row.pk, 1]))
-    assert "4.1" in text_of(kept) and "not the newest version" in text_of(kept)
+    earlier_version = client.get(reverse("reviewing:version", args=[row.pk, 1]))
+    assert "4.1" in text_of(earlier_version) and "not the newest version" in text_of(
+        earlier_version
+    )
 
 
 def test_partial_result_shows_its_completeness(client: Client, anna: User) -> None:
@@ -245,7 +252,7 @@ def test_partial_result_shows_its_completeness(client: Client, anna: User) -> No
     shown = client.get(QUEUE)
     assert "2 of 3 back · 1 failed: not enough sample" in text_of(shown)
     assert "Acknowledge partial" in text_of(shown)
-    assert do(client, 1, "sign").status_code == 302
+    assert post_action(client, 1, "sign").status_code == 302
     assert Signature.objects.get().kind == "acknowledged"
     assert "1 partial seen" in text_of(client.get(QUEUE))
 
@@ -285,8 +292,8 @@ def test_user_without_results_cannot_open_a_report(client: Client, role: str) ->
     ):
         answer = client.get(address)
         assert answer.status_code == 403 and "Potassium" not in answer.content.decode(), address
-    for what in ("sign", "acknowledge", "call"):
-        assert do(client, 1, what).status_code == 403
+    for action in ("sign", "acknowledge", "call"):
+        assert post_action(client, 1, action).status_code == 403
     assert not Signature.objects.exists() and not CriticalAcknowledgement.objects.exists()
 
 
@@ -295,20 +302,20 @@ def test_delegate_signs_only_delegated_results(client: Client, anna: User) -> No
         receive_result(make_order(n).pk, NORMAL)
     receive_result(make_order(3).pk, HIGH)
     helper = staff("lab coordinator", "helper")
-    theirs = Client()
-    theirs.force_login(helper)
-    assert do(theirs, 1, "sign").status_code == 403
-    answer = do(client, 1, "delegate", to=helper.pk, what="this", days=1)
+    helper_client = Client()
+    helper_client.force_login(helper)
+    assert post_action(helper_client, 1, "sign").status_code == 403
+    answer = post_action(client, 1, "delegate", to=helper.pk, what="this", days=1)
     assert answer.status_code == 302
-    assert do(theirs, 2, "sign").status_code == 403
-    assert do(theirs, 1, "sign").status_code == 302
-    kept = Signature.objects.get()
-    assert (kept.by, kept.delegated_by) == (helper, anna)
-    do(client, 2, "delegate", to=helper.pk, what="normal", days=7)
-    assert do(theirs, 3, "sign").status_code == 403, "it is abnormal"
+    assert post_action(helper_client, 2, "sign").status_code == 403
+    assert post_action(helper_client, 1, "sign").status_code == 302
+    signature = Signature.objects.get()
+    assert (signature.by, signature.delegated_by) == (helper, anna)
+    post_action(client, 2, "delegate", to=helper.pk, what="normal", days=7)
+    assert post_action(helper_client, 3, "sign").status_code == 403, "it is abnormal"
     row = Delegation.objects.get(order=None)
     assert client.post(reverse("reviewing:end-delegation", args=[row.pk])).status_code == 302
-    assert do(theirs, 2, "sign").status_code == 403
+    assert post_action(helper_client, 2, "sign").status_code == 403
 
 
 def test_queue_filters_by_lab_and_patient(client: Client, anna: User) -> None:
@@ -329,20 +336,20 @@ def test_only_the_open_report_is_audited_as_viewed(client: Client, anna: User) -
 
 
 def test_queries_do_not_grow_with_queue_or_history(client: Client, anna: User) -> None:
-    def queries() -> int:
+    def count_queries() -> int:
         with CaptureQueriesContext(connection) as seen:
             assert client.get(page(1)).status_code == 200
         return len(seen)
 
     receive_result(make_order(1, user_id=uid("patient", 1)).pk, NORMAL, CRITICAL)
     receive_result(make_order(2).pk, NORMAL)
-    queries()
-    few = queries()
+    count_queries()
+    few = count_queries()
     for n in range(3, 12):
         receive_result(
             make_order(n, user_id=uid("patient", 1)).pk, NORMAL, HIGH, missing=("Iron", "Zinc")
         )
-    assert queries() == few <= 34
+    assert count_queries() == few <= 34
 
 
 def test_causes_are_counted_by_month_method_and_lab(client: Client, anna: User) -> None:

@@ -45,7 +45,9 @@ def test_two_signers_at_once_make_one_signature() -> None:
         for thread in threads:
             thread.join(30)
         assert sorted(answer.status_code for answer in answers.values()) == [302, 409]
-        (kept,) = Signature.objects.filter(order=uid("order", n))
-        [told] = [one.content.decode() for one in answers.values() if one.status_code == 409]
-        assert re.search(rf"Signed by {kept.by.username} \d+ s ago", told)
+        (signature,) = Signature.objects.filter(order=uid("order", n))
+        [conflict_page] = [
+            one.content.decode() for one in answers.values() if one.status_code == 409
+        ]
+        assert re.search(rf"Signed by {signature.by.username} \d+ s ago", conflict_page)
         assert not Review.objects.get(pk=uid("order", n)).in_queue

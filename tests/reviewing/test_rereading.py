@@ -1,4 +1,4 @@
-"""The cost of the passes that read outdated results again, when there are none."""
+"""The cost of passes that read outdated results again, when there are none."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def plan_of(read_again: Callable[[], int], mark: str) -> str:
     with connection.cursor() as cursor:
         for statement in SIGNED:
             cursor.execute(statement)
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             assert read_again() == 0
-        [find] = [one["sql"] for one in asked if mark in one["sql"]]
-        cursor.execute(f"EXPLAIN {find}")
+        [search_query] = [one["sql"] for one in queries if mark in one["sql"]]
+        cursor.execute(f"EXPLAIN {search_query}")
         return "\n".join(row[0] for row in cursor.fetchall())
 
 

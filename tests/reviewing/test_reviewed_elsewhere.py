@@ -41,7 +41,7 @@ def test_reviewed_elsewhere_signs_criticals_only_if_called_about() -> None:
     receive_result(make_order(2, last_event_at=NOW).pk, ("Potassium", "7.2", "critical"))
     staff("clinician", "anna")
     call_command("reviewed_elsewhere", before=DAY, by="anna", critical=True)
-    assert [one.pk for one in open_criticals()] == [uid("order", 2)], "the new one stands alone"
+    assert [one.pk for one in open_criticals()] == [uid("order", 2)], "only the new one is open"
     old = Review.objects.get(pk=uid("order", 1))
     assert not old.in_queue and old.is_acknowledged and old.is_called
     call = CriticalCall.objects.get()
@@ -81,6 +81,6 @@ def test_reviewed_elsewhere_counts_skipped_results_by_reason() -> None:
 @pytest.mark.django_db
 def test_reviewed_elsewhere_needs_a_user_who_may_sign() -> None:
     staff("front desk", "desk")
-    for given in ({"by": "desk"}, {"by": "nobody"}, {"before": "soon"}):
+    for options in ({"by": "desk"}, {"by": "nobody"}, {"before": "soon"}):
         with pytest.raises(CommandError):
-            call_command("reviewed_elsewhere", **{"before": DAY, "by": "desk", **given})
+            call_command("reviewed_elsewhere", **{"before": DAY, "by": "desk", **options})

@@ -109,7 +109,7 @@ def test_partial_result_is_acknowledged_and_waits_for_the_rest(anna: User, bruno
     with pytest.raises(AlreadySigned):
         sign(row.pk, 1, bruno)
     receive_result(row.pk, NORMAL, ("Iron", "4", "normal"))
-    assert review().kind == "final", "the first whole one corrects nothing"
+    assert review().kind == "final", "the first complete result is no correction"
     assert queue_counts() == (1, 0)
 
 
@@ -120,8 +120,8 @@ def test_critical_result_is_open_until_called_about(anna: User) -> None:
     with pytest.raises(NotAcknowledged):
         sign(row.pk, 1, anna)
     acknowledge(review(), 1, anna)
-    kept = CriticalAcknowledgement.objects.get()
-    assert [value["text"] for value in kept.values] == ["6.9"]
+    acknowledgement = CriticalAcknowledgement.objects.get()
+    assert [value["text"] for value in acknowledgement.values] == ["6.9"]
     sign(row.pk, 1, anna)
     assert list(open_criticals()) == [review()], "nobody was called"
     record_call(review(), 1, anna, recipient="Dr. Madeup", outcome=NOT_REACHED,
@@ -143,7 +143,7 @@ def test_new_critical_value_needs_another_acknowledgement(anna: User) -> None:
     receive_result(row.pk, CRITICAL, status="partial")
     acknowledge(review(), 1, anna)
     receive_result(row.pk, CRITICAL, NORMAL)
-    assert review().is_acknowledged, "the same critical value, with more beside it"
+    assert review().is_acknowledged, "the critical value is the same, with more lines"
     receive_result(row.pk, ("Potassium", "7.2", "critical"), NORMAL)
     assert not review().is_acknowledged
     with pytest.raises(NotAcknowledged):
@@ -158,7 +158,9 @@ def test_announced_critical_result_is_first_in_queue(anna: User) -> None:
     with pytest.raises(ResultChanged):
         sign(row.pk, 0, anna)
     receive_result(row.pk, HIGH)
-    assert review().place == "critical", "announced, and the values do not say so: a person decides"
+    assert review().place == "critical", (
+        "it was announced critical but its values are not: a person decides"
+    )
     acknowledge(review(), 1, anna)
     sign(row.pk, 1, anna)
     assert not review().in_queue
@@ -262,7 +264,7 @@ def test_unanswered_call_needs_a_next_attempt(anna: User) -> None:
         record_call(review(), 1, anna, recipient="x", outcome=NOT_REACHED)
 
 
-STEP = st.one_of(
+ACTIONS = st.one_of(
     st.tuples(
         st.just("came"),
         st.lists(st.sampled_from([NORMAL, HIGH, CRITICAL]), max_size=2).map(tuple),
@@ -279,7 +281,7 @@ STEP = st.one_of(
 )
 
 
-def act(order_id: UUID, people: list[User], step: tuple[Any, ...]) -> None:
+def perform_action(order_id: UUID, people: list[User], step: tuple[Any, ...]) -> None:
     found = Review.objects.filter(pk=order_id).first()
     match step:
         case ("came", lines, status):
@@ -301,10 +303,10 @@ def act(order_id: UUID, people: list[User], step: tuple[Any, ...]) -> None:
                 acknowledge(found, found.version, people[0])
         case ("call", reached):
             if found and found.version >= 0:
-                when = None if reached else timezone.now()
+                next_attempt = None if reached else timezone.now()
                 outcome = READ_BACK if reached else NOT_REACHED
                 record_call(found, found.version, people[0], recipient="Dr. Madeup",
-                            outcome=outcome, next_attempt_at=when)  # fmt: skip
+                            outcome=outcome, next_attempt_at=next_attempt)  # fmt: skip
         case ("add up",):
             fold_tally(worth=1)
 
@@ -316,24 +318,24 @@ def expected(order_id: UUID) -> tuple[bool, bool]:
     if newest is None:
         number, since = (0, 0) if is_announced else (-1, None)
     else:
-        borne_out = ResultVersion.objects.exclude(critical_since=None).exists()
+        is_confirmed = ResultVersion.objects.exclude(critical_since=None).exists()
         number, since = newest.number, newest.critical_since
-        if since is None and is_announced and not borne_out:
+        if since is None and is_announced and not is_confirmed:
             since = 0
-    gone = set(Signature.objects.filter(kind=UNDONE).values_list("undoes_id", flat=True))
-    signed = {s.version for s in Signature.objects.filter(kind=SIGNED) if s.pk not in gone}
-    waits = number >= 0 and number not in signed
+    undone_ids = set(Signature.objects.filter(kind=UNDONE).values_list("undoes_id", flat=True))
+    signed = {s.version for s in Signature.objects.filter(kind=SIGNED) if s.pk not in undone_ids}
+    is_waiting = number >= 0 and number not in signed
     if since is None:
-        return waits, False
+        return is_waiting, False
     seen = CriticalAcknowledgement.objects.filter(version__gte=since).exists()
     calls = CriticalCall.objects.filter(version__gte=since).exclude(outcome=NOT_REACHED)
-    return waits, not (seen and calls.exists())
+    return is_waiting, not (seen and calls.exists())
 
 
 @settings(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(st.lists(STEP, max_size=12))
+@given(st.lists(ACTIONS, max_size=12))
 def test_no_sequence_of_actions_loses_a_result(
     anna: User, bruno: User, steps: list[tuple[Any, ...]]
 ) -> None:
@@ -342,15 +344,15 @@ def test_no_sequence_of_actions_loses_a_result(
         for step in steps:
             try:
                 with transaction.atomic():
-                    act(row.pk, [anna, bruno], step)
+                    perform_action(row.pk, [anna, bruno], step)
             except (CannotSign, Review.DoesNotExist):
                 pass
-            waits, is_open = expected(row.pk)
-            assert review_queue({}, anna).filter(pk=row.pk).exists() == waits
+            must_wait, is_open = expected(row.pk)
+            assert review_queue({}, anna).filter(pk=row.pk).exists() == must_wait
             assert open_criticals().filter(pk=row.pk).exists() == is_open
-            glance = result_badges(User.objects.get(pk=anna.pk))
-            assert glance.criticals == is_open
-            assert glance.unsigned == queue_counts()[0]
+            badges = result_badges(User.objects.get(pk=anna.pk))
+            assert badges.criticals == is_open
+            assert badges.unsigned == queue_counts()[0]
             assert sum(queue_counts()) == review_queue({}, anna).count()
             signed = Signature.objects.filter(kind=SIGNED, undone=None)
             for one in signed:

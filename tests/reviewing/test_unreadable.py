@@ -1,4 +1,4 @@
-"""Results that are partly or fully unreadable, over the wire, and the pages that show them."""
+"""Partly or completely unreadable results, from the service to the pages that show them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from orders.models import Order, Result, ResultMarker, Review
 from orders.results import unreadable_versions
 from orders.sync import CHANGES, LOOKUP_TYPES
 from tests.api.rows import staff
-from tests.mirrored import as_service
+from tests.sandbox_service import sandbox_as_service
 from tests.sandboxes import Sandbox, SandboxFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CASES = Path(__file__).parent.parent / "cases"
 HEADERS = {"x-service-api-key": "sk_us_local_sandbox"}
-NEWER = "A newer version of this result could not be read"
+NEWER_VERSION_NOTICE = "A newer version of this result could not be read"
 
 
 def case(name: str) -> Any:
@@ -49,8 +49,8 @@ def service_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
 
 
 @pytest.fixture
-def world(service_sandbox: Sandbox, settings: Settings) -> Iterator[Sandbox]:
-    with as_service(service_sandbox, settings):
+def service(service_sandbox: Sandbox, settings: Settings) -> Iterator[Sandbox]:
+    with sandbox_as_service(service_sandbox, settings):
         yield service_sandbox
 
 
@@ -62,10 +62,12 @@ def reader(client: Client) -> User:
 
 
 @pytest.fixture
-def order_id(world: Sandbox) -> UUID:
+def order_id(service: Sandbox) -> UUID:
     """A mirrored order of the sandbox with a result that is not mirrored yet."""
-    answer = httpx.get(f"{world.url}/v3/orders", headers=HEADERS, params={"size": "60"}, timeout=20)
-    done = next(one for one in answer.json()["orders"] if one["status"] == "completed")
+    read_answer = httpx.get(
+        f"{service.url}/v3/orders", headers=HEADERS, params={"size": "60"}, timeout=20
+    )
+    done = next(one for one in read_answer.json()["orders"] if one["status"] == "completed")
     run_lookup("orders", done["id"])
     run_due_lookups([subject for subject in patients.sync.LOOKUP_TYPES if subject.kind == "users"])
     Lookup.objects.exclude(kind="results").delete()
@@ -77,10 +79,10 @@ def run_lookup(kind: str, key: object) -> None:
     run_due_lookups([subject for subject in LOOKUP_TYPES if subject.kind == kind])
 
 
-def answer(world: Sandbox, order_id: UUID, body: Any) -> None:
+def read_answer(service: Sandbox, order_id: UUID, body: Any) -> None:
     """Let the service answer with this result, and look it up."""
-    world.control("answers", method="DELETE")
-    world.prepare_answer(f"/v3/order/{order_id}/result$", body=body, times=None)
+    service.control("answers", method="DELETE")
+    service.prepare_answer(f"/v3/order/{order_id}/result$", body=body, times=None)
     run_lookup("results", order_id)
 
 
@@ -99,22 +101,22 @@ def pages(client: Client, order_id: UUID) -> dict[str, str]:
     }
 
 
-def first_version(world: Sandbox, order_id: UUID) -> Any:
+def first_version(service: Sandbox, order_id: UUID) -> Any:
     body = case("B07.json")
     body["metadata"]["interpretation"] = "normal"
     del body["results"][1]
-    answer(world, order_id, body)
+    read_answer(service, order_id, body)
     return body
 
 
-def test_text_in_a_number_field_costs_that_field_alone(
-    world: Sandbox, order_id: UUID, client: Client, reader: User
+def test_text_in_a_number_field_affects_only_that_field(
+    service: Sandbox, order_id: UUID, client: Client, reader: User
 ) -> None:
     """Case B07."""
-    first_version(world, order_id)
+    first_version(service, order_id)
     version = Review.objects.get(pk=order_id).version
     client.post(reverse("reviewing:sign", args=[order_id]), {"version": version})
-    answer(world, order_id, case("B07.json"))
+    read_answer(service, order_id, case("B07.json"))
     potassium, calcium = ResultMarker.objects.filter(result_id=order_id).order_by("position")
     assert (potassium.value, potassium.interpretation) == (4.2, "normal")
     assert (calcium.value, calcium.text, calcium.interpretation) == (None, "<3.5", "critical")
@@ -129,18 +131,18 @@ def test_text_in_a_number_field_costs_that_field_alone(
         words = pages(client, order_id)[page]
         assert "This result could not be read whole" in words, page
         assert "Could not be read: value" in words and "<3.5" in words.replace("&lt;", "<"), page
-    noted = UnreadRecord.objects.get()
-    assert (noted.resource, noted.key) == ("orders_result", str(order_id))
-    assert (noted.path, noted.is_stored) == ("$.results[1].value", True)
+    unread = UnreadRecord.objects.get()
+    assert (unread.resource, unread.key) == ("orders_result", str(order_id))
+    assert (unread.path, unread.is_stored) == ("$.results[1].value", True)
     api = client.get(f"/api/results/{order_id}/").json()
     assert (api["unreadable_lines"], api["newer_version_unreadable"]) == (1, False)
 
 
 def test_nul_in_a_comment_is_replaced_and_the_result_stored(
-    world: Sandbox, order_id: UUID, client: Client, reader: User
+    service: Sandbox, order_id: UUID, client: Client, reader: User
 ) -> None:
     """Case B08."""
-    answer(world, order_id, case("B08.json"))
+    read_answer(service, order_id, case("B08.json"))
     _, comment = ResultMarker.objects.filter(result_id=order_id).order_by("position")
     assert comment.text == "made-up\ufffdcomment"
     assert Result.objects.get().is_whole and not UnreadRecord.objects.exists()
@@ -153,13 +155,13 @@ def test_nul_in_a_comment_is_replaced_and_the_result_stored(
 
 
 def test_line_that_cannot_be_read_is_shown_in_its_place(
-    world: Sandbox, order_id: UUID, client: Client, reader: User
+    service: Sandbox, order_id: UUID, client: Client, reader: User
 ) -> None:
-    body = first_version(world, order_id)
+    body = first_version(service, order_id)
     body["results"] += ["no line at all", {**body["results"][0], "slug": "x", "name": {"a": 1}}]
     body["results"].insert(0, None)
     body["missing_results"] = [7]
-    answer(world, order_id, body)
+    read_answer(service, order_id, body)
     lines = ResultMarker.objects.filter(result_id=order_id).order_by("position")
     assert [line.is_unreadable for line in lines] == [True, False, True, True, True]
     words = [line.interpretation for line in lines]
@@ -171,16 +173,16 @@ def test_line_that_cannot_be_read_is_shown_in_its_place(
 
 
 def test_normal_line_with_a_lost_field_is_no_longer_normal(
-    world: Sandbox, order_id: UUID, reader: User
+    service: Sandbox, order_id: UUID, reader: User
 ) -> None:
-    body = first_version(world, order_id)
+    body = first_version(service, order_id)
     changed = copy.deepcopy(body)
     changed["results"][0] |= {
         "is_above_max_range": "yes",
         "min_range_value": "3.5 mmol",
         "max_range_value": 1e400,
     }
-    answer(world, order_id, json.dumps(changed))
+    read_answer(service, order_id, json.dumps(changed))
     (line,) = ResultMarker.objects.filter(result_id=order_id)
     assert line.unreadable_fields == "min_range_value, max_range_value, is_above_max_range"
     assert (line.value, line.interpretation) == (4.2, "unknown")
@@ -188,64 +190,64 @@ def test_normal_line_with_a_lost_field_is_no_longer_normal(
 
 
 def test_unreadable_version_shows_a_notice_until_it_is_read(
-    world: Sandbox, order_id: UUID, client: Client, reader: User
+    service: Sandbox, order_id: UUID, client: Client, reader: User
 ) -> None:
-    body = first_version(world, order_id)
-    assert not any(NEWER in words for words in pages(client, order_id).values())
-    answer(world, order_id, {**body, "results": "lost"})
+    body = first_version(service, order_id)
+    assert not any(NEWER_VERSION_NOTICE in words for words in pages(client, order_id).values())
+    read_answer(service, order_id, {**body, "results": "lost"})
     lookup = Lookup.objects.get(kind="results")
     assert lookup.error and lookup.attempts == 1
     assert lookup.due_at is not None and lookup.due_at > datetime.now(UTC)
     assert Result.objects.get().returned == 1
     for page, words in pages(client, order_id).items():
-        assert NEWER in words and "Try again" in words, page
+        assert NEWER_VERSION_NOTICE in words and "Try again" in words, page
     assert client.get(f"/api/results/{order_id}/").json()["newer_version_unreadable"]
     reasons = [reason.words for reason in status.read().reasons]
     assert any(words.startswith("Records that could not be read or stored: 1") for words in reasons)
-    world.control("answers", method="DELETE")
-    world.prepare_answer(f"/v3/order/{order_id}/result$", body=body, times=None)
+    service.control("answers", method="DELETE")
+    service.prepare_answer(f"/v3/order/{order_id}/result$", body=body, times=None)
     report = reverse("reviewing:report", args=[order_id])
-    asked = client.post(reverse("reviewing:read-again", args=[order_id]), {"next": report})
-    assert (asked.status_code, asked.headers["location"]) == (302, report)
+    response = client.post(reverse("reviewing:read-again", args=[order_id]), {"next": report})
+    assert (response.status_code, response.headers["location"]) == (302, report)
     run_due_lookups(LOOKUP_TYPES)
     assert Lookup.objects.get(kind="results").error == ""
-    assert not any(NEWER in words for words in pages(client, order_id).values())
+    assert not any(NEWER_VERSION_NOTICE in words for words in pages(client, order_id).values())
     assert not UnreadRecord.objects.exists()
 
 
 def test_unreadable_order_or_patient_shows_a_notice(
-    world: Sandbox, order_id: UUID, client: Client, reader: User
+    service: Sandbox, order_id: UUID, client: Client, reader: User
 ) -> None:
-    first_version(world, order_id)
+    first_version(service, order_id)
     patient = Order.objects.get(pk=order_id).user_id
-    look_at = {
+    sources = {
         "order": (f"^/v3/order/{order_id}$", "orders", order_id),
         "patient’s record": (f"^/v2/user/{patient}/info", "demographics", patient),
     }
-    for name, (path, kind, key) in look_at.items():
-        told = f"version of this {name} could not be read"
-        world.control("answers", method="DELETE")
-        world.prepare_answer(path, body={"id": "nobody"}, times=1)
+    for name, (path, kind, key) in sources.items():
+        notice = f"version of this {name} could not be read"
+        service.control("answers", method="DELETE")
+        service.prepare_answer(path, body={"id": "nobody"}, times=1)
         schedule_lookups(kind, [key])
         run_due_lookups(
             [one for one in (*LOOKUP_TYPES, *patients.sync.LOOKUP_TYPES) if one.kind == kind]
         )
         assert Lookup.objects.get(kind=kind, key=str(key)).error
         shown = pages(client, order_id)
-        assert told in shown["patient"] and (told in shown["order"]) == (name == "order")
-        assert told not in shown["report"] or name == "order"
-        what = "order" if name == "order" else "patient"
+        assert notice in shown["patient"] and (notice in shown["order"]) == (name == "order")
+        assert notice not in shown["report"] or name == "order"
+        subject = "order" if name == "order" else "patient"
         address = reverse("reviewing:read-again", args=[key])
-        assert client.post(address, {"what": what, "next": "/results/"}).status_code == 302
+        assert client.post(address, {"what": subject, "next": "/results/"}).status_code == 302
         run_due_lookups(
             [one for one in (*LOOKUP_TYPES, *patients.sync.LOOKUP_TYPES) if one.kind == kind]
         )
-        assert told not in pages(client, order_id)["patient"]
+        assert notice not in pages(client, order_id)["patient"]
     assert client.post(address, {"what": "anything"}).status_code == 400
 
 
 @pytest.mark.parametrize(
-    ("given", "is_called"),
+    ("outage", "is_shown"),
     [
         ({"status": 503}, False),
         ({"status": 429, "headers": {"retry-after": "1"}}, False),
@@ -254,24 +256,24 @@ def test_unreadable_order_or_patient_shows_a_notice(
     ],
 )
 def test_outage_shows_no_notice_of_unreadable_results(
-    given: dict[str, Any], is_called: bool, world: Sandbox, order_id: UUID, reader: User
+    outage: dict[str, Any], is_shown: bool, service: Sandbox, order_id: UUID, reader: User
 ) -> None:
     schedule_lookups("results", [order_id])
-    world.prepare_answer(f"/v3/order/{order_id}/result$", times=None, **given)
+    service.prepare_answer(f"/v3/order/{order_id}/result$", times=None, **outage)
     for attempt in range(unreadable_versions.MAX_FAILED_READS):
         assert unreadable_versions.for_order(order_id) == []
         Lookup.objects.filter(kind="results").update(due_at=timezone.now())
         run_due_lookups(LOOKUP_TYPES)
         assert Lookup.objects.get(kind="results").attempts == attempt + 1
-    assert bool(unreadable_versions.for_order(order_id)) == is_called
-    assert unreadable_versions.unreadable_among([order_id]) == ({order_id} if is_called else set())
+    assert bool(unreadable_versions.for_order(order_id)) == is_shown
+    assert unreadable_versions.unreadable_among([order_id]) == ({order_id} if is_shown else set())
 
 
 def test_result_never_read_shows_a_notice_on_its_pages(
-    world: Sandbox, order_id: UUID, client: Client, reader: User
+    service: Sandbox, order_id: UUID, client: Client, reader: User
 ) -> None:
-    answer(world, order_id, {"metadata": {}, "results": 7})
-    told = "This result could not be read"
+    read_answer(service, order_id, {"metadata": {}, "results": 7})
+    notice = "This result could not be read"
     order = Order.objects.get()
     for address in (
         reverse("reviewing:queue"),
@@ -279,29 +281,29 @@ def test_result_never_read_shows_a_notice_on_its_pages(
         reverse("of-patient:results", args=[order.user_id]),
         reverse("patients:detail", args=[order.user_id]),
     ):
-        assert told in text_of(client.get(address)), address
+        assert notice in text_of(client.get(address)), address
 
 
-def test_order_unreadable_in_a_list_is_looked_up(world: Sandbox, order_id: UUID) -> None:
+def test_order_unreadable_in_a_list_is_looked_up(service: Sandbox, order_id: UUID) -> None:
     synced_list = CHANGES
     Lookup.objects.all().delete()
     merge = {"orders": {"0": {"user_id": "nobody"}}}
-    world.prepare_answer(r"^/v3/orders\?", merge=merge, times=None)
+    service.prepare_answer(r"^/v3/orders\?", merge=merge, times=None)
     request_run(synced_list)
     sync_when_due(synced_list, 30)
     unread = UnreadRecord.objects.get(resource="orders")
     due = Lookup.objects.get(kind="orders", key=unread.key)
     assert due.due_at is not None and due.due_at < datetime.now(UTC) + timedelta(seconds=1)
-    world.control("answers", method="DELETE")
+    service.control("answers", method="DELETE")
     run_due_lookups(LOOKUP_TYPES)
     assert not UnreadRecord.objects.exists() and Order.objects.filter(pk=unread.key).exists()
 
 
 @pytest.mark.parametrize("key", ["-" * 36, f"{'a' * 34}-0", "00000000-0000-4000-8000-00000000000Z"])
-def test_unreadable_record_with_an_odd_id_breaks_no_page(
-    key: str, world: Sandbox, order_id: UUID
+def test_unreadable_record_with_any_id_breaks_no_page(
+    key: str, service: Sandbox, order_id: UUID
 ) -> None:
-    """The id of an unreadable order or user may be any text."""
+    """The ID of an unreadable order or user may be any text."""
     for resource in ("orders", "users"):
         UnreadRecord.objects.create(resource=resource, key=key, record="{}")
     assert unreadable_versions.for_order(order_id) == []

@@ -113,7 +113,7 @@ class Houses:
 
     def __init__(self, server: str, logs: Path, *, staffed: bool = False) -> None:
         self.server, self.logs = server, logs
-        self.database = databases.staffed_house if staffed else databases.migrated_house
+        self.database = databases.staffed_database if staffed else databases.migrated_database
         self.made: list[str] = []
 
     def build(self, service_url: str, **settings: str) -> House:

@@ -24,9 +24,9 @@ from orders.models import Order
 from orders.sync.orders import ORDER_LOOKUP, store_orders
 from patients.models import Connection, Demographics
 from patients.sync import LOOKUP_TYPES
+from tests.mirror_records import run_in_thread, wait_for_lock_wait
 from tests.sync.conftest import StubService
 from tests.sync.stub_server import IncomingRequest, Reply
-from tests.test_mirror import until_waiting, worker
 from tests.webhooks.records import order, order_id
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -286,7 +286,7 @@ def test_deadlock_with_event_worker_stores_answers_again(stub_service: StubServi
         if not stored.is_set():
             stored.set()
             assert scheduled.wait(10)
-            until_waiting()
+            wait_for_lock_wait()
         return next_due
 
     def apply_events() -> None:
@@ -301,7 +301,7 @@ def test_deadlock_with_event_worker_stores_answers_again(stub_service: StubServi
     stub_service(answer)
     store_orders([order_record(2)])
     schedule_lookups("orders", [order_id(1)])
-    with worker(apply_events) as errors:
+    with run_in_thread(apply_events) as errors:
         # The second lookup is the one that the other worker scheduled.
         assert run_due_lookups([replace(ORDER_LOOKUP, store=store)]) == 2
     assert errors == []

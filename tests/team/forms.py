@@ -1,4 +1,4 @@
-"""Forms of team work as a page shows them."""
+"""Forms of team work as pages show them."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from tests.api.rows import uid
 
 ORDER = uid("order", 1)
 PATIENT = uid("patient", 1)
-SIGNED = re.compile(r'name="about" value="([^"]+)"')
+SIGNED_SUBJECT = re.compile(r'name="about" value="([^"]+)"')
 
 
-def shown(user: User, tag: str, path: str = "/orders/") -> str:
-    """What a tag of `team` shows to somebody."""
+def render_tag(user: User, tag: str, path: str = "/orders/") -> str:
+    """Render a tag of `team` for a user."""
     request = RequestFactory().get(path)
     request.user = user
     template = engines["django"].from_string("{% load team %}{% " + tag + " %}")
     return template.render({"order": ORDER, "patient": PATIENT}, request)
 
 
-def about(user: User, tag: str = 'notes_on "order" order patient') -> str:
-    found = SIGNED.search(shown(user, tag))
+def form_subject(user: User, tag: str = 'notes_on "order" order patient') -> str:
+    found = SIGNED_SUBJECT.search(render_tag(user, tag))
     assert found, "no form"
     return html.unescape(found[1])
 
 
-def signed(subject_type: str = "order", subject_id: object = ORDER) -> str:
+def signed_subject(subject_type: str = "order", subject_id: object = ORDER) -> str:
     return make_subject(subject_type, subject_id, PATIENT).signed()
 
 
 def post(client: Client, name: str, htmx: bool = False, **values: Any) -> HttpResponse:
     headers = {"HX-Request": "true"} if htmx else {}
-    data = {"about": signed(), "next": "/orders/", **values}
+    data = {"about": signed_subject(), "next": "/orders/", **values}
     return client.post(f"/team/{name}/", data, headers=headers)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""`python -m tests.team.mailer`: a worker that sends what is due, once."""
+"""`python -m tests.team.mailer`: a worker that sends due mail once."""
 
 import django
 

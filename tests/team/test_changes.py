@@ -1,4 +1,4 @@
-"""The change log: read from what is kept anyway, with reasons and what was before."""
+"""The change log is derived from stored records, with reasons and previous values."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from backoffice.team.actions import add_note, assign, record_contact
 from backoffice.team.changes import change_log
 from backoffice.team.subjects import make_subject
 from tests.api.rows import staff
-from tests.team.forms import ORDER, PATIENT, shown, signed
+from tests.team.forms import ORDER, PATIENT, render_tag, signed_subject
 
 pytestmark = pytest.mark.django_db
 INFO = {"first_name": "Testa", "address": {"city": "Springfield"}, "race": None}
 
 
-def asked(user: User, kind: str, minutes: int, **values: Any) -> CommandRecord:
+def create_command(user: User, kind: str, minutes: int, **values: Any) -> CommandRecord:
     return CommandRecord.objects.create(
         **{
             "kind": kind,
@@ -44,12 +44,14 @@ def asked(user: User, kind: str, minutes: int, **values: Any) -> CommandRecord:
     )
 
 
-def test_everything_people_did_stands_there_once(rf: RequestFactory) -> None:
+def test_every_action_is_listed_once(rf: RequestFactory) -> None:
     ana, ben = staff("front desk", "ana"), staff("lab coordinator", "ben")
     request = rf.get("/")
     request.resolver_match = None
     request.user = ana
-    row = asked(ana, "order.cancel", 9, title="Cancel the order", reason="Patient moved away")
+    row = create_command(
+        ana, "order.cancel", 9, title="Cancel the order", reason="Patient moved away"
+    )
     record_action(request, "order.cancel", [row.pk, ORDER], [PATIENT], "Patient moved away")
     request.user = ben
     record_action(request, "order.cancel give-up", [row.pk, ORDER], [PATIENT], "Too late")
@@ -79,11 +81,11 @@ def test_everything_people_did_stands_there_once(rf: RequestFactory) -> None:
     assert {one.on for one in on_patient} == {"", "order"}
 
 
-def test_before_and_after_where_a_request_says_so() -> None:
+def test_requests_show_before_and_after() -> None:
     ana = staff("front desk", "ana")
     moved = {"seen": "2026-11-20T15:00:00Z", "time": {"start": "2026-11-21T16:00:00Z"}}
-    asked(ana, "appointment.move", 1, payload=moved)
-    asked(ana, "order.activation", 2, payload={"activate_by": "2026-12-01"})
+    create_command(ana, "appointment.move", 1, payload=moved)
+    create_command(ana, "order.activation", 2, payload={"activate_by": "2026-12-01"})
     move, date = change_log(make_subject("order", ORDER), sees_results=True)
     (difference,) = move.differences
     assert str(difference.before) == "2026-11-20 15:00:00+00:00"
@@ -92,52 +94,56 @@ def test_before_and_after_where_a_request_says_so() -> None:
     assert (difference.before, difference.after) == (None, "2026-12-01")
 
 
-def test_switch_of_messages_shows_before_and_after() -> None:
+def test_message_switch_shows_before_and_after() -> None:
     ana = staff("clinician", "ana")
-    asked(ana, "order.messages", 1, payload={"seen": None, "sms_enabled": True})
-    asked(ana, "order.messages", 2, payload={"seen": True, "sms_enabled": False})
+    create_command(ana, "order.messages", 1, payload={"seen": None, "sms_enabled": True})
+    create_command(ana, "order.messages", 2, payload={"seen": True, "sms_enabled": False})
     changes = change_log(make_subject("order", ORDER), sees_results=True)
-    told = [(one.before, one.after) for change in changes for one in change.differences]
-    assert told == [(None, "On"), ("On", "Off")]
+    differences = [(one.before, one.after) for change in changes for one in change.differences]
+    assert differences == [(None, "On"), ("On", "Off")]
 
 
-def test_details_are_set_beside_those_that_were_saved_last() -> None:
+def test_details_are_compared_with_last_saved_ones() -> None:
     ana = staff("front desk", "ana")
     about = {"subject_type": "patient", "subject_id": str(PATIENT)}
     later = {**INFO, "first_name": "Testina", "address": {"city": ""}}
-    asked(ana, "patient.info", 3, payload={"info": INFO}, **about)
-    asked(ana, "patient.info", 2, payload={"info": {"first_name": "X"}}, state="refused", **about)
-    asked(ana, "patient.info", 1, payload={"info": later}, **about)
+    create_command(ana, "patient.info", 3, payload={"info": INFO}, **about)
+    create_command(
+        ana, "patient.info", 2, payload={"info": {"first_name": "X"}}, state="refused", **about
+    )
+    create_command(ana, "patient.info", 1, payload={"info": later}, **about)
     newest, _, first = change_log(make_subject("patient", PATIENT), sees_results=True)
     assert first.differences == []
-    told = [(one.label, one.before, one.after) for one in newest.differences]
-    assert sorted(told) == [
+    differences = [(one.label, one.before, one.after) for one in newest.differences]
+    assert sorted(differences) == [
         ("Address city", "Springfield", ""),
         ("First name", "Testa", "Testina"),
     ]
 
 
-def test_it_is_read_when_it_is_opened(
+def test_change_log_is_loaded_only_when_opened(
     client: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     ana = staff("front desk", "ana")
-    asked(ana, "order.cancel", 1, title="Cancel the order", reason="<b>Why</b>")
-    shown(ana, 'changes_of "order" order patient')
+    create_command(ana, "order.cancel", 1, title="Cancel the order", reason="<b>Why</b>")
+    render_tag(ana, 'changes_of "order" order patient')
     with django_assert_num_queries(0):
-        assert "Change log" in shown(ana, 'changes_of "order" order patient')
+        assert "Change log" in render_tag(ana, 'changes_of "order" order patient')
     client.force_login(ana)
-    page = client.get("/team/changes/", {"about": signed()}).content.decode()
+    page = client.get("/team/changes/", {"about": signed_subject()}).content.decode()
     assert "Cancel the order" in page and "Reason: &lt;b&gt;Why&lt;/b&gt;" in page
     assert "<html" in page
-    part = client.get("/team/changes/", {"about": signed()}, headers={"HX-Request": "true"})
-    assert "<html" not in part.content.decode()
+    fragment = client.get(
+        "/team/changes/", {"about": signed_subject()}, headers={"HX-Request": "true"}
+    )
+    assert "<html" not in fragment.content.decode()
     assert AuditEntry.objects.filter(action="view", object_type="changes").count() == 2
-    assert "Change log" not in shown(staff("viewer"), 'changes_of "order" order patient')
+    assert "Change log" not in render_tag(staff("viewer"), 'changes_of "order" order patient')
     client.force_login(staff("auditor"))
-    assert client.get("/team/changes/", {"about": signed()}).status_code == 403
+    assert client.get("/team/changes/", {"about": signed_subject()}).status_code == 403
 
 
-def test_how_a_result_turned_out_is_told_to_those_who_see_results(rf: RequestFactory) -> None:
+def test_result_changes_require_results_permission(rf: RequestFactory) -> None:
     request = rf.get("/")
     request.resolver_match = None
     request.user = staff("clinician")
@@ -147,8 +153,8 @@ def test_how_a_result_turned_out_is_told_to_those_who_see_results(rf: RequestFac
     add_note(request, "result", ORDER, "Potassium 6.9, call again", PATIENT)
     about = make_subject("patient", PATIENT, PATIENT)
     assert len(change_log(about, sees_results=True)) == 4
-    (signed_,) = change_log(about, sees_results=False)
-    assert (signed_.what, signed_.on) == ("Signed the result", "order")
-    assert signed_.on_url == f"/orders/{ORDER}/"
+    (sign_off,) = change_log(about, sees_results=False)
+    assert (sign_off.what, sign_off.on) == ("Signed the result", "order")
+    assert sign_off.on_url == f"/orders/{ORDER}/"
     (of_order,) = change_log(make_subject("order", ORDER, PATIENT), sees_results=False)
     assert (of_order.what, of_order.on_url) == ("Signed the result", "")

@@ -1,4 +1,4 @@
-"""The mail server is told by one address; nonsense is refused, and nothing of it is quoted."""
+"""The mail server is configured by one URL; invalid values are refused without quoting them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from django.core.exceptions import ImproperlyConfigured
 
 from tests.test_settings import deployed, read
 
-WHOLE = {"EMAIL_FROM": "office@clinic.invalid", "SITE_URL": "https://office.invalid/"}
+COMPLETE = {"EMAIL_FROM": "office@clinic.invalid", "SITE_URL": "https://office.invalid/"}
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "expected"),
     [
         ("smtp://mail.invalid", (25, False, False)),
         ("smtp+tls://mail.invalid", (587, True, False)),
@@ -21,12 +21,12 @@ WHOLE = {"EMAIL_FROM": "office@clinic.invalid", "SITE_URL": "https://office.inva
         ("smtp+tls://office:p%40ss@mail.invalid:2525", (2525, True, False)),
     ],
 )
-def test_an_address_says_where_and_how(
-    url: str, told: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+def test_email_url_sets_server_and_encryption(
+    url: str, expected: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = read(monkeypatch, **deployed(EMAIL_URL=url, **WHOLE))
+    found = read(monkeypatch, **deployed(EMAIL_URL=url, **COMPLETE))
     assert found["EMAIL_HOST"] == "mail.invalid"
-    assert tuple(found[f"EMAIL_{name}"] for name in ("PORT", "USE_TLS", "USE_SSL")) == told
+    assert tuple(found[f"EMAIL_{name}"] for name in ("PORT", "USE_TLS", "USE_SSL")) == expected
     assert found["EMAIL_HOST_PASSWORD"] == ("p@ss" if "@mail" in url else "")
     assert found["SITE_URL"] == "https://office.invalid"
 
@@ -41,12 +41,12 @@ def test_an_address_says_where_and_how(
         ("EMAIL_FROM", ""),
     ],
 )
-def test_nonsense_is_refused(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"EMAIL_URL": "smtp://mail.invalid", **WHOLE, name: value}
-    with pytest.raises(ImproperlyConfigured, match=name) as refused:
-        read(monkeypatch, **deployed(**given))
-    assert "canary" not in str(refused.value)
+def test_invalid_value_is_refused(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {"EMAIL_URL": "smtp://mail.invalid", **COMPLETE, name: value}
+    with pytest.raises(ImproperlyConfigured, match=name) as error:
+        read(monkeypatch, **deployed(**variables))
+    assert "canary" not in str(error.value)
 
 
-def test_without_it_nothing_is_mailed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mail_is_off_without_email_url(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(monkeypatch, **deployed())["EMAIL_URL"] == ""

@@ -1,4 +1,4 @@
-"""E-mail to staff by a real mail server: what it says, that it comes once, and how it fails."""
+"""E-mail to staff through a real mail server: content, single delivery and failures."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from backoffice.team.emails import MAX_ATTEMPTS, MAX_LINES, send_due
 from backoffice.team.models import MailChoice, Notification
 from tests.api.rows import patient, staff
 from tests.team.forms import ORDER
-from tests.team.posting import Post, posting
+from tests.team.mail_server import MailServer, run_mail_server
 
 
 @pytest.fixture
-def post(settings: Settings) -> Iterator[Post]:
-    with posting() as post:
-        settings.EMAIL_URL, settings.EMAIL_FROM = post.url, "office@clinic.invalid"
-        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", post.port
+def mail_server(settings: Settings) -> Iterator[MailServer]:
+    with run_mail_server() as mail_server:
+        settings.EMAIL_URL, settings.EMAIL_FROM = mail_server.url, "office@clinic.invalid"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
         settings.SITE_URL = "https://office.invalid"
-        yield post
+        yield mail_server
 
 
 def person(name: str = "ana", role: str = "front desk") -> User:
@@ -48,14 +48,14 @@ def due_now() -> None:
 
 
 @pytest.mark.django_db
-def test_a_message_says_that_something_waits_and_where_and_nothing_more(post: Post) -> None:
+def test_message_contains_only_subject_and_link(mail_server: MailServer) -> None:
     user = person()
     patient(1).save()
     notify([user], "needs-action", "order", ORDER, about="event 1")
-    assert send_due() == 0, "not before a minute has passed"
+    assert send_due() == 0, "messages wait for a minute"
     due_now()
     assert send_due() == 1
-    row, mail = Notification.objects.get(), post.taken[0]
+    row, mail = Notification.objects.get(), mail_server.taken[0]
     assert (mail["To"], mail["From"]) == ("ana@clinic.invalid", "office@clinic.invalid")
     assert mail["Subject"] == "An order that is yours needs you"
     body = mail.get_payload()
@@ -64,31 +64,31 @@ def test_a_message_says_that_something_waits_and_where_and_nothing_more(post: Po
     assert mail["Message-ID"] == f"<{row.mail_id}@office.invalid>"
     assert row.mailed_at and row.mail_due_at is None and row.mail_attempts == 1
     due_now()
-    assert send_due() == 0 and len(post.taken) == 1
+    assert send_due() == 0 and len(mail_server.taken) == 1
 
 
 @pytest.mark.django_db
-def test_what_is_due_for_one_person_is_one_message(post: Post) -> None:
+def test_due_notifications_of_person_are_one_message(mail_server: MailServer) -> None:
     ana, ben = person("ana"), person("ben")
     for occurrence in ("event 1", "event 2", "event 3"):
         notify([ana], "result-in", "order", ORDER, about=occurrence)
     notify([ben], "result-in", "order", ORDER)
     due_now()
     assert send_due() == 2
-    by_person = {mail["To"]: mail for mail in post.taken}
+    by_person = {mail["To"]: mail for mail in mail_server.taken}
     assert by_person["ana@clinic.invalid"]["Subject"] == "3 things wait for you"
     assert str(by_person["ana@clinic.invalid"].get_payload()).count("/notifications/") == 4
     assert str(by_person["ben@clinic.invalid"].get_payload()).count("/notifications/") == 2
 
 
 @pytest.mark.django_db
-def test_very_much_is_one_message_too(post: Post) -> None:
+def test_long_message_is_shortened(mail_server: MailServer) -> None:
     ana = person()
     for n in range(MAX_LINES + 7):
         notify([ana], "assigned", "order", ORDER, about=f"change {n}")
     due_now()
     assert send_due() == 1
-    (mail,) = post.taken
+    (mail,) = mail_server.taken
     body = str(mail.get_payload())
     assert mail["Subject"] == f"{MAX_LINES + 7} things wait for you" and "And 7 more: " in body
     due_now()
@@ -96,7 +96,7 @@ def test_very_much_is_one_message_too(post: Post) -> None:
 
 
 @pytest.mark.django_db
-def test_an_address_nobody_can_write_to_is_given_up_and_holds_nobody_up(post: Post) -> None:
+def test_invalid_address_is_given_up_without_delay_for_others(mail_server: MailServer) -> None:
     broken, ana = person("broken"), person("ana")
     User.objects.filter(pk=broken.pk).update(email="broken\n@clinic.invalid")
     for user in (broken, ana):
@@ -108,7 +108,9 @@ def test_an_address_nobody_can_write_to_is_given_up_and_holds_nobody_up(post: Po
 
 
 @pytest.mark.django_db
-def test_what_was_seen_or_is_not_wanted_is_not_mailed(post: Post, client: Client) -> None:
+def test_seen_or_unwanted_notifications_are_not_mailed(
+    mail_server: MailServer, client: Client
+) -> None:
     ana = person()
     notify([ana], "assigned", "order", ORDER)
     notify([ana], "mentioned", "order", ORDER)
@@ -122,27 +124,29 @@ def test_what_was_seen_or_is_not_wanted_is_not_mailed(post: Post, client: Client
     User.objects.filter(pk=ana.pk).update(is_active=False)
     notify([ana], "result-in", "order", ORDER)
     due_now()
-    assert send_due() == 0 and post.taken == []
+    assert send_due() == 0 and mail_server.taken == []
 
 
 @pytest.mark.django_db
-def test_a_refusal_is_tried_again_or_given_up_and_always_shown(post: Post, client: Client) -> None:
+def test_refused_mail_is_retried_or_given_up_and_shown(
+    mail_server: MailServer, client: Client
+) -> None:
     user = person()
     notify([user], "result-in", "order", ORDER)
     client.force_login(user)
-    post.refuse = "451 later"
+    mail_server.refuse = "451 later"
     due_now()
     assert send_due() == 0
     row = Notification.objects.get()
     assert row.mail_error and row.mail_due_at is not None and row.mail_due_at > timezone.now()
     assert "Not e-mailed." in client.get("/notifications/").content.decode()
-    post.refuse = ""
+    mail_server.refuse = ""
     due_now()
     assert send_due() == 1
     row.refresh_from_db()
     assert row.mailed_at and row.mail_error == "" and row.mail_attempts == 2
     notify([user], "result-in", "order", ORDER)
-    post.refuse = "550 nobody of that name"
+    mail_server.refuse = "550 nobody of that name"
     due_now()
     assert send_due() == 0
     row = Notification.objects.latest("pk")
@@ -150,8 +154,8 @@ def test_a_refusal_is_tried_again_or_given_up_and_always_shown(post: Post, clien
 
 
 @pytest.mark.django_db
-def test_without_a_mail_server_it_is_tried_for_long_then_given_up(
-    post: Post, settings: Settings
+def test_unreachable_mail_server_is_retried_then_given_up(
+    mail_server: MailServer, settings: Settings
 ) -> None:
     notify([person()], "result-in", "order", ORDER)
     settings.EMAIL_PORT = 1
@@ -165,47 +169,47 @@ def test_without_a_mail_server_it_is_tried_for_long_then_given_up(
 
 
 @pytest.mark.django_db
-def test_without_configuration_nothing_is_to_be_mailed() -> None:
+def test_no_mail_is_due_without_configuration() -> None:
     notify([person()], "result-in", "order", ORDER)
     assert Notification.objects.get().mail_due_at is None and send_due() == 0
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_killed_worker_leaves_one_message_that_is_sent_again_as_itself(post: Post) -> None:
+def test_mail_of_killed_worker_is_resent_with_same_id(mail_server: MailServer) -> None:
     notify([person()], "result-in", "order", ORDER)
     due_now()
-    post.hold = threading.Event()
+    mail_server.hold_response = threading.Event()
     name = connection.settings_dict["NAME"]
     url = os.environ["DATABASE_URL"].rpartition("/")[0] + f"/{name}"
-    here = {
+    environment = {
         **os.environ,
         "DATABASE_URL": url,
-        "EMAIL_URL": post.url,
+        "EMAIL_URL": mail_server.url,
         "SITE_URL": "https://office.invalid",
         "DJANGO_SETTINGS_MODULE": "backoffice.settings",
     }
-    worker = subprocess.Popen([sys.executable, "-m", "tests.team.mailer"], env=here)
+    worker = subprocess.Popen([sys.executable, "-m", "tests.team.mailer"], env=environment)
     try:
-        assert post.got.wait(30), "the worker sent nothing"
-        # While it is under way, nobody else sends it.
+        assert mail_server.has_message.wait(30), "the worker sent nothing"
+        # While it is being sent, no other worker sends it.
         assert send_due() == 0
     finally:
         worker.send_signal(signal.SIGKILL)
         worker.wait(10)
-        post.hold.set()
-        post.hold = None
+        mail_server.hold_response.set()
+        mail_server.hold_response = None
     row = Notification.objects.get()
     assert row.mailed_at is None and row.mail_attempts == 1
     due_now()
     assert send_due() == 1
     row.refresh_from_db()
     assert row.mailed_at and row.mail_attempts == 2
-    first, second = post.taken
+    first, second = mail_server.taken
     assert first["Message-ID"] == second["Message-ID"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_workers_at_once_send_everything_once(post: Post) -> None:
+def test_concurrent_workers_send_each_message_once(mail_server: MailServer) -> None:
     people = [person(name) for name in "abcdef"]
     for user in people:
         notify([user], "result-in", "order", ORDER)
@@ -223,5 +227,5 @@ def test_two_workers_at_once_send_everything_once(post: Post) -> None:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert sum(sent) == len(people) == len(post.taken)
-    assert {mail["To"] for mail in post.taken} == {user.email for user in people}
+    assert sum(sent) == len(people) == len(mail_server.taken)
+    assert {mail["To"] for mail in mail_server.taken} == {user.email for user in people}

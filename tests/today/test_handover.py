@@ -16,7 +16,7 @@ from backoffice.outbox.models import CommandRecord
 from backoffice.team.actions import add_note, assign, record_contact
 from orders.today.handover import HandoverForm
 from tests.api.rows import demographics, patient, uid
-from tests.audit.trail import owner
+from tests.audit.trail import as_table_owner
 from tests.today.test_page import log_in, make_critical, make_order
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -77,7 +77,7 @@ def test_sheet_lists_open_work_with_last_note_and_due_time(
 def test_sheet_can_be_filtered_by_period_and_staff(shift: tuple[Client, User, Any]) -> None:
     client, _, request = shift
     add_note(request, "order", uid("order", 1), "Mine and early", uid("patient", 1))
-    with owner():
+    with as_table_owner():
         notes = AuditEntry.objects.filter(object_type="note")
         notes.update(at=timezone.now() - timedelta(hours=30))
     add_note(request, "order", uid("order", 1), "Mine and late", uid("patient", 1))

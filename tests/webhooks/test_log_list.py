@@ -14,7 +14,7 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from tests.api.rows import NOW, demographics, patient, staff, uid
-from tests.audit.trail import forget
+from tests.audit.trail import delete_all_entries
 from tests.webhooks.events import event, event_body, failed
 from webhooks import event_log
 from webhooks.models import Event
@@ -260,7 +260,7 @@ def test_last_event_before_finds_id_by_time(admin: User) -> None:
 
 
 def test_shown_events_are_audited(client: Client, many: None) -> None:
-    forget()
+    delete_all_entries()
     shown(client, show="failed")
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.object_type, entry.row_count) == ("list", "event", 1)

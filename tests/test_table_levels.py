@@ -1,4 +1,4 @@
-"""No SQL names a table of an app above it (architecture: who may import whom)."""
+"""SQL names no table of a higher app (architecture: which app may import which)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ LEVELS: Final = (
     *("backoffice/pages", "patients", "labs", "orders", "patients/wearables", "webhooks"),
 )
 """Folders of apps, lowest first."""
-BESIDE: Final = {"patients/wearables": ("orders",)}
+SAME_LEVEL: Final = {"patients/wearables": ("orders",)}
 """Apps on the same level, which may not name each other either."""
-ROOF: Final = ("backoffice/management", "backoffice/operations")
-"""These know the apps."""
-KNOWN: Final = {"patients/patient_list.py: orders_order"}
-"""The list of patients counts their open orders. To go: orders should write the count."""
+LABELS: Final = {"patients/wearables": "wearables"}
+TOP_LEVEL: Final = ("backoffice/management", "backoffice/operations")
+"""These may use all apps."""
+EXCEPTIONS: Final = {"patients/patient_list.py: orders_order"}
+"""The patient list counts open orders. To remove: orders should write the count."""
 SQL: Final = re.compile(
     r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|JOIN|TRIGGER|TRUNCATE|LOCK)\b", re.IGNORECASE
 )
@@ -35,7 +36,7 @@ def tables_of(folder: str) -> set[str]:
 
 
 def files_of(folder: str) -> list[Path]:
-    others = [*(one for one in LEVELS if one.startswith(f"{folder}/")), *ROOF]
+    others = [*(one for one in LEVELS if one.startswith(f"{folder}/")), *TOP_LEVEL]
     inner = [ROOT / other for other in others]
     return [
         path
@@ -45,8 +46,9 @@ def files_of(folder: str) -> list[Path]:
     ]
 
 
-def statements(path: Path) -> str:
-    """The SQL in a file: all of an .sql file; strings of a module that hold a keyword of SQL."""
+def sql_of(path: Path) -> str:
+    """Return the SQL in a file: all of an .sql file, or the strings with SQL keywords of a
+    module."""
     text = path.read_text()
     if path.suffix == ".sql":
         return re.sub(r"--.*", "", text)
@@ -59,19 +61,19 @@ def statements(path: Path) -> str:
 
 
 @pytest.mark.parametrize("folder", LEVELS)
-def test_sql_names_no_table_of_an_app_above(folder: str) -> None:
-    others = (*LEVELS[LEVELS.index(folder) + 1 :], *BESIDE.get(folder, ()))
+def test_sql_names_no_table_of_higher_app(folder: str) -> None:
+    others = (*LEVELS[LEVELS.index(folder) + 1 :], *SAME_LEVEL.get(folder, ()))
     forbidden = {table for other in others for table in tables_of(other)}
     found = {
         f"{path.relative_to(ROOT)}: {word}"
         for path in files_of(folder)
-        for word in re.findall(r"\w+", statements(path))
+        for word in re.findall(r"\w+", sql_of(path))
         if word in forbidden
     }
-    assert found <= KNOWN, "\n".join(sorted(found - KNOWN))
+    assert found <= EXCEPTIONS, "\n".join(sorted(found - EXCEPTIONS))
 
 
-def test_known_upward_names_still_exist() -> None:
-    for known in KNOWN:
-        path, table = known.split(": ")
-        assert table in statements(ROOT / path), f"{known} is gone: take it off the list"
+def test_exceptions_still_exist() -> None:
+    for exception in EXCEPTIONS:
+        path, table = exception.split(": ")
+        assert table in sql_of(ROOT / path), f"{exception} is gone: take it off the list"

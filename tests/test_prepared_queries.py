@@ -1,4 +1,4 @@
-"""Statements that a connection plans once, and all others, of which it keeps nothing."""
+"""Statements that a connection prepares, and others that it does not keep."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from tests.api.rows import envelope
 pytestmark = pytest.mark.django_db
 
 
-def planned(words: str) -> bool:
+def is_prepared(words: str) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT statement FROM pg_prepared_statements")
         return any(words in statement for (statement,) in cursor.fetchall())
 
 
-def test_what_is_asked_so_is_planned_once_and_nothing_else() -> None:
+def test_only_prepared_queries_are_planned_once() -> None:
     with prepared_queries.cursor() as cursor:
         cursor.execute("SELECT %s::text AS ours", ["once"])
         assert cursor.fetchone() == ("once",)
     with connection.cursor() as cursor:
         cursor.execute("SELECT %s::text AS theirs", ["each time"])
-    assert planned("AS ours") and not planned("AS theirs")
+    assert is_prepared("AS ours") and not is_prepared("AS theirs")
     assert not [key for key in connection.connection._prepared._counts if b"each time" in key[0]]
 
 
-def test_a_failure_leaves_the_connection_as_it_was() -> None:
-    usual = connection.connection.cursor_factory, connection.connection.prepare_threshold
+def test_failed_query_leaves_connection_unchanged() -> None:
+    before = connection.connection.cursor_factory, connection.connection.prepare_threshold
     with pytest.raises(DatabaseError), prepared_queries.cursor() as cursor:
         cursor.execute("SELECT 1/%s::int", [0])
-    assert (connection.connection.cursor_factory, connection.connection.prepare_threshold) == usual
+    assert (connection.connection.cursor_factory, connection.connection.prepare_threshold) == before
 
 
-def test_rows_are_read_as_the_models_own_sealed_columns_too() -> None:
+def test_read_rows_equal_model_rows_with_encrypted_columns() -> None:
     key = uuid4()
     Insurance.objects.create(
         id=key, user_id=uuid4(), is_primary=True, member_id="M-1", **envelope('{"a": 1}')
@@ -50,7 +50,7 @@ def test_rows_are_read_as_the_models_own_sealed_columns_too() -> None:
     assert (read.member_id, read.record, read.more) == ("M-1", '{"a": 1}', 7)  # type: ignore[attr-defined]
 
 
-def test_rows_are_read_by_their_keys_with_what_is_asked_for() -> None:
+def test_rows_are_read_by_key_with_requested_columns() -> None:
     keys = [uuid4(), uuid4()]
     for key in keys:
         Insurance.objects.create(
@@ -65,7 +65,7 @@ def test_rows_are_read_by_their_keys_with_what_is_asked_for() -> None:
     assert len(prepared_queries.where(Insurance, "is_primary ORDER BY id", [])) == len(keys)
 
 
-def test_an_array_says_what_it_was_given() -> None:
+def test_array_keeps_its_values() -> None:
     given = ["plain", "", 'a "quoted" word', "back\\slash", "{1,2}", "NULL", "a, b", "\n", "é"]
     for words in (given, []):
         with prepared_queries.cursor() as cursor:

@@ -1,10 +1,10 @@
-"""Several pytest processes side by side (`-n`): each has a Redis database of its own.
+"""Several pytest processes in parallel (`-n`), each with its own Redis database.
 
-Loaded by `-p` before Django reads its settings. PostgreSQL's test databases are named apart by
-pytest-django.
+`-p` loads this module before Django reads its settings. pytest-django gives each process its own
+PostgreSQL test database.
 
-Files are handed out in the order below, so nobody is left alone with a long one at the end; and
-folder by folder, so what a folder shares is started once by each process.
+Files are distributed in the order below, so that no process is left with a long file at the end,
+and folder by folder, so that each process starts once what the tests of a folder share.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import pytest
 
 from tests import databases  # noqa: F401 - what all processes copy goes with the first, this one
 
-LONGEST = (
+SLOWEST_FOLDERS = (
     *("browser", "tests", "sync", "outbox", "webhooks", "access", "operations", "sandbox"),
     *("hardening", "contract", "reviewing", "labs"),
 )
-"""Folders of tests, `tests` itself among them; the others follow."""
+"""Folders of tests, including `tests` itself; the others follow."""
 
 worker = os.environ.get("PYTEST_XDIST_WORKER", "")
 if worker:
@@ -32,11 +32,13 @@ if worker:
         os.environ["REDIS_URL"] = urlsplit(url)._replace(path=f"/{number}").geturl()
 
 
-def _when(item: pytest.Item) -> tuple[int, str]:
+def _sort_key(item: pytest.Item) -> tuple[int, str]:
     folder = item.path.parent.name
-    return LONGEST.index(folder) if folder in LONGEST else len(LONGEST), str(item.path)
+    return SLOWEST_FOLDERS.index(folder) if folder in SLOWEST_FOLDERS else len(
+        SLOWEST_FOLDERS
+    ), str(item.path)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=_when)
+    items.sort(key=_sort_key)

@@ -1,4 +1,4 @@
-"""Addresses that only take forms, opened by themselves."""
+"""URLs that only accept POST, opened with GET."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.api.rows import staff, uid
 
 pytestmark = pytest.mark.django_db
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8", "sec-fetch-dest": "document"}
-CALL = f"/results/{uid('order', 1)}/call/"
+CALL_URL = f"/results/{uid('order', 1)}/call/"
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ def clinician(client: Client) -> Client:
 
 
 @pytest.mark.parametrize(
-    ("address", "back"),
+    ("address", "back_url"),
     [
-        (CALL, f"/results/{uid('order', 1)}/"),
+        (CALL_URL, f"/results/{uid('order', 1)}/"),
         ("/results/signatures/5/undo/", "/results/"),
         ("/orders/columns/", "/orders/"),
         ("/accounts/logout/", "/accounts/"),
@@ -31,15 +31,15 @@ def clinician(client: Client) -> Client:
         ("/theme/", "/"),
     ],
 )
-def test_a_person_gets_a_page_with_a_way_back(clinician: Client, address: str, back: str) -> None:
+def test_browser_gets_page_with_link_back(clinician: Client, address: str, back_url: str) -> None:
     answer = clinician.get(address, headers=BROWSER)
     assert answer.status_code == 405 and "POST" in answer["Allow"]
     page = answer.content.decode()
     assert "This address only takes forms" in page and 'aria-label="Places"' in page
-    assert f'<a href="{back}">' in page
+    assert f'<a href="{back_url}">' in page
 
 
-def test_a_stranger_gets_the_page_without_the_frame(client: Client) -> None:
+def test_anonymous_browser_gets_page_without_navigation(client: Client) -> None:
     answer = client.get("/theme/", headers=BROWSER)
     assert answer.status_code == 405 and answer["Allow"] == "POST"
     page = answer.content.decode()
@@ -56,8 +56,6 @@ def test_a_stranger_gets_the_page_without_the_frame(client: Client) -> None:
         {**BROWSER, "sec-fetch-dest": "empty"},
     ],
 )
-def test_programs_and_scripts_get_the_bare_refusal(
-    clinician: Client, headers: dict[str, Any]
-) -> None:
-    answer = clinician.get(CALL, headers=headers)
+def test_programs_and_scripts_get_an_empty_405(clinician: Client, headers: dict[str, Any]) -> None:
+    answer = clinician.get(CALL_URL, headers=headers)
     assert (answer.status_code, answer.content, answer["Allow"]) == (405, b"", "POST")

@@ -1,10 +1,10 @@
-"""A small world with something behind every address, in which every secret is a canary.
+"""A small data set with a record behind every URL, in which every secret is a canary.
 
-Names, birth dates, addresses and telephone numbers of patients, and the values of results, hold the
-words of `canaries.py`.
+Names, birth dates, addresses and phone numbers of patients and values of results contain the texts
+of `canaries.py`.
 
-`python -m tests.access.world` fills the database of a running house and prints, as JSON, what a
-visitor needs: cookies of people of some roles, and tokens.
+`python -m tests.access.data_set` fills the database of a running installation and prints as JSON
+what a client needs: session cookies of some roles, and tokens.
 """
 
 from __future__ import annotations
@@ -61,27 +61,27 @@ from tests.api.rows import TEAM, envelope, uid  # noqa: E402
 from tests.bench.world import people  # noqa: E402
 from tests.bench.world.building import Size, build  # noqa: E402
 from tests.browser import sample_data  # noqa: E402
-from tests.wearables.test_samples import NOON, sample, samples_event  # noqa: E402
+from tests.wearables.test_samples import NOON, heard, sample  # noqa: E402
 from tests.webhooks.rows import put  # noqa: E402
 
-ORDERS: Final = 60
+ORDER_COUNT: Final = 60
 NO_ROLE: Final = "nobody"
 INSURANCE: Final = f'{{"payor_code": "P1", "member_id": "{MEMBER}", "relationship": "Self"}}'
 
 
 def fill() -> None:
-    """Into empty tables of the back office."""
+    """Fill the empty tables of the back office."""
     make_staff()
     _build()
-    _make_canaries()
+    _set_canaries()
     sample_data.main()
-    somebody = Order.objects.exclude(user=None).order_by("-created_at")[0]
-    assert somebody.user_id is not None
-    _people(somebody)
-    _readings(somebody)
-    _system(somebody)
-    _reviewing()
-    _unmatched(somebody)
+    latest_order = Order.objects.exclude(user=None).order_by("-created_at")[0]
+    assert latest_order.user_id is not None
+    _create_people(latest_order)
+    _create_device_data(latest_order)
+    _create_system_records(latest_order)
+    _create_reviews()
+    _create_unmatched_result(latest_order)
 
 
 def make_staff() -> None:
@@ -92,13 +92,13 @@ def make_staff() -> None:
 
 
 def _build() -> None:
-    """The world of the benches, with other names and values."""
+    """Build the data set of the benchmarks, with other names and values."""
     names, result = (people.FIRST_NAMES[:], people.LAST_NAMES[:]), people.result
     people.FIRST_NAMES[:] = [f"{FIRST_NAME}{n}" for n in range(len(names[0]))]
     people.LAST_NAMES[:] = [f"{LAST_NAME}{n}" for n in range(len(names[1]))]
     people.result = _with_canaries
     try:
-        build(Size(ORDERS))
+        build(Size(ORDER_COUNT))
     finally:
         people.FIRST_NAMES[:], people.LAST_NAMES[:] = names
         people.result = result
@@ -108,16 +108,16 @@ _result: Final = people.result
 
 
 def _with_canaries(panel: int, variant: int) -> dict[str, Any]:
-    made = copy.deepcopy(_result(panel, variant))
-    for position, line in enumerate(made["results"]):
+    result = copy.deepcopy(_result(panel, variant))
+    for position, line in enumerate(result["results"]):
         if line.get("value") is not None:
             line["value"] = float(VALUE + position)
             line["result"] = str(VALUE + position)
-    return made
+    return result
 
 
-def _make_canaries() -> None:
-    """What the benches' people have in common with the rest of the world."""
+def _set_canaries() -> None:
+    """Set the fields that the benchmark data set shares between people."""
     LabAccount.objects.update(account_name="Sample clinic", record="{}")
     Order.objects.filter(patient_dob__isnull=False).update(patient_dob=BORN)
     Demographics.objects.update(
@@ -129,7 +129,7 @@ def _make_canaries() -> None:
     )
 
 
-def _people(order: Order) -> None:
+def _create_people(order: Order) -> None:
     user = order.user_id
     Connection(
         user_id=user, slug="band-one", name="Band", created_on=timezone.now(), status="connected",
@@ -150,10 +150,8 @@ def _people(order: Order) -> None:
     Marker(id=5, lab_id=900, name="Marker 5", slug="marker-5", **envelope()).save()
 
 
-def _readings(order: Order) -> None:
-    event = samples_event(
-        1, "heartrate", [sample(NOON + timedelta(minutes=n), 60 + n) for n in range(9)]
-    )
+def _create_device_data(order: Order) -> None:
+    event = heard(1, "heartrate", [sample(NOON + timedelta(minutes=n), 60 + n) for n in range(9)])
     handle_samples([dataclasses.replace(event, user_id=order.user_id)])
     Summary(
         id=uid("summary", 1), user_id=order.user_id, resource="activity", provider="band",
@@ -161,7 +159,7 @@ def _readings(order: Order) -> None:
     ).save()  # fmt: skip
 
 
-def _system(order: Order) -> None:
+def _create_system_records(order: Order) -> None:
     run = SyncRun.objects.create(resource="orders", full=True, state="done", fetched=7)
     Drift.objects.create(run=run, resource="orders", key=str(order.pk), kind="stale")
     UnknownValue.objects.create(vocabulary="order.status", value="made-up", sightings=3)
@@ -177,7 +175,7 @@ def _system(order: Order) -> None:
     )
 
 
-def _reviewing() -> None:
+def _create_reviews() -> None:
     clinician = User.objects.get(username="clinician")
     result = Result.objects.filter(order__review__version__gt=0).order_by("order_id")[0]
     Signature.objects.create(order_id=result.pk, version=1, kind="signed", by=clinician)
@@ -188,7 +186,7 @@ def _reviewing() -> None:
     )
 
 
-def _unmatched(order: Order) -> None:
+def _create_unmatched_result(order: Order) -> None:
     now = timezone.now()
     with transaction.atomic():
         account, _ = tokens.account_of("reporting")
@@ -209,7 +207,7 @@ def _unmatched(order: Order) -> None:
 
 
 def session_of(user: User) -> str:
-    """The cookie of somebody who has logged in, whose forms bear the token `FORM_TOKEN`."""
+    """Return the session cookie of a signed-in user with the CSRF token `FORM_TOKEN`."""
     client = Client()
     client.force_login(user)
     session: SessionBase = client.session
@@ -219,18 +217,18 @@ def session_of(user: User) -> str:
 
 
 def main() -> None:
-    from tests.access.visits import probes  # which stands on this module
+    from tests.access.visits import probes  # it imports this module
 
     fill()
     people = {role: User.objects.get(username=role) for role in (ADMINISTRATOR, "viewer")}
     account = User.objects.get(username="reporting")
-    told = {
+    output = {
         "cookie": settings.SESSION_COOKIE_NAME,
         "sessions": {role: session_of(user) for role, user in people.items()},
         "token": tokens.issue(account)[1],
-        "paths": [one.path for one in probes() if one.real and one.method == "GET"],
+        "paths": [one.path for one in probes() if one.is_real and one.method == "GET"],
     }
-    print(json.dumps(told))
+    print(json.dumps(output))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Statements of pages that take too long are given up; those of workers are not."""
+"""Slow statements of pages are canceled; those of workers are not."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from pytest_django import Settings
 
 from backoffice.core import statement_limits
 from tests.api.rows import staff
-from tests.databases import drop, migrated_house
+from tests.databases import drop, migrated_database
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def web(settings: Settings) -> Iterator[Client]:
-    """A web process, logged in, whose statements may take a second."""
+def web_client(settings: Settings) -> Iterator[Client]:
+    """A signed-in client of a web process with a statement limit of one second."""
     settings.PAGE_STATEMENT_SECONDS = 1
     client = Client(raise_request_exception=False)
     client.force_login(staff("administrator"))
-    given = connections.settings["default"]
-    before = copy.deepcopy(given["SESSION_SETTINGS"])
+    database_settings = connections.settings["default"]
+    before = copy.deepcopy(database_settings["SESSION_SETTINGS"])
     connection.close()
     statement_limits.limit_statements()
     try:
         yield client
     finally:
         connection.close()
-        given["SESSION_SETTINGS"].clear()
-        given["SESSION_SETTINGS"].update(before)
+        database_settings["SESSION_SETTINGS"].clear()
+        database_settings["SESSION_SETTINGS"].update(before)
 
 
 @contextlib.contextmanager
-def slow(table: str) -> Iterator[None]:
-    """Every statement that reads the table waits."""
+def lock_table(table: str) -> Iterator[None]:
+    """Make every statement wait that reads the table."""
     given = connection.get_connection_params()
     keys = ("dbname", "user", "password", "host", "port")
     with psycopg.connect(**{key: given[key] for key in keys if key in given}) as other:
@@ -51,38 +51,38 @@ def slow(table: str) -> Iterator[None]:
         other.rollback()
 
 
-def limit() -> str:
+def current_limit() -> str:
     with connection.cursor() as cursor:
         cursor.execute("SHOW statement_timeout")
         return str(cursor.fetchone()[0])
 
 
-def test_a_page_gives_up_says_so_and_the_next_one_works(web: Client) -> None:
-    with slow("patients_patient"):
-        answer = web.get("/patients/")
-        api = web.get("/api/patients/")
+def test_slow_page_is_reported_and_next_one_works(web_client: Client) -> None:
+    with lock_table("patients_patient"):
+        answer = web_client.get("/patients/")
+        api = web_client.get("/api/patients/")
     page = answer.content.decode()
     assert answer.status_code == 503 and answer.headers["Retry-After"] == "30"
     assert "This took too long" in page and "does not answer" not in page
     assert api.status_code == 503 and api.json()["code"] == "unavailable"
     assert "too long" in api.json()["message"]
-    assert web.get("/patients/").status_code == 200
+    assert web_client.get("/patients/").status_code == 200
 
 
-def test_what_is_no_web_process_has_all_the_time() -> None:
-    assert limit() == "0"
+def test_other_processes_have_no_limit() -> None:
+    assert current_limit() == "0"
 
 
-def test_a_web_process_is_limited_from_its_start() -> None:
-    """By the module the server starts, without a statement."""
-    ask = (
+def test_web_process_has_limit_from_start() -> None:
+    """The module that the server imports sets the limit without a statement."""
+    code = (
         "from backoffice import wsgi; from django.db import connection as c;"
         "cursor = c.cursor(); cursor.execute('SHOW statement_timeout'); print(cursor.fetchone()[0])"
     )
-    url = migrated_house(os.environ["DATABASE_URL"])
+    url = migrated_database(os.environ["DATABASE_URL"])
     try:
         done = subprocess.run(
-            [sys.executable, "-c", ask],
+            [sys.executable, "-c", code],
             env={**os.environ, "DATABASE_URL": url, "LOCAL": "1", "PAGE_STATEMENT_SECONDS": "7"},
             capture_output=True,
             text=True,

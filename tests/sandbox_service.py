@@ -1,4 +1,4 @@
-"""A sandbox as the service of this process, and single records that are read from it."""
+"""Use a sandbox as the service of this process, and read single records from it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ LOOKUP_TYPES = (*orders_sync.LOOKUP_TYPES, *patients_sync.LOOKUP_TYPES)
 
 
 @contextmanager
-def as_service(world: Sandbox, settings: Settings) -> Iterator[None]:
-    """Inside, the back office asks this sandbox; no prepared answer outlives it."""
-    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = world.url
+def sandbox_as_service(sandbox: Sandbox, settings: Settings) -> Iterator[None]:
+    """Inside, the back office calls this sandbox. Prepared answers are removed at the end."""
+    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = sandbox.url
     service_client.service.cache_clear()
     yield
-    world.control("answers", method="DELETE")
+    sandbox.control("answers", method="DELETE")
     service_client.service.cache_clear()
 
 
 def look_up(kind: str, key: Any) -> None:
-    """Read one record now, by its look-up."""
+    """Read one record now, with its lookup."""
     schedule_lookups(kind, [UUID(str(key))])
     Lookup.objects.filter(kind=kind).update(due_at=timezone.now())
     run_due_lookups([lookup_type for lookup_type in LOOKUP_TYPES if lookup_type.kind == kind])

@@ -1,4 +1,4 @@
-"""The day of a draw beside which the devices are shown."""
+"""The collection day around which device data is shown."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ VISIT = datetime(2026, 11, 20, 18, tzinfo=ZoneInfo(PHOENIX))
 
 
 def visit(**values: Any) -> Appointment:
-    fixed = {"start_at": VISIT, "iana_timezone": PHOENIX, "draw_day": VISIT.date(),
+    defaults = {"start_at": VISIT, "iana_timezone": PHOENIX, "draw_day": VISIT.date(),
              "status": "confirmed", "event_status": "scheduled"}  # fmt: skip
-    return Appointment(**{**fixed, **values})
+    return Appointment(**{**defaults, **values})
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def visit(**values: Any) -> Appointment:
         ("2026-11-21T01:00:00", [visit()], date(2026, 11, 21)),
     ],
 )
-def test_it_is_when_the_sample_was_taken_or_the_day_of_the_visit(
+def test_collection_day_is_sample_day_or_visit_day(
     collected: str | None, visits: list[Appointment], day: date | None
 ) -> None:
     assert collection_day(visits, Result(date_collected=collected)) == day
@@ -45,7 +45,7 @@ def test_it_is_when_the_sample_was_taken_or_the_day_of_the_visit(
 
 
 @pytest.mark.django_db
-def test_the_order_asks_for_the_days_around_its_draw(client: Client) -> None:
+def test_order_page_requests_device_data_around_draw(client: Client) -> None:
     patient(1).save()
     order(1, user_id=uid("patient", 1), patient_first_name="Testa").save()
     Result(order_id=uid("order", 1), date_collected="2026-11-18T09:00:00Z", **envelope()).save()

@@ -1,4 +1,4 @@
-"""Who works on what: one person at most, and whoever comes second is told who and when."""
+"""Assignments: at most one person, and a second one sees who took it and when."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from backoffice.audit.models import AuditEntry
 from backoffice.team.actions import AlreadyAssigned, assign, notify
 from backoffice.team.models import Assignment, AssignmentChange, Notification
 from tests.api.rows import order, staff
-from tests.team.forms import ORDER, PATIENT, post, shown, signed
+from tests.team.forms import ORDER, PATIENT, post, render_tag, signed_subject
 
 TAG = 'assigned "order" order patient'
 
 
 @pytest.mark.django_db
-def test_taking_and_releasing(client: Client) -> None:
+def test_record_can_be_taken_and_released(client: Client) -> None:
     user = staff("front desk", "ana")
     client.force_login(user)
-    assert "Nobody is on this" in shown(user, TAG)
+    assert "Nobody is on this" in render_tag(user, TAG)
     assert post(client, "take")["Location"] == "/orders/"
     row = Assignment.objects.get()
     assert (row.user, row.by, row.patient_id) == (user, user, PATIENT)
-    assert "Yours since" in shown(user, TAG)
-    assert "<strong>ana</strong> is on this" in shown(staff("clinician"), TAG)
+    assert "Yours since" in render_tag(user, TAG)
+    assert "<strong>ana</strong> is on this" in render_tag(staff("clinician"), TAG)
     post(client, "take")
     assert AssignmentChange.objects.count() == 1
     assert "Nobody is on this" in post(client, "release", htmx=True).content.decode()
@@ -42,31 +42,31 @@ def test_taking_and_releasing(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_who_comes_second_is_told_who_and_when_and_may_take_over(client: Client) -> None:
+def test_second_person_sees_assignee_and_can_take_over(client: Client) -> None:
     ana, ben = staff("front desk", "ana"), staff("clinician", "ben")
     client.force_login(ana)
     post(client, "take")
     client.force_login(ben)
-    told = post(client, "take", htmx=True).content.decode()
-    assert "ana took this" in told and "Take over" in told
+    page = post(client, "take", htmx=True).content.decode()
+    assert "ana took this" in page and "Take over" in page
     assert Assignment.objects.get().user == ana
-    # The page showed a third person to have it: that is over, so nothing is taken.
-    told = post(client, "take", htmx=True, seen=ben.pk + 1000).content.decode()
-    assert "ana took this" in told and Assignment.objects.get().user == ana
+    # The page named a third person, who is no longer assigned, so nothing changes.
+    page = post(client, "take", htmx=True, seen=ben.pk + 1000).content.decode()
+    assert "ana took this" in page and Assignment.objects.get().user == ana
     post(client, "take", seen=ana.pk)
     assert Assignment.objects.get().user == ben
     change = AssignmentChange.objects.latest("pk")
     assert (change.before, change.after, change.by) == (ana, ben, ben)
-    told_to = Notification.objects.get()
-    assert (told_to.user, told_to.kind) == (ana, "taken")
+    notification = Notification.objects.get()
+    assert (notification.user, notification.kind) == (ana, "taken")
 
 
 @pytest.mark.django_db
-def test_giving_to_a_colleague_tells_them(client: Client) -> None:
+def test_colleague_is_notified_of_assignment(client: Client) -> None:
     ana, ben = staff("front desk", "ana"), staff("clinician", "ben")
     staff("viewer", "vera")
     client.force_login(ana)
-    form = client.get("/team/give/", {"about": signed()})
+    form = client.get("/team/give/", {"about": signed_subject()})
     page = form.content.decode()
     assert "ben" in page and "vera" not in page
     answer = post(client, "give", user="")
@@ -79,16 +79,16 @@ def test_giving_to_a_colleague_tells_them(client: Client) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["take", "release", "give"])
-def test_who_may_not_write_may_not_assign(client: Client, name: str) -> None:
+def test_assignment_requires_write_permission(client: Client, name: str) -> None:
     user = staff("viewer")
     client.force_login(user)
     assert post(client, name, user=user.pk).status_code == 403
     assert not Assignment.objects.exists()
-    assert "form" not in shown(user, TAG)
+    assert "form" not in render_tag(user, TAG)
 
 
 @pytest.mark.django_db
-def test_other_kinds_of_records_are_refused(rf: RequestFactory) -> None:
+def test_unknown_subject_and_notification_kinds_are_refused(rf: RequestFactory) -> None:
     request = rf.get("/")
     request.user = staff("front desk")
     with pytest.raises(LookupError):
@@ -98,7 +98,7 @@ def test_other_kinds_of_records_are_refused(rf: RequestFactory) -> None:
 
 
 @pytest.mark.django_db
-def test_nobody_is_told_of_one_thing_twice() -> None:
+def test_same_occurrence_is_notified_once() -> None:
     user = staff("front desk")
     assert notify([user, user], "needs-action", "order", ORDER, about="event 7") == 1
     notify([user], "needs-action", "order", ORDER, about="event 7")
@@ -110,21 +110,21 @@ def test_nobody_is_told_of_one_thing_twice() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("over", [False, True])
-def test_of_two_at_once_one_wins_and_the_other_is_told(rf: RequestFactory, over: bool) -> None:
+@pytest.mark.parametrize("is_take_over", [False, True])
+def test_concurrent_assignment_has_one_winner(rf: RequestFactory, is_take_over: bool) -> None:
     holder, people = staff("clinician", "holder"), [staff("front desk", name) for name in "ab"]
     request = rf.get("/")
     request.user = holder
-    if over:
+    if is_take_over:
         assign(request, "order", ORDER, holder, PATIENT)
     start, won, lost = threading.Barrier(2), [], []
 
     def take(user: User) -> None:
-        mine = rf.get("/")
-        mine.user = user
+        own_request = rf.get("/")
+        own_request.user = user
         try:
             start.wait(5)
-            assign(mine, "order", ORDER, user, PATIENT, take=over, seen=holder.pk)
+            assign(own_request, "order", ORDER, user, PATIENT, take=is_take_over, seen=holder.pk)
             won.append(user)
         except AlreadyAssigned as taken:
             lost.append((user, taken.user))
@@ -137,14 +137,14 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(rf: RequestFactory, over:
     for thread in threads:
         thread.join(10)
     assert len(won) == 1 and len(lost) == 1
-    loser, told_of = lost[0]
-    assert told_of == won[0] != loser
+    loser, named_winner = lost[0]
+    assert named_winner == won[0] != loser
     assert Assignment.objects.get().user == won[0]
     assert AssignmentChange.objects.filter(after=loser).count() == 0
 
 
 @pytest.mark.django_db
-def test_work_of_somebody_who_left_is_free(client: Client) -> None:
+def test_record_of_inactive_assignee_can_be_taken(client: Client) -> None:
     ana, ben = staff("front desk", "ana"), staff("clinician", "ben")
     order(1).save()
     client.force_login(ana)
@@ -153,7 +153,7 @@ def test_work_of_somebody_who_left_is_free(client: Client) -> None:
     assert not client.get("/orders/", {"assigned": "nobody"}).context["page"].rows
     ana.is_active = False
     ana.save()
-    assert "<strong>ana</strong> no longer works here" in shown(ben, TAG)
+    assert "<strong>ana</strong> no longer works here" in render_tag(ben, TAG)
     rows = client.get("/orders/", {"assigned": "nobody"}).context["page"].rows
     assert [row.pk for row in rows] == [ORDER]
     post(client, "take")

@@ -1,4 +1,4 @@
-"""What people are told, and the page of it."""
+"""Notifications and their page."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from backoffice.team.notifications import commands_to_notify, notify_request_out
 from orders.models import Appointment, Order
 from orders.notifications import notify_order_changes
 from tests.api.rows import NOW, envelope, order, patient, staff, uid
-from tests.team.forms import ORDER, shown
+from tests.team.forms import ORDER, render_tag
 
 pytestmark = pytest.mark.django_db
 
 
-def kinds(user: User) -> list[str]:
+def notification_kinds(user: User) -> list[str]:
     return list(
         Notification.objects.filter(user=user).order_by("pk").values_list("kind", flat=True)
     )
 
 
-def asked(user: User, **values: Any) -> CommandRecord:
+def create_command(user: User, **values: Any) -> CommandRecord:
     return CommandRecord.objects.create(
         **{
             "kind": "order.cancel",
@@ -49,30 +49,30 @@ def asked(user: User, **values: Any) -> CommandRecord:
     )
 
 
-def test_requests_that_end_badly_are_told_once_for_each_sending() -> None:
+def test_failed_request_is_notified_once_per_attempt() -> None:
     ana, ben = staff("front desk", "ana"), staff("clinician", "ben")
-    # It waited for weeks, and was refused just now.
-    begun = {"requested_at": timezone.now() - timedelta(days=20), "finished_at": timezone.now()}
-    refused = asked(ana, state="refused", attempts=1, **begun)
-    waits = asked(ben, state="undecided", attempts=2)
-    asked(ana, state="done", attempts=1)
+    # The request waited for weeks and was refused just now.
+    times = {"requested_at": timezone.now() - timedelta(days=20), "finished_at": timezone.now()}
+    refused = create_command(ana, state="refused", attempts=1, **times)
+    undecided = create_command(ben, state="undecided", attempts=2)
+    create_command(ana, state="done", attempts=1)
     long_ago = timezone.now() - timedelta(days=30)
-    asked(ana, state="refused", requested_at=long_ago, finished_at=long_ago)
+    create_command(ana, state="refused", requested_at=long_ago, finished_at=long_ago)
     assert notify_request_outcomes() == 2
-    assert kinds(ana) == ["refused"] and kinds(ben) == ["undecided"]
+    assert notification_kinds(ana) == ["refused"] and notification_kinds(ben) == ["undecided"]
     assert Notification.objects.get(user=ana).subject_id == str(refused.pk)
     Notification.objects.update(seen_at=timezone.now())
     assert notify_request_outcomes() == 0
-    CommandRecord.objects.filter(pk=waits.pk).update(attempts=3)
+    CommandRecord.objects.filter(pk=undecided.pk).update(attempts=3)
     assert notify_request_outcomes() == 1
 
 
-def test_of_what_was_refused_only_the_latest_is_looked_at() -> None:
-    """Every ten seconds, however many were refused in all the years before."""
+def test_only_recently_refused_requests_are_read() -> None:
+    """The query runs every ten seconds, however many requests were refused in earlier years."""
     ana = staff("front desk", "ana")
     for number in range(200):
         ended = timezone.now() - timedelta(days=30 + number)
-        asked(ana, state="refused", requested_at=ended, finished_at=ended)
+        create_command(ana, state="refused", requested_at=ended, finished_at=ended)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE outbox_commandrecord")
         cursor.execute("SET LOCAL enable_seqscan = off")
@@ -96,7 +96,7 @@ def visit(start: Any, **values: Any) -> Appointment:
     )
 
 
-def test_the_person_of_an_order_hears_what_becomes_of_it(rf: RequestFactory) -> None:
+def test_assignee_is_notified_of_order_changes(rf: RequestFactory) -> None:
     ana = staff("front desk", "ana")
     order(1, bucket="needs-action", last_event_id=5).save()
     visit(NOW).save()
@@ -105,7 +105,7 @@ def test_the_person_of_an_order_hears_what_becomes_of_it(rf: RequestFactory) -> 
     assign(request, "order", ORDER, ana)
     assign(request, "patient", uid("patient", 1), ana)
     assign(request, "order", uuid4(), ana)
-    assert notify_order_changes() == 0, "what was so when it was taken is no news"
+    assert notify_order_changes() == 0, "the state at the time of the assignment is not notified"
     Order.objects.update(patient_dob="1990-01-01")
     assert notify_order_changes() == 0
     Order.objects.update(last_event_id=6, bucket="on-the-way")
@@ -118,10 +118,10 @@ def test_the_person_of_an_order_hears_what_becomes_of_it(rf: RequestFactory) -> 
     assert notify_order_changes() == 1
     Appointment.objects.update(status="cancelled")
     assert notify_order_changes() == 1 and notify_order_changes() == 0
-    assert kinds(ana) == ["needs-action", "result-in", "visit-moved", "visit-moved"]
+    assert notification_kinds(ana) == ["needs-action", "result-in", "visit-moved", "visit-moved"]
 
 
-def test_who_takes_it_over_starts_from_how_it_stands(rf: RequestFactory) -> None:
+def test_new_assignee_is_not_notified_of_current_state(rf: RequestFactory) -> None:
     ana, ben = staff("front desk", "ana"), staff("clinician", "ben")
     order(1, last_event_id=5).save()
     request = rf.get("/")
@@ -132,10 +132,10 @@ def test_who_takes_it_over_starts_from_how_it_stands(rf: RequestFactory) -> None
     request.user = ben
     assign(request, "order", ORDER, ben, take=True)
     assert notify_order_changes() == 0
-    assert kinds(ben) == []
+    assert notification_kinds(ben) == []
 
 
-def test_the_page_groups_by_day_and_record_and_names_only_for_who_may(client: Client) -> None:
+def test_page_groups_notifications_by_day_and_record(client: Client) -> None:
     user = staff("front desk", "ana")
     patient(1).save()
     order(1, patient_first_name="Testa", patient_last_name="Sample", lab_test_name="Iron").save()
@@ -152,20 +152,20 @@ def test_the_page_groups_by_day_and_record_and_names_only_for_who_may(client: Cl
     assert page.count("<li data-unseen>") == 2
 
 
-def test_the_bell_counts_in_one_query_and_stops_at_a_hundred(
+def test_bell_counts_up_to_99_in_one_query(
     client: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     user = staff("front desk", "ana")
-    assert "data-bell" not in shown(staff("front desk", "ben"), "bell")
+    assert "data-bell" not in render_tag(staff("front desk", "ben"), "bell")
     for _ in range(101):
         notify([user], "assigned", "order", ORDER)
     roles_of(user)
     with django_assert_num_queries(1):
-        assert ">99+</span>" in shown(user, "bell")
-    assert "bell" not in shown(staff("viewer"), "bell")
+        assert ">99+</span>" in render_tag(user, "bell")
+    assert "bell" not in render_tag(staff("viewer"), "bell")
 
 
-def test_opening_one_leads_to_its_record_and_it_is_seen(client: Client) -> None:
+def test_opening_notification_redirects_and_marks_as_seen(client: Client) -> None:
     user = staff("front desk", "ana")
     notify([user], "assigned", "order", ORDER)
     notify([user], "result-in", "order", ORDER)
@@ -179,14 +179,14 @@ def test_opening_one_leads_to_its_record_and_it_is_seen(client: Client) -> None:
     assert client.get(f"/notifications/{row.pk}/").status_code == 404
 
 
-def test_all_are_seen_but_what_came_after_the_page(client: Client) -> None:
+def test_mark_all_seen_excludes_newer_notifications(client: Client) -> None:
     user = staff("front desk", "ana")
     notify([user], "assigned", "order", ORDER)
     newest = Notification.objects.get().pk
     notify([user], "result-in", "order", ORDER)
     client.force_login(user)
-    for wrong in ("", "x", "٣", "9" * 30):
-        client.post("/notifications/seen/", {"newest": wrong})
+    for invalid in ("", "x", "٣", "9" * 30):
+        client.post("/notifications/seen/", {"newest": invalid})
     assert Notification.objects.filter(seen_at=None).count() == 2
     client.post("/notifications/seen/", {"newest": newest})
     assert Notification.objects.get(seen_at=None).kind == "result-in"
@@ -194,7 +194,7 @@ def test_all_are_seen_but_what_came_after_the_page(client: Client) -> None:
     assert "which is yours, is in" in page and "assigned to you" not in page
 
 
-def test_each_person_chooses_what_is_mailed(client: Client) -> None:
+def test_person_chooses_mailed_kinds(client: Client) -> None:
     user = staff("front desk", "ana")
     client.force_login(user)
     page = client.get("/notifications/choices/").content.decode()
@@ -209,7 +209,7 @@ def test_each_person_chooses_what_is_mailed(client: Client) -> None:
     assert client.get("/notifications/choices/").content.decode().count(" checked") == 2
 
 
-def test_pages_go_on_where_the_last_ended(client: Client) -> None:
+def test_notifications_are_paged(client: Client) -> None:
     user = staff("front desk", "ana")
     for n in range(60):
         notify([user], "assigned", "order", uid("order", n))

@@ -1,4 +1,4 @@
-"""Nothing changes by looking, and nothing by a form that somebody else has made."""
+"""GET requests change nothing, and forged forms are refused."""
 
 from __future__ import annotations
 
@@ -13,62 +13,66 @@ from tests.access.visits import Visitor, probes
 
 pytestmark = pytest.mark.django_db
 
-WRITTEN_BY_LOOKING = {
+WRITTEN_BY_GET = {
     *("audit_auditentry", "accounts_staffsession"),
-    "accounts_user",  # when they last logged in
-    "team_notification",  # one that was opened has been seen
+    "accounts_user",  # time of the last sign-in
+    "team_notification",  # an opened notification is marked as seen
 }
 WRITING = ("POST", "DELETE")
-OTHERWISE = ("/reports/upload/", "/accounts/login/")
-"""Looks at the token of its form itself, once it knows how large an upload it may read; and the
-log-in, which opens anew."""
+OWN_CHECKS = ("/reports/upload/", "/accounts/login/")
+"""Routes with their own check.
+
+The upload checks its token after it knows the allowed size; the log-in opens a new form.
+"""
 WITHOUT_PAGES = ("/api/", "/webhooks")
-"""Asked by programs, with a token or a signature in every request instead of a cookie."""
+"""For programs, which send a token or signature in every request instead of a cookie."""
 
 
-def everything_kept() -> dict[str, str]:
-    """A digest of the rows of each table."""
-    kept = {}
+def table_digests() -> dict[str, str]:
+    """Return a digest of the rows of each table."""
+    digests = {}
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
-            if table not in WRITTEN_BY_LOOKING:
+            if table not in WRITTEN_BY_GET:
                 cursor.execute(
                     f"SELECT count(*) || coalesce(md5(string_agg(t::text, '|' ORDER BY t::text)),"
                     f" '') FROM \"{table}\" t"
                 )
-                kept[table] = cursor.fetchone()[0]
-    return kept
+                digests[table] = cursor.fetchone()[0]
+    return digests
 
 
-def test_looking_changes_nothing(small_world: None) -> None:
+def test_get_requests_change_nothing(small_data_set: None) -> None:
     visitor = Visitor(ADMINISTRATOR)
     paths = [probe.path for probe in probes() if probe.method == "GET"]
-    before = everything_kept()
+    before = table_digests()
     for path in paths:
-        visitor.ask("GET", path)
-    changed = {table for table, rows in everything_kept().items() if before[table] != rows}
+        visitor.send("GET", path)
+    changed = {table for table, rows in table_digests().items() if before[table] != rows}
     assert not changed
 
 
-@pytest.mark.parametrize("logged_in", [True, False])
-def test_a_form_without_its_token_is_refused_everywhere(small_world: None, logged_in: bool) -> None:
+@pytest.mark.parametrize("is_logged_in", [True, False])
+def test_forms_without_csrf_token_are_refused_everywhere(
+    small_data_set: None, is_logged_in: bool
+) -> None:
     client = Client(enforce_csrf_checks=True, raise_request_exception=False)
-    if logged_in:
+    if is_logged_in:
         client.force_login(User.objects.get(username=ADMINISTRATOR))
-    before = everything_kept()
-    let_in = []
-    for path in {one.path for one in probes() if one.real and one.route}:
+    before = table_digests()
+    accepted = []
+    for path in {one.path for one in probes() if one.is_real and one.route}:
         if not path.startswith(WITHOUT_PAGES):
             for method in WRITING:
                 answer = client.generic(method, path, headers={"Origin": "https://evil.example"})
-                wanted = {403, 302, 405} if path.startswith(OTHERWISE) else {403}
+                wanted = {403, 302, 405} if path.startswith(OWN_CHECKS) else {403}
                 if answer.status_code not in wanted:
-                    let_in.append(f"{method} {path} answers {answer.status_code}")
-    assert not let_in, "\n".join(let_in)
-    assert everything_kept() == before
+                    accepted.append(f"{method} {path} answers {answer.status_code}")
+    assert not accepted, "\n".join(accepted)
+    assert table_digests() == before
 
 
-def test_programs_cannot_write_and_a_cookie_is_no_signature(small_world: None) -> None:
+def test_api_refuses_writes_and_cookies(small_data_set: None) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(User.objects.get(username=ADMINISTRATOR))
     for path in {one.path for one in probes() if one.path.startswith("/api/") and one.route}:
@@ -83,7 +87,7 @@ def test_programs_cannot_write_and_a_cookie_is_no_signature(small_world: None) -
                 assert answer.status_code == 404 and path == "/api/", path
 
 
-def test_no_other_site_may_read(small_world: None) -> None:
+def test_no_cors_headers_are_sent(small_data_set: None) -> None:
     visitor = Visitor(ADMINISTRATOR)
     for path in ("/api/patients/", "/patients/", "/health/ready", "/live/?since=1:1:&about=orders"):
         for origin in ("null", "https://evil.example"):
@@ -93,8 +97,8 @@ def test_no_other_site_may_read(small_world: None) -> None:
 
 
 @pytest.mark.parametrize("path", ["/patients/", "/orders/", "/api/patients/", "/today/", "/find/"])
-def test_what_was_shown_is_kept_by_nobody(small_world: None, path: str) -> None:
-    answer = Visitor(ADMINISTRATOR).ask("GET", path)
+def test_pages_are_not_cached(small_data_set: None, path: str) -> None:
+    answer = Visitor(ADMINISTRATOR).send("GET", path)
     assert answer.status_code == 200
     assert "no-store" in answer.headers["Cache-Control"]
     assert answer.headers["X-Content-Type-Options"] == "nosniff"

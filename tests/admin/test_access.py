@@ -1,4 +1,4 @@
-"""Who gets into the administration, and that nothing in it changes but what is meant to."""
+"""Access to the administration, and that it changes only what it should."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.api.rows import demographics, envelope, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db
 
-KINDS = sorted(site._registry.items(), key=lambda pair: pair[0]._meta.label)
-RECORDS = [(model, kind) for model, kind in KINDS if isinstance(kind, RecordAdmin)]
+ADMINS = sorted(site._registry.items(), key=lambda pair: pair[0]._meta.label)
+RECORD_ADMINS = [(model, kind) for model, kind in ADMINS if isinstance(kind, RecordAdmin)]
 
 
-def name_of(model: Any, page: str) -> str:
+def route_name(model: Any, page: str) -> str:
     return f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
 
 
@@ -40,13 +40,13 @@ def administrator(client: Client) -> User:
 
 
 @pytest.mark.parametrize("role", sorted(set(ROLES) - {"administrator"}))
-def test_only_administrators_get_in(client: Client, role: str) -> None:
+def test_only_administrators_have_access(client: Client, role: str) -> None:
     user = staff(role)
-    user.is_staff = True  # Django's own flag opens nothing.
+    user.is_staff = True  # Django's own flag gives no access.
     user.save()
     client.force_login(user)
-    for model, _ in KINDS:
-        assert client.get(reverse(name_of(model, "changelist"))).status_code == 403
+    for model, _ in ADMINS:
+        assert client.get(reverse(route_name(model, "changelist"))).status_code == 403
     assert client.get("/admin/").status_code == 403
     assert client.get("/admin/accounts/user/add/").status_code == 403
     assert (
@@ -58,16 +58,16 @@ def test_only_administrators_get_in(client: Client, role: str) -> None:
     assert "Administration" not in client.get("/", follow=True).content.decode()
 
 
-def test_a_stranger_is_sent_to_the_one_log_in_page(client: Client) -> None:
+def test_anonymous_user_is_redirected_to_log_in(client: Client) -> None:
     answer = client.get("/admin/accounts/user/")
     assert answer.status_code == 302
     assert answer["Location"] == f"{reverse('login')}?next=/admin/accounts/user/"
 
 
-def test_the_first_page_leads_everywhere(client: Client, administrator: User) -> None:
+def test_index_links_to_all_pages(client: Client, administrator: User) -> None:
     page = client.get("/admin/").content.decode()
-    for model, _ in KINDS:
-        assert f'href="{reverse(name_of(model, "changelist"))}"' in page
+    for model, _ in ADMINS:
+        assert f'href="{reverse(route_name(model, "changelist"))}"' in page
     for group in ("People and roles", "Laboratories", "Mirror", "Work", "Vocabulary"):
         assert f">{group}</h2>" in page
     for route in ("events:list", "events:replay", "commands:list", "system:unknown", "system:runs"):
@@ -79,31 +79,29 @@ def test_the_first_page_leads_everywhere(client: Client, administrator: User) ->
     ["login/", "logout/", "password_change/", "autocomplete/", "jsi18n/", "r/1/1/", "backoffice/",
      "accounts/user/1/password/", "accounts/user/1/delete/", "accounts/user/1/history/"],
 )  # fmt: skip
-def test_pages_of_django_that_we_do_not_use_are_not_there(
-    client: Client, administrator: User, path: str
-) -> None:
+def test_unused_pages_of_django_are_404(client: Client, administrator: User, path: str) -> None:
     for answer in (client.get(f"/admin/{path}"), client.post(f"/admin/{path}", {"post": "yes"})):
         assert answer.status_code == 404
     assert User.objects.filter(pk=administrator.pk).exists()
 
 
-@pytest.mark.parametrize(("model", "kind"), KINDS, ids=lambda one: getattr(one, "__name__", ""))
-def test_no_other_column_can_be_asked(
+@pytest.mark.parametrize(("model", "kind"), ADMINS, ids=lambda one: getattr(one, "__name__", ""))
+def test_list_refuses_filters_by_other_columns(
     client: Client, administrator: User, model: Any, kind: Any
 ) -> None:
     column = "password__startswith" if model is User else "id__gt"
-    answer = client.get(reverse(name_of(model, "changelist")), {column: "a"})
+    answer = client.get(reverse(route_name(model, "changelist")), {column: "a"})
     assert answer.status_code == 400
 
 
-def test_no_password_is_shown(client: Client, administrator: User) -> None:
+def test_password_hash_is_not_shown(client: Client, administrator: User) -> None:
     User.objects.filter(pk=administrator.pk).update(password="argon2$canary")
     for path in ("", f"{administrator.pk}/"):
         assert "canary" not in client.get(f"/admin/accounts/user/{path}").content.decode()
 
 
-def test_tokens_sessions_and_the_audit_trail_are_not_there() -> None:
-    names = {model.__name__ for model, _ in KINDS}
+def test_secret_models_are_not_registered() -> None:
+    names = {model.__name__ for model, _ in ADMINS}
     assert names.isdisjoint({"Session", "ApiToken", "AuditEntry", "Permission", "LogEntry"})
     assert ApiToken not in site._registry
 
@@ -111,7 +109,7 @@ def test_tokens_sessions_and_the_audit_trail_are_not_there() -> None:
 # Mirrored records
 
 
-def a_row_of_each() -> dict[Any, Any]:
+def create_sample_rows() -> dict[Any, Any]:
     found = {
         Patient: patient(1, record='{"seen": "<b>canary</b>"}'),
         Order: order(1, method="testkit"),
@@ -129,128 +127,134 @@ def a_row_of_each() -> dict[Any, Any]:
     return found
 
 
-def test_a_record_is_shown_as_received_and_the_look_is_recorded(
+def test_record_is_shown_as_received_and_view_is_recorded(
     client: Client, administrator: User
 ) -> None:
-    rows = a_row_of_each()
+    rows = create_sample_rows()
     for number, (model, row) in enumerate(rows.items(), AuditEntry.objects.count() + 1):
-        page = client.get(reverse(name_of(model, "change"), args=[row.pk]))
+        page = client.get(reverse(route_name(model, "change"), args=[row.pk]))
         assert page.status_code == 200
         assert AuditEntry.objects.count() == number
         entry = AuditEntry.objects.latest("id")
         assert (entry.action, entry.object_ids) == ("view", [str(row.pk)])
         assert page["Cache-Control"] == "no-store, private"
-    page = client.get(reverse(name_of(Patient, "change"), args=[rows[Patient].pk]))
+    page = client.get(reverse(route_name(Patient, "change"), args=[rows[Patient].pk]))
     assert "&lt;b&gt;canary&lt;/b&gt;" in page.content.decode()
     assert AuditEntry.objects.latest("id").patient_ids == [rows[Patient].pk]
-    client.get(reverse(name_of(Result, "change"), args=[rows[Result].pk]))
+    client.get(reverse(route_name(Result, "change"), args=[rows[Result].pk]))
     assert AuditEntry.objects.latest("id").patient_ids == [rows[Order].user_id]
 
 
-@pytest.mark.parametrize("verb", ["post", "put", "patch", "delete"])
-def test_no_record_can_be_changed(client: Client, administrator: User, verb: str) -> None:
-    for model, row in a_row_of_each().items():
+@pytest.mark.parametrize("http_method", ["post", "put", "patch", "delete"])
+def test_records_cannot_be_changed(client: Client, administrator: User, http_method: str) -> None:
+    for model, row in create_sample_rows().items():
         before = model.objects.values().get(pk=row.pk)
-        address = reverse(name_of(model, "change"), args=[row.pk])
+        address = reverse(route_name(model, "change"), args=[row.pk])
         sent = {**dict.fromkeys(before, "1"), "_save": "Save"}
-        assert getattr(client, verb)(address, sent).status_code == 405
+        assert getattr(client, http_method)(address, sent).status_code == 405
         for path in ("add/", f"{row.pk}/delete/", f"{row.pk}/history/"):
-            listed = reverse(name_of(model, "changelist"))
-            assert getattr(client, verb)(f"{listed}{path}", sent).status_code in (404, 405)
+            listed = reverse(route_name(model, "changelist"))
+            assert getattr(client, http_method)(f"{listed}{path}", sent).status_code in (404, 405)
         actions = {"action": "delete_selected", "_selected_action": str(row.pk), "post": "yes"}
-        if verb == "post":
-            client.post(reverse(name_of(model, "changelist")), {**actions, "index": "0"})
+        if http_method == "post":
+            client.post(reverse(route_name(model, "changelist")), {**actions, "index": "0"})
         assert model.objects.values().get(pk=row.pk) == before
 
 
-def test_without_the_right_to_see_records_the_record_is_not_shown(
+def test_record_requires_its_permission(
     client: Client, administrator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = a_row_of_each()[Patient]
-    less = ROLES["administrator"] - {"records.view", "results.view"}
-    monkeypatch.setitem(ROLES, "administrator", less)
+    row = create_sample_rows()[Patient]
+    reduced = ROLES["administrator"] - {"records.view", "results.view"}
+    monkeypatch.setitem(ROLES, "administrator", reduced)
     from backoffice.accounts import access
 
     access._permissions_of_roles.cache_clear()
     try:
-        assert client.get(reverse(name_of(Patient, "change"), args=[row.pk])).status_code == 403
-        assert client.get(reverse(name_of(Result, "changelist"))).status_code == 403
-        assert reverse(name_of(Result, "changelist")) not in client.get("/admin/").content.decode()
+        assert client.get(reverse(route_name(Patient, "change"), args=[row.pk])).status_code == 403
+        assert client.get(reverse(route_name(Result, "changelist"))).status_code == 403
+        assert (
+            reverse(route_name(Result, "changelist")) not in client.get("/admin/").content.decode()
+        )
     finally:
         access._permissions_of_roles.cache_clear()
 
 
 @pytest.mark.parametrize("key", ["nonsense", "00000000-0000-4000-8000-0000000000aa", "9" * 40])
-def test_what_is_no_record_is_not_found(client: Client, administrator: User, key: str) -> None:
-    for model, _ in RECORDS:
-        assert client.get(reverse(name_of(model, "change"), args=[key])).status_code == 404
-        assert client.post(reverse(name_of(model, "fetch"), args=[key])).status_code == 404
+def test_unknown_record_is_404(client: Client, administrator: User, key: str) -> None:
+    for model, _ in RECORD_ADMINS:
+        assert client.get(reverse(route_name(model, "change"), args=[key])).status_code == 404
+        assert client.post(reverse(route_name(model, "fetch"), args=[key])).status_code == 404
 
 
-@pytest.mark.parametrize(("model", "kind"), RECORDS, ids=lambda one: getattr(one, "__name__", ""))
-def test_a_record_is_called_what_it_is(model: Any, kind: RecordAdmin) -> None:
+@pytest.mark.parametrize(
+    ("model", "kind"), RECORD_ADMINS, ids=lambda one: getattr(one, "__name__", "")
+)
+def test_record_has_a_readable_name(model: Any, kind: RecordAdmin) -> None:
     assert model.__name__ not in str(model())
 
 
-# Lists of any length
+# Long lists
 
 
-@pytest.mark.parametrize(("model", "kind"), RECORDS, ids=lambda one: getattr(one, "__name__", ""))
-def test_lists_count_nothing_and_walk_an_index(
+@pytest.mark.parametrize(
+    ("model", "kind"), RECORD_ADMINS, ids=lambda one: getattr(one, "__name__", "")
+)
+def test_lists_use_an_index_and_do_not_count(
     client: Client, administrator: User, model: Any, kind: RecordAdmin
 ) -> None:
-    address = reverse(name_of(model, "changelist"))
+    address = reverse(route_name(model, "changelist"))
     client.get(address)
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         assert client.get(address).status_code == 200
-    own = [one["sql"] for one in asked if f'FROM "{model._meta.db_table}"' in one["sql"]]
+    own = [one["sql"] for one in queries if f'FROM "{model._meta.db_table}"' in one["sql"]]
     lists = [sql for sql in own if "LIMIT 51" in sql]
     assert len(lists) == 1
     assert not [sql for sql in own if "COUNT(*)" in sql or "OFFSET" in sql]
     assert '"record"' not in lists[0]
     assert "Seq Scan" not in plan_of(lists[0], "seqscan", "sort", "bitmapscan")
-    # A clinic has a handful of lab accounts: the provider's number for one has no index.
-    for sql in _searched(client, address, model) if model is not LabAccount else ():
-        # A handful of rows is found as well by walking another index from end to end.
+    # A clinic has only a few lab accounts, so the provider's account number has no index.
+    for sql in search_queries(client, address, model) if model is not LabAccount else ():
+        # PostgreSQL finds a few rows equally well by scanning another index completely.
         plan = plan_of(sql, "seqscan", "indexscan", "indexonlyscan")
         assert f"Seq Scan on {model._meta.db_table}" not in plan and "Index Cond" in plan, plan
 
 
-def plan_of(sql: str, *without: str) -> str:
-    """How PostgreSQL would go about it, were there so many rows that these ways are too long."""
+def plan_of(sql: str, *disabled: str) -> str:
+    """Return the query plan as for a table so large that these methods are too slow."""
     with connection.cursor() as cursor:
-        for way in without:
-            cursor.execute(f"SET LOCAL enable_{way} = off")
-        # A page or two that earlier tests left would be read as cheaply from end to end.
+        for method in disabled:
+            cursor.execute(f"SET LOCAL enable_{method} = off")
+        # One or two pages of earlier tests would be scanned just as cheaply.
         cursor.execute("SET LOCAL seq_page_cost = 1000000")
         cursor.execute(f"EXPLAIN {sql}")
         found = "\n".join(row[0] for row in cursor.fetchall())
-        for way in ("seq_page_cost", *(f"enable_{way}" for way in without)):
-            cursor.execute(f"RESET {way}")
+        for method in ("seq_page_cost", *(f"enable_{method}" for method in disabled)):
+            cursor.execute(f"RESET {method}")
     return found
 
 
-def _searched(client: Client, address: str, model: Any) -> list[str]:
-    with CaptureQueriesContext(connection) as asked:
+def search_queries(client: Client, address: str, model: Any) -> list[str]:
+    with CaptureQueriesContext(connection) as queries:
         assert client.get(address, {"q": str(uid("order", 1))}).status_code == 200
-    own = (one["sql"] for one in asked if f'FROM "{model._meta.db_table}"' in one["sql"])
+    own = (one["sql"] for one in queries if f'FROM "{model._meta.db_table}"' in one["sql"])
     return [sql for sql in own if "LIMIT 51" in sql]
 
 
-def test_a_list_is_read_page_by_page(client: Client, administrator: User) -> None:
+def test_list_is_paged(client: Client, administrator: User) -> None:
     Order.objects.bulk_create(order(n) for n in range(120))
-    seen = seen_page_by_page(client, Order)
+    seen = all_keys_by_paging(client, Order)
     assert seen == [row.pk for row in Order.objects.order_by("-created_at", "-id")]
     entry = AuditEntry.objects.latest("id")
     assert (entry.action, entry.object_type, entry.row_count) == ("list", "order", 20)
 
 
-def seen_page_by_page(client: Client, model: Any) -> list[Any]:
-    """Keys of all rows of a list, by its links to the next page."""
+def all_keys_by_paging(client: Client, model: Any) -> list[Any]:
+    """Return the keys of all rows of a list by following its links to the next page."""
     seen: list[Any] = []
     query: dict[str, str] = {}
     for _ in range(10):
-        page = client.get(reverse(name_of(model, "changelist")), query).context["cl"].page
+        page = client.get(reverse(route_name(model, "changelist")), query).context["cl"].page
         seen += [row.pk for row in page.rows]
         if page.next is None:
             return seen
@@ -258,7 +262,7 @@ def seen_page_by_page(client: Client, model: Any) -> list[Any]:
     raise AssertionError("the list has no end")
 
 
-def test_lists_sorted_by_what_rows_belong_to_are_read_to_their_end(
+def test_lists_sorted_by_parent_key_are_paged_to_the_end(
     client: Client, administrator: User
 ) -> None:
     Patient.objects.bulk_create(patient(n) for n in range(120))
@@ -267,7 +271,7 @@ def test_lists_sorted_by_what_rows_belong_to_are_read_to_their_end(
     Result.objects.bulk_create(Result(order_id=uid("order", n), **envelope()) for n in range(120))
     for model in (Demographics, Result):
         keys = model.objects.order_by("pk").values_list("pk", flat=True)
-        assert seen_page_by_page(client, model) == list(keys)
+        assert all_keys_by_paging(client, model) == list(keys)
 
 
 @pytest.mark.parametrize(
@@ -275,15 +279,15 @@ def test_lists_sorted_by_what_rows_belong_to_are_read_to_their_end(
     [(str(uid("order", 3)), 1), (f"  {uid('order', 3)} ", 1), ("SAMPLE-3", 1), ("SAMPLE", 0),
      ("nonsense", 0), ("", 50), ("\x00", 50)],
 )  # fmt: skip
-def test_search_is_by_whole_ids(
+def test_search_finds_only_whole_ids(
     client: Client, administrator: User, typed: str, found: int
 ) -> None:
     Order.objects.bulk_create(order(n, sample_id=f"SAMPLE-{n}") for n in range(60))
-    page = client.get(reverse(name_of(Order, "changelist")), {"q": typed})
+    page = client.get(reverse(route_name(Order, "changelist")), {"q": typed})
     assert page.status_code == 200 and len(page.context["cl"].result_list) == found
 
 
-def test_nothing_is_written_to_the_log_of_django(client: Client, administrator: User) -> None:
-    a_row_of_each()
+def test_django_admin_log_is_not_written(client: Client, administrator: User) -> None:
+    create_sample_rows()
     client.get("/admin/orders/order/")
     assert not LogEntry.objects.exists()

@@ -1,4 +1,4 @@
-"""Patients whom only orders name: found, listed and sorted like everybody else."""
+"""Patients known only by orders are found, listed and sorted like the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from patients.duplicates import TypedPerson, find_duplicate_candidates
 from patients.models import Demographics, Patient, PatientNameWord
 from patients.names import name_key, phone_key
 from tests.api.rows import NOW, order, patient, staff, token_for, uid
-from tests.patients.test_list_view import person, shown
+from tests.patients.test_list_view import create_person, listed_numbers
 
 pytestmark = pytest.mark.django_db
 
@@ -32,12 +32,12 @@ def clinician(client: Client) -> User:
     return user
 
 
-def ordered(n: int, who: int | None, first: str, last: str, **values: Any) -> Order:
-    """An order that names its patient; the greater its number, the older it is."""
+def create_order(n: int, patient_number: int | None, first: str, last: str, **values: Any) -> Order:
+    """Create an order with the name of its patient. Orders with greater numbers are older."""
     row = order(
         n,
         **{
-            "user_id": None if who is None else uid("patient", who),
+            "user_id": None if patient_number is None else uid("patient", patient_number),
             "patient_first_name": first,
             "patient_last_name": last,
             "patient_name": name_key(first, last),
@@ -48,25 +48,27 @@ def ordered(n: int, who: int | None, first: str, last: str, **values: Any) -> Or
     return row
 
 
-def identity(who: int) -> Patient:
-    return Patient.objects.get(pk=uid("patient", who))
+def get_patient(number: int) -> Patient:
+    return Patient.objects.get(pk=uid("patient", number))
 
 
 @pytest.fixture
 def clinic(clinician: User) -> None:
-    """2 and 4 are known by demographics, 1 and 3 by an order alone, 5 by nothing."""
-    person(2, "Maria", "Between", "+15550100177", dob=date(1970, 1, 2), email="m@example.invalid")
-    person(4, "Zoe", "Sample", "", dob=date(1999, 1, 2), email="zoe@example.invalid")
+    """Patients 2 and 4 have demographics, 1 and 3 only an order, and 5 neither."""
+    create_person(
+        2, "Maria", "Between", "+15550100177", dob=date(1970, 1, 2), email="m@example.invalid"
+    )
+    create_person(4, "Zoe", "Sample", "", dob=date(1999, 1, 2), email="zoe@example.invalid")
     for n in (1, 3, 5):
         patient(n).save()
-    ordered(
+    create_order(
         *(1, 1, "Olga", "Núñez-Orderonly"),
         patient_dob=date(1984, 2, 29),
         patient_gender="female",
         patient_phone="+1 (555) 010-0123",
         patient_email="Olga.O@Example.invalid",
     )
-    ordered(3, 3, "Peter", "Orderonly", patient_dob=date(1960, 5, 6))
+    create_order(3, 3, "Peter", "Orderonly", patient_dob=date(1960, 5, 6))
 
 
 @pytest.mark.parametrize(
@@ -93,8 +95,8 @@ def test_order_only_patient_is_found_everywhere(
     client: Client, clinic: None, typed: str, expected: list[int]
 ) -> None:
     ids = {uid("patient", n) for n in expected}
-    assert shown(client, q=typed) == expected
-    assert set(shown(client, q=typed, order_key="name")) == set(expected)
+    assert listed_numbers(client, q=typed) == expected
+    assert set(listed_numbers(client, q=typed, order_key="name")) == set(expected)
     suggested = client.post("/find/suggestions/", {"q": typed}).context["found"]
     assert {one.patient_id for one in suggested.people} == ids
     answer = client.post("/api/patients/search/", {"search": typed}, "application/json")
@@ -114,27 +116,27 @@ def test_list_pages_forward_and_back_without_loss(
     numbers = {uid("patient", n): n for n in range(6)}
     query: dict[str, str] = {"order_key": sort, "size": str(size)}
     pages: list[list[int]] = []
-    place: dict[str, str] = {}
+    position: dict[str, str] = {}
     while True:
-        context = client.get("/patients/", {**query, **place}).context
+        context = client.get("/patients/", {**query, **position}).context
         pages.append([numbers[row["patient"].pk] for row in context["rows"]])
         if not context["page"].next:
             break
-        place = {"after": context["page"].next}
-    assert [n for page in pages for n in page] == sorted(expected, key=_place_in(sort))
+        position = {"after": context["page"].next}
+    assert [n for page in pages for n in page] == sorted(expected, key=_sort_key(sort))
     for page in reversed(pages[:-1]):
         context = client.get("/patients/", {**query, "before": context["page"].previous}).context
         assert [numbers[row["patient"].pk] for row in context["rows"]] == page
 
 
-def _place_in(sort: str) -> Any:
-    """The key of the sort, as Python sorts it."""
+def _sort_key(sort: str) -> Any:
+    """Return the sort key, as Python sorts it."""
 
-    def place(n: int) -> Any:
-        row = identity(n)
+    def sort_value(n: int) -> Any:
+        row = get_patient(n)
         return {"name": row.name_key, "born": row.dob}.get(sort, -row.created_on.timestamp())
 
-    return place
+    return sort_value
 
 
 def test_list_shows_the_source_of_values(client: Client, clinic: None) -> None:
@@ -168,41 +170,41 @@ def test_order_form_is_filled_from_an_earlier_order(client: Client, clinic: None
 
 
 def test_later_demographics_replace_order_values(client: Client, clinic: None) -> None:
-    row = person_later(1, "Helga", "Madeup", "+15550100188", dob=date(1985, 3, 1))
-    found = identity(1)
+    row = create_demographics_later(1, "Helga", "Madeup", "+15550100188", dob=date(1985, 3, 1))
+    found = get_patient(1)
     assert (found.first_name, found.dob, found.fields_from_order) == ("Helga", row.dob, [])
     assert found.source_order_id is None and found.source_order_created_at is None
-    assert shown(client, q="orderonly") == [3] and shown(client, q="0188") == [1]
-    assert shown(client, q="0123") == []
-    ordered(0, 1, "Olga", "Orderonly", patient_phone="+15550100123")
-    assert identity(1).first_name == "Helga"
+    assert listed_numbers(client, q="orderonly") == [3] and listed_numbers(client, q="0188") == [1]
+    assert listed_numbers(client, q="0123") == []
+    create_order(0, 1, "Olga", "Orderonly", patient_phone="+15550100123")
+    assert get_patient(1).first_name == "Helga"
 
 
-def test_order_fills_values_demographics_lack(clinic: None) -> None:
-    ordered(5, 4, "Zoe", "Other", patient_phone="555 010 0145")
-    assert identity(4).phone_number == ""
-    ordered(4, 4, "Zoe", "Sample", patient_phone="555 010 0144", patient_dob=date(1950, 1, 1))
-    found = identity(4)
+def test_order_fills_values_missing_in_demographics(clinic: None) -> None:
+    create_order(5, 4, "Zoe", "Other", patient_phone="555 010 0145")
+    assert get_patient(4).phone_number == ""
+    create_order(4, 4, "Zoe", "Sample", patient_phone="555 010 0144", patient_dob=date(1950, 1, 1))
+    found = get_patient(4)
     assert (found.last_name, found.phone_digits) == ("Sample", phone_key("555 010 0144"))
     assert (found.fields_from_order, found.dob) == (["phone"], date(1999, 1, 2))
     Demographics.objects.filter(pk=found.pk).update(city="Boise")
-    assert identity(4).fields_from_order == ["phone"] and identity(4).city == "Boise"
+    assert get_patient(4).fields_from_order == ["phone"] and get_patient(4).city == "Boise"
     Demographics.objects.filter(pk=found.pk).update(phone_number="1234", phone_digits="4321")
-    found = identity(4)
+    found = get_patient(4)
     assert (found.phone_number, found.fields_from_order) == ("1234", [])
     assert found.source_order_id is None
 
 
 def test_newest_order_with_a_full_name_wins(clinic: None) -> None:
-    ordered(2, 1, "Older", "Name", patient_phone="5550100999")
-    assert identity(1).first_name == "Olga"
-    ordered(0, 1, "Olga", "Married", patient_dob=date(1984, 2, 28))
-    found = identity(1)
+    create_order(2, 1, "Older", "Name", patient_phone="5550100999")
+    assert get_patient(1).first_name == "Olga"
+    create_order(0, 1, "Olga", "Married", patient_dob=date(1984, 2, 28))
+    found = get_patient(1)
     assert (found.last_name, found.dob, found.email) == ("Married", date(1984, 2, 28), "")
-    ordered(10, 1, "", "Kit", created_at=NOW + timedelta(days=1))
-    assert identity(1).source_order_id == uid("order", 0)
-    ordered(11, 1, "Olga", "Married", patient_email="olga@example.invalid")
-    assert identity(1).email == "olga@example.invalid"
+    create_order(10, 1, "", "Kit", created_at=NOW + timedelta(days=1))
+    assert get_patient(1).source_order_id == uid("order", 0)
+    create_order(11, 1, "Olga", "Married", patient_email="olga@example.invalid")
+    assert get_patient(1).email == "olga@example.invalid"
 
 
 @pytest.mark.parametrize(
@@ -225,16 +227,16 @@ def test_address_phone_is_patients_unless_for_recipient(
 
 def test_order_moved_to_another_patient_moves_name(client: Client, clinic: None) -> None:
     Order.objects.filter(pk=uid("order", 1)).update(user_id=uid("patient", 5))
-    assert identity(5).full_name == "Olga Núñez-Orderonly"
-    found = identity(1)
+    assert get_patient(5).full_name == "Olga Núñez-Orderonly"
+    found = get_patient(1)
     assert (found.full_name, found.phone_digits, found.dob) == ("", "", None)
     assert found.fields_from_order == [] and found.source_order_id is None
-    assert shown(client, q="orderonly") == [3, 5]
+    assert listed_numbers(client, q="orderonly") == [3, 5]
     assert not PatientNameWord.objects.filter(user_id=found.pk)
 
 
 def test_patient_stored_after_order_is_identified(clinic: None) -> None:
-    ordered(8, 8, "Late", "Arrival", patient_phone="5550100888")
+    create_order(8, 8, "Late", "Arrival", patient_phone="5550100888")
     Demographics(
         pk=uid("patient", 9),
         first_name="Latest",
@@ -249,8 +251,8 @@ def test_patient_stored_after_order_is_identified(clinic: None) -> None:
         as_of=NOW,
     ).save()
     Patient.objects.bulk_create([patient(8), patient(9)])
-    assert identity(8).full_name == "Late Arrival" and identity(8).is_named_by_order
-    assert identity(9).full_name == "Latest Arrival" and not identity(9).is_named_by_order
+    assert get_patient(8).full_name == "Late Arrival" and get_patient(8).is_named_by_order
+    assert get_patient(9).full_name == "Latest Arrival" and not get_patient(9).is_named_by_order
 
 
 def test_order_only_patient_is_a_possible_duplicate(clinic: None) -> None:
@@ -262,8 +264,10 @@ def test_order_only_patient_is_a_possible_duplicate(clinic: None) -> None:
         assert [one.person.pk for one in find_duplicate_candidates(typed)] == [uid("patient", 1)]
 
 
-def person_later(n: int, first: str, last: str, phone: str, **values: Any) -> Demographics:
-    """Demographics of a patient on record."""
+def create_demographics_later(
+    n: int, first: str, last: str, phone: str, **values: Any
+) -> Demographics:
+    """Create demographics of an existing patient."""
     row = Demographics(
         pk=uid("patient", n),
         first_name=first,

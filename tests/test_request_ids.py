@@ -1,4 +1,4 @@
-"""Request ids: one per request, ours, and the same wherever it is written down."""
+"""Request IDs: one per request, made here, and the same in all records."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from backoffice.core.request_ids import assign_request_id
 CANARY = "from-outside"
 
 
-def test_every_answer_has_an_id_of_its_own(client: Client) -> None:
+def test_every_response_has_its_own_id(client: Client) -> None:
     ids = [client.get(path)["X-Request-ID"] for path in ("/health/live", "/health/live", "/none/")]
     assert len(set(ids)) == 3
     assert all(len(each) == 32 for each in ids)
 
 
-def test_an_id_from_outside_is_not_taken(client: Client) -> None:
+def test_id_from_outside_is_ignored(client: Client) -> None:
     answer = client.get("/health/live", headers={"X-Request-ID": CANARY})
     assert answer["X-Request-ID"] != CANARY
 
 
-def test_log_lines_carry_it(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_lines_contain_request_id(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     caplog.handler.setFormatter(JsonFormatter())
 
     def view(request: HttpRequest) -> HttpResponse:
@@ -41,13 +41,13 @@ def test_log_lines_carry_it(client: Client, caplog: pytest.LogCaptureFixture) ->
         logging.getLogger("backoffice").info("outside")
         missing = client.post("/health/live").headers["X-Request-ID"]
     lines = [json.loads(line) for line in caplog.text.splitlines()]
-    told = {line["message"].split(":")[0]: line.get("request_id") for line in lines}
-    assert told["inside"] == inside
-    assert told["outside"] is None
-    assert told["Method Not Allowed"] == missing
+    request_ids = {line["message"].split(":")[0]: line.get("request_id") for line in lines}
+    assert request_ids["inside"] == inside
+    assert request_ids["outside"] is None
+    assert request_ids["Method Not Allowed"] == missing
 
 
-def test_it_is_gone_after_an_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_request_id_is_reset_after_error(caplog: pytest.LogCaptureFixture) -> None:
     def view(request: HttpRequest) -> HttpResponse:
         raise ZeroDivisionError
 
@@ -59,32 +59,35 @@ def test_it_is_gone_after_an_error(caplog: pytest.LogCaptureFixture) -> None:
     assert "request_id" not in json.loads(caplog.text)
 
 
-SENT = "CANARY-that-was-typed"
+SENT_TEXT = "CANARY-that-was-typed"
 
 
 @pytest.mark.django_db
-def test_log_names_routes_and_nothing_that_was_sent(
+def test_log_contains_routes_but_no_sent_text(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.handler.setFormatter(JsonFormatter())
-    headers = {"Referer": f"https://elsewhere.invalid/{SENT}", "Origin": f"https://{SENT}"}
+    headers = {
+        "Referer": f"https://elsewhere.invalid/{SENT_TEXT}",
+        "Origin": f"https://{SENT_TEXT}",
+    }
     with caplog.at_level(logging.INFO):
-        client.get(f"/nowhere/{SENT}/?q={SENT}")
-        client.get(f"/accounts/password/new/{SENT}/{SENT}/")
-        client.post(f"/health/live?{SENT}", {"name": SENT}, headers=headers)
-        client.get("/health/live", headers={"Host": f"{SENT}.invalid"})
+        client.get(f"/nowhere/{SENT_TEXT}/?q={SENT_TEXT}")
+        client.get(f"/accounts/password/new/{SENT_TEXT}/{SENT_TEXT}/")
+        client.post(f"/health/live?{SENT_TEXT}", {"name": SENT_TEXT}, headers=headers)
+        client.get("/health/live", headers={"Host": f"{SENT_TEXT}.invalid"})
         Client(enforce_csrf_checks=True).post(
-            f"/accounts/login/?next=/{SENT}", {"login": SENT}, headers=headers
+            f"/accounts/login/?next=/{SENT_TEXT}", {"login": SENT_TEXT}, headers=headers
         )
     messages = [json.loads(line)["message"] for line in caplog.text.splitlines()]
     assert "Not Found: GET unmatched 404" in messages
     assert any(message.startswith("Method Not Allowed: POST health") for message in messages)
     assert "CSRF check failed: POST login" in messages
-    assert SENT.lower() not in caplog.text.lower()
+    assert SENT_TEXT.lower() not in caplog.text.lower()
 
 
 @pytest.mark.parametrize("behind_proxy", [True, False])
-def test_proxy_is_given_the_route_for_its_log(
+def test_proxy_gets_route_for_its_log(
     client: Client, settings: Settings, behind_proxy: bool
 ) -> None:
     settings.BEHIND_PROXY = behind_proxy

@@ -1,4 +1,4 @@
-"""Celery only rings: whatever stands in its messages, nothing but a look at the tables follows."""
+"""Celery messages only wake workers: their content has no effect beyond reading the tables."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tests.sync.house import Houses, end, wait_until
 from tests.webhooks.records import OUR_TEAM, order
 from tests.webhooks.rows import event
 
-HOSTILE = 1_000
+HOSTILE_MESSAGES = 1_000
 app.loader.import_default_modules()
-OURS = [task for name, task in sorted(app.tasks.items()) if not name.startswith("celery.")]
+OUR_TASKS = [task for name, task in sorted(app.tasks.items()) if not name.startswith("celery.")]
 
 
-def test_a_task_takes_no_word_of_anybody() -> None:
-    assert len(OURS) > 20
-    assert [task.name for task in OURS if inspect.signature(task.run).parameters] == []
+def test_tasks_take_no_arguments() -> None:
+    assert len(OUR_TASKS) > 20
+    assert [task.name for task in OUR_TASKS if inspect.signature(task.run).parameters] == []
 
 
-def test_what_the_broker_may_do_to_work() -> None:
+def test_celery_settings_protect_work() -> None:
     conf = app.conf
     assert conf.accept_content == ["json"] and conf.task_serializer == "json"
     assert conf.task_acks_late and conf.task_reject_on_worker_lost
@@ -39,25 +39,29 @@ def test_what_the_broker_may_do_to_work() -> None:
     assert conf.worker_max_memory_per_child and conf.worker_max_tasks_per_child
     assert 0 < conf.task_soft_time_limit < conf.task_time_limit
     assert 2 * conf.task_time_limit < conf.broker_transport_options["visibility_timeout"]
-    assert all(task.time_limit is None or task.soft_time_limit < task.time_limit for task in OURS)
+    assert all(
+        task.time_limit is None or task.soft_time_limit < task.time_limit for task in OUR_TASKS
+    )
     assert conf.broker_transport_options["socket_timeout"]
-    for bell in conf.beat_schedule.values():
-        assert isinstance(bell["schedule"], timedelta), "an interval knows no change of clocks"
-        assert bell["task"] in app.tasks
-        assert not bell.get("args") and not bell.get("kwargs")
+    for entry in conf.beat_schedule.values():
+        assert isinstance(entry["schedule"], timedelta), (
+            "an interval does not depend on clock changes"
+        )
+        assert entry["task"] in app.tasks
+        assert not entry.get("args") and not entry.get("kwargs")
 
 
-def test_a_start_rings_every_bell(tmp_path: Path) -> None:
-    clock = Service(app, schedule_filename=str(tmp_path / "schedule"))
-    bells = clock.scheduler.schedule.values()
-    assert not any(bell.is_due()[0] for bell in bells)
-    beat_init.send(sender=clock)
-    assert len(bells) > 20 and all(bell.is_due()[0] for bell in bells)
-    clock.scheduler.close()
+def test_start_of_beat_makes_every_entry_due(tmp_path: Path) -> None:
+    beat = Service(app, schedule_filename=str(tmp_path / "schedule"))
+    entries = beat.scheduler.schedule.values()
+    assert not any(entry.is_due()[0] for entry in entries)
+    beat_init.send(sender=beat)
+    assert len(entries) > 20 and all(entry.is_due()[0] for entry in entries)
+    beat.scheduler.close()
 
 
-def hostile(number: int) -> dict[str, Any]:
-    """A message of Celery's own form that somebody who got into Redis may have put there."""
+def hostile_message(number: int) -> dict[str, Any]:
+    """Return a message in Celery's format, as an intruder in Redis could have put it there."""
     name = ("os.system", "webhooks.tasks.drain", "celery.backend_cleanup", "x" * 5_000)[number % 4]
     arguments: tuple[Any, ...] = (
         [],
@@ -79,14 +83,21 @@ def hostile(number: int) -> dict[str, Any]:
             "priority": 0,
         },
     }
-    odd = {"task": name, "id": "x", "retries": "x", "eta": "soon", "expires": [], "timelimit": 7}
-    return message if number % 7 else {**message, "headers": odd}
+    malformed_headers = {
+        "task": name,
+        "id": "x",
+        "retries": "x",
+        "eta": "soon",
+        "expires": [],
+        "timelimit": 7,
+    }
+    return message if number % 7 else {**message, "headers": malformed_headers}
 
 
-def test_a_thousand_hostile_messages_cost_nothing_but_their_reading(
+def test_worker_survives_thousand_hostile_messages(
     tmp_path: Path,
 ) -> None:
-    """A real worker reads them all, and then what was waiting is applied as ever."""
+    """A real worker reads them all and then applies the waiting event as usual."""
     houses = Houses(os.environ["DATABASE_URL"], tmp_path)
     broker = redis.Redis.from_url(settings.REDIS_URL)
     broker.delete("inbox")
@@ -99,8 +110,8 @@ def test_a_thousand_hostile_messages_cost_nothing_but_their_reading(
             " event_type) VALUES (%s, now(), '', %s, %s, %s)",
             [waiting.message_id, waiting.body, waiting.body_digest, waiting.event_type],
         )
-        for number in range(HOSTILE):
-            broker.lpush("inbox", json.dumps(hostile(number)))
+        for number in range(HOSTILE_MESSAGES):
+            broker.lpush("inbox", json.dumps(hostile_message(number)))
         worker = house.start(
             *("-m", "celery", "-A", "backoffice.celery", "worker", "--queues", "inbox"),
             *("--hostname", f"bells-{os.getpid()}@%h", "--concurrency", "1"),
@@ -108,11 +119,11 @@ def test_a_thousand_hostile_messages_cost_nothing_but_their_reading(
         )
         try:
 
-            def rung() -> bool:
+            def is_applied() -> bool:
                 current_app.send_task("webhooks.tasks.drain", queue="inbox", expires=30)
                 return bool(house.value("SELECT count(*) FROM orders_order"))
 
-            wait_until(rung, 60, "the event to be applied", every=1)
+            wait_until(is_applied, 60, "the event to be applied", every=1)
             wait_until(lambda: not broker.llen("inbox"), 60, "all messages to be read", every=0.5)
             assert worker.poll() is None, house.said()[-2_000:]
         finally:

@@ -1,4 +1,4 @@
-"""What a request may not do: use a method nobody made, or write a field that its form lacks."""
+"""Requests may not use unknown methods or write fields that a form does not have."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ SAMPLES = {
 
 
 def addresses() -> Iterator[tuple[str, str]]:
-    """Every route of the house, with an address that fits it."""
+    """Yield every route of the product with a matching URL."""
     for route, _ in routes():
         plain = re.sub(r"<(?:(\w+):)?\w+>", lambda m: SAMPLES[m[1] or "str"], route)
         yield route, f"/{plain}"
 
 
-def test_every_route_has_an_address_that_fits_it() -> None:
+def test_every_route_has_a_matching_url() -> None:
     found = dict(addresses())
     assert len(found) > 150
     assert all(resolve(address).func for address in found.values())
 
 
 @pytest.mark.django_db
-def test_no_address_answers_trace_or_a_method_nobody_made() -> None:
+def test_unknown_methods_get_405_everywhere() -> None:
     client = Client()
     client.force_login(staff("administrator"))
     for _, address in addresses():
@@ -50,7 +50,7 @@ def test_no_address_answers_trace_or_a_method_nobody_made() -> None:
 
 
 @pytest.mark.django_db
-def test_a_field_the_form_does_not_have_is_not_written(client: Client) -> None:
+def test_unknown_form_field_is_not_written(client: Client) -> None:
     user = staff("clinician")
     client.force_login(user)
     claimed = {

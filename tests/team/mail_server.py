@@ -1,4 +1,4 @@
-"""A mail server on a real socket, that keeps what it takes and can be told to misbehave."""
+"""A mail server on a real socket that stores messages and can be made to misbehave."""
 
 from __future__ import annotations
 
@@ -12,53 +12,53 @@ from email.message import Message
 
 
 @dataclass
-class Post:
+class MailServer:
     port: int = 0
     taken: list[Message] = field(default_factory=list)
     refuse: str = ""
-    """Its answer to who the mail is for."""
-    hold: threading.Event | None = None
-    """Set: a message is taken, and the answer waits for this."""
-    got: threading.Event = field(default_factory=threading.Event)
+    """Its response to the recipient."""
+    hold_response: threading.Event | None = None
+    """If set, a message is accepted and the response waits for this event."""
+    has_message: threading.Event = field(default_factory=threading.Event)
 
     @property
     def url(self) -> str:
         return f"smtp://127.0.0.1:{self.port}"
 
 
-class _Talk(socketserver.StreamRequestHandler):
+class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
-        post: Post = self.server.post  # type: ignore[attr-defined]
-        self._say("220 made-up mail server")
+        post: MailServer = self.server.post  # type: ignore[attr-defined]
+        self._send("220 made-up mail server")
         for line in self.rfile:
             word = line[:4].upper().strip()
             if word in (b"EHLO", b"HELO"):
-                self._say("250-at your service\r\n250 AUTH PLAIN")
+                self._send("250-at your service\r\n250 AUTH PLAIN")
             elif word == b"AUTH":
-                self._say("235 welcome")
+                self._send("235 welcome")
             elif word == b"RCPT" and post.refuse:
-                self._say(post.refuse)
+                self._send(post.refuse)
             elif word == b"DATA":
-                self._say("354 go on")
+                self._send("354 go on")
                 body = b""
                 for part in self.rfile:
                     if part == b".\r\n":
                         break
                     body += part
                 post.taken.append(message_from_bytes(body))
-                post.got.set()
-                if post.hold is not None and not post.hold.wait(30):
+                post.has_message.set()
+                if post.hold_response is not None and not post.hold_response.wait(30):
                     return
                 with contextlib.suppress(OSError):
-                    self._say("250 taken")
+                    self._send("250 taken")
             elif word == b"QUIT":
-                self._say("221 bye")
+                self._send("221 bye")
                 return
             else:
-                self._say("250 ok")
+                self._send("250 ok")
 
-    def _say(self, words: str) -> None:
-        self.wfile.write(words.encode() + b"\r\n")
+    def _send(self, line: str) -> None:
+        self.wfile.write(line.encode() + b"\r\n")
 
 
 class _Server(socketserver.ThreadingTCPServer):
@@ -67,9 +67,9 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 @contextlib.contextmanager
-def posting() -> Iterator[Post]:
-    post = Post()
-    with _Server(("127.0.0.1", 0), _Talk) as server:
+def run_mail_server() -> Iterator[MailServer]:
+    post = MailServer()
+    with _Server(("127.0.0.1", 0), _Handler) as server:
         server.post = post  # type: ignore[attr-defined]
         post.port = server.server_address[1]
         thread = threading.Thread(target=server.serve_forever, daemon=True)
