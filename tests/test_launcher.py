@@ -58,12 +58,12 @@ def messages() -> list[str]:
 
 
 @pytest.fixture
-def supervisor(tmp_path: Path, printed: list[str]) -> Supervisor:
-    return Supervisor(dict(os.environ), tmp_path, printed.append)
+def supervisor(tmp_path: Path, messages: list[str]) -> Supervisor:
+    return Supervisor(dict(os.environ), tmp_path, messages.append)
 
 
 def test_killed_child_is_restarted_without_orphans(
-    supervisor: Supervisor, printed: list[str], tmp_path: Path
+    supervisor: Supervisor, messages: list[str], tmp_path: Path
 ) -> None:
     pids = tmp_path / "pids"
     supervisor.start(
@@ -76,7 +76,7 @@ def test_killed_child_is_restarted_without_orphans(
     first.wait()
     supervisor.tend()
     assert wait_until(lambda: not is_alive(orphan))
-    assert printed == [
+    assert messages == [
         f"family ended (SIGKILL), starting it again in 1 s. {tmp_path}/family.log has its last "
         "words."
     ]
@@ -92,7 +92,7 @@ def test_killed_child_is_restarted_without_orphans(
 
 
 def test_finite_child_is_restarted_only_until_it_succeeds(
-    supervisor: Supervisor, printed: list[str], tmp_path: Path
+    supervisor: Supervisor, messages: list[str], tmp_path: Path
 ) -> None:
     tries = tmp_path / "tries"
     code = f"import sys; open({str(tries)!r}, 'a').write('x')"
@@ -105,7 +105,7 @@ def test_finite_child_is_restarted_only_until_it_succeeds(
 
     assert wait_until(done)
     assert tries.read_text() == "xx"
-    assert len(printed) == 1, "only the failure is reported"
+    assert len(messages) == 1, "only the failure is reported"
 
 
 def test_child_that_ignores_sigterm_is_killed(
