@@ -61,7 +61,7 @@ from tests.api.rows import TEAM, envelope, uid  # noqa: E402
 from tests.bench.world import people  # noqa: E402
 from tests.bench.world.building import Size, build  # noqa: E402
 from tests.browser import sample_data  # noqa: E402
-from tests.wearables.test_samples import NOON, heard, sample  # noqa: E402
+from tests.wearables.test_samples import NOON, sample, samples_event  # noqa: E402
 from tests.webhooks.rows import put  # noqa: E402
 
 ORDER_COUNT: Final = 60
@@ -151,7 +151,9 @@ def _create_people(order: Order) -> None:
 
 
 def _create_device_data(order: Order) -> None:
-    event = heard(1, "heartrate", [sample(NOON + timedelta(minutes=n), 60 + n) for n in range(9)])
+    event = samples_event(
+        1, "heartrate", [sample(NOON + timedelta(minutes=n), 60 + n) for n in range(9)]
+    )
     handle_samples([dataclasses.replace(event, user_id=order.user_id)])
     Summary(
         id=uid("summary", 1), user_id=order.user_id, resource="activity", provider="band",

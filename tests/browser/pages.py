@@ -131,7 +131,7 @@ class PageAddress:
 
 
 @dataclass
-class World:
+class SampleOffice:
     """A running office with sample data on every page, and its pages."""
 
     office: Office
@@ -140,12 +140,12 @@ class World:
 
 
 @contextlib.contextmanager
-def office_with_sample_data(logs: Path) -> Iterator[World]:
+def office_with_sample_data(logs: Path) -> Iterator[SampleOffice]:
     with running_office(logs, users=10, orders=40) as office:
         _create_sample_data(office)
-        world = World(office)
-        _collect_pages(world, Visitor(office.url))
-        yield world
+        sample = SampleOffice(office)
+        _collect_pages(sample, Visitor(office.url))
+        yield sample
 
 
 def _create_sample_data(office: Office) -> None:
@@ -200,27 +200,27 @@ def routes(
             yield from routes(entry, address, inner)
 
 
-def _collect_pages(world: World, visitor: Visitor) -> None:
+def _collect_pages(sample: SampleOffice, visitor: Visitor) -> None:
     """Collect the pages. First use samples, then for other routes a link on a visited page."""
     left: dict[str, str] = {}
     for name, address, _ in routes():
         if name not in EXCLUDED_ROUTES:
-            path = _fill_parameters(world.office.house, name, address)
+            path = _fill_parameters(sample.office.house, name, address)
             if path is None and visitor.classify(_fill_placeholders(address)) == "form":
                 continue
             for query in ("", *EXTRA_QUERIES.get(name, ())):
                 kind = visitor.classify(path + query) if path else "no sample"
                 if kind == "page":
-                    world.pages.append(PageAddress(name + query, f"{path}{query}"))
+                    sample.pages.append(PageAddress(name + query, f"{path}{query}"))
                 elif kind not in NOT_PAGES:
                     left[name + query] = f"/{address}"
     for name, address in left.items():
         linked = visitor.find_link(address)
         kind = visitor.classify(linked) if linked else "no sample, and no link"
         if kind == "page":
-            world.pages.append(PageAddress(name, linked))
+            sample.pages.append(PageAddress(name, linked))
         elif kind not in NOT_PAGES:
-            world.uncovered.append(f"{name}: {linked or address} answers {kind}")
+            sample.uncovered.append(f"{name}: {linked or address} answers {kind}")
 
 
 def _fill_parameters(house: House, name: str, address: str) -> str | None:

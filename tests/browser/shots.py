@@ -18,20 +18,20 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 django.setup()
 
 from tests.browser import Browser, browser, missing_programs  # noqa: E402
-from tests.browser.pages import ADMINISTRATOR, World, office_with_sample_data  # noqa: E402
+from tests.browser.pages import ADMINISTRATOR, SampleOffice, office_with_sample_data  # noqa: E402
 
 VARIANTS: Final = {"light": (1280, "light"), "dark": (1280, "dark"), "phone": (390, "light")}
 MAX_HEIGHT: Final = 2400
 
 
-def take_pictures(world: World, page: Browser, folder: Path, only: str) -> list[str]:
+def take_pictures(sample: SampleOffice, page: Browser, folder: Path, only: str) -> list[str]:
     """Take screenshots of all pages whose name contains `only`. Return the page names."""
     taken = []
-    for address in world.pages:
+    for address in sample.pages:
         if only not in address.name:
             continue
         name = "".join(mark if mark.isalnum() else "-" for mark in address.name)
-        page.open(world.office.url + address.path)
+        page.open(sample.office.url + address.path)
         for variant, (width, scheme) in VARIANTS.items():
             page.resize(width, 900)
             page.set_color_scheme(scheme)
@@ -68,12 +68,12 @@ def main(arguments: list[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="shots-") as logs,
-        office_with_sample_data(Path(logs)) as world,
+        office_with_sample_data(Path(logs)) as sample,
     ):
         with browser() as page:
-            world.office.log_in(page, ADMINISTRATOR)
-            names = take_pictures(world, page, folder, os.environ.get("ONLY", ""))
-        for line in world.uncovered:
+            sample.office.log_in(page, ADMINISTRATOR)
+            names = take_pictures(sample, page, folder, os.environ.get("ONLY", ""))
+        for line in sample.uncovered:
             print(f"not visited: {line}")
     (folder / "index.html").write_text(index_html(names))
     print(f"{len(names)} pages, three pictures each: {folder}/index.html")

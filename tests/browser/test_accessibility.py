@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from tests.browser import Browser, browser, needs_browser
-from tests.browser.pages import ADMINISTRATOR, PageAddress, World, office_with_sample_data
+from tests.browser.pages import ADMINISTRATOR, PageAddress, SampleOffice, office_with_sample_data
 
 pytestmark = needs_browser
 
@@ -42,15 +42,15 @@ SIMILAR_PAGES: Final = re.compile(
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with office_with_sample_data(tmp_path_factory.mktemp("axe")) as world:
-        yield world
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SampleOffice]:
+    with office_with_sample_data(tmp_path_factory.mktemp("axe")) as sample:
+        yield sample
 
 
 @pytest.fixture(scope="module")
-def page(world: World) -> Iterator[Browser]:
+def page(sample: SampleOffice) -> Iterator[Browser]:
     with browser() as opened:
-        world.office.log_in(opened, ADMINISTRATOR)
+        sample.office.log_in(opened, ADMINISTRATOR)
         yield opened
 
 
@@ -63,10 +63,10 @@ def script() -> str:
     return f"{axe.read_text()}\n{(Path(__file__).parent / 'findings.js').read_text()}"
 
 
-def test_every_route_has_a_page_address(world: World) -> None:
+def test_every_route_has_a_page_address(sample: SampleOffice) -> None:
     """A new page must be reachable with the samples in `pages.py`, or add one."""
-    assert not world.uncovered, "\n".join(world.uncovered)
-    assert len(world.pages) > 40
+    assert not sample.uncovered, "\n".join(sample.uncovered)
+    assert len(sample.pages) > 40
 
 
 def set_color_scheme(page: Browser, scheme: str) -> None:
@@ -121,13 +121,15 @@ LAID_OUT = "return new Promise(done => requestAnimationFrame(() => requestAnimat
 """Wait until the page has been laid out in its new size."""
 
 
-def test_pages_have_no_accessibility_findings(world: World, page: Browser, script: str) -> None:
+def test_pages_have_no_accessibility_findings(
+    sample: SampleOffice, page: Browser, script: str
+) -> None:
     found: list[str] = []
     only = os.environ.get("ONLY", "")
-    for address in world.pages:
+    for address in sample.pages:
         skipped = SIMILAR_PAGES.fullmatch(address.name) and not os.environ.get("AXE_ALL")
         if only in address.name and not skipped:
-            page.open(world.office.url + address.path)
+            page.open(sample.office.url + address.path)
             found += find_problems(page, script, address.name)
     report = os.environ.get("AXE_REPORT")
     if report:
@@ -139,10 +141,10 @@ def test_pages_have_no_accessibility_findings(world: World, page: Browser, scrip
     "address", [PageAddress("login", "/accounts/login/"), PageAddress("missing", "/nowhere/")]
 )
 def test_public_pages_have_no_accessibility_findings(
-    world: World, script: str, address: PageAddress
+    sample: SampleOffice, script: str, address: PageAddress
 ) -> None:
     with browser() as page:
-        page.open(world.office.url + address.path)
+        page.open(sample.office.url + address.path)
         assert find_problems(page, script, address.name) == []
 
 
@@ -160,8 +162,10 @@ def test_checks_detect_known_accessibility_faults(script: str) -> None:
         assert page.run(SIDEWAYS) and page.run(SMALL_TARGETS)
 
 
-def test_check_detects_content_policy_violation(world: World, page: Browser, script: str) -> None:
-    page.open(f"{world.office.url}/preferences/")
+def test_check_detects_content_policy_violation(
+    sample: SampleOffice, page: Browser, script: str
+) -> None:
+    page.open(f"{sample.office.url}/preferences/")
     page.run("document.body.append(document.createElement('style'))")
     page.run("document.querySelector('body > style').textContent = 'p {}'")
     page.run(script)

@@ -123,7 +123,7 @@ class Visitor:
 
 
 @dataclass
-class World:
+class CanarySystem:
     visitor: Visitor
     house: House
     post: MailServer
@@ -135,7 +135,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CanarySystem]:
     logs = tmp_path_factory.mktemp("logs")
     with contextlib.ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
@@ -171,7 +171,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             celery = house.start("-m", "celery", "-A", "backoffice.celery", *program, "-l", "DEBUG")
             stack.enter_context(running(celery))
         log = base / "log" / "postgres.log"
-        yield World(
+        yield CanarySystem(
             Visitor(url),
             house,
             post,
@@ -197,18 +197,18 @@ def _write_canaries(connection: Any) -> None:
     )
 
 
-def test_personal_data_and_secrets_do_not_leak(world: World) -> None:
-    _use_pages(world)
-    _cause_faults(world)
-    visitor = world.visitor
+def test_personal_data_and_secrets_do_not_leak(system: CanarySystem) -> None:
+    _use_pages(system)
+    _cause_faults(system)
+    visitor = system.visitor
     assert visitor.statuses.get(200, 0) > 30 and visitor.statuses.get(404, 0) > 2
     assert visitor.statuses.get(500, 0) + visitor.statuses.get(503, 0) >= 15, visitor.statuses
     places = {
         **visitor.recorded,
-        "log of web, workers and clock": world.house.log.read_text(errors="replace"),
-        "log of PostgreSQL": world.database_log.read_text(errors="replace"),
-        "Redis": _redis_content(world.redis_url),
-        "mails": "\n".join(str(mail) for mail in world.post.taken),
+        "log of web, workers and clock": system.house.log.read_text(errors="replace"),
+        "log of PostgreSQL": system.database_log.read_text(errors="replace"),
+        "Redis": _redis_content(system.redis_url),
+        "mails": "\n".join(str(mail) for mail in system.post.taken),
     }
     log = places["log of web, workers and clock"]
     assert '"error": "' in log and "celery" in log and "webhooks.apply_events" in log
@@ -228,9 +228,9 @@ def _excerpt(text: str, canary: str) -> str:
     return text[max(0, at - 80) : at + 80].replace("\n", " ")
 
 
-def _use_pages(world: World) -> None:
+def _use_pages(system: CanarySystem) -> None:
     """Do what staff do on a day, with valid and invalid input."""
-    visitor, patient, order_id = world.visitor, world.patient, world.order
+    visitor, patient, order_id = system.visitor, system.patient, system.order
     visitor.request(
         f"/patients/?q={CANARIES['search']}"
     )  # without an account: redirected to the log-in page
@@ -262,16 +262,16 @@ def _use_pages(world: World) -> None:
         f"/patients/{patient}/details/", first_name=CANARIES["first name"], dob="x"
     )
     visitor.open_and_submit(f"/orders/new/{patient}/", clinical_notes=CANARIES["clinical note"])
-    _upload(world)
-    _deliver_events(world)
+    _upload(system)
+    _deliver_events(system)
     make_mail_due = "UPDATE team_notification SET mail_due_at = now() WHERE mail_due_at > now()"
-    assert world.house.value("SELECT count(*) FROM team_notification"), "no notification"
-    world.house.query(make_mail_due)
-    wait_until(lambda: world.post.taken, 60, "a mail", every=0.2)
+    assert system.house.value("SELECT count(*) FROM team_notification"), "no notification"
+    system.house.query(make_mail_due)
+    wait_until(lambda: system.post.taken, 60, "a mail", every=0.2)
 
 
-def _upload(world: World) -> None:
-    page = world.visitor.request(f"/reports/upload/{world.patient}/")
+def _upload(system: CanarySystem) -> None:
+    page = system.visitor.request(f"/reports/upload/{system.patient}/")
     token = hidden_fields(page)
     mark = "made-up-boundary"
     parts = [f'--{mark}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
@@ -281,38 +281,38 @@ def _upload(world: World) -> None:
         f'{CANARIES["file name"]}.pdf"\r\nContent-Type: application/pdf\r\n\r\n%PDF-1.4'
         f" {CANARIES['note']}\r\n--{mark}--\r\n"
     )
-    head = {"Content-Type": f"multipart/form-data; boundary={mark}", "Referer": world.visitor.url}
+    head = {"Content-Type": f"multipart/form-data; boundary={mark}", "Referer": system.visitor.url}
     request = Request(  # noqa: S310 - our own server
-        f"{world.visitor.url}/reports/upload/{world.patient}/", "".join(parts).encode(), head
+        f"{system.visitor.url}/reports/upload/{system.patient}/", "".join(parts).encode(), head
     )
     with contextlib.suppress(HTTPError):
-        world.visitor.opener.open(request, timeout=60)
+        system.visitor.opener.open(request, timeout=60)
 
 
-def _deliver_events(world: World) -> None:
+def _deliver_events(system: CanarySystem) -> None:
     """Send events that can be applied, that cannot be read, and with a wrong signature."""
-    changes = {"notes": CANARIES["event body"], "user_id": world.patient}
+    changes = {"notes": CANARIES["event body"], "user_id": system.patient}
     misfit = {**order(3, 2, **changes), "updated_at": CANARIES["event body"], "events": "x"}
     valid, invalid = (
         message("labtest.order.updated", body) for body in (order(2, 2, **changes), misfit)
     )
     for sent, secret in ((valid, SECRET), (invalid, SECRET), (valid, "whsec_" + "A" * 32)):
         request = Request(  # noqa: S310 - our own server
-            f"{world.visitor.url}/webhooks/", sent.body, sent.headers(secret=secret)
+            f"{system.visitor.url}/webhooks/", sent.body, sent.headers(secret=secret)
         )
         with contextlib.suppress(HTTPError):
-            world.visitor.opener.open(request, timeout=60)
+            system.visitor.opener.open(request, timeout=60)
     states = "SELECT count(*) FROM webhooks_event WHERE state IN ('pending')"
-    wait_until(lambda: world.house.value(states) == 0, 60, "the drain", every=0.2)
+    wait_until(lambda: system.house.value(states) == 0, 60, "the drain", every=0.2)
 
 
-def _cause_faults(world: World) -> None:
+def _cause_faults(system: CanarySystem) -> None:
     """Cause faults while pages, tasks and deliveries run.
 
     Constraints make the database quote rows in errors, tables are missing, and the service sends
     invalid responses.
     """
-    visitor, house, patient, order_id = world.visitor, world.house, world.patient, world.order
+    visitor, house, patient, order_id = system.visitor, system.house, system.patient, system.order
     name = CANARIES["last name"]
     for table, check in (
         ("team_note", "text = 'x'"),
@@ -325,13 +325,13 @@ def _cause_faults(world: World) -> None:
     page = visitor.request(f"/orders/{order_id}/")
     visitor.submit(page, "/team/note/", text=CANARIES["note"])
     visitor.open_and_submit(f"/orders/new/{patient}/", clinical_notes=CANARIES["clinical note"])
-    _deliver_events(world)
+    _deliver_events(system)
     house.query("UPDATE sync_lookup SET due_at = now(), generation = generation + 1")
     for kind in ("html", "truncate", "status", "drop_before", "redirect"):
-        world.fault(kinds=[kind], rate=1.0, statuses=[500, 422])
+        system.fault(kinds=[kind], rate=1.0, statuses=[500, 422])
         visitor.open_and_submit(f"/patients/{patient}/details/", first_name=CANARIES["first name"])
         time.sleep(1)
-    world.fault(kinds=["status"], rate=0.0)
+    system.fault(kinds=["status"], rate=0.0)
     for table in ("team_note", "orders_orderevent", "patients_insurance",
                   "patients_demographics", "orders_resultmarker", "orders_order",
                   "webhooks_event"):  # fmt: skip

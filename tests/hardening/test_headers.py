@@ -87,7 +87,7 @@ def test_anonymous_responses_have_strict_headers(visitor: Client) -> None:
         assert "no-store" in response.headers["Cache-Control"], address
 
 
-def test_plain_http_is_refused_for_api_and_redirected_else(visitor: Client) -> None:
+def test_plain_http_redirects_pages_and_refuses_api_calls(visitor: Client) -> None:
     for address in ("/api/orders/", "/api/schema/", "/api/nowhere"):
         answer = visitor.get(address, headers={"authorization": "Token bo_made_up"})
         assert (answer.status_code, answer.content) == (403, b"HTTPS only\n"), address

@@ -20,8 +20,8 @@ StubService = Callable[[Answer], None]
 
 
 @dataclass
-class World:
-    """A sandbox and the house that mirrors it."""
+class SyncedMirror:
+    """A sandbox and the back office that mirrors it."""
 
     sandbox: Sandbox
     house: House
@@ -43,11 +43,11 @@ def big_sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="package")
-def world(big_sandbox: Sandbox, houses: Houses) -> World:
+def synced(big_sandbox: Sandbox, houses: Houses) -> SyncedMirror:
     """The mirror after its first sync."""
     house = houses.build(big_sandbox.url)
     house.sync()
-    return World(big_sandbox, house)
+    return SyncedMirror(big_sandbox, house)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from tests.sandboxes import Sandbox, running
 from tests.sync import compare
-from tests.sync.conftest import World
+from tests.sync.conftest import SyncedMirror
 from tests.sync.expected import ALL_CHECKS
 from tests.sync.house import Houses
 
@@ -31,21 +31,21 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="module")
-def world(sandbox: Sandbox, houses: Houses) -> World:
+def synced(sandbox: Sandbox, houses: Houses) -> SyncedMirror:
     house = houses.build(sandbox.url)
     house.sync()
-    return World(sandbox, house)
+    return SyncedMirror(sandbox, house)
 
 
-def test_first_sync_of_specified_forms(world: World) -> None:
+def test_first_sync_of_specified_forms(synced: SyncedMirror) -> None:
     # Orders as received differ between the forms. Their columns and the records of lists do not.
     checks = [check for check in ALL_CHECKS if check.name != "orders as received"]
-    found = compare.differences(world.sandbox, world.house, checks)
-    found += compare.list_differences(world.sandbox, world.house)
-    found += compare.single_differences(world.sandbox, world.house, 40, result_sample=40)
+    found = compare.differences(synced.sandbox, synced.house, checks)
+    found += compare.list_differences(synced.sandbox, synced.house)
+    found += compare.single_differences(synced.sandbox, synced.house, 40, result_sample=40)
     found = [line for line in found if not EXPECTED_DIFFERENCES.fullmatch(line)]
     assert found == [], "\n".join([f"{len(found)} differences", *found[:60]])
-    assert world.house.value("SELECT count(*) FROM mirror_unreadrecord") == 0
-    assert world.house.value("SELECT count(*) FROM core_unknownvalue") == 0
+    assert synced.house.value("SELECT count(*) FROM mirror_unreadrecord") == 0
+    assert synced.house.value("SELECT count(*) FROM core_unknownvalue") == 0
     failed = "SELECT count(*) FROM sync_lookup WHERE looked_at IS NULL OR error <> ''"
-    assert world.house.value(failed) == 0
+    assert synced.house.value(failed) == 0

@@ -123,7 +123,7 @@ def test_rows_inserted_between_pages_lose_no_row() -> None:
     assert set(range(100, 200)) <= set(read_numbered(service))
 
 
-class Uneven(NumberedPages):
+class UnevenPages(NumberedPages):
     """S3: a list with short and empty pages before its end."""
 
     SIZES = (10, 3, 0, 10, 10, 7, 10, 10, 10, 10, 10, 10)
@@ -135,7 +135,7 @@ class Uneven(NumberedPages):
 
 
 def test_short_and_empty_pages_do_not_end_the_list() -> None:
-    service = Uneven(100)
+    service = UnevenPages(100)
     assert read_numbered(service) == service.rows
     assert max(service.requested) <= 13
 
@@ -160,11 +160,11 @@ def test_unusable_total_is_ignored(total: object, count: int) -> None:
 def test_repeated_page_is_an_error() -> None:
     """S5: a service that repeats the same page for ever is an error."""
 
-    class Stuck(NumberedPages):
+    class RepeatingPage(NumberedPages):
         def page(self, number: int) -> list[int]:
             return self.rows[:SIZE]
 
-    service = Stuck(100)
+    service = RepeatingPage(100)
     with pytest.raises(PaginationError, match="repeated a page"):
         read_numbered(service)
     assert len(service.requested) < 12
@@ -174,14 +174,14 @@ def test_repeated_page_is_an_error() -> None:
 def test_endless_list_is_an_error(total: int | None) -> None:
     """S5: a list with new rows for ever is an error, not a complete list."""
 
-    class Endless(NumberedPages):
+    class EndlessPages(NumberedPages):
         def page(self, number: int) -> list[int]:
             return list(range(number * SIZE, number * SIZE + SIZE))
 
         def total(self) -> int | None:
             return total
 
-    service = Endless(0)
+    service = EndlessPages(0)
     with pytest.raises(PaginationError):
         read_numbered(service, at_most=20)
     assert len(service.requested) <= 3 * (20 + 5)
@@ -395,13 +395,13 @@ def test_rows_moved_between_pages_are_read_again_page_by_page() -> None:
 def test_list_that_starts_before_requested_date_is_an_error() -> None:
     """Rows from before the requested start would make the paging loop for ever."""
 
-    class Early(OrdersByCreation):
+    class EarlyStart(OrdersByCreation):
         def __call__(self, request: IncomingRequest) -> Reply:
             first = "start_date" not in request.query
             rows = [self.order(*row) for row in self.rows[: SIZE if first else SIZE - 1]]
             return Reply({"orders": rows, "total": 99, "page": 1, "size": SIZE})
 
-    service = Early(SIZE)
+    service = EarlyStart(SIZE)
     with pytest.raises(PaginationError, match="does not begin where asked"):
         read_by_creation(service, window=1)
     later = EPOCH + timedelta(days=9)

@@ -23,7 +23,7 @@ import pytest
 
 from tests.sandboxes import Sandbox
 from tests.sync import compare
-from tests.sync.conftest import ORDERS, USERS, World
+from tests.sync.conftest import ORDERS, USERS, SyncedMirror
 from tests.sync.expected import ALL_CHECKS, Check
 from tests.sync.expected import ORDERS as ORDER_CHECKS
 from tests.sync.house import SYNC, House, Houses, end, running, wait_until
@@ -32,10 +32,10 @@ from tests.sync.stub_server import IncomingRequest, Reply, forwarding, serving
 Faults = Callable[..., None]
 
 
-def assert_equal(world: World, sample: int = 25) -> None:
+def assert_equal(synced: SyncedMirror, sample: int = 25) -> None:
     """Assert that all promoted columns and a sample of records, byte for byte, are equal."""
-    found = compare.differences(world.sandbox, world.house)
-    found += compare.single_differences(world.sandbox, world.house, sample)
+    found = compare.differences(synced.sandbox, synced.house)
+    found += compare.single_differences(synced.sandbox, synced.house, sample)
     assert found == [], "\n".join([f"{len(found)} differences", *found[:20]])
 
 
@@ -63,24 +63,24 @@ def make_lookups_due(house: House, count: int, but: str = "") -> None:
     )
 
 
-def test_first_sync_equals_the_service(world: World) -> None:
-    assert order_count(world.house) >= ORDERS
-    assert world.house.value("SELECT count(*) FROM patients_patient") >= USERS
-    found = compare.differences(world.sandbox, world.house)
-    found += compare.list_differences(world.sandbox, world.house)
-    found += compare.single_differences(world.sandbox, world.house, 60, result_sample=200)
+def test_first_sync_equals_the_service(synced: SyncedMirror) -> None:
+    assert order_count(synced.house) >= ORDERS
+    assert synced.house.value("SELECT count(*) FROM patients_patient") >= USERS
+    found = compare.differences(synced.sandbox, synced.house)
+    found += compare.list_differences(synced.sandbox, synced.house)
+    found += compare.single_differences(synced.sandbox, synced.house, 60, result_sample=200)
     assert found == [], "\n".join([f"{len(found)} differences", *found[:20]])
-    assert world.house.value("SELECT count(*) FROM mirror_unreadrecord") == 0
-    assert world.house.value("SELECT count(*) FROM core_unknownvalue") == 0
+    assert synced.house.value("SELECT count(*) FROM mirror_unreadrecord") == 0
+    assert synced.house.value("SELECT count(*) FROM core_unknownvalue") == 0
     never = "SELECT count(*) FROM sync_lookup WHERE looked_at IS NULL OR error <> ''"
-    assert world.house.value(never) == 0
+    assert synced.house.value(never) == 0
 
 
 @pytest.mark.parametrize("check", ALL_CHECKS, ids=lambda check: check.name.replace(" ", "-"))
-def test_comparison_detects_a_deleted_row(world: World, check: Check) -> None:
+def test_comparison_detects_a_deleted_row(synced: SyncedMirror, check: Check) -> None:
     """The other tests depend on this: each statement of the comparison can fail."""
     table = check.mirror.partition(" FROM ")[2].split()[0]
-    with psycopg.connect(world.house.database_url) as connection:
+    with psycopg.connect(synced.house.database_url) as connection:
         rows = connection.execute(check.mirror.encode()).fetchall()
         connection.execute(
             f"DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} LIMIT 1)".encode()
@@ -90,98 +90,98 @@ def test_comparison_detects_a_deleted_row(world: World, check: Check) -> None:
     assert len(left) <= len(rows) and left != rows
 
 
-def test_second_sync_writes_nothing(world: World) -> None:
+def test_second_sync_writes_nothing(synced: SyncedMirror) -> None:
     """Sweep, lists and lookups without changes rewrite no mirrored row."""
-    world.house.sync()
-    before = world.house.rows()
+    synced.house.sync()
+    before = synced.house.rows()
     lists = "providers users labs markers lab-tests lab-accounts physicians orders pulls"
-    world.house.sync("--full", *lists.split())
+    synced.house.sync("--full", *lists.split())
     # A catalog that is read again stores the time on the row of its account. Only that is written,
     # as `test_catalogs_of_all_accounts_are_as_served` proves.
-    make_lookups_due(world.house, 800, but="lab-account-catalog")
-    world.house.sync()
-    assert world.house.rows() == before
-    sweep = world.house.query(
+    make_lookups_due(synced.house, 800, but="lab-account-catalog")
+    synced.house.sync()
+    assert synced.house.rows() == before
+    sweep = synced.house.query(
         "SELECT state, created, changed, unchanged, unseen, drifted FROM sync_syncrun"
         " WHERE resource = 'orders' AND \"full\" ORDER BY id DESC LIMIT 1"
     )
     assert sweep[0][:3] == ("done", 0, 0) and sweep[0][3] >= ORDERS and sweep[0][4:] == (0, 0)
-    assert world.house.value("SELECT count(*) FROM mirror_drift") == 0
+    assert synced.house.value("SELECT count(*) FROM mirror_drift") == 0
 
 
-def test_row_digest_detects_a_rewritten_row(world: World) -> None:
+def test_row_digest_detects_a_rewritten_row(synced: SyncedMirror) -> None:
     """The test above depends on this."""
-    before = world.house.rows()
-    world.house.query(
+    before = synced.house.rows()
+    synced.house.query(
         "UPDATE orders_order SET patient_name = patient_name"
         " WHERE id = (SELECT min(id::text)::uuid FROM orders_order)"
     )
-    after = world.house.rows()
+    after = synced.house.rows()
     assert {table for table in before if before[table] != after[table]} == {"orders_order"}
 
 
-def test_incremental_sync_brings_changed_orders(world: World) -> None:
+def test_incremental_sync_brings_changed_orders(synced: SyncedMirror) -> None:
     """One incremental sync brings 500 random changes, some of them corrected results."""
-    changed = set(world.sandbox.control("change", {"orders": 400, "seed": 11})["order_ids"])
-    corrected = world.sandbox.control("change", {"orders": 100, "seed": 12, "corrected": True})
+    changed = set(synced.sandbox.control("change", {"orders": 400, "seed": 11})["order_ids"])
+    corrected = synced.sandbox.control("change", {"orders": 100, "seed": 12, "corrected": True})
     changed |= set(corrected["order_ids"])
     assert len(changed) > 450
-    world.house.sync()
-    assert latest_run(world.house)["changed"] >= len(changed)  # type: ignore[operator]
-    assert_equal(world, sample=60)
+    synced.house.sync()
+    assert latest_run(synced.house)["changed"] >= len(changed)  # type: ignore[operator]
+    assert_equal(synced, sample=60)
 
 
-def test_orders_placed_while_paging_are_synced(world: World, houses: Houses) -> None:
+def test_orders_placed_while_paging_are_synced(synced: SyncedMirror, houses: Houses) -> None:
     """Orders are placed during a sweep into an empty mirror and during an incremental run. After
     the sweep only later orders are missing. After the incremental run none is."""
-    house = houses.build(world.sandbox.url)
+    house = houses.build(synced.sandbox.url)
     stop, placed = threading.Event(), []
 
-    def place() -> None:
+    def place_orders() -> None:
         while not stop.wait(0.2):
-            placed.extend(world.sandbox.control("place", {"orders": 2})["order_ids"])
+            placed.extend(synced.sandbox.control("place", {"orders": 2})["order_ids"])
 
-    thread = threading.Thread(target=place)
+    thread = threading.Thread(target=place_orders)
     thread.start()
     try:
         house.sync("orders")
-        world.house.sync("users", "orders")
+        synced.house.sync("users", "orders")
     finally:
         stop.set()
         thread.join()
     assert len(placed) >= 10
-    assert compare.differences(world.sandbox, house, ORDER_CHECKS) != []
+    assert compare.differences(synced.sandbox, house, ORDER_CHECKS) != []
     house.sync("orders")
-    assert compare.differences(world.sandbox, house, ORDER_CHECKS) == []
-    world.house.sync()
-    assert_equal(world)
+    assert compare.differences(synced.sandbox, house, ORDER_CHECKS) == []
+    synced.house.sync()
+    assert_equal(synced)
 
 
-def test_deleted_users_are_flagged_and_orders_stay(world: World) -> None:
+def test_deleted_users_are_flagged_and_orders_stay(synced: SyncedMirror) -> None:
     """One list flags the deleted users and the rows that belong to them. Their orders stay."""
-    deleted = world.sandbox.control("delete_users", {"count": 15, "seed": 3})["user_ids"]
+    deleted = synced.sandbox.control("delete_users", {"count": 15, "seed": 3})["user_ids"]
     assert len(deleted) == 15
-    before = order_count(world.house)
-    world.house.sync()
-    flagged = world.house.query(
+    before = order_count(synced.house)
+    synced.house.sync()
+    flagged = synced.house.query(
         "SELECT id::text FROM patients_patient WHERE missing_since IS NOT NULL"
     )
     assert set(deleted) <= {row[0] for row in flagged}
-    assert order_count(world.house) == before
-    assert_equal(world)
+    assert order_count(synced.house) == before
+    assert_equal(synced)
 
 
-def test_sync_succeeds_while_every_tenth_call_fails(world: World, faults: Faults) -> None:
+def test_sync_succeeds_while_every_tenth_call_fails(synced: SyncedMirror, faults: Faults) -> None:
     """The service answers every tenth call of lists and lookups with 429 or 500."""
-    world.sandbox.control("change", {"orders": 150, "seed": 21})
-    make_lookups_due(world.house, 500)
+    synced.sandbox.control("change", {"orders": 150, "seed": 21})
+    make_lookups_due(synced.house, 500)
     faults(rate=0.1, statuses=[429, 500], retry_after=0.05, seed=8)
-    world.house.sync("--full", "users", "orders", "pulls")
-    world.house.sync()
-    report = world.sandbox.control("status")["faults"]
-    world.sandbox.control("faults", method="DELETE")
+    synced.house.sync("--full", "users", "orders", "pulls")
+    synced.house.sync()
+    report = synced.sandbox.control("status")["faults"]
+    synced.sandbox.control("faults", method="DELETE")
     assert report["hit"]["status"] > 0.05 * report["seen"] > 20, report
-    assert_equal(world)
+    assert_equal(synced)
 
 
 def spoil_reply(kind: str, reply: Reply) -> Reply:
@@ -204,13 +204,13 @@ def spoil_reply(kind: str, reply: Reply) -> Reply:
             return Reply(body, 200, {"content-encoding": "gzip"})
 
 
-def test_invalid_answers_are_not_stored_and_are_retried(world: World) -> None:
+def test_invalid_answers_are_not_stored_and_are_retried(synced: SyncedMirror) -> None:
     """S9: half an answer, HTML with status 200, a wrong charset and a gzip bomb are not stored.
 
     They are requested again, and memory stays small.
     """
-    world.sandbox.control("change", {"orders": 150, "seed": 31})
-    world.house.query("UPDATE sync_lookup SET due_at = now() WHERE kind = 'demographics'"
+    synced.sandbox.control("change", {"orders": 150, "seed": 31})
+    synced.house.query("UPDATE sync_lookup SET due_at = now() WHERE kind = 'demographics'"
                       " AND key IN (SELECT key FROM sync_lookup"
                       " WHERE kind = 'demographics' ORDER BY md5(key) LIMIT 40)")  # fmt: skip
     pages = {1: "half", 3: "bomb"}
@@ -218,7 +218,7 @@ def test_invalid_answers_are_not_stored_and_are_retried(world: World) -> None:
     seen: Counter[str] = Counter()
     done: set[str] = set()
     lock = threading.Lock()
-    forward = forwarding(world.sandbox.url, lambda request: None)
+    forward = forwarding(synced.sandbox.url, lambda request: None)
 
     def answer(request: IncomingRequest) -> Reply:
         reply = forward(request)
@@ -232,13 +232,13 @@ def test_invalid_answers_are_not_stored_and_are_retried(world: World) -> None:
 
     with (
         serving(answer) as url,
-        running(world.house.start(*SYNC, "orders", "look-ups", SERVICE_BASE_URL=url)) as process,
+        running(synced.house.start(*SYNC, "orders", "look-ups", SERVICE_BASE_URL=url)) as process,
     ):
         assert peak_megabytes(process, 120) < 300
     assert done >= {f"pages {kind}" for kind in pages.values()}
     assert done >= {f"details {kind}" for kind in details.values()}
-    assert world.house.value("SELECT count(*) FROM mirror_unreadrecord") == 0
-    assert_equal(world, sample=5)
+    assert synced.house.value("SELECT count(*) FROM mirror_unreadrecord") == 0
+    assert_equal(synced, sample=5)
 
 
 def peak_megabytes(process: subprocess.Popen[bytes], seconds: float) -> int:
@@ -255,20 +255,22 @@ def peak_megabytes(process: subprocess.Popen[bytes], seconds: float) -> int:
     return peak
 
 
-def test_redirect_fails_the_run_and_is_not_followed(world: World, faults: Faults) -> None:
+def test_redirect_fails_the_run_and_is_not_followed(synced: SyncedMirror, faults: Faults) -> None:
     """S12: a redirect is not followed and fails the run visibly. The next sync catches up."""
-    before = world.house.rows()
+    before = synced.house.rows()
     faults(rate=1.0, kinds=["redirect"], paths="/v3/orders")
-    with running(world.house.start(*SYNC, "orders")):
+    with running(synced.house.start(*SYNC, "orders")):
         wait_until(
-            lambda: "Redirected" in str(latest_run(world.house)["error"]), 30, "run says redirected"
+            lambda: "Redirected" in str(latest_run(synced.house)["error"]),
+            30,
+            "run says redirected",
         )
-    assert world.house.rows() == before
-    world.sandbox.control("faults", method="DELETE")
-    world.house.query("UPDATE sync_syncrun SET due_at = now() WHERE state = 'due'")
+    assert synced.house.rows() == before
+    synced.sandbox.control("faults", method="DELETE")
+    synced.house.query("UPDATE sync_syncrun SET due_at = now() WHERE state = 'due'")
     time.sleep(2.5)  # until the lease of the killed process expires
-    world.house.sync("orders")
-    assert_equal(world, sample=5)
+    synced.house.sync("orders")
+    assert_equal(synced, sample=5)
 
 
 def test_killed_sweep_resumes_where_it_stopped(big_sandbox: Sandbox, houses: Houses) -> None:
@@ -290,23 +292,23 @@ def test_killed_sweep_resumes_where_it_stopped(big_sandbox: Sandbox, houses: Hou
     assert compare.differences(big_sandbox, house, ORDER_CHECKS) == []
 
 
-def test_killed_worker_loses_no_lookup(world: World) -> None:
+def test_killed_worker_loses_no_lookup(synced: SyncedMirror) -> None:
     """SIGKILL between the claim of a hundred lookups and their answers loses none of them."""
-    changed = world.sandbox.control("change", {"orders": 200, "seed": 41})["order_ids"]
-    world.house.sync("orders")
-    make_lookups_due(world.house, 300)
-    due = world.house.due()
+    changed = synced.sandbox.control("change", {"orders": 200, "seed": 41})["order_ids"]
+    synced.house.sync("orders")
+    make_lookups_due(synced.house, 300)
+    due = synced.house.due()
     assert due > 300 and changed
-    process = world.house.start(*SYNC, "look-ups")
-    wait_until(lambda: world.house.due() < due, 60, "a first batch", every=0.01)
+    process = synced.house.start(*SYNC, "look-ups")
+    wait_until(lambda: synced.house.due() < due, 60, "a first batch", every=0.01)
     end(process)
-    assert 0 < world.house.due() < due
-    claimed = world.house.value("SELECT count(*) FROM sync_lookup WHERE lease_until IS NOT NULL")
+    assert 0 < synced.house.due() < due
+    claimed = synced.house.value("SELECT count(*) FROM sync_lookup WHERE lease_until IS NOT NULL")
     assert claimed > 0, "the process held no claims when it was killed"
-    world.house.sync("look-ups")
+    synced.house.sync("look-ups")
     left = "SELECT count(*) FROM sync_lookup WHERE lease_until IS NOT NULL"
-    assert world.house.value(left) == 0
-    assert_equal(world)
+    assert synced.house.value(left) == 0
+    assert_equal(synced)
 
 
 def stop_outside_transaction(process: subprocess.Popen[bytes], house: House) -> None:
@@ -377,8 +379,8 @@ def test_two_processes_sync_a_list_one_at_a_time(big_sandbox: Sandbox, houses: H
     assert compare.differences(big_sandbox, house, pulls) == []
 
 
-def test_record_is_stored_as_received(world: World) -> None:
+def test_record_is_stored_as_received(synced: SyncedMirror) -> None:
     """The stored record parses, and holds fields that no column has."""
-    for (record,) in world.house.query("SELECT record FROM orders_order LIMIT 200"):
+    for (record,) in synced.house.query("SELECT record FROM orders_order LIMIT 200"):
         order = json.loads(record)
         assert order["lab_test"]["markers"] is not None and "requisition_form_url" in order

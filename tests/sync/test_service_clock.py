@@ -30,23 +30,23 @@ TOKEN = "made-up-token-of-a-monitor"
 
 
 @pytest.fixture(scope="module")
-def world(sandbox_factory: SandboxFactory) -> Sandbox:
+def clock_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
     return sandbox_factory(users=15, orders=80, seed=3)
 
 
 @pytest.fixture
-def mirror(world: Sandbox, settings: Settings) -> Iterator[Sandbox]:
+def mirror(clock_sandbox: Sandbox, settings: Settings) -> Iterator[Sandbox]:
     """Yield the sandbox with the correct time, after the first sync of the mirror."""
-    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = world.url
+    settings.SERVICE_BASE_URL = settings.MANAGEMENT_BASE_URL = clock_sandbox.url
     settings.HEALTH_TOKEN = TOKEN
     service_client.service.cache_clear()
     complete_run(SWEEP)
     complete_run(CHANGES)
-    yield world
-    world.control("answers", method="DELETE")
+    yield clock_sandbox
+    clock_sandbox.control("answers", method="DELETE")
     real_now = datetime.now(UTC)
-    service_now = datetime.fromisoformat(world.control("status")["now"])
-    advance(world, real_now - service_now)
+    service_now = datetime.fromisoformat(clock_sandbox.control("status")["now"])
+    advance(clock_sandbox, real_now - service_now)
     service_client.service.cache_clear()
 
 
@@ -58,28 +58,28 @@ def complete_run(synced_list: SyncedList) -> SyncRun:
     return run
 
 
-def advance(world: Sandbox, length: timedelta) -> None:
-    world.control("clock", {"advance_seconds": length.total_seconds()})
+def advance(clock_sandbox: Sandbox, length: timedelta) -> None:
+    clock_sandbox.control("clock", {"advance_seconds": length.total_seconds()})
 
 
-def date_next_answer(world: Sandbox, moment: datetime) -> None:
+def date_next_answer(clock_sandbox: Sandbox, moment: datetime) -> None:
     """Change the Date header of the next list of orders. The service's clock stays correct."""
     dated = {"Date": format_datetime(moment, usegmt=True)}
-    world.prepare_answer(r"^/v3/orders\?", merge={}, headers=dated)
+    clock_sandbox.prepare_answer(r"^/v3/orders\?", merge={}, headers=dated)
 
 
-def change(world: Sandbox, orders: int = 3) -> list[str]:
+def change(clock_sandbox: Sandbox, orders: int = 3) -> list[str]:
     """Place one order and change others, some of them for the second time."""
-    placed = world.control("place", {"orders": 1})["order_ids"]
-    changed: list[str] = world.control("change", {"orders": orders})["order_ids"]
+    placed = clock_sandbox.control("place", {"orders": 1})["order_ids"]
+    changed: list[str] = clock_sandbox.control("change", {"orders": orders})["order_ids"]
     return [*placed, *changed]
 
 
-def missing_changes(world: Sandbox, ids: list[str]) -> list[str]:
+def missing_changes(clock_sandbox: Sandbox, ids: list[str]) -> list[str]:
     """Return the changed orders that the mirror does not show in their current state."""
     service_statuses = {
         str(key): status
-        for key, status in world.query(
+        for key, status in clock_sandbox.query(
             "SELECT id, low_level_status FROM sandbox_order WHERE id = ANY(%s)", [ids]
         )
     }

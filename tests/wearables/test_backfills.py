@@ -1,4 +1,4 @@
-"""Ranges and streams that events announce are read from the sandbox and kept, page by page."""
+"""Ranges and streams that events announce are read from the sandbox and stored page by page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from patients.wearables.handlers import handle_backfills, handle_samples, handle
 from patients.wearables.models import Source, Summary, WorkoutStream
 from tests.api.rows import uid
 from tests.sandboxes import Sandbox
-from tests.wearables.test_samples import NOON, kept, sample
+from tests.wearables.test_samples import NOON, sample, stored_samples
 from tests.wearables.test_summaries import event
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,8 +34,8 @@ DAYS = timedelta(days=3)
 
 
 @pytest.fixture
-def asking(sandbox: Sandbox, settings: Settings) -> Iterator[Service]:
-    """The back office asks the sandbox; the same for the test."""
+def service(sandbox: Sandbox, settings: Settings) -> Iterator[Service]:
+    """Make the sandbox the service of the back office. Return a client for the test."""
     settings.SERVICE_BASE_URL = sandbox.url
     service_client.service.cache_clear()
     with sandbox.service() as service:
@@ -44,75 +44,77 @@ def asking(sandbox: Sandbox, settings: Settings) -> Iterator[Service]:
 
 
 @pytest.fixture
-def pulled(asking: Service) -> list[tuple[UUID, str, str, datetime]]:
-    """User, provider, resource and the end of its range, of all that was pulled with success."""
+def pulls(service: Service) -> list[tuple[UUID, str, str, datetime]]:
+    """Return user, provider, resource and end of the range of all successful pulls."""
     return [
         (record.data.user_id, entry.provider, entry.resource, entry.pull.range_end)
-        for record in asking.users.historical_pulls().records
+        for record in service.users.historical_pulls().records
         for entry in record.data.entries()
         if entry.pull and entry.pull.status == "success" and entry.pull.range_end
     ]
 
 
-def done(number: int, one: tuple[UUID, str, str, datetime], days: timedelta = DAYS) -> Any:
-    user, provider, resource, end = one
+def backfill_event(
+    number: int, pull: tuple[UUID, str, str, datetime], days: timedelta = DAYS
+) -> Any:
+    user, provider, resource, end = pull
     data = {"user_id": str(user), "provider": provider, "start_date": (end - days).isoformat(),
             "end_date": end.isoformat(), "is_final": True}  # fmt: skip
     return event(number, f"historical.data.{resource}.created", data, user)
 
 
-def of(pulled: list[tuple[UUID, str, str, datetime]], *names: str) -> list[Any]:
-    """One pull of each of these resources."""
-    return [next(one for one in pulled if one[2] == name) for name in names]
+def pulls_of(pulls: list[tuple[UUID, str, str, datetime]], *names: str) -> list[Any]:
+    """Return one pull of each of these resources."""
+    return [next(pull for pull in pulls if pull[2] == name) for name in names]
 
 
 def test_backfill_stores_samples_of_all_pages(
-    asking: Service, pulled: list[tuple[UUID, str, str, datetime]]
+    service: Service, pulls: list[tuple[UUID, str, str, datetime]]
 ) -> None:
-    (pull,) = of(pulled, "heartrate")
+    (pull,) = pulls_of(pulls, "heartrate")
     user, provider, resource, end = pull
     expected: dict[datetime, Any] = {}
     cursor, pages = None, 0
     while pages == 0 or cursor:
-        page = asking.wearables.samples(resource, user, end - DAYS, end, provider, cursor)
+        page = service.wearables.samples(resource, user, end - DAYS, end, provider, cursor)
         cursor, pages = page.next_cursor, pages + 1
         for group in page.records:
             assert group.data.source.provider == provider
             expected |= {sample.at: sample.value for sample in group.data.data if sample.at}
     assert pages > 1 and expected
-    assert handle_backfills([done(7, pull)]) == {"msg_7": "looked up"}
+    assert handle_backfills([backfill_event(7, pull)]) == {"msg_7": "looked up"}
     assert run_due_lookups(LOOKUP_TYPES) == pages
-    found = kept()
+    found = stored_samples()
     assert {key[-1]: item["value"] for key, item in found.items()} == expected
     assert {key[:4] for key in found} == {(user, resource, provider, next(iter(found))[3])}
-    # Of all the pages only the first has left a row, and it is not due.
+    # Only the first page has left a lookup, and it is not due.
     (row,) = Lookup.objects.filter(kind="backfill")
     assert row.due_at is None and row.error == ""
 
 
-def test_backfill_keeps_later_events(
-    asking: Service, pulled: list[tuple[UUID, str, str, datetime]]
+def test_backfill_does_not_overwrite_later_events(
+    service: Service, pulls: list[tuple[UUID, str, str, datetime]]
 ) -> None:
-    (pull,) = of(pulled, "heartrate")
+    (pull,) = pulls_of(pulls, "heartrate")
     user, provider, resource, end = pull
-    page = asking.wearables.samples(resource, user, end - DAYS, end, provider)
+    page = service.wearables.samples(resource, user, end - DAYS, end, provider)
     group = page.records[0].data
     moments = [sample.at for sample in group.data if sample.at][:2]
     source = {"provider": provider, "type": group.source.type}
     for number, moment in ((5, moments[0]), (9, moments[1])):
         body = {"source": source, "data": [{"timestamp": moment.isoformat(), "value": 999}]}
         handle_samples([event(number, f"daily.data.{resource}.updated", body, user)])
-    handle_backfills([done(7, pull)])
+    handle_backfills([backfill_event(7, pull)])
     run_due_lookups(LOOKUP_TYPES)
-    values = {key[-1]: item["value"] for key, item in kept().items()}
+    values = {key[-1]: item["value"] for key, item in stored_samples().items()}
     assert (values[moments[0]] != 999, values[moments[1]] == 999) == (True, True)
 
 
 def test_every_pulled_resource_can_be_read(
-    pulled: list[tuple[UUID, str, str, datetime]],
+    pulls: list[tuple[UUID, str, str, datetime]],
 ) -> None:
-    resources = sorted({one[2] for one in pulled} - {"hypnogram"})
-    events = [done(n, of(pulled, name)[0]) for n, name in enumerate(resources, 1)]
+    resources = sorted({pull[2] for pull in pulls} - {"hypnogram"})
+    events = [backfill_event(n, pulls_of(pulls, name)[0]) for n, name in enumerate(resources, 1)]
     handle_backfills(events)
     run_due_lookups(LOOKUP_TYPES)
     errors = Lookup.objects.filter(kind="backfill").exclude(error="")
@@ -120,58 +122,58 @@ def test_every_pulled_resource_can_be_read(
     assert not UnreadRecord.objects.exists()
     kinds = set(Summary.objects.values_list("resource", flat=True))
     assert kinds and kinds <= set(SUMMARIES)
-    assert len({key[1] for key in kept()}) > 3
+    assert len({key[1] for key in stored_samples()}) > 3
 
 
-def test_stream_lookup_stores_the_stream(
-    asking: Service, pulled: list[tuple[UUID, str, str, datetime]]
+def test_stream_lookup_stores_stream(
+    service: Service, pulls: list[tuple[UUID, str, str, datetime]]
 ) -> None:
-    (pull,) = of(pulled, "workouts")
+    (pull,) = pulls_of(pulls, "workouts")
     user, provider, _, end = pull
-    page = asking.wearables.summaries("workouts", user, end - timedelta(days=60), end, provider)
+    page = service.wearables.summaries("workouts", user, end - timedelta(days=60), end, provider)
     workout = page.records[0].data.id
-    told = {"workout_id": str(workout), "user_id": str(user), "message": "", "provider_id": "x",
+    data = {"workout_id": str(workout), "user_id": str(user), "message": "", "provider_id": "x",
             "sport": "", "source": {"provider": provider}}  # fmt: skip
-    handle_workout_streams([event(1, "daily.data.workout_stream.created", told, user)])
+    handle_workout_streams([event(1, "daily.data.workout_stream.created", data, user)])
     assert run_due_lookups(LOOKUP_TYPES) == 1
     stream = WorkoutStream.objects.get()
-    said = asking.wearables.workout_stream(workout).data
+    remote = service.wearables.workout_stream(workout).data
     assert (stream.pk, stream.user_id) == (workout, user)
-    assert stream.time and (stream.time, stream.heartrate) == (said.time, said.heartrate)
+    assert stream.time and (stream.time, stream.heartrate) == (remote.time, remote.heartrate)
 
 
-def test_missing_stream_is_not_looked_up_again(asking: Service) -> None:
-    nothing = UUID(int=5)
-    told = {"workout_id": str(nothing), "user_id": str(nothing), "source": {}}
-    handle_workout_streams([event(1, "daily.data.workout_stream.created", told, nothing)])
+def test_missing_stream_is_not_looked_up_again(service: Service) -> None:
+    unknown_id = UUID(int=5)
+    data = {"workout_id": str(unknown_id), "user_id": str(unknown_id), "source": {}}
+    handle_workout_streams([event(1, "daily.data.workout_stream.created", data, unknown_id)])
     run_due_lookups(LOOKUP_TYPES)
     assert Lookup.objects.get(kind="workout-stream").due_at is None
     assert not WorkoutStream.objects.exists()
 
 
-def test_backfill_of_unknown_user_ends(
-    pulled: list[tuple[UUID, str, str, datetime]],
+def test_backfill_of_unknown_user_is_not_read_again(
+    pulls: list[tuple[UUID, str, str, datetime]],
 ) -> None:
-    (_, provider, resource, end), *_ = of(pulled, "heartrate")
-    handle_backfills([done(1, (UUID(int=5), provider, resource, end))])
+    (_, provider, resource, end), *_ = pulls_of(pulls, "heartrate")
+    handle_backfills([backfill_event(1, (UUID(int=5), provider, resource, end))])
     run_due_lookups(LOOKUP_TYPES)
     assert Lookup.objects.get(kind="backfill").due_at is None
-    assert kept() == {}
+    assert stored_samples() == {}
 
 
-# What cannot be kept
+# Data that cannot be stored
 
 
 def page_of(groups: list[dict[str, Any]], cursor: str | None = None) -> RangeAnswer:
     body = {"groups": {"band": groups}, "next_cursor": cursor}
     answer = GROUPED.read(msgspec.json.encode(body), datetime.now(UTC))
     assert isinstance(answer, Record)
-    wanted = BackfillRange(7, uid("patient", 1), "heartrate", "band", NOON, NOON)
-    return RangeAnswer(wanted, grouped_page(answer))
+    requested = BackfillRange(7, uid("patient", 1), "heartrate", "band", NOON, NOON)
+    return RangeAnswer(requested, grouped_page(answer))
 
 
-def keep(*pages: RangeAnswer) -> None:
-    """As the look-ups do with answers."""
+def store_pages(*pages: RangeAnswer) -> None:
+    """Store pages as the lookups do."""
     with transaction.atomic():
         LOOKUP_TYPES[0].store({page.range.key(): page for page in pages})
 
@@ -190,12 +192,12 @@ GOOD = [sample(NOON + timedelta(minutes=n), 60 + n) for n in range(3)]
         (sample(NOON, 10**400), "too large"),
     ],
 )
-def test_backfill_goes_on_after_a_bad_sample(bad: dict[str, Any], reason: str) -> None:
-    keep(page_of([{"source": WATCH, "data": [GOOD[0], bad, *GOOD[1:]]}], "more"))
-    assert [item["value"] for item in kept().values()] == [60, 61, 62]
+def test_backfill_continues_after_bad_sample(bad: dict[str, Any], reason: str) -> None:
+    store_pages(page_of([{"source": WATCH, "data": [GOOD[0], bad, *GOOD[1:]]}], "more"))
+    assert [item["value"] for item in stored_samples().values()] == [60, 61, 62]
     (unread,) = UnreadRecord.objects.all()
     assert reason in unread.reason
-    assert msgspec.json.decode(unread.record) == bad  # Whole, and nothing of the others.
+    assert msgspec.json.decode(unread.record) == bad  # the whole sample and nothing of the others
     (following,) = Lookup.objects.filter(kind="backfill")
     assert BackfillRange.from_key(following.key).cursor == "more"
 
@@ -209,27 +211,27 @@ def test_backfill_goes_on_after_a_bad_sample(bad: dict[str, Any], reason: str) -
         (sample(LATER, {"a": ["\x00"]}), {"a": ["\N{REPLACEMENT CHARACTER}"]}),
     ],
 )
-def test_a_null_character_in_a_sample_is_replaced(changed: dict[str, Any], value: Any) -> None:
-    keep(page_of([{"source": WATCH, "data": [*GOOD, changed]}]))
-    assert [item["value"] for item in kept().values()] == [60, 61, 62, value]
+def test_null_character_in_sample_is_replaced(changed: dict[str, Any], value: Any) -> None:
+    store_pages(page_of([{"source": WATCH, "data": [*GOOD, changed]}]))
+    assert [item["value"] for item in stored_samples().values()] == [60, 61, 62, value]
     assert not UnreadRecord.objects.exists()
 
 
-def test_a_null_character_in_a_source_is_replaced() -> None:
-    keep(page_of([{"source": {**WATCH, "app_id": "a\x00"}, "data": GOOD}]))
-    assert len(kept()) == 3 and not UnreadRecord.objects.exists()
+def test_null_character_in_source_is_replaced() -> None:
+    store_pages(page_of([{"source": {**WATCH, "app_id": "a\x00"}, "data": GOOD}]))
+    assert len(stored_samples()) == 3 and not UnreadRecord.objects.exists()
     assert Source.objects.get().app_id == "a\N{REPLACEMENT CHARACTER}"
 
 
 def test_group_with_too_many_months_is_unreadable() -> None:
-    far = [sample(datetime(2001 + n // 12, n % 12 + 1, 9, tzinfo=UTC), n) for n in range(40)]
-    keep(page_of([{"source": WATCH, "data": far}, {"source": WATCH, "data": GOOD}]))
-    assert len(kept()) == 3
+    data = [sample(datetime(2001 + n // 12, n % 12 + 1, 9, tzinfo=UTC), n) for n in range(40)]
+    store_pages(page_of([{"source": WATCH, "data": data}, {"source": WATCH, "data": GOOD}]))
+    assert len(stored_samples()) == 3
     assert "40 months" in UnreadRecord.objects.get().reason
 
 
-def test_unreadable_data_is_kept_per_patient() -> None:
+def test_unreadable_data_is_stored_per_patient() -> None:
     first = page_of([{"source": WATCH, "data": [{"value": 1}]}])
-    wanted = msgspec.structs.replace(first.range, user_id=uid("patient", 2))
-    keep(first, RangeAnswer(wanted, first.page))
+    requested = msgspec.structs.replace(first.range, user_id=uid("patient", 2))
+    store_pages(first, RangeAnswer(requested, first.page))
     assert UnreadRecord.objects.count() == 2

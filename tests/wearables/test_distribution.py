@@ -1,5 +1,7 @@
-"""Samples are ready to be spread over machines by series: what `docs/scale.md` says of keys and of
-statements, held against the catalogue and against what the code asks."""
+"""Samples can be distributed over machines by series, as `docs/scale.md` describes.
+
+The tests compare its rules on keys and statements with the database catalog and captured queries.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,12 @@ from patients.wearables.recency import newest_data_by_provider
 from patients.wearables.samples_api import _SampleRows
 from patients.wearables.spans import DAY, Span
 from tests.api.rows import patient, uid
-from tests.wearables.test_samples import heard, sample
+from tests.wearables.test_samples import sample, samples_event
 
 pytestmark = pytest.mark.django_db
 
-SPREAD = {"wearables_chunk": "series_id"}
-"""Tables that grow with every sample, and the column they are distributed by."""
+DISTRIBUTED = {"wearables_chunk": "series_id"}
+"""Tables that grow with every sample, and their distribution columns."""
 ON_ONE_NODE = {
     "wearables_historicalpull",
     "wearables_series",
@@ -33,7 +35,7 @@ ON_ONE_NODE = {
     "wearables_summary",
     "wearables_workoutstream",
 }
-UNIQUE = """
+UNIQUE_INDEXES = """
 SELECT coalesce(parent.relname, own.relname), own.relname, index.relname,
  array(SELECT attname FROM pg_attribute WHERE attrelid = own.oid AND attnum = ANY(i.indkey))
 FROM pg_index AS i JOIN pg_class AS own ON own.oid = i.indrelid
@@ -41,23 +43,25 @@ JOIN pg_class AS index ON index.oid = i.indexrelid
 LEFT JOIN pg_inherits ON inhrelid = own.oid LEFT JOIN pg_class AS parent ON parent.oid = inhparent
 WHERE i.indisunique AND own.relname LIKE 'wearables\\_%%' AND own.relkind IN ('r', 'p')
 """
-FOREIGN = """
+FOREIGN_KEYS = """
 SELECT conname FROM pg_constraint WHERE contype = 'f'
 AND ARRAY['wearables_chunk'::regclass] && ARRAY[conrelid::regclass, confrelid::regclass]
 """
-BOUND = re.compile(r"series_id = |(USING|ON CONFLICT) \(series_id, day\)")
-"""Every row that is read or written is named by its series."""
+BY_SERIES = re.compile(r"series_id = |(USING|ON CONFLICT) \(series_id, day\)")
+"""Matches statements that select rows by series."""
 
 
 @pytest.fixture
 def months() -> None:
-    """Samples of two months: the partitions of their days are there."""
+    """Store samples of two months, which creates their partitions."""
     patient(1).save()
-    _hear(1, *(datetime(2026, month, 1, 8, tzinfo=UTC) for month in (3, 4)))
+    _store_samples(1, *(datetime(2026, month, 1, 8, tzinfo=UTC) for month in (3, 4)))
 
 
-def _hear(number: int, *moments: datetime) -> None:
-    handle_samples([heard(number, "heartrate", [sample(at, 70 + number) for at in moments])])
+def _store_samples(number: int, *moments: datetime) -> None:
+    handle_samples(
+        [samples_event(number, "heartrate", [sample(at, 70 + number) for at in moments])]
+    )
 
 
 def _rows(statement: str) -> list[tuple[str, ...]]:
@@ -68,50 +72,52 @@ def _rows(statement: str) -> list[tuple[str, ...]]:
 
 @pytest.mark.usefixtures("months")
 def test_unique_keys_include_the_distribution_key() -> None:
-    found = _rows(UNIQUE)
-    assert {table for table, *_ in found} == SPREAD.keys() | ON_ONE_NODE
-    spread = [row for row in found if row[0] in SPREAD]
-    assert len({own for _, own, *_ in spread}) >= 3, "the table and the partitions of two months"
-    for table, own, index, columns in spread:
-        assert SPREAD[table] in columns, f"{index} of {own} does without {SPREAD[table]}"
+    found = _rows(UNIQUE_INDEXES)
+    assert {table for table, *_ in found} == DISTRIBUTED.keys() | ON_ONE_NODE
+    distributed = [row for row in found if row[0] in DISTRIBUTED]
+    assert len({own for _, own, *_ in distributed}) >= 3, (
+        "the table and the partitions of two months"
+    )
+    for table, own, index, columns in distributed:
+        assert DISTRIBUTED[table] in columns, f"{index} of {own} lacks {DISTRIBUTED[table]}"
 
 
 @pytest.mark.usefixtures("months")
 def test_samples_have_no_foreign_keys() -> None:
-    assert _rows(FOREIGN) == []
+    assert _rows(FOREIGN_KEYS) == []
 
 
-def _appended() -> None:
-    _hear(2, datetime(2026, 3, 1, 8, 1, tzinfo=UTC))
+def _append() -> None:
+    _store_samples(2, datetime(2026, 3, 1, 8, 1, tzinfo=UTC))
 
 
-def _merged() -> None:
-    _hear(3, datetime(2026, 3, 1, 8, tzinfo=UTC))
+def _merge() -> None:
+    _store_samples(3, datetime(2026, 3, 1, 8, tzinfo=UTC))
 
 
-def _charted() -> None:
+def _read_chart() -> None:
     span = Span(DAY, date(2026, 3, 1), ZoneInfo("UTC"))
     assert sample_charts(sample_measure("heartrate"), list(Series.objects.all()), span)
 
 
-def _newest() -> None:
+def _read_newest() -> None:
     assert newest_samples(uid("patient", 1))
 
 
-def _recent() -> None:
+def _read_recency() -> None:
     assert newest_data_by_provider(uid("patient", 1))
 
 
-def _listed() -> None:
+def _list_samples() -> None:
     assert _SampleRows(after=(1, datetime(2026, 1, 1, tzinfo=UTC)))[:5]
 
 
-HOT: dict[str, Callable[[], None]] = {
-    "append": _appended,
-    "merge": _merged,
-    "chart": _charted,
-    "newest": _newest,
-    "recency": _recent,
+FREQUENT_STATEMENTS: dict[str, Callable[[], None]] = {
+    "append": _append,
+    "merge": _merge,
+    "chart": _read_chart,
+    "newest": _read_newest,
+    "recency": _read_recency,
 }
 
 
@@ -124,14 +130,14 @@ def _statements(work: Callable[[], None]) -> Iterator[str]:
 
 
 @pytest.mark.usefixtures("months")
-@pytest.mark.parametrize("name", HOT)
-def test_frequent_statements_name_their_series(name: str) -> None:
-    found = list(_statements(HOT[name]))
+@pytest.mark.parametrize("name", FREQUENT_STATEMENTS)
+def test_frequent_statements_filter_by_series(name: str) -> None:
+    found = list(_statements(FREQUENT_STATEMENTS[name]))
     assert found
-    assert [statement for statement in found if not BOUND.search(statement)] == []
+    assert [statement for statement in found if not BY_SERIES.search(statement)] == []
 
 
 @pytest.mark.usefixtures("months")
-def test_only_a_full_export_names_no_series() -> None:
-    (statement,) = _statements(_listed)
-    assert not BOUND.search(statement)
+def test_only_full_export_does_not_filter_by_series() -> None:
+    (statement,) = _statements(_list_samples)
+    assert not BY_SERIES.search(statement)

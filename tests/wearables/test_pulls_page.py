@@ -1,4 +1,4 @@
-"""Historical pulls across patients: failing first, grouped by error."""
+"""The page of historical pulls of all patients, failing ones first and grouped by error."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def coordinator(client: Client) -> User:
 
 
 @pytest.fixture
-def many(coordinator: User) -> None:
+def pulls_of_six_patients(coordinator: User) -> None:
     late = NOW - timedelta(days=3)
     pull(1)
     pull(2, status="failure", error_details="retry_quota_exhausted", ended_at=late)
@@ -59,17 +59,17 @@ def many(coordinator: User) -> None:
     pull(6, status="failure", error_details="gremlins", missing_since=NOW)
 
 
-def shown(client: Client, **query: str) -> list[tuple[int, str]]:
+def listed_pulls(client: Client, **query: str) -> list[tuple[int, str]]:
     numbers = {uid("patient", n): n for n in range(100)}
     rows = client.get(ADDRESS, query).context["rows"]
     return sorted((numbers[row["pull"].user_id], row["pull"].resource) for row in rows)
 
 
-def test_it_works(client: Client, many: None) -> None:
+def test_pulls_page_shows_failing_pulls(client: Client, pulls_of_six_patients: None) -> None:
     patient(2).save()
     demographics(2).save()
     page = client.get(ADDRESS).content.decode()
-    for words in (
+    for text in (
         "Given up after several attempts",
         "The provider does not answer",
         "No reason given",
@@ -79,11 +79,11 @@ def test_it_works(client: Client, many: None) -> None:
         "Sleep",
         "5 pulls",
     ):
-        assert words in page, words
+        assert text in page, text
     assert "gremlins" not in page
 
 
-def test_groups_say_how_many_and_since_when(client: Client, many: None) -> None:
+def test_groups_show_counts_and_oldest_failure(client: Client, pulls_of_six_patients: None) -> None:
     groups = client.get(ADDRESS).context["groups"]
     assert [(g.status, g.provider, g.error_details, g.pulls, g.patients) for g in groups] == [
         ("failure", "band-one", "retry_quota_exhausted", 3, 2),
@@ -106,28 +106,35 @@ def test_groups_say_how_many_and_since_when(client: Client, many: None) -> None:
         ({"user_id": str(uid("patient", 2)), "resource": "sleep"}, [(2, "sleep")]),
     ],
 )
-def test_filters(
-    client: Client, many: None, query: dict[str, str], expected: list[tuple[int, str]]
+def test_pulls_page_filters_pulls(
+    client: Client,
+    pulls_of_six_patients: None,
+    query: dict[str, str],
+    expected: list[tuple[int, str]],
 ) -> None:
-    assert shown(client, **query) == expected
+    assert listed_pulls(client, **query) == expected
 
 
-def test_pulls_page_shows_all_pulls(client: Client, many: None) -> None:
-    assert len(shown(client, show="all")) == 6
+def test_pulls_page_shows_all_pulls(client: Client, pulls_of_six_patients: None) -> None:
+    assert len(listed_pulls(client, show="all")) == 6
 
 
-def test_each_group_leads_to_its_pulls(client: Client, many: None) -> None:
+def test_each_group_links_to_its_pulls(client: Client, pulls_of_six_patients: None) -> None:
     page = client.get(ADDRESS).content.decode()
     link = "?status=failure&amp;provider=band-one&amp;error=retry_quota_exhausted"
     assert link in page
 
 
 @pytest.mark.parametrize("query", [{"user_id": "42"}, {"status": "a\x00"}])
-def test_a_filter_that_cannot_be_read(client: Client, many: None, query: dict[str, str]) -> None:
+def test_pulls_page_rejects_invalid_filter(
+    client: Client, pulls_of_six_patients: None, query: dict[str, str]
+) -> None:
     assert client.get(ADDRESS, query).status_code == 400
 
 
-def test_pulls_page_of_one_patient(client: Client, many: None) -> None:
+def test_pulls_page_of_patient_has_no_groups_and_is_audited(
+    client: Client, pulls_of_six_patients: None
+) -> None:
     page = client.get(ADDRESS, {"user_id": str(uid("patient", 2))}).content.decode()
     assert "grouped by error" not in page
     assert AuditEntry.objects.latest("pk").patient_ids == [uid("patient", 2)]
@@ -138,18 +145,18 @@ def test_pulls_page_needs_patients_permission(client: Client) -> None:
     assert client.get(ADDRESS).status_code == 403
 
 
-def test_pulls_page_without_failing_pulls(client: Client, coordinator: User) -> None:
+def test_pulls_page_says_when_no_pull_fails(client: Client, coordinator: User) -> None:
     assert b"No pull yet" in client.get(ADDRESS).content
     pull(1)
     page = client.get(ADDRESS).content
     assert b"No pull fails or is being retried." in page
 
 
-def test_queries_do_not_grow(client: Client, coordinator: User) -> None:
+def test_pulls_page_query_count_does_not_grow(client: Client, coordinator: User) -> None:
     def queries() -> int:
-        with CaptureQueriesContext(connection) as seen:
+        with CaptureQueriesContext(connection) as captured:
             client.get(ADDRESS)
-        return len(seen)
+        return len(captured)
 
     pull(1, status="failure")
     queries()
@@ -159,6 +166,6 @@ def test_queries_do_not_grow(client: Client, coordinator: User) -> None:
         demographics(n).save()
         pull(n, status="failure", error_details=f"error {n % 9}")
     assert queries() == one
-    # Session, user with roles; page, names, groups, total, audit in its transaction; of the frame
-    # what failed, what was told and what is to be reviewed.
+    # Session, user with roles; page, names, groups, total, audit in its transaction; in the page
+    # frame the counts of failures, notifications and reviews.
     assert one <= 13

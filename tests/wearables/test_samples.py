@@ -1,6 +1,7 @@
-"""Samples: whatever order, batches and repeats they come in, the latest received of each is kept.
+"""Samples: the latest received sample of a key is stored, in any order, batches and repeats.
 
-The oracle is a dict: one entry per key of the specification, the value with the highest number.
+The oracle is a dict with one entry per key of the specification: the sample of the event with the
+highest number.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ Key = tuple[UUID, str, str, str, str, datetime]
 Item = dict[str, Any]
 
 
-def heard(number: int, resource: str, data: list[Item], who: int = 1, **source: Any) -> Heard:
-    """An event as the inbox hands it on."""
+def samples_event(
+    number: int, resource: str, data: list[Item], who: int = 1, **source: Any
+) -> Heard:
+    """Return an event as the inbox passes it to handlers."""
     body = {"source": {"provider": "band", "type": "watch", **source}, "data": data}
     return Heard(
         number, f"msg_{number}", f"daily.data.{resource}.updated", NOON, None,
@@ -51,15 +54,15 @@ def sample(at: datetime, value: Any, **more: Any) -> Item:
             "value": value, **more}  # fmt: skip
 
 
-def kept() -> dict[Key, Item]:
-    """Every sample of the table, by key."""
+def stored_samples() -> dict[Key, Item]:
+    """Return every stored sample by key."""
     found: dict[Key, Item] = {}
     series = {one.pk: one for one in Series.objects.all()}
     sources = {one.pk: one for one in Source.objects.all()}
     for row in Chunk.objects.values(*COLUMNS, "first_at", "last_at"):
-        of = series[row["series_id"]]
-        assert of.user_id
-        items = list(decode_samples(of, row))
+        owner = series[row["series_id"]]
+        assert owner.user_id
+        items = list(decode_samples(owner, row))
         times = [item["timestamp"] for item in items]
         assert times == sorted(set(times)) and items
         midnight = datetime.combine(row["day"], datetime.min.time(), UTC)
@@ -67,17 +70,17 @@ def kept() -> dict[Key, Item]:
         assert tuple(ends) == (times[0], times[-1])
         for item in items:
             source = sources[item.pop("source")]
-            assert (source.provider, source.type) == (of.provider, of.source_type)
+            assert (source.provider, source.type) == (owner.provider, owner.source_type)
             item |= {"app_id": source.app_id, "device_id": source.device_id}
-            key = (of.user_id, of.resource, of.provider, of.source_type, of.kind,
+            key = (owner.user_id, owner.resource, owner.provider, owner.source_type, owner.kind,
                    item.pop("timestamp"))  # fmt: skip
             assert key not in found
             found[key] = item
     return found
 
 
-def expected(events: list[Heard]) -> dict[Key, Item]:
-    """The oracle, from the bodies alone."""
+def latest_samples(events: list[Heard]) -> dict[Key, Item]:
+    """Return what must be stored, computed from the event bodies alone (the oracle)."""
     newest: dict[Key, Item] = {}
     for event in sorted(events, key=lambda event: event.number):
         body = msgspec.json.decode(event.data)
@@ -102,16 +105,16 @@ def expected(events: list[Heard]) -> dict[Key, Item]:
     return newest
 
 
-def batches_of(events: list[Heard], chance: Random) -> Iterator[list[Heard]]:
-    """The events in batches, as a drain hands them on: in receipt order inside each."""
-    left = list(events)
-    while left:
-        size = chance.randint(1, 4)
-        yield sorted(left[:size], key=lambda event: event.number)
-        left = left[size:]
+def batches_of(events: list[Heard], rng: Random) -> Iterator[list[Heard]]:
+    """Yield the events in batches as a worker does, in order of receipt inside each batch."""
+    remaining = list(events)
+    while remaining:
+        size = rng.randint(1, 4)
+        yield sorted(remaining[:size], key=lambda event: event.number)
+        remaining = remaining[size:]
 
 
-# What devices send, drawn small so that keys collide
+# Device data from small ranges, so that keys collide
 
 _MOMENTS = st.builds(
     lambda day, minute, micro: NOON + timedelta(days=day, minutes=minute, microseconds=micro),
@@ -153,7 +156,7 @@ def _samples(draw: st.DrawFn, resource: str) -> Item:
 @st.composite
 def _events(draw: st.DrawFn) -> list[Heard]:
     count = draw(st.integers(1, 6))
-    # Numbers may cross what four bytes can tell.
+    # Numbers may exceed four bytes.
     number = draw(st.sampled_from([0, 0, 2**31 - 3, 2**32 - 3]))
     many = st.integers(1, 6)
     events = []
@@ -170,14 +173,14 @@ def _events(draw: st.DrawFn) -> list[Heard]:
             )
         )  # fmt: skip
         plain = draw(st.booleans())
-        if plain:  # A run of ordinary samples, so that appending and folding is met as well.
+        if plain:  # Ordinary samples in sequence, so that appending and merging happen, too.
             begin, size = draw(_MOMENTS), draw(st.integers(1, 100))
             data = [sample(begin + timedelta(minutes=i), 60 + i) for i in range(size)]
             resource = "heartrate"
         else:
             data = [draw(_samples(resource)) for _ in range(draw(many))]
         number += 1
-        events.append(heard(number, resource, data, **source))
+        events.append(samples_event(number, resource, data, **source))
     return events
 
 
@@ -186,17 +189,17 @@ def _events(draw: st.DrawFn) -> list[Heard]:
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(_events(), st.randoms(use_true_random=False))
-def test_last_received_sample_wins(events: list[Heard], chance: Random) -> None:
-    shuffled = events + chance.sample(events, len(events) // 2)  # Some are replayed.
-    chance.shuffle(shuffled)
+def test_last_received_sample_wins(events: list[Heard], rng: Random) -> None:
+    shuffled = events + rng.sample(events, len(events) // 2)  # some are replayed
+    rng.shuffle(shuffled)
     with transaction.atomic():
-        for batch in batches_of(shuffled, chance):
+        for batch in batches_of(shuffled, rng):
             handle_samples(batch)
-        assert kept() == expected(events)
+        assert stored_samples() == latest_samples(events)
         transaction.set_rollback(True)
 
 
-_HABITS: dict[str, list[Any]] = {
+_FIELD_VALUES: dict[str, list[Any]] = {
     "timezone_offset": [-25200, 3600, None],
     "unit": ["bpm", "1/min"],
     "type": [None, "automatic"],
@@ -208,63 +211,66 @@ _HABITS: dict[str, list[Any]] = {
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("habit", _HABITS)
-@pytest.mark.parametrize("usual", [0, 1])
-def test_changed_defaults_within_a_day_are_kept(habit: str, usual: int) -> None:
-    """What most samples share is stored once: one that differs, in the middle of a stream that is
-    appended to sample by sample, must keep its own."""
-    for other in _HABITS[habit]:
+@pytest.mark.parametrize("field", _FIELD_VALUES)
+@pytest.mark.parametrize("default_index", [0, 1])
+def test_sample_that_differs_from_day_defaults_is_preserved(field: str, default_index: int) -> None:
+    """Values that most samples share are stored once. A sample that differs, in the middle of a
+    day that grows sample by sample, must keep its own values."""
+    for other in _FIELD_VALUES[field]:
         events = []
         for n in range(30):
-            now = {name: choices[0] for name, choices in _HABITS.items()}
-            now[habit] = _HABITS[habit][usual] if n % 10 else other
-            at = NOON + timedelta(minutes=n, microseconds=now.pop("micro"))
-            length, app = now.pop("length"), now.pop("app_id")
-            more = {}
+            values = {name: choices[0] for name, choices in _FIELD_VALUES.items()}
+            values[field] = _FIELD_VALUES[field][default_index] if n % 10 else other
+            at = NOON + timedelta(minutes=n, microseconds=values.pop("micro"))
+            length, app = values.pop("length"), values.pop("app_id")
+            interval = {}
             if length:
-                more = {"start": at.isoformat(),
+                interval = {"start": at.isoformat(),
                         "end": (at + timedelta(seconds=length)).isoformat()}  # fmt: skip
-            one = sample(at, now.pop("value"), **now, **more)
-            events.append(heard(n + 1, "heartrate", [one], app_id=app))
+            one = sample(at, values.pop("value"), **values, **interval)
+            events.append(samples_event(n + 1, "heartrate", [one], app_id=app))
         with transaction.atomic():
             for event in events:
                 handle_samples([event])
-            assert kept() == expected(events)
+            assert stored_samples() == latest_samples(events)
             transaction.set_rollback(True)
 
 
 @pytest.mark.django_db
 def test_correction_replaces_extras() -> None:
-    odd = sample(NOON, 60, unit="1/min", type="automatic")
+    unusual = sample(NOON, 60, unit="1/min", type="automatic")
     plain = sample(NOON + timedelta(minutes=1), 60)
-    events = [heard(1, "heartrate", [plain, odd]), heard(2, "heartrate", [sample(NOON, 61)])]
+    events = [
+        samples_event(1, "heartrate", [plain, unusual]),
+        samples_event(2, "heartrate", [sample(NOON, 61)]),
+    ]
     for event in events:
         handle_samples([event])
-    assert kept() == expected(events)
+    assert stored_samples() == latest_samples(events)
     assert Chunk.objects.get().extras is None
 
 
 @pytest.mark.django_db
-def test_range_read_again_updates_samples() -> None:
-    """A read counts as received when its event was; of two reads the later one tells the truth."""
+def test_later_read_of_a_range_updates_samples() -> None:
+    """A read has the receipt number of its event. Of two reads, the later one wins."""
     for value in (60, 61):
         sample_writer.store([
             SampleBatch(uid("patient", 1), "heartrate", SampleSource("band", "watch"), 5,
                     [Sample(timestamp=NOON, unit="bpm", value=value)])
         ])  # fmt: skip
-    assert [item["value"] for item in kept().values()] == [61]
+    assert [item["value"] for item in stored_samples().values()] == [61]
 
 
 @pytest.mark.django_db
-def test_day_of_samples_stored_one_by_one() -> None:
-    """Appended, folded into the long arrays, and still one row."""
+def test_day_of_appended_samples_is_one_row() -> None:
+    """Samples are appended and merged into the long arrays, and remain one row."""
     events = [
-        heard(n + 1, "heartrate", [sample(NOON + timedelta(minutes=n), 60 + n % 7)])
+        samples_event(n + 1, "heartrate", [sample(NOON + timedelta(minutes=n), 60 + n % 7)])
         for n in range(700)
     ]
     for begin in range(0, 700, 10):
         handle_samples(events[begin : begin + 10])
-    assert kept() == expected(events)
+    assert stored_samples() == latest_samples(events)
     row = Chunk.objects.get()
     assert len(row.seconds) > 600 and 0 < len(row.tail_seconds or ()) <= sample_writer.MAX_TAIL
 
@@ -272,7 +278,7 @@ def test_day_of_samples_stored_one_by_one() -> None:
 @pytest.mark.django_db
 def test_default_values_use_no_column() -> None:
     handle_samples(
-        [heard(5, "heartrate", [sample(NOON + timedelta(minutes=n), 60) for n in (1, 2)])]
+        [samples_event(5, "heartrate", [sample(NOON + timedelta(minutes=n), 60) for n in (1, 2)])]
     )
     row = Chunk.objects.get()
     assert (row.zone, row.number, row.divisor, row.scaled) == (-25200, 5, 1, [60, 60])
@@ -282,7 +288,7 @@ def test_default_values_use_no_column() -> None:
 
 @pytest.mark.django_db
 def test_repeated_event_writes_nothing() -> None:
-    events = [heard(n, "steps", [sample(NOON, n), sample(NOON + timedelta(days=40), n)])
+    events = [samples_event(n, "steps", [sample(NOON, n), sample(NOON + timedelta(days=40), n)])
               for n in (1, 2)]  # fmt: skip
     handle_samples(events)
 
@@ -295,7 +301,7 @@ def test_repeated_event_writes_nothing() -> None:
     handle_samples(events)
     handle_samples(events[:1])
     assert versions() == before
-    assert {item["value"] for item in kept().values()} == {2}
+    assert {item["value"] for item in stored_samples().values()} == {2}
 
 
 def _at(moment: str) -> Item:
@@ -317,7 +323,7 @@ def _at(moment: str) -> Item:
     ],
 )
 def test_batch_with_bad_sample_is_refused(data: Any, reason: str) -> None:
-    event = heard(1, "heartrate", [])
+    event = samples_event(1, "heartrate", [])
     body = {"source": {"provider": "band"}, **data}
     bad = dataclasses.replace(event, data=msgspec.json.encode(body))
     with pytest.raises(ValueError, match=reason):
@@ -326,20 +332,20 @@ def test_batch_with_bad_sample_is_refused(data: Any, reason: str) -> None:
 
 
 @pytest.mark.django_db
-def test_an_event_without_samples_is_no_error() -> None:
-    handle_samples([heard(1, "heartrate", [])])
-    assert kept() == {}
+def test_event_without_samples_is_accepted() -> None:
+    handle_samples([samples_event(1, "heartrate", [])])
+    assert stored_samples() == {}
 
 
 @pytest.mark.django_db
-def test_the_bounds_of_time_themselves_are_kept() -> None:
+def test_samples_at_time_limits_are_stored() -> None:
     first, last = datetime(2000, 1, 1, tzinfo=UTC), datetime.now(UTC) + timedelta(days=1)
-    handle_samples([heard(1, "heartrate", [sample(first, 1), sample(last, 2)])])
-    assert len(kept()) == 2
+    handle_samples([samples_event(1, "heartrate", [sample(first, 1), sample(last, 2)])])
+    assert len(stored_samples()) == 2
 
 
 @pytest.mark.django_db
-def test_one_event_cannot_make_many_partitions() -> None:
+def test_event_cannot_create_many_partitions() -> None:
     def months(count: int, first: int) -> list[Item]:
         return [sample(datetime(first + n // 12, n % 12 + 1, 9, tzinfo=UTC), n)
                 for n in range(count)]  # fmt: skip
@@ -347,31 +353,32 @@ def test_one_event_cannot_make_many_partitions() -> None:
     with connection.cursor() as cursor:
         before = partitions.existing(cursor)
         with pytest.raises(ValueError, match="samples of 37 months"):
-            handle_samples([heard(1, "weight", months(37, 2001))])
+            handle_samples([samples_event(1, "weight", months(37, 2001))])
         assert partitions.existing(cursor) == before
-        handle_samples([heard(1, "weight", months(36, 2001))])
-        handle_samples([heard(2, "weight", months(40, 2001))])  # Of these only four are new.
+        handle_samples([samples_event(1, "weight", months(36, 2001))])
+        # only four of these months are new
+        handle_samples([samples_event(2, "weight", months(40, 2001))])
         assert len(partitions.existing(cursor) - before) == 40
 
 
 @pytest.mark.django_db(transaction=True)
-def test_drains_that_make_months_do_not_deadlock() -> None:
-    """One has attached a month and wants another, which the other one is about to attach."""
-    one, other = datetime(2002, 1, 1).date(), datetime(2002, 2, 1).date()
+def test_concurrent_partition_creation_does_not_deadlock() -> None:
+    """One transaction has attached a month and needs another that a second one is attaching."""
+    first, second = datetime(2002, 1, 1).date(), datetime(2002, 2, 1).date()
     failed: list[BaseException] = []
 
-    def make() -> None:
+    def create_partition() -> None:
         try:
             with transaction.atomic(), connection.cursor() as cursor:
-                partitions.ensure(cursor, [other])
+                partitions.ensure(cursor, [second])
         except BaseException as error:
             failed.append(error)
         finally:
             connections["default"].close()
 
-    thread = threading.Thread(target=make)
+    thread = threading.Thread(target=create_partition)
     with transaction.atomic(), connection.cursor() as cursor:
-        partitions.ensure(cursor, [one])
+        partitions.ensure(cursor, [first])
         thread.start()
         for _ in range(500):
             cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted")
@@ -379,38 +386,38 @@ def test_drains_that_make_months_do_not_deadlock() -> None:
                 break
             time.sleep(0.01)
         else:
-            pytest.fail("the other drain did not come to wait")
-        partitions.ensure(cursor, [other])
+            pytest.fail("the other transaction does not wait")
+        partitions.ensure(cursor, [second])
     thread.join()
     assert not failed
     with connection.cursor() as cursor:
-        assert {one, other} <= partitions.existing(cursor)
-        for month in (one, other):
+        assert {first, second} <= partitions.existing(cursor)
+        for month in (first, second):
             cursor.execute(f'DROP TABLE "{partitions.table_name(month)}"')
 
 
 @pytest.mark.django_db
-def test_which_resources_are_keyed_by_type_can_be_set(settings: Settings) -> None:
+def test_setting_chooses_resources_keyed_by_type(settings: Settings) -> None:
     readings = [
         sample(NOON, n, type=f"cholesterol/{kind}") for n, kind in enumerate(["ldl", "hdl"])
     ]
-    handle_samples([heard(1, "cholesterol", readings)])
-    assert len(kept()) == 2
+    handle_samples([samples_event(1, "cholesterol", readings)])
+    assert len(stored_samples()) == 2
     settings.SAMPLES_KEYED_BY_TYPE = frozenset()
-    handle_samples([heard(2, "cholesterol", readings, who=2)])
-    assert len(kept()) == 3
+    handle_samples([samples_event(2, "cholesterol", readings, who=2)])
+    assert len(stored_samples()) == 3
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_drains_on_one_chunk_lose_nothing() -> None:
-    """Batches that overlap in every row, applied by two connections at once, in opposite order."""
-    chance = Random(11)
+def test_concurrent_workers_on_one_chunk_lose_nothing() -> None:
+    """Two connections apply batches with the same rows at once, in opposite order."""
+    rng = Random(11)
     events = [
-        heard(
+        samples_event(
             n,
-            chance.choice(["heartrate", "steps", "hrv"]),
-            [sample(NOON + timedelta(minutes=chance.randint(0, 900)), n) for _ in range(5)],
-            who=chance.randint(1, 3),
+            rng.choice(["heartrate", "steps", "hrv"]),
+            [sample(NOON + timedelta(minutes=rng.randint(0, 900)), n) for _ in range(5)],
+            who=rng.randint(1, 3),
         )
         for n in range(1, 301)
     ]
@@ -418,10 +425,10 @@ def test_two_drains_on_one_chunk_lose_nothing() -> None:
     failed: list[BaseException] = []
     start = threading.Barrier(2)
 
-    def drain(mine: list[list[Heard]]) -> None:
+    def apply_batches(batches_of_thread: list[list[Heard]]) -> None:
         try:
             start.wait()
-            for batch in mine:
+            for batch in batches_of_thread:
                 with transaction.atomic():
                     handle_samples(batch)
         except BaseException as error:
@@ -430,20 +437,21 @@ def test_two_drains_on_one_chunk_lose_nothing() -> None:
             connections["default"].close()
 
     threads = [
-        threading.Thread(target=drain, args=[mine]) for mine in (batches[::2], batches[::-1])
+        threading.Thread(target=apply_batches, args=[batches_of_thread])
+        for batches_of_thread in (batches[::2], batches[::-1])
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert not failed
-    assert kept() == expected(events)
+    assert stored_samples() == latest_samples(events)
 
 
 @pytest.mark.django_db
-def test_months_before_a_limit_are_dropped() -> None:
+def test_partitions_before_limit_are_dropped() -> None:
     handle_samples(
-        [heard(1, "weight", [sample(NOON + timedelta(days=31 * n), 70) for n in range(4)])]
+        [samples_event(1, "weight", [sample(NOON + timedelta(days=31 * n), 70) for n in range(4)])]
     )
     assert Chunk.objects.count() == 4
     dropped = partitions.drop_before(datetime(2026, 5, 1).date())
@@ -452,10 +460,10 @@ def test_months_before_a_limit_are_dropped() -> None:
 
 
 @pytest.mark.django_db
-def test_months_are_kept_for_as_long_as_is_set(settings: Settings) -> None:
+def test_setting_limits_how_long_partitions_are_kept(settings: Settings) -> None:
     now = datetime.now(UTC)
     handle_samples(
-        [heard(1, "weight", [sample(now - timedelta(days=31 * n), n) for n in range(9)])]
+        [samples_event(1, "weight", [sample(now - timedelta(days=31 * n), n) for n in range(9)])]
     )
     assert partitions.forget() == [] and Chunk.objects.count() == 9
     settings.SAMPLES_KEEP_MONTHS = 3
@@ -463,12 +471,12 @@ def test_months_are_kept_for_as_long_as_is_set(settings: Settings) -> None:
     oldest = partitions.months_before(now.date().replace(day=1), 3)
     assert dropped and all(month < oldest for month in dropped)
     assert all(chunk.day >= oldest for chunk in Chunk.objects.all())
-    assert {0, 1, 2} <= {item["value"] for item in kept().values()}
+    assert {0, 1, 2} <= {item["value"] for item in stored_samples().values()}
     assert partitions.forget() == []
 
 
 @given(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False) | _VALUES))
-def test_values_come_back_as_they_were_sent(values: list[float | None]) -> None:
+def test_scaled_values_decode_unchanged(values: list[float | None]) -> None:
     divisor, scaled, wide = chunks.scaled(values)
     found = wide if scaled is None else [None if v is None else v / divisor for v in scaled]
     assert found == values

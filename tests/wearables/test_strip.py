@@ -1,4 +1,4 @@
-"""The draw-day strip: what devices saw around a draw, on the patient's clock."""
+"""The strip of device data around the day of a blood draw, in the patient's time zone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from patients.wearables.handlers import handle_samples
 from patients.wearables.models import HistoricalPull, Summary
 from patients.wearables.recency import newest_data_by_provider
 from tests.api.rows import envelope, patient, staff, uid
-from tests.wearables.test_samples import heard, sample
+from tests.wearables.test_samples import sample, samples_event
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +23,7 @@ ADDRESS = f"/patients/{WHO}/devices/strip/"
 
 
 @pytest.fixture(autouse=True)
-def known(client: Client) -> None:
+def patient_in_phoenix(client: Client) -> None:
     client.force_login(staff("front desk"))
     patient(1, fallback_time_zone="America/Phoenix").save()
 
@@ -43,10 +43,10 @@ def test_strip_is_empty_without_devices(client: Client) -> None:
     assert get(client).content == b""
 
 
-def test_five_days_with_gaps_and_the_day_of_the_draw(client: Client) -> None:
+def test_strip_shows_five_days_with_gaps_and_draw_day(client: Client) -> None:
     summary(1, DRAW - timedelta(days=3), resource="sleep", total=22_320)
     summary(2, DRAW - timedelta(days=3), resource="activity", steps=5118)
-    # A second device saw less of the same night.
+    # A second device recorded less of the same night.
     summary(3, DRAW - timedelta(days=3), resource="sleep", total=3_600)
     summary(4, DRAW + timedelta(days=1), resource="activity", steps=0)
     summary(5, DRAW - timedelta(days=4), resource="activity", steps=9999)
@@ -62,7 +62,7 @@ def test_five_days_with_gaps_and_the_day_of_the_draw(client: Client) -> None:
     assert AuditEntry.objects.filter(object_type="device data", patient_ids=[WHO]).count() == 1
 
 
-def test_steps_read_before_the_day_was_over_are_still_filling(client: Client) -> None:
+def test_steps_read_before_end_of_day_are_still_filling(client: Client) -> None:
     summary(1, DRAW, resource="activity", steps=5118)
     end = datetime(2026, 11, 19, 7, tzinfo=UTC)  # midnight in Phoenix
     for read_at, is_filling in ((end - timedelta(seconds=1), True), (end, False)):
@@ -70,11 +70,11 @@ def test_steps_read_before_the_day_was_over_are_still_filling(client: Client) ->
         assert ("still filling" in get(client).content.decode()) is is_filling
 
 
-def test_glucose_is_covered_by_hours_of_the_patients_clock(client: Client) -> None:
-    # 06:30 and 06:45 UTC are the hour before midnight of the day before, in Phoenix.
+def test_glucose_coverage_uses_hours_of_patient_time_zone(client: Client) -> None:
+    # In Phoenix, 06:30 and 06:45 UTC are in the last hour of the previous day.
     start = datetime(2026, 11, 18, 6, 30, tzinfo=UTC)
-    taken = [sample(start + timedelta(minutes=n), 90.0) for n in (0, 15, 45)]
-    handle_samples([heard(1, "glucose", taken)])
+    samples = [sample(start + timedelta(minutes=n), 90.0) for n in (0, 15, 45)]
+    handle_samples([samples_event(1, "glucose", samples)])
     days = get(client).context["days"]
     before, draw = days[2], days[3]
     assert (before.covered, len(before.glucose)) == (1, 24) and before.glucose[23]
@@ -82,7 +82,7 @@ def test_glucose_is_covered_by_hours_of_the_patients_clock(client: Client) -> No
     assert "1 of 24 h" in get(client).content.decode()
 
 
-def test_strip_shows_dead_connection_and_failing_pull(client: Client) -> None:
+def test_strip_shows_silent_connection_and_failing_pull(client: Client) -> None:
     summary(1, DRAW - timedelta(days=12), resource="activity", steps=5)
     HistoricalPull(user_id=WHO, provider="band-one", resource="sleep", status="failure",
                    **envelope()).save()  # fmt: skip
@@ -92,7 +92,7 @@ def test_strip_shows_dead_connection_and_failing_pull(client: Client) -> None:
     assert "No sleep, steps or glucose in these days." in text
 
 
-def test_strip_rejects_other_days_with_a_message(client: Client) -> None:
+def test_strip_rejects_invalid_day(client: Client) -> None:
     for wrong in ("yesterday", "1201-01-01", "2026-13-01"):
         assert client.get(ADDRESS, {"day": wrong}).status_code == 400
     assert client.get(ADDRESS).status_code == 200
@@ -100,10 +100,10 @@ def test_strip_rejects_other_days_with_a_message(client: Client) -> None:
     assert client.get(ADDRESS).status_code == 403
 
 
-def test_the_newest_data_of_a_source_is_a_sample_or_a_day() -> None:
+def test_newest_data_of_provider_is_sample_or_daily_summary() -> None:
     assert newest_data_by_provider(WHO) == {}
     summary(1, date(2026, 11, 10), resource="activity", steps=5)
     at = datetime(2026, 11, 18, 6, 30, tzinfo=UTC)
     assert newest_data_by_provider(WHO) == {"band-one": datetime(2026, 11, 11, tzinfo=UTC)}
-    handle_samples([heard(1, "glucose", [sample(at, 90.0)])])
+    handle_samples([samples_event(1, "glucose", [sample(at, 90.0)])])
     assert max(newest_data_by_provider(WHO).values()) == at

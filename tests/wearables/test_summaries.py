@@ -1,4 +1,4 @@
-"""Summaries: by id the latest received is kept, whatever order it is applied in."""
+"""Summaries: the latest received version of an id is stored, in any order of application."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from patients.wearables.handlers import (
 )
 from patients.wearables.models import Chunk, Summary
 from tests.api.rows import uid
-from tests.wearables.test_samples import NOON, heard
+from tests.wearables.test_samples import NOON, samples_event
 
 WHO = uid("patient", 1)
 WHEN = NOON.isoformat()
@@ -89,14 +89,14 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.django_db
 @pytest.mark.parametrize("resource", KINDS)
 def test_every_kind_of_summary_is_stored(resource: str) -> None:
-    said, promoted = KINDS[resource]
-    heard_event = summary(1, resource, **said)
-    handle_summaries([heard_event])
-    kept = Summary.objects.get()
-    assert (kept.resource, kept.user_id, kept.provider) == (resource, WHO, "band")
-    assert kept.source_type == "watch" and kept.record == heard_event.data.decode()
+    values, promoted = KINDS[resource]
+    received = summary(1, resource, **values)
+    handle_summaries([received])
+    stored = Summary.objects.get()
+    assert (stored.resource, stored.user_id, stored.provider) == (resource, WHO, "band")
+    assert stored.source_type == "watch" and stored.record == received.data.decode()
     for name, value in promoted.items():
-        assert getattr(kept, name) == value, name
+        assert getattr(stored, name) == value, name
 
 
 @pytest.mark.django_db
@@ -107,7 +107,7 @@ def test_summary_source_may_use_old_or_new_fields() -> None:
 
 @pytest.mark.django_db
 def test_last_received_summary_wins_in_any_order() -> None:
-    """Four versions, one of them said twice, in all orders, one at a time and in pairs."""
+    """Four events in all orders, in batches of one, two and four. Two have equal values."""
     events = [activity(1, steps=10), activity(2, steps=20), activity(3, steps=10),
               activity(4, steps=40, n=2)]  # fmt: skip
     for order in itertools.permutations(events):
@@ -115,26 +115,26 @@ def test_last_received_summary_wins_in_any_order() -> None:
             with transaction.atomic():
                 for begin in range(0, 4, size):
                     handle_summaries(sorted(order[begin : begin + size], key=lambda e: e.number))
-                kept = dict(Summary.objects.values_list("pk", "steps"))
-                assert kept == {uid("activity", 1): 10, uid("activity", 2): 40}
+                stored = dict(Summary.objects.values_list("pk", "steps"))
+                assert stored == {uid("activity", 1): 10, uid("activity", 2): 40}
                 assert Summary.objects.get(pk=uid("activity", 1)).number == 3
                 transaction.set_rollback(True)
 
 
 @pytest.mark.django_db
-def test_random_replays_end_like_the_oracle() -> None:
-    chance = Random(5)
-    events = [activity(n, chance.randint(1, 3), steps=chance.randint(1, 3)) for n in range(1, 60)]
+def test_random_replays_give_latest_summaries() -> None:
+    rng = Random(5)
+    events = [activity(n, rng.randint(1, 3), steps=rng.randint(1, 3)) for n in range(1, 60)]
     latest = {msgspec.json.decode(e.data)["id"]: e for e in events}
     for _ in range(20):
-        shuffled = events + chance.sample(events, 20)
-        chance.shuffle(shuffled)
+        shuffled = events + rng.sample(events, 20)
+        rng.shuffle(shuffled)
         with transaction.atomic():
             for begin in range(0, len(shuffled), 5):
                 handle_summaries(sorted(shuffled[begin : begin + 5], key=lambda e: e.number))
-            for kept in Summary.objects.all():
-                newest = latest[str(kept.pk)]
-                assert (kept.number, kept.record) == (newest.number, newest.data.decode())
+            for stored in Summary.objects.all():
+                newest = latest[str(stored.pk)]
+                assert (stored.number, stored.record) == (newest.number, newest.data.decode())
             transaction.set_rollback(True)
 
 
@@ -146,57 +146,57 @@ def test_random_replays_end_like_the_oracle() -> None:
         {"id": None},
     ],
 )
-def test_summary_that_does_not_fit_is_refused(bad: dict[str, Any]) -> None:
+def test_summary_with_invalid_id_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=" "):
         handle_summaries([event(1, "daily.data.activity.created", bad)])
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("odd", [{"steps": 2**63}, {"calendar_date": {"day": 3}}])
-def test_a_field_that_does_not_fit_loses_that_field(odd: dict[str, Any]) -> None:
-    sent = {"id": str(uid("activity", 1)), "calories_total": 5.0, **odd}
-    brought = event(1, "daily.data.activity.created", sent)
-    handle_summaries([brought])
-    kept = Summary.objects.get()
-    assert (kept.user_id, kept.record) == (brought.user_id, brought.data.decode())
+@pytest.mark.parametrize("invalid", [{"steps": 2**63}, {"calendar_date": {"day": 3}}])
+def test_summary_with_invalid_field_is_stored(invalid: dict[str, Any]) -> None:
+    sent = {"id": str(uid("activity", 1)), "calories_total": 5.0, **invalid}
+    received = event(1, "daily.data.activity.created", sent)
+    handle_summaries([received])
+    stored = Summary.objects.get()
+    assert (stored.user_id, stored.record) == (received.user_id, received.data.decode())
 
 
 @pytest.mark.django_db
 def test_event_without_user_is_refused() -> None:
-    nobody = event(1, "daily.data.steps.created", {"data": []}, who=None)
+    anonymous = event(1, "daily.data.steps.created", {"data": []}, who=None)
     with pytest.raises(ValueError, match="whose data"):
-        handle_samples([nobody])
+        handle_samples([anonymous])
 
 
-# What is only announced
+# Announced data
 
 
 @pytest.mark.django_db
-def test_a_stream_is_announced_and_looked_up() -> None:
+def test_stream_event_schedules_lookup() -> None:
     workout = uid("workout", 1)
-    told = event(1, "daily.data.workout_stream.created",
+    announcement = event(1, "daily.data.workout_stream.created",
                  {"workout_id": str(workout), "user_id": str(WHO), "message": "",
                   "provider_id": "x", "sport": "", "source": {"provider": "band"}})  # fmt: skip
-    assert handle_workout_streams([told]) == {"msg_1": "looked up"}
+    assert handle_workout_streams([announcement]) == {"msg_1": "looked up"}
     assert Lookup.objects.get(kind="workout-stream").key == f"{workout}:{WHO}"
 
 
 @pytest.mark.django_db
-def test_a_backfill_is_announced_and_looked_up() -> None:
-    """`is_final` is neither needed nor read; the pull's report is asked for as well."""
+def test_backfill_event_schedules_lookup() -> None:
+    """`is_final` is neither required nor read. The report of the pull is looked up as well."""
     data = {"user_id": str(WHO), "start_date": "2026-01-01T00:00:00", "end_date": WHEN,
             "provider": "band"}  # fmt: skip
-    told = event(1, "historical.data.heartrate.created", data)
-    assert handle_backfills([told]) == {"msg_1": "looked up"}
+    announcement = event(1, "historical.data.heartrate.created", data)
+    assert handle_backfills([announcement]) == {"msg_1": "looked up"}
     assert Lookup.objects.filter(kind="backfill").count() == 1
     with pytest.raises(ValueError, match="range"):
         handle_backfills([event(2, "historical.data.steps.created", {"provider": "band"})])
 
 
 @pytest.mark.django_db
-def test_a_hypnogram_is_ignored() -> None:
-    told = heard(1, "hypnogram", [])
-    assert handle_samples([told]) == {"msg_1": "ignored"}
+def test_hypnogram_events_are_ignored() -> None:
+    announcement = samples_event(1, "hypnogram", [])
+    assert handle_samples([announcement]) == {"msg_1": "ignored"}
     assert handle_backfills([event(2, "historical.data.hypnogram.created", {})]) == {
         "msg_2": "ignored"
     }
