@@ -1,7 +1,7 @@
 """`python .ci/names.py`: names and words of the product follow docs/glossary.md.
 
-Fails on a word of the lists in the glossary, in a name, a comment or a docstring. With `--classes`
-it lists class names that are defined twice instead.
+Fails on a word of the lists in the glossary, in a name, a comment or a docstring, and on a class
+name that two modules define.
 """
 
 from __future__ import annotations
@@ -24,18 +24,13 @@ REPEATED: Final = {"Meta", "Command", "Migration", "Media"}
 
 
 def main() -> int:
-    if "--classes" in sys.argv:
-        return _report(_classes_defined_twice())
     names, prose = _listed("In names"), _listed("In comments and docstrings")
     problems = [
         f"{path.relative_to(ROOT)}:{line}: {where} {word!r}"
         for path in _files()
         for line, where, word in _words(path, names, prose)
     ]
-    return _report(problems)
-
-
-def _report(problems: list[str]) -> int:
+    problems += _classes_defined_twice()
     sys.stdout.writelines(f"{problem}\n" for problem in problems)
     return 1 if problems else 0
 
@@ -105,7 +100,7 @@ def _comments(text: str, nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
 def _classes_defined_twice() -> list[str]:
     places: dict[str, list[str]] = defaultdict(list)
     for path in _files():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and node.name not in REPEATED:
                 places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     return [

@@ -10,7 +10,7 @@ from drf_spectacular.renderers import OpenApiJsonRenderer2
 from drf_spectacular.views import SpectacularAPIView
 
 from backoffice.accounts.access import public, requires
-from backoffice.api.base import Face
+from backoffice.api.base import BaseAPIView
 from backoffice.api.errors import error_body
 from backoffice.api.resources import routes
 from backoffice.api.system import Commands, Runs
@@ -24,7 +24,7 @@ from webhooks.api import Events
 
 
 @requires("api.read")
-class Schema(Face, SpectacularAPIView):
+class Schema(BaseAPIView, SpectacularAPIView):
     """OpenAPI 3 description of this API."""
 
     renderer_classes = [OpenApiJsonRenderer2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backoffice.accounts.access import requires
-from backoffice.api.resources import Child, Resource, exactly
+from backoffice.api.resources import ChildRows, Resource, exactly
 from labs.models import (
     ExpectedResult,
     Lab,
@@ -55,7 +55,7 @@ class Markers(Resource):
         "worst_case_tat_days",
     )
     children = (
-        Child(
+        ChildRows(
             "expected_results",
             ExpectedResult,
             "marker_id",
@@ -99,7 +99,7 @@ class LabTests(Resource):
         "worst_case_tat_days",
     )
     children = (
-        Child(
+        ChildRows(
             "marker_ids",
             LabTestMarker,
             "lab_test_id",
@@ -129,7 +129,7 @@ class LabAccounts(Resource):
         "business_units",
     )
     children = (
-        Child(
+        ChildRows(
             "team_id_allowlist",
             LabAccountTeam,
             "account_id",

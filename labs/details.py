@@ -23,7 +23,7 @@ class BillingRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class OrderQuestion:
     """An order-entry question (catalogue.md 5)."""
 
     text: str
@@ -56,13 +56,13 @@ def billing_by_state(account: LabAccount) -> list[BillingRow]:
     ]
 
 
-def questions(marker: Marker) -> list[Question]:
+def questions(marker: Marker) -> list[OrderQuestion]:
     """Return the order-entry questions of a marker, in the order of the lab."""
     sent = marker.said("aoe").get("questions")
     rows = [each for each in (sent if isinstance(sent, list) else ()) if isinstance(each, dict)]
     rows.sort(key=lambda each: each.get("sequence") or 0)
     return [
-        Question(
+        OrderQuestion(
             text=str(each.get("value") or ""),
             code=str(each.get("code") or ""),
             type=str(each.get("type") or ""),

@@ -11,8 +11,8 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 from backoffice.core import prepared_queries
-from backoffice.core.models import Read
-from backoffice.mirror.models import Mirrored
+from backoffice.core.models import FastModel
+from backoffice.mirror.models import MirrorModel
 from labs.reports.models import Report, ReportFile, ReportJob, ReportResult, RowCheck
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-class Lab(Mirrored):
+class Lab(MirrorModel):
     """A lab (catalogue.md 2)."""
 
     id = models.BigIntegerField(primary_key=True)
@@ -62,7 +62,7 @@ class Lab(Mirrored):
             return dict(cursor.fetchall())
 
 
-class Marker(Mirrored):
+class Marker(MirrorModel):
     """An orderable or reflex marker (catalogue.md 4)."""
 
     id = models.BigIntegerField(primary_key=True)
@@ -89,7 +89,7 @@ class Marker(Mirrored):
         return self.name
 
 
-class ExpectedResult(Read):
+class ExpectedResult(FastModel):
     """An expected result of a marker (catalogue.md 4)."""
 
     pk = models.CompositePrimaryKey("marker_id", "position")
@@ -113,7 +113,7 @@ class ExpectedResult(Read):
     unit = models.TextField(null=True)
 
 
-class LabTest(Mirrored):
+class LabTest(MirrorModel):
     """A lab test of the team or the service (catalogue.md 2)."""
 
     id = models.UUIDField(primary_key=True)
@@ -141,7 +141,7 @@ class LabTest(Mirrored):
         return self.name
 
 
-class LabTestMarker(Read):
+class LabTestMarker(FastModel):
     """A marker of a lab test, reflex markers included, in the service's order."""
 
     pk = models.CompositePrimaryKey("lab_test_id", "marker_id")
@@ -168,7 +168,7 @@ def is_current(catalog_read_at: datetime | None) -> bool:
     return catalog_read_at is not None and catalog_read_at > oldest
 
 
-class LabAccount(Mirrored):
+class LabAccount(MirrorModel):
     """An account at a lab and how orders under it are handled (catalogue.md 7)."""
 
     id = models.UUIDField(primary_key=True)
@@ -195,7 +195,7 @@ class LabAccount(Mirrored):
         return self.account_name or self.provider_account_id
 
 
-class LabAccountTeam(Read):
+class LabAccountTeam(FastModel):
     """A team that may use a lab account: one entry of its allowlist."""
 
     pk = models.CompositePrimaryKey("account_id", "team_id")
@@ -209,7 +209,7 @@ class LabAccountTeam(Read):
     team_id = models.UUIDField()
 
 
-class LabAccountTest(Read):
+class LabAccountTest(FastModel):
     """A lab test that can be ordered under a lab account, as of `catalog_read_at`."""
 
     pk = models.CompositePrimaryKey("account_id", "lab_test_id")
@@ -229,7 +229,7 @@ class LabAccountTest(Read):
     )
 
 
-class LabAccountMarker(Read):
+class LabAccountMarker(FastModel):
     """A single marker that can be ordered under a lab account, as of `catalog_read_at`."""
 
     pk = models.CompositePrimaryKey("account_id", "marker_id")
@@ -268,7 +268,7 @@ class Team(models.Model):
         return self.name or str(self.pk)
 
 
-class Physician(Mirrored):
+class Physician(MirrorModel):
     """A physician of the team (catalogue.md 1)."""
 
     npi = models.TextField(primary_key=True)

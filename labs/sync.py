@@ -60,7 +60,7 @@ ACCOUNTS_AT_ONCE: Final = 4
 
 
 def _lab(record: MirrorRecord) -> RowValues:
-    lab: service_labs.Lab = record.data
+    lab: service_labs.LabPayload = record.data
     return {
         "slug": lab.slug,
         "name": lab.name,
@@ -81,7 +81,7 @@ LABS = MirrorTable(
 
 
 def _marker(record: MirrorRecord) -> RowValues:
-    marker: service_labs.Marker = record.data
+    marker: service_labs.MarkerPayload = record.data
     return {
         "lab_id": marker.lab_id,
         "name": marker.name,
@@ -135,7 +135,7 @@ MARKERS = MirrorTable(
 
 
 def _lab_test(record: MirrorRecord) -> RowValues:
-    test: service_labs.LabTest = record.data
+    test: service_labs.LabTestPayload = record.data
     return {
         "lab_id": test.lab.id if test.lab else None,
         "slug": test.slug,
@@ -167,7 +167,7 @@ LAB_TESTS = MirrorTable(
 
 
 def _lab_account(record: MirrorRecord) -> RowValues:
-    account: service_labs.LabAccount = record.data
+    account: service_labs.LabAccountPayload = record.data
     return {
         "lab": account.lab,
         "org_id": account.org_id,
@@ -217,7 +217,7 @@ def _store(table: MirrorTable, key: str, records: Sequence[Record[Any]]) -> Appl
     return apply_batch(table, [MirrorRecord.from_service(r, getattr(r.data, key)) for r in records])
 
 
-def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> ApplyOutcome:
+def store_lab_tests(records: Sequence[Record[service_labs.LabTestPayload]]) -> ApplyOutcome:
     """Store lab tests.
 
     For each new or changed test, schedule lookups of its markers, reflex markers included, and of
@@ -232,14 +232,14 @@ def store_lab_tests(records: Sequence[Record[service_labs.LabTest]]) -> ApplyOut
     return outcome
 
 
-def store_lab_accounts(records: Sequence[Record[service_labs.LabAccount]]) -> ApplyOutcome:
+def store_lab_accounts(records: Sequence[Record[service_labs.LabAccountPayload]]) -> ApplyOutcome:
     """Store lab accounts. Schedule a lookup of the catalog of each new or changed one."""
     outcome = _store(LAB_ACCOUNTS, "id", records)
     schedule_lookups(ACCOUNT_CATALOG, [record.key[0] for record in outcome.touched])
     return outcome
 
 
-def _test_markers(service: Service, key: str) -> list[Record[service_labs.Marker]]:
+def _test_markers(service: Service, key: str) -> list[Record[service_labs.MarkerPayload]]:
     batches = batches_by_number(
         lambda number: service.labs.lab_test_markers(key, number, MARKERS_A_PAGE),
         MARKERS_A_PAGE,
@@ -249,7 +249,7 @@ def _test_markers(service: Service, key: str) -> list[Record[service_labs.Marker
 
 
 def _store_test_markers(
-    answers: Mapping[str, list[Record[service_labs.Marker]]],
+    answers: Mapping[str, list[Record[service_labs.MarkerPayload]]],
 ) -> dict[str, timedelta | None]:
     """Store the markers of lab tests. Each answer is the whole list: others are removed."""
     _store(MARKERS, "id", [record for records in answers.values() for record in records])
@@ -282,8 +282,8 @@ class AccountLists:
     """
 
     read_at: datetime
-    lab_tests: Mapping[UUID, Record[service_labs.LabTest] | None]
-    markers: Mapping[int, Record[service_labs.Marker] | None]
+    lab_tests: Mapping[UUID, Record[service_labs.LabTestPayload] | None]
+    markers: Mapping[int, Record[service_labs.MarkerPayload] | None]
 
 
 def _account_lists(service: Service, key: str) -> AccountLists:
@@ -365,7 +365,7 @@ def _update_members(
     )
 
 
-def _all_accounts(service: Service) -> Iterator[Batch[service_labs.LabAccount]]:
+def _all_accounts(service: Service) -> Iterator[Batch[service_labs.LabAccountPayload]]:
     """Yield the accounts of the team; with a management key, those of the whole organization."""
     (batch,) = single_batch(service.labs.lab_accounts)
     if not settings.MANAGEMENT_KEY:
@@ -383,7 +383,7 @@ def _all_accounts(service: Service) -> Iterator[Batch[service_labs.LabAccount]]:
     yield batch
 
 
-def _physicians(service: Service) -> Iterator[Batch[service_labs.Physician]]:
+def _physicians(service: Service) -> Iterator[Batch[service_labs.PhysicianPayload]]:
     """Yield the physicians of the team.
 
     The list needs the team id, and only user records have it: without users there are none.

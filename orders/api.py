@@ -11,7 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from backoffice.accounts.access import requires
-from backoffice.api.resources import Child, Resource, exactly
+from backoffice.api.resources import ChildRows, Resource, exactly
 from orders.models import (
     Appointment,
     AppointmentEvent,
@@ -69,7 +69,7 @@ class Orders(Resource):
         "patient_gender",
     )
     children = (
-        Child(
+        ChildRows(
             "events",
             OrderEvent,
             "order_id",
@@ -93,7 +93,7 @@ class Transactions(Resource):
     patient = "orders"
     columns = ("status",)
     children = (
-        Child(
+        ChildRows(
             "orders",
             Order,
             "order_transaction_id",
@@ -152,7 +152,7 @@ class Appointments(Resource):
         "superseded_at",
     )
     children = (
-        Child(
+        ChildRows(
             "events",
             AppointmentEvent,
             "appointment_id",
@@ -204,10 +204,10 @@ class Results(Resource):
     )
     children = (
         # Not a join: the mirror may have a result before it has the order.
-        Child("user_id", Order, "id", ("user_id",), many=False),
+        ChildRows("user_id", Order, "id", ("user_id",), many=False),
         # Whether the result names the patient of the order: same, different or unknown.
-        Child("identity", Review, "order_id", ("identity",), many=False),
-        Child(
+        ChildRows("identity", Review, "order_id", ("identity",), many=False),
+        ChildRows(
             "markers",
             ResultMarker,
             "result_id",

@@ -25,7 +25,7 @@ from backoffice.mirror.tables import MirrorRecord, RowValues
 from backoffice.service import Record
 from backoffice.service import events as service_events
 from backoffice.service import orders as service_orders
-from backoffice.service.events import Heard, misfit, typed
+from backoffice.service.events import ReceivedEvent, misfit, typed
 from backoffice.service.payload import Reader, Unreadable
 from backoffice.sync.lookups import schedule_lookups
 from orders.models import Order
@@ -53,7 +53,7 @@ class _ReceivedOrder:
     """One order as it was in an event."""
 
     message_id: str
-    record: Record[service_orders.Order]
+    record: Record[service_orders.OrderPayload]
     version: Version
 
     @property
@@ -61,7 +61,7 @@ class _ReceivedOrder:
         return self.record.data.id
 
 
-def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
+def handle_orders(events: Sequence[ReceivedEvent]) -> Mapping[str, str]:
     """Store newer orders, complete histories from older ones, and schedule lookups.
 
     Orders whose versions cannot be compared get a lookup. Return the outcome by message id of each
@@ -133,7 +133,7 @@ def handle_orders(events: Sequence[Heard]) -> Mapping[str, str]:
     return outcomes
 
 
-def handle_appointments(events: Sequence[Heard]) -> Mapping[str, str]:
+def handle_appointments(events: Sequence[ReceivedEvent]) -> Mapping[str, str]:
     """Schedule lookups of the active appointments of orders.
 
     The content of an event is not stored. It may be about an earlier appointment, or be older than
@@ -156,7 +156,7 @@ def handle_appointments(events: Sequence[Heard]) -> Mapping[str, str]:
     return {event.message_id: "looked up" for event in events}
 
 
-def handle_critical_results(events: Sequence[Heard]) -> Mapping[str, str]:
+def handle_critical_results(events: Sequence[ReceivedEvent]) -> Mapping[str, str]:
     """Add critical results to the worklist at once, from the event alone.
 
     Also schedule lookups of the result and of the order.
@@ -235,7 +235,7 @@ RETURNING message_id
 
 
 def _critical_version(
-    event: Heard, critical: service_events.CriticalResult
+    event: ReceivedEvent, critical: service_events.CriticalResultPayload
 ) -> tuple[datetime, int]:
     version = critical.updated_at
     if version is None or version > datetime.now(UTC) + CLOCK_TOLERANCE:
@@ -243,7 +243,7 @@ def _critical_version(
     return version, event.number
 
 
-def _read_order(event: Heard) -> _ReceivedOrder | UUID:
+def _read_order(event: ReceivedEvent) -> _ReceivedOrder | UUID:
     """Return the order with its version, or only its id if the event is incomplete."""
     found = service_orders.ORDER.read(event.data, event.received_at)
     if isinstance(found, Unreadable):

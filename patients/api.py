@@ -10,18 +10,25 @@ from django.db.models import Q
 from rest_framework.request import Request
 
 from backoffice.accounts.access import requires
-from backoffice.api.resources import Child, Filter, Resource, Search, any_spelling, exactly
+from backoffice.api.resources import (
+    ChildRows,
+    Resource,
+    ResourceFilter,
+    Search,
+    any_spelling,
+    exactly,
+)
 from backoffice.core.encryption.encrypted_fields import UNREADABLE, decrypt_rows
 from patients.models import Connection, Demographics, Insurance, Patient, Payor
 
 USER_FILTER = exactly("user_id", UUID, "Only what belongs to this user of the service")
 
 
-class SearchFilter(Filter):
+class SearchFilter(ResourceFilter):
     """Finds what the search box of the patient list finds."""
 
     def parse(self, raw: str) -> Q:
-        Filter.parse(self, raw)
+        ResourceFilter.parse(self, raw)
         return Q(pk__in=Patient.objects.order_by().matching(raw).values("pk"))
 
 
@@ -44,7 +51,7 @@ class Patients(Resource):
         "ingestion_end",
     )
     children = (
-        Child(
+        ChildRows(
             "identity",
             Patient,
             "id",
@@ -54,7 +61,7 @@ class Patients(Resource):
             ),
             many=False,
         ),
-        Child(
+        ChildRows(
             "demographics",
             Demographics,
             "user_id",
@@ -80,7 +87,7 @@ class Patients(Resource):
             record=True,
         ),
     )
-    filters: ClassVar[tuple[Filter, ...]] = (
+    filters: ClassVar[tuple[ResourceFilter, ...]] = (
         exactly("user_id", UUID, "Only this user of the service", "id"),
         any_spelling("client_user_id", "Only the user with this id of ours, in any spelling"),
     )

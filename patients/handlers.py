@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from backoffice.service.events import Heard, Misread, typed
+from backoffice.service.events import Misread, ReceivedEvent, typed
 from backoffice.service.payload import Reader
 from backoffice.sync.lookups import schedule_lookups
 from patients.sync import unknown_patients
@@ -25,7 +25,7 @@ class _UserOnly(msgspec.Struct):
 _USER_ONLY = Reader(_UserOnly)
 
 
-def handle_connections(events: Sequence[Heard]) -> Mapping[str, str]:
+def handle_connections(events: Sequence[ReceivedEvent]) -> Mapping[str, str]:
     """Schedule lookups of the connections of the users of these events.
 
     The events say that a source was connected or failed, or that a device was added or changed. The
@@ -35,7 +35,7 @@ def handle_connections(events: Sequence[Heard]) -> Mapping[str, str]:
     return {event.message_id: "looked up" for event in events}
 
 
-def _user(event: Heard) -> UUID:
+def _user(event: ReceivedEvent) -> UUID:
     user_id = typed(_USER_ONLY, event).user_id or event.user_id
     if user_id is None:
         raise Misread("$.user_id", "missing")

@@ -110,7 +110,7 @@ COLUMNS: Final = (
 )
 
 
-class Patients(ListPage):
+class PatientList(ListPage):
     name = "patients"
     subject = "patient"
     nouns = ("patient", "patients")
@@ -168,7 +168,7 @@ def with_sort_value(patients: QuerySet[Any], form: FilterForm) -> QuerySet[Any]:
     return patients.filter(dob__isnull=False) if form.sort[0] == "born" else patients
 
 
-PATIENTS: Final = Patients()
+PATIENTS: Final = PatientList()
 
 
 @requires("patients.view")

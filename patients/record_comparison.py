@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from backoffice.core.encryption.encrypted_fields import UNREADABLE
-from backoffice.service.insurance import Insurance as InsuranceRecord
+from backoffice.service.insurance import InsurancePayload as InsuranceRecord
 from backoffice.service.insurance import NewInsurance, NewInsured
 from backoffice.service.payload import Reader
 from backoffice.service.users import Address, Guarantor, NewAddress, NewGuarantor, NewUserInfo

@@ -20,7 +20,7 @@ FAILING_STATUSES: Final = ("failure", "retrying")
 
 
 @dataclass(slots=True, eq=False)
-class Source:
+class ConnectedSourceRow:
     """One source. Without a connection it is known only from its pulls."""
 
     slug: str
@@ -68,7 +68,9 @@ def related(patient: Patient, name: str) -> QuerySet[Any]:
     return rows
 
 
-def sources_of(patient: Patient, last: Mapping[str, datetime] | None = None) -> list[Source]:
+def sources_of(
+    patient: Patient, last: Mapping[str, datetime] | None = None
+) -> list[ConnectedSourceRow]:
     """Return the sources with their pulls. Sources without a connection come last.
 
     `last`: time of the newest data by provider.
@@ -81,12 +83,14 @@ def sources_of(patient: Patient, last: Mapping[str, datetime] | None = None) -> 
         pulls.setdefault(pull.provider, []).append(pull)
     connections = where(Connection, "user_id = %s ORDER BY name", [patient.pk], but=AS_RECEIVED)
     sources = [
-        Source(one.slug, one.name, one, pulls.pop(one.slug, []), last_data=last.get(one.slug))
+        ConnectedSourceRow(
+            one.slug, one.name, one, pulls.pop(one.slug, []), last_data=last.get(one.slug)
+        )
         for one in connections
     ]
     names = {slug: one.name for slug, one in by_key(Provider, pulls, ("name",)).items()}
     rest = [
-        Source(slug, names.get(slug, slug), None, found, last_data=last.get(slug))
+        ConnectedSourceRow(slug, names.get(slug, slug), None, found, last_data=last.get(slug))
         for slug, found in pulls.items()
     ]
     current = [one for one in connections if one.missing_since is None]

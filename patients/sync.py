@@ -17,12 +17,12 @@ from backoffice.mirror.applying import apply_batch, flag_missing
 from backoffice.mirror.rows import uuid_array
 from backoffice.mirror.tables import ApplyOutcome, MirrorRecord, MirrorTable, RecordKey, RowValues
 from backoffice.mirror.unreadable_records import key_from_raw, save_unreadable
-from backoffice.service import Page, Record
-from backoffice.service.insurance import Insurance as InsuranceRecord
-from backoffice.service.insurance import Payor as PayorRecord
-from backoffice.service.users import Address, User, UserInfo
-from backoffice.service.users import Connection as ConnectionRecord
-from backoffice.service.wearables import Provider as ProviderRecord
+from backoffice.service import Record, RecordPage
+from backoffice.service.insurance import InsurancePayload as InsuranceRecord
+from backoffice.service.insurance import PayorPayload as PayorRecord
+from backoffice.service.users import Address, UserInfo, UserPayload
+from backoffice.service.users import ConnectionPayload as ConnectionRecord
+from backoffice.service.wearables import WearableProvider as ProviderRecord
 from backoffice.sync.lookups import LookupType, schedule_lookups
 from backoffice.sync.missing_records import UnsortedListComparison, flag_suspects, look_up_suspects
 from backoffice.sync.models import SyncRun
@@ -45,7 +45,7 @@ USER_LOOKUPS = ("demographics", "insurance-primary", "insurance-secondary", "con
 
 
 def _patient(record: MirrorRecord) -> RowValues:
-    user: User = record.data
+    user: UserPayload = record.data
     zone, birth = user.fallback_time_zone, user.fallback_birth_date
     return {
         "team_id": user.team_id,
@@ -184,7 +184,7 @@ PROVIDERS = MirrorTable(
 )
 
 
-def store_users(records: Sequence[Record[User]]) -> ApplyOutcome:
+def store_users(records: Sequence[Record[UserPayload]]) -> ApplyOutcome:
     """Store users as patients. Schedule the lookups of each new or changed user."""
     outcome = apply_batch(PATIENTS, [MirrorRecord.from_service(r, r.data.user_id) for r in records])
     touched = [record.key[0] for record in outcome.touched]
@@ -208,7 +208,7 @@ def store_payors(records: Iterable[Record[PayorRecord]]) -> ApplyOutcome:
     return apply_batch(PAYORS, [MirrorRecord.from_service(r, r.data.payor_code) for r in records])
 
 
-def _store_user_answers(answers: Mapping[str, Record[User]]) -> dict[str, timedelta | None]:
+def _store_user_answers(answers: Mapping[str, Record[UserPayload]]) -> dict[str, timedelta | None]:
     store_users(list(answers.values()))
     return {}
 
@@ -331,7 +331,7 @@ def _insurance_id(user_id: str, is_primary: bool, record: InsuranceRecord) -> UU
 
 
 def store_connections(
-    answers: Mapping[str, Page[ConnectionRecord]],
+    answers: Mapping[str, RecordPage[ConnectionRecord]],
 ) -> dict[str, timedelta | None]:
     """Store the connections of users. Each answer is the whole set: others are flagged missing."""
     records = []
@@ -360,7 +360,7 @@ def _connection_keys(users: Iterable[str]) -> list[RecordKey]:
 
 
 def _store_payor_answers(
-    answers: Mapping[str, Page[PayorRecord]],
+    answers: Mapping[str, RecordPage[PayorRecord]],
 ) -> dict[str, timedelta | None]:
     store_payors(record for page in answers.values() for record in page.records)
     for item in (item for page in answers.values() for item in page.unreadable):

@@ -43,7 +43,7 @@ from backoffice.core import binary_rows, shutdown
 from backoffice.core.encryption.cipher import DecryptionError
 from backoffice.core.service_team import mirror_team
 from backoffice.mirror.unknown_values import count_unknown_value
-from backoffice.service.events import Heard, Misread
+from backoffice.service.events import Misread, ReceivedEvent
 from webhooks import event_envelope
 from webhooks.models import Event, decrypted_body
 from webhooks.routes import (
@@ -177,7 +177,7 @@ def _apply_batch() -> int:
     return len(claims)
 
 
-def apply_route(route: Route, events: Sequence[Heard]) -> dict[str, str]:
+def apply_route(route: Route, events: Sequence[ReceivedEvent]) -> dict[str, str]:
     """Apply events by their handler in the caller's transaction. Return outcomes by message id."""
     outcomes = (route.handler(events) if route.handler else None) or {}
     return {event.message_id: outcomes.get(event.message_id, route.outcome) for event in events}
@@ -210,7 +210,7 @@ def _with_free_subject(claims: list[ClaimedEvent]) -> list[ClaimedEvent]:
 
 def _group_by_route(
     claims: Sequence[ClaimedEvent], result: BatchResult
-) -> Iterator[tuple[Route, list[Heard]]]:
+) -> Iterator[tuple[Route, list[ReceivedEvent]]]:
     """Yield routes with their events, in order of receipt.
 
     The routes always come in the same order, so that two workers lock rows in the same order.
@@ -219,7 +219,7 @@ def _group_by_route(
     bodies: dict[int, bytes | None] = dict(
         binary_rows.fetch_all(_BODIES_SQL, [[claim.number for claim in claims]])
     )
-    found: dict[str, list[Heard]] = defaultdict(list)
+    found: dict[str, list[ReceivedEvent]] = defaultdict(list)
     for claim in sorted(claims, key=lambda claim: claim.number):
         try:
             stored = bodies.get(claim.number)
@@ -250,7 +250,7 @@ def _group_by_route(
                     claim.number, claim.message_id, claim.received_at, envelope
                 )
             )
-    groups: dict[Route, list[Heard]] = defaultdict(list)
+    groups: dict[Route, list[ReceivedEvent]] = defaultdict(list)
     for event_type, route in ROUTES.items():
         if event_type in found:
             groups[route] += found[event_type]
@@ -258,7 +258,7 @@ def _group_by_route(
         yield route, sorted(events, key=lambda event: event.number)
 
 
-def _apply_group(route: Route, events: list[Heard], result: BatchResult) -> None:
+def _apply_group(route: Route, events: list[ReceivedEvent], result: BatchResult) -> None:
     try:
         with transaction.atomic():
             outcomes = apply_route(route, events)

@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from backoffice.service import events
-from backoffice.service.events import Heard, Misread
+from backoffice.service.events import Misread, ReceivedEvent
 from backoffice.service.json_text import needs_replacing
 from backoffice.service.payload import explain
 
@@ -66,7 +66,7 @@ def _canonical_type() -> Any:
     return found
 
 
-_envelope = msgspec.json.Decoder(events.Envelope).decode
+_envelope = msgspec.json.Decoder(events.EventEnvelope).decode
 _value = msgspec.json.Decoder(_canonical_type()).decode
 _bytes = msgspec.json.Encoder().encode
 _notice = msgspec.json.Decoder(_Notice).decode
@@ -76,7 +76,7 @@ _text = msgspec.json.Decoder(str).decode
 _id = msgspec.json.Decoder(UUID).decode
 
 
-def read(body: bytes) -> events.Envelope:
+def read(body: bytes) -> events.EventEnvelope:
     """Return the envelope of an event. Raise Misread if the body is not a valid event."""
     try:
         if _is_canonical(body):
@@ -94,7 +94,7 @@ def read(body: bytes) -> events.Envelope:
             raise
         # The whole notice is checked like every other body, after an envelope is put around it.
         events.read(_WRAPPED_NOTICE % body)
-        return events.Envelope(event_type=ATTEMPT_EXHAUSTED, data=notice.data)
+        return events.EventEnvelope(event_type=ATTEMPT_EXHAUSTED, data=notice.data)
 
 
 def _is_canonical(body: bytes) -> bool:
@@ -105,7 +105,7 @@ def _is_canonical(body: bytes) -> bool:
     return _bytes(_value(body)) == body and not needs_replacing(body)
 
 
-def read_stored(body: bytes) -> events.Envelope:
+def read_stored(body: bytes) -> events.EventEnvelope:
     """Return the envelope of an event that was valid on receipt and has not changed since.
 
     The body is checked again only if its envelope cannot be decoded directly.
@@ -116,7 +116,7 @@ def read_stored(body: bytes) -> events.Envelope:
         return read(body)
 
 
-def subject(envelope: events.Envelope) -> tuple[str, UUID | None]:
+def subject(envelope: events.EventEnvelope) -> tuple[str, UUID | None]:
     """Return the ids of the record and of the user that an event is about, if it has them.
 
     The record is the order if there is one, else the record in the event.
@@ -137,7 +137,7 @@ def subject(envelope: events.Envelope) -> tuple[str, UUID | None]:
     return "", user_id
 
 
-def teams(envelope: events.Envelope) -> set[UUID]:
+def teams(envelope: events.EventEnvelope) -> set[UUID]:
     """Return the team ids of an event, from its envelope and from its data."""
     data = bytes(envelope.data)
     inside = _uuid(_team(data).team_id) if data[:1] == b"{" else None
@@ -145,9 +145,9 @@ def teams(envelope: events.Envelope) -> set[UUID]:
 
 
 def received_event(
-    number: int, message_id: str, received_at: datetime, envelope: events.Envelope
-) -> Heard:
-    return Heard(
+    number: int, message_id: str, received_at: datetime, envelope: events.EventEnvelope
+) -> ReceivedEvent:
+    return ReceivedEvent(
         number,
         message_id,
         envelope.event_type,

@@ -15,7 +15,7 @@ from typing import Any, Final
 from django.db.models import Q
 
 from backoffice.core import vocabulary
-from backoffice.mirror.models import Mirrored
+from backoffice.mirror.models import MirrorModel
 from backoffice.sync.models import Lookup, SyncRun
 from orders.models import Appointment, CriticalResult, Order, OrderEvent, Result
 from webhooks import payloads
@@ -122,7 +122,7 @@ class SourceFinder:
         runs = SyncRun.objects.filter(ran | confirmed, resource="orders").order_by("-created_at")
         self.runs = list(runs[:20])
 
-    def find(self, record: Mirrored, *kinds: str, listed: bool = False) -> ValueSource:
+    def find(self, record: MirrorModel, *kinds: str, listed: bool = False) -> ValueSource:
         """Return the source of this version of a record.
 
         It is an event, else a lookup of `kinds`, else, if `listed`, a run.

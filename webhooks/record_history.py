@@ -33,7 +33,7 @@ MAX_CLOCK_LEAD: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
-class StoredVersion:
+class RecordVersion:
     """One stored version of a record. `source` is event, read or version (of a result)."""
 
     at: datetime
@@ -54,8 +54,8 @@ class RecordAtMoment:
     """
 
     title: str
-    version: StoredVersion | None
-    current: StoredVersion | None
+    version: RecordVersion | None
+    current: RecordVersion | None
     oldest_at: datetime | None
     """When the oldest stored version was received; None if there is none."""
     next_at: datetime | None
@@ -90,9 +90,9 @@ class RecordHistory:
     """The stored versions of one record, oldest first; the last is the current one, if any."""
 
     title: str
-    versions: list[StoredVersion]
+    versions: list[RecordVersion]
     compare: Compare
-    current: StoredVersion | None
+    current: RecordVersion | None
     missing_since: datetime | None = None
     superseded_at: datetime | None = None
 
@@ -171,7 +171,7 @@ def order_history(
         first = [record_fields.status_row(at_moment, now), record_fields.steps_row(at_moment, now)]
         return first + rows, hidden
 
-    versions: list[StoredVersion] = []
+    versions: list[RecordVersion] = []
     newest: tuple[datetime, int] | None = None
     for row in reversed(event_rows):
         event = row.event
@@ -181,14 +181,14 @@ def order_history(
             continue
         if event.body is None:
             if event.outcome == "applied":
-                versions.append(StoredVersion(_known_since(event), "event", None, row))
+                versions.append(RecordVersion(_known_since(event), "event", None, row))
             continue
         data = payloads.data_of(event)
         version = _order_version(data, event.received_at)
         if version is None or (newest is not None and version <= newest):
             continue
         newest = version
-        versions.append(StoredVersion(_known_since(event), "event", data, row))
+        versions.append(RecordVersion(_known_since(event), "event", data, row))
     return _with_current("Order", versions, order, compare)
 
 
@@ -200,8 +200,8 @@ def visit_histories(
     def compare(at_moment: Values, now: Values) -> tuple[list[FieldRow], int]:
         return record_fields.compare(record_fields.VISIT_FIELDS, at_moment, now, granted)
 
-    by_visit: dict[str, list[StoredVersion]] = {str(visit.pk): [] for visit in visits}
-    removed: list[StoredVersion] = []
+    by_visit: dict[str, list[RecordVersion]] = {str(visit.pk): [] for visit in visits}
+    removed: list[RecordVersion] = []
     for row in reversed(event_rows):
         event = row.event
         if event.state != Event.State.DONE:
@@ -209,12 +209,12 @@ def visit_histories(
         if not event.event_type.startswith("labtest.appointment."):
             continue
         if event.body is None:
-            removed.append(StoredVersion(event.received_at, "event", None, row))
+            removed.append(RecordVersion(event.received_at, "event", None, row))
             continue
         data = payloads.data_of(event)
         key = parse_uuid(str(data.get("id")))
         if key is not None:
-            version = StoredVersion(event.received_at, "event", data, row)
+            version = RecordVersion(event.received_at, "event", data, row)
             by_visit.setdefault(str(key), []).append(version)
     known = {str(visit.pk): visit for visit in visits}
     # An event without its body belongs to a known appointment only if there is exactly one.
@@ -234,7 +234,7 @@ def warning_history(event_rows: Sequence[EventRow], granted: frozenset[str]) -> 
         return record_fields.compare(record_fields.WARNING_FIELDS, at_moment, now, granted)
 
     versions = [
-        StoredVersion(
+        RecordVersion(
             row.event.received_at,
             "event",
             payloads.data_of(row.event) if row.event.body is not None else None,
@@ -253,7 +253,7 @@ def result_history(order_id: UUID, result: Result | None) -> RecordHistory:
     """Return the history of the result, whose versions are all stored forever: one query."""
     found = ResultVersion.objects.filter(order_id=order_id).order_by("-number")[:MAX_VERSIONS]
     versions = [
-        StoredVersion(one.received_at, "version", one.content, number=one.number)
+        RecordVersion(one.received_at, "version", one.content, number=one.number)
         for one in reversed(found)
     ]
     return RecordHistory(
@@ -290,7 +290,7 @@ def _marker_value(line: ResultLine | None) -> DisplayedValue:
 
 def _with_current(
     title: str,
-    versions: list[StoredVersion],
+    versions: list[RecordVersion],
     record: Order | Appointment | None,
     compare: Compare,
 ) -> RecordHistory:
@@ -302,7 +302,7 @@ def _with_current(
         (one for one in versions if one.row and one.row.event.received_at == record.as_of), None
     )
     since = own.at if own else record.as_of
-    current = StoredVersion(
+    current = RecordVersion(
         since, "event" if own else "read", record.said(), own.row if own else None
     )
     earlier = sorted((one for one in versions if one.at < since), key=lambda one: one.at)

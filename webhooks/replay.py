@@ -20,7 +20,7 @@ from django.db.models.functions import Now
 
 from backoffice.core import vocabulary
 from backoffice.core.service_team import mirror_team
-from backoffice.mirror.models import Mirrored
+from backoffice.mirror.models import MirrorModel
 from webhooks import apply_events, event_envelope, payloads
 from webhooks.models import Event
 from webhooks.payloads import FieldChange
@@ -176,7 +176,7 @@ def _event_condition(model: type[models.Model], event: Event) -> Q | None:
         if "order_id" in names:
             found.append(Q(order_id=subject))
     # Other tables with a patient are tables of samples, with millions of rows.
-    if "user_id" in names and event.user_id is not None and issubclass(model, Mirrored):
+    if "user_id" in names and event.user_id is not None and issubclass(model, MirrorModel):
         found.append(Q(user_id=event.user_id))
     condition = None
     for each in found:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from backoffice.service.events import Envelope, Heard
+from backoffice.service.events import EventEnvelope, ReceivedEvent
 from labs.reports.handlers import handle_report_jobs
 from orders.handlers import handle_appointments, handle_critical_results, handle_orders
 from orders.unmatched.sync import handle_match_reviews
@@ -27,7 +27,7 @@ from webhooks import event_envelope
 from webhooks.event_envelope import ATTEMPT_EXHAUSTED
 from webhooks.models import Event
 
-Handler = Callable[[Sequence[Heard]], Mapping[str, str] | None]
+Handler = Callable[[Sequence[ReceivedEvent]], Mapping[str, str] | None]
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ ROUTES: Final[Mapping[str, Route]] = {
 }
 
 
-def find_route(envelope: Envelope, our_team: UUID | None) -> Route | SetAside:
+def find_route(envelope: EventEnvelope, our_team: UUID | None) -> Route | SetAside:
     """Return the route of an event, or why it is set aside.
 
     The team of an event may be in its envelope, in its data, in both or in neither. `our_team` is

@@ -42,7 +42,7 @@ class TokenAuthentication(BaseAuthentication):
             return None
         try:
             token = tokens.found(text.strip())
-        except tokens.Refused as refused:
+        except tokens.TokenRefused as refused:
             raise exceptions.AuthenticationFailed(str(refused)) from refused
         token.user.scopes = frozenset({"api.read", *token.scopes})  # type: ignore[attr-defined]
         return token.user, token
@@ -51,7 +51,7 @@ class TokenAuthentication(BaseAuthentication):
         return 'Token realm="api"'
 
 
-class OneForm(BaseContentNegotiation):
+class SingleRendererNegotiation(BaseContentNegotiation):
     """Content negotiation that ignores the Accept header: every response is JSON."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
@@ -63,7 +63,7 @@ class OneForm(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-class Face(APIView):
+class BaseAPIView(APIView):
     """Base class of the API views. All are read-only."""
 
     authentication_classes = (TokenAuthentication, SessionAuthentication)
@@ -71,7 +71,7 @@ class Face(APIView):
     throttle_classes = (ReadRate,)
     renderer_classes: list[type[BaseRenderer]] = [JSONRenderer]
     parser_classes = (JSONParser,)
-    content_negotiation_class = OneForm
+    content_negotiation_class = SingleRendererNegotiation
     http_method_names = ["get", "head"]
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -111,7 +111,7 @@ class Face(APIView):
         if wait := over_failures(request):
             return TooMany(wait)  # not audited, so that nobody can flood the audit trail
         refused = exc.__cause__
-        if isinstance(refused, tokens.Refused):
+        if isinstance(refused, tokens.TokenRefused):
             known = [refused.token.key_id] if refused.token else []
             try:
                 record_entry(

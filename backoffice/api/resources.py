@@ -23,7 +23,7 @@ from rest_framework.request import Request
 
 from backoffice.accounts.access import may
 from backoffice.accounts.models import User
-from backoffice.api.base import Face
+from backoffice.api.base import BaseAPIView
 from backoffice.api.errors import bad_request
 from backoffice.api.schema import ResourceSchema, column
 from backoffice.audit.recording import record_list, record_view
@@ -43,7 +43,7 @@ _UNREADABLE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class ChildRows:
     """Related rows of an item. One query reads them for all items of a page.
 
     A child with one column is the value of that column. A child with several columns is an object.
@@ -61,7 +61,7 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class ResourceFilter:
     """One query parameter and its condition."""
 
     name: str
@@ -84,29 +84,29 @@ _SHAPES: Final[dict[type, tuple[re.Pattern[str], str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class IdentifierFilter(Filter):
+class IdentifierFilter(ResourceFilter):
     """A filter by identifier that ignores case, width and invisible characters."""
 
     def parse(self, raw: str) -> Q:
-        Filter.parse(self, raw)
+        ResourceFilter.parse(self, raw)
         return same_identifier(self.column, raw)
 
 
-def any_spelling(name: str, help: str) -> Filter:
+def any_spelling(name: str, help: str) -> ResourceFilter:
     return IdentifierFilter(name, str, name, help)
 
 
-def exactly(name: str, kind: type[str | UUID | int], help: str, column: str = "") -> Filter:
-    return Filter(name, kind, column or name, help)
+def exactly(name: str, kind: type[str | UUID | int], help: str, column: str = "") -> ResourceFilter:
+    return ResourceFilter(name, kind, column or name, help)
 
 
-class Resource(Face):
+class Resource(BaseAPIView):
     """One resource of the API. Subclasses declare its model, columns, children and filters."""
 
     model: ClassVar[type[models.Model]]
     columns: ClassVar[tuple[str, ...]]
-    children: ClassVar[tuple[Child, ...]] = ()
-    filters: ClassVar[tuple[Filter, ...]] = ()
+    children: ClassVar[tuple[ChildRows, ...]] = ()
+    filters: ClassVar[tuple[ResourceFilter, ...]] = ()
     key: ClassVar[tuple[str, ...]] = ()
     """Columns of the natural key, if the service gives no id."""
     patient: ClassVar[str | None] = None
@@ -278,7 +278,7 @@ def _limit(raw: str | None) -> int:
     return int(raw)
 
 
-def _children(child: Child, keys: list[Any], shows_record: bool) -> dict[Any, Any]:
+def _children(child: ChildRows, keys: list[Any], shows_record: bool) -> dict[Any, Any]:
     own = ("record", "as_of", "missing_since") if child.record else ()
     names = (*child.columns, *own)
     rows = (

@@ -20,7 +20,7 @@ from drf_spectacular.utils import (
 from rest_framework import serializers
 
 if TYPE_CHECKING:
-    from backoffice.api.resources import Child, Resource
+    from backoffice.api.resources import ChildRows, Resource
 
 _KINDS: dict[type, Any] = {
     str: OpenApiTypes.STR,
@@ -201,7 +201,7 @@ def item_serializer(resource: type[Resource]) -> type[serializers.Serializer[Any
     return _ITEMS.setdefault(resource, made)
 
 
-def _child(resource: type[Resource], child: Child) -> Any:
+def _child(resource: type[Resource], child: ChildRows) -> Any:
     if len(child.columns) == 1 and not child.record:
         value = _described(column(child.model, child.columns[0]), nullable=not child.many)
         return serializers.ListField(child=value) if child.many else value

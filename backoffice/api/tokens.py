@@ -46,7 +46,7 @@ _SHAPE: Final = re.compile(r"bo_([0-9a-z]{12})_[0-9A-Za-z]{43}", re.ASCII)
 _SECRET: Final = string.ascii_letters + string.digits
 
 
-class Refused(Exception):
+class TokenRefused(Exception):
     """A rejected token: the reason, and its row if there is one."""
 
     def __init__(self, words: str, token: ApiToken | None = None) -> None:
@@ -94,14 +94,16 @@ def found(text: str) -> ApiToken:
     peppers = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     digests = [_digest(text, pepper) for pepper in peppers]
     if token is None or not any(constant_time_compare(token.digest, one) for one in digests):
-        raise Refused("This token is not known.")
+        raise TokenRefused("This token is not known.")
     now = timezone.now()
     if (state := token.state(now)) != "good":
         at = token.revoked_at or token.expires_at or now
         was = "was revoked" if state == "revoked" else "expired"
-        raise Refused(f"This token {was} on {at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC.", token)
+        raise TokenRefused(
+            f"This token {was} on {at.astimezone(UTC):%Y-%m-%d at %H:%M} UTC.", token
+        )
     if not token.user.is_active:
-        raise Refused("The account of this token is switched off.", token)
+        raise TokenRefused("The account of this token is switched off.", token)
     _note(token, digests[0], now)
     token.user.group_names = token.group_names
     return token

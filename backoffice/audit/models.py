@@ -1,7 +1,7 @@
 """Audit entries, the seals over them, checks, and reviews.
 
 Rows of entries, seals, and reviews are only added: database triggers refuse updates and deletions
-(migration `0012_audit`), except of expired entries, which only `retention.py` removes.
+(`audit/sql/append_only.sql`), except of expired entries, which only `retention.py` removes.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def _findings(found: AuditCheck | None) -> list[str]:
 # Reviews
 
 
-class ReviewForm(forms.Form):
+class AuditReviewForm(forms.Form):
     month = forms.DateField(input_formats=["%Y-%m"], widget=forms.HiddenInput)
     note = forms.CharField(
         required=False,
@@ -221,7 +221,7 @@ class ReviewForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 def reviews(request: HttpRequest) -> HttpResponse:
     """Show the months and their reviews. A POST adds a review by the user."""
-    form = ReviewForm(request.POST) if request.method == "POST" else None
+    form = AuditReviewForm(request.POST) if request.method == "POST" else None
     if form is not None and form.is_valid() and _save_review(request, form):
         return redirect("audit:reviews")
     said: dict[date, list[AuditReview]] = {}
@@ -236,7 +236,7 @@ def reviews(request: HttpRequest) -> HttpResponse:
     return render(request, "audit/reviews.html", context, status=422 if form else 200)
 
 
-def _save_review(request: HttpRequest, form: ReviewForm) -> bool:
+def _save_review(request: HttpRequest, form: AuditReviewForm) -> bool:
     month, note = form.cleaned_data["month"], form.cleaned_data["note"].strip()
     try:
         with transaction.atomic(durable=True):
@@ -262,7 +262,7 @@ def _review_months() -> list[date]:
 
 
 def _month_context(
-    first: date, said: list[AuditReview], request: HttpRequest, form: ReviewForm | None
+    first: date, said: list[AuditReview], request: HttpRequest, form: AuditReviewForm | None
 ) -> dict[str, Any]:
     last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
     key = f"{first:%Y-%m}"
@@ -273,6 +273,6 @@ def _month_context(
         "range": f"since={first}&until={last}",
         "said": said,
         "mine": any(one.by_id == request.user.pk for one in said),
-        "form": form if typed else ReviewForm(initial={"month": key}, auto_id=f"{key}_%s"),
+        "form": form if typed else AuditReviewForm(initial={"month": key}, auto_id=f"{key}_%s"),
         "open": typed,
     }

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from backoffice.core.encryption.encrypted_fields import EncryptedTextField
 
 
-class Read(models.Model):
+class FastModel(models.Model):
     """Base class of models that pages read by hundreds: `from_db` sets the attributes directly.
 
     Django calls `__init__` for each row, which visits every field and sends two signals, and takes

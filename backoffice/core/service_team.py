@@ -21,7 +21,7 @@ from django.apps import apps
 from backoffice.core.installation import INSTALLATION_ID
 from backoffice.core.models import Installation
 from backoffice.core.service_client import service
-from backoffice.service import Page, Service, errors
+from backoffice.service import RecordPage, Service, errors
 
 ANOTHER_TEAM: Final = "SERVICE_API_KEY is of another team than the records here."
 """First sentence of the error of every refused read and command."""
@@ -116,7 +116,7 @@ def read_key_team(client: Service, seconds: float = PROBE_SECONDS) -> KeyTeam:
     """Ask the service for one user and, where it shows none, for one order, each for at most so
     many seconds. Raises the ServiceError of a service that does not answer."""
     quick = client.within(seconds)
-    lists: tuple[Callable[[], Page[Any]], ...] = (
+    lists: tuple[Callable[[], RecordPage[Any]], ...] = (
         lambda: quick.users.list(0, 1),
         lambda: quick.orders.list(page=1, size=1),
     )

@@ -30,7 +30,7 @@ class ChildError(Exception):
 
 
 @dataclass
-class Child:
+class ChildProcess:
     name: str
     command: Sequence[str]
     process: subprocess.Popen[bytes]
@@ -49,7 +49,7 @@ class Supervisor:
     environment: Mapping[str, str] = field(repr=False)
     logs: Path
     say: Callable[[str], None]
-    children: list[Child] = field(default_factory=list)
+    children: list[ChildProcess] = field(default_factory=list)
 
     def complete(self, name: str, *command: str) -> str:
         """Run a command to its end and return its output; raises ChildError."""
@@ -94,7 +94,9 @@ class Supervisor:
         """
         own = dict(variables or {})
         process = self._spawn(name, command, own, orphaned)
-        self.children.append(Child(name, command, process, time.monotonic(), own, orphaned, ends))
+        self.children.append(
+            ChildProcess(name, command, process, time.monotonic(), own, orphaned, ends)
+        )
         if ready:
             self.await_ready(name, ready, seconds)
 

@@ -9,14 +9,14 @@ from django.db import models
 from django.db.models.functions import Now
 
 from backoffice.core.encryption.encrypted_fields import EncryptedTextField
-from backoffice.core.models import Read
+from backoffice.core.models import FastModel
 from backoffice.service import json_text
 
 AS_RECEIVED: Final = ("record", "content_hash")
 """Long columns of a mirrored record that pages seldom read."""
 
 
-class Mirrored(Read):
+class MirrorModel(FastModel):
     """Base class of mirrored records: the record as received, and promoted columns.
 
     `as_of` is when the request for this version was sent; `missing_since` when the service was

@@ -12,7 +12,7 @@ import msgspec
 from django.db import models
 
 from backoffice.core.encryption.encrypted_fields import EncryptedField, encrypted_fields_of
-from backoffice.mirror.models import Mirrored
+from backoffice.mirror.models import MirrorModel
 from backoffice.service import DroppedField, Record
 
 RecordKey: TypeAlias = tuple[Any, ...]
@@ -88,7 +88,7 @@ class MirrorTable:
     hide every change until then, so it is ignored: the record that was requested later wins.
     """
 
-    model: type[Mirrored]
+    model: type[MirrorModel]
     key: tuple[str, ...]
     promote: Callable[[MirrorRecord], RowValues]
     version: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class MirrorTable:
     @cached_property
     def datetime_columns(self) -> tuple[str, ...]:
         """Date and time columns with values of the service, without those of the back office."""
-        own = {field.column for field in Mirrored._meta.fields}
+        own = {field.column for field in MirrorModel._meta.fields}
         return tuple(column for column in _datetime_columns(self.model) if column not in own)
 
     @cached_property

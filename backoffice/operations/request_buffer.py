@@ -63,7 +63,7 @@ class Scope(Protocol):
     headers: Any
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A body was refused. `status` is the status of the response."""
 
     def __init__(self, status: HTTPStatus) -> None:
@@ -80,12 +80,12 @@ class Web:
         self.buffered = 0
 
     async def __rsgi__(self, scope: Scope, protocol: Any) -> None:
-        body = Body(self, scope)
+        body = BufferedBody(self, scope)
         loop = asyncio.get_running_loop()
         try:
             content = await body.read(protocol)
             await loop.run_in_executor(self.threads, self.answer, scope, content, protocol, loop)
-        except Refused as refused:
+        except RequestRefused as refused:
             logger.warning("a body was refused: %d", refused.status)
             refuse(protocol, refused.status)
         finally:
@@ -128,7 +128,7 @@ class Web:
                 close()
 
 
-class Body:
+class BufferedBody:
     """The body of one request: the bytes received so far, and the time left for the rest."""
 
     def __init__(self, web: Web, scope: Scope) -> None:
@@ -146,7 +146,7 @@ class Body:
             return b""
         most = most_bytes(self.scope.path)
         if length is not None and int(length) > most:
-            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            raise RequestRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         parts = []
         coming = aiter(protocol)
         while part := await self.next_part(coming):
@@ -154,11 +154,11 @@ class Body:
             self.size += len(part)
             self.web.buffered += len(part)
             if self.size > most:
-                raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+                raise RequestRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             if self.size > SMALL_BYTES and self.web.buffered > BUFFERED_BYTES:
-                raise Refused(HTTPStatus.SERVICE_UNAVAILABLE)
+                raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE)
         if length is not None and self.size != int(length):
-            raise Refused(HTTPStatus.BAD_REQUEST)
+            raise RequestRefused(HTTPStatus.BAD_REQUEST)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def next_part(self, coming: Any) -> bytes:
@@ -170,7 +170,7 @@ class Body:
             except StopAsyncIteration:
                 return b""
             except TimeoutError:
-                raise Refused(HTTPStatus.REQUEST_TIMEOUT) from None
+                raise RequestRefused(HTTPStatus.REQUEST_TIMEOUT) from None
             if part:
                 return bytes(part)
 

@@ -9,10 +9,10 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from backoffice.core.models import Read
+from backoffice.core.models import FastModel
 
 
-class SavedView(Read):
+class SavedView(FastModel):
     """Filters, sort, columns and density of a list under one name.
 
     `query` has the parameters of the URL, each with its values. The form of the list validates it
@@ -60,7 +60,7 @@ class SavedView(Read):
         return self.name
 
 
-class ListChoice(Read):
+class ListChoice(FastModel):
     """A user's settings for one list: columns in their order, row height, rows per page."""
 
     listing = models.CharField(max_length=40)

@@ -5,17 +5,25 @@ from backoffice.service.call import Clock, Watch
 from backoffice.service.client import Service
 from backoffice.service.exchange import Document
 from backoffice.service.field_by_field import DroppedField
-from backoffice.service.payload import Body, Page, Payload, Reader, Record, Unreadable, digest_of
+from backoffice.service.payload import (
+    Payload,
+    Reader,
+    Record,
+    RecordPage,
+    RequestBody,
+    Unreadable,
+    digest_of,
+)
 
 __all__ = [
-    "Body",
     "Clock",
     "Document",
     "DroppedField",
-    "Page",
     "Payload",
     "Reader",
     "Record",
+    "RecordPage",
+    "RequestBody",
     "Service",
     "Unreadable",
     "Watch",

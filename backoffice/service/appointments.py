@@ -14,12 +14,12 @@ from msgspec import field
 
 from backoffice.service.exchange import Chapter, as_json, keyed
 from backoffice.service.payload import (
-    Body,
     Instant,
-    Page,
     Payload,
     Reader,
     Record,
+    RecordPage,
+    RequestBody,
     day,
     either,
 )
@@ -68,7 +68,7 @@ class AppointmentAddress(Payload):
         return self.zip_code
 
 
-class AppointmentEvent(Payload):
+class AppointmentEventPayload(Payload):
     """One step in the history of an appointment.
 
     It has no id: ``created_at`` and ``status`` together identify it. ``data`` is free form.
@@ -79,7 +79,7 @@ class AppointmentEvent(Payload):
     data: Any = None
 
 
-class Appointment(Payload):
+class AppointmentPayload(Payload):
     """The active appointment of an order.
 
     Times are UTC; show them in ``iana_timezone``. Pages depend on ``event_status``; ``status`` is
@@ -104,7 +104,7 @@ class Appointment(Payload):
     appointment_notes: str | None = None
     event_status: str = ""
     event_data: Any = None
-    events: list[AppointmentEvent] = field(default_factory=list)
+    events: list[AppointmentEventPayload] = field(default_factory=list)
 
 
 class AreaProvider(Payload):
@@ -288,7 +288,7 @@ class CancellationReason(Payload):
     is_refundable: bool = False
 
 
-class VisitAddress(Body):
+class VisitAddress(RequestBody):
     """The address that the phlebotomist visits: a street with its number.
 
     ``zip_code`` has five digits, or five and four. ``access_notes`` has at most 1000 characters.
@@ -302,14 +302,14 @@ class VisitAddress(Body):
     access_notes: str | None = None
 
 
-APPOINTMENT = Reader(Appointment)
+APPOINTMENT = Reader(AppointmentPayload)
 _AVAILABILITY = Reader(Availability)
 _REASON = Reader(CancellationReason)
 _AREA = Reader(AreaInfo)
 _SITES = Reader(PscInfo)
 
 
-class Appointments(Chapter):
+class AppointmentCalls(Chapter):
     """Calls of appointments.md 1.
 
     A radius is a text with a number of miles: 10, 20, 25, 50, or 100. ``notes`` are about the
@@ -317,11 +317,11 @@ class Appointments(Chapter):
     idempotency key. After any other write that ends as Uncertain, read the appointment.
     """
 
-    def phlebotomy(self, order_id: UUID | str) -> Record[Appointment]:
+    def phlebotomy(self, order_id: UUID | str) -> Record[AppointmentPayload]:
         """Return the active at-home appointment; raises Missing when there is none."""
         return self._call.record(_PHLEBOTOMY, APPOINTMENT, order_id=order_id)
 
-    def psc(self, order_id: UUID | str) -> Record[Appointment]:
+    def psc(self, order_id: UUID | str) -> Record[AppointmentPayload]:
         """Return the active appointment at a patient service center.
 
         Raises Missing when there is none.
@@ -365,7 +365,7 @@ class Appointments(Chapter):
 
     def request_phlebotomy(
         self, order_id: UUID | str, address: VisitAddress, provider: str, notes: str | None = None
-    ) -> Record[Appointment]:
+    ) -> Record[AppointmentPayload]:
         """Request a visit from a provider that takes requests.
 
         The appointment has no time until the provider agrees.
@@ -375,7 +375,7 @@ class Appointments(Chapter):
 
     def book_phlebotomy(
         self, order_id: UUID | str, booking_key: str, notes: str | None = None
-    ) -> Record[Appointment]:
+    ) -> Record[AppointmentPayload]:
         body = {"booking_key": booking_key, **_noted(notes)}
         return self._send("POST", _PHLEBOTOMY, "book", order_id, body)
 
@@ -390,7 +390,7 @@ class Appointments(Chapter):
         async_confirmation: bool = False,
         sync_timeout_ms: int | None = None,
         async_timeout_ms: int | None = None,
-    ) -> Record[Appointment]:
+    ) -> Record[AppointmentPayload]:
         """Book a slot at a patient service center.
 
         With ``async_confirmation`` the appointment may be pending, which means not yet confirmed.
@@ -412,34 +412,34 @@ class Appointments(Chapter):
 
     def reschedule_phlebotomy(
         self, order_id: UUID | str, booking_key: str, notes: str | None = None
-    ) -> Record[Appointment]:
+    ) -> Record[AppointmentPayload]:
         body = {"booking_key": booking_key, **_noted(notes)}
         return self._send("PATCH", _PHLEBOTOMY, "reschedule", order_id, body)
 
     def reschedule_psc(
         self, order_id: UUID | str, booking_key: str, notes: str | None = None
-    ) -> Record[Appointment]:
+    ) -> Record[AppointmentPayload]:
         body = {"booking_key": booking_key, **_noted(notes)}
         return self._send("PATCH", _PSC, "reschedule", order_id, body)
 
     def cancel_phlebotomy(
         self, order_id: UUID | str, reason_id: UUID | str, note: str | None = None
-    ) -> Record[Appointment]:
+    ) -> Record[AppointmentPayload]:
         body = {"cancellation_reason_id": reason_id} | ({} if note is None else {"notes": note})
         return self._send("PATCH", _PHLEBOTOMY, "cancel", order_id, body)
 
     def cancel_psc(
         self, order_id: UUID | str, reason_id: UUID | str, note: str | None = None
-    ) -> Record[Appointment]:
+    ) -> Record[AppointmentPayload]:
         """Cancel the appointment; this body alone is in camelCase (differences.md 60)."""
         body = {"cancellationReasonId": reason_id} | ({} if note is None else {"note": note})
         return self._send("PATCH", _PSC, "cancel", order_id, body)
 
-    def phlebotomy_cancellation_reasons(self) -> Page[CancellationReason]:
+    def phlebotomy_cancellation_reasons(self) -> RecordPage[CancellationReason]:
         path = "/v3/order/phlebotomy/appointment/cancellation-reasons"
         return self._call.page(path, _REASON, quick=True)
 
-    def psc_cancellation_reasons(self) -> Page[CancellationReason]:
+    def psc_cancellation_reasons(self) -> RecordPage[CancellationReason]:
         path = "/v3/order/psc/appointment/cancellation-reasons"
         return self._call.page(path, _REASON, quick=True)
 
@@ -451,7 +451,7 @@ class Appointments(Chapter):
         order_id: UUID | str,
         body: dict[str, Any],
         headers: dict[str, str] | None = None,
-    ) -> Record[Appointment]:
+    ) -> Record[AppointmentPayload]:
         path = f"{place}/{verb}"
         return self._call.send(
             method, path, APPOINTMENT, as_json(body), headers=headers, order_id=order_id

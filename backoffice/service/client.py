@@ -14,17 +14,17 @@ from typing import Self
 import httpx
 
 from backoffice.service import errors
-from backoffice.service.appointments import Appointments
+from backoffice.service.appointments import AppointmentCalls
 from backoffice.service.call import Clock, Watch
 from backoffice.service.exchange import WRITE_SECONDS, Exchange, Key
-from backoffice.service.insurance import Insurances
-from backoffice.service.labs import Labs
+from backoffice.service.insurance import InsuranceCalls
+from backoffice.service.labs import LabCalls
 from backoffice.service.management import Management
-from backoffice.service.orders import Orders
-from backoffice.service.reports import Reports
+from backoffice.service.orders import OrderCalls
+from backoffice.service.reports import ReportCalls
 from backoffice.service.transport import DeadlineTransport
-from backoffice.service.unmatched import UnmatchedResults
-from backoffice.service.users import Users
+from backoffice.service.unmatched import UnmatchedResultCalls
+from backoffice.service.users import UserCalls
 from backoffice.service.wearables import Wearables
 
 
@@ -95,14 +95,14 @@ class Service:
         self._create_endpoints()
 
     def _create_endpoints(self) -> None:
-        self.users = Users(self._team)
-        self.insurance = Insurances(self._team)
-        self.labs = Labs(self._team)
-        self.orders = Orders(self._team, self.order_create_path)
-        self.appointments = Appointments(self._team)
+        self.users = UserCalls(self._team)
+        self.insurance = InsuranceCalls(self._team)
+        self.labs = LabCalls(self._team)
+        self.orders = OrderCalls(self._team, self.order_create_path)
+        self.appointments = AppointmentCalls(self._team)
         self.wearables = Wearables(self._team)
-        self.reports = Reports(self._team)
-        self.unmatched = UnmatchedResults(self._team)
+        self.reports = ReportCalls(self._team)
+        self.unmatched = UnmatchedResultCalls(self._team)
 
     @property
     def management(self) -> Management:

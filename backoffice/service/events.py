@@ -31,8 +31,8 @@ from backoffice.service.payload import (
     either,
     explain,
 )
-from backoffice.service.users import Provider, ResourceAvailability
-from backoffice.service.wearables.source import Source
+from backoffice.service.users import ProviderPayload, ResourceAvailability
+from backoffice.service.wearables.source import SourcePayload
 from backoffice.service.wearables.summaries import Sport, sport
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ _SHOWN_TYPE = re.compile(r"[A-Za-z0-9_.-]{1,120}")
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ReceivedEvent:
     """One event of the inbox, with the envelope parsed and `data` as received.
 
     `number` grows with each receipt and never changes, even when the event is replayed.
@@ -82,7 +82,7 @@ class Misread(ValueError):
         return f"{self.reason} at {self.path}"
 
 
-class Envelope(Payload):
+class EventEnvelope(Payload):
     """The envelope of an event.
 
     Some events have no user. ``client_user_id`` is the team's own text. ``data`` is the JSON as
@@ -96,7 +96,7 @@ class Envelope(Payload):
     client_user_id: str | None = None
 
 
-class CriticalResult(Payload):
+class CriticalResultPayload(Payload):
     """A result that must be reviewed at once; the values are on the result itself.
 
     ``status``: final, partial. ``interpretation``: normal, abnormal, critical.
@@ -135,13 +135,13 @@ class ConnectionCreated(Payload):
     """
 
     user_id: UUID | None = None
-    provider_sent: Provider | None = field(default=None, name="provider")
-    source: Provider | None = None
+    provider_sent: ProviderPayload | None = field(default=None, name="provider")
+    source: ProviderPayload | None = None
     external_user_id: str | None = None
     resource_availability: dict[str, ResourceAvailability] = field(default_factory=dict)
 
     @property
-    def provider(self) -> Provider | None:
+    def provider(self) -> ProviderPayload | None:
         return either(self.provider_sent, self.source)
 
 
@@ -177,7 +177,7 @@ class StreamReady(Payload):
     provider_id: str | None = None
     message: str = ""
     sport_sent: Sport | str | None = field(default=None, name="sport")
-    source: Source | None = None
+    source: SourcePayload | None = None
     user_id: UUID | None = None
 
     @property
@@ -185,18 +185,18 @@ class StreamReady(Payload):
         return sport(self.sport_sent)
 
 
-CRITICAL_RESULT = Reader(CriticalResult)
+CRITICAL_RESULT = Reader(CriticalResultPayload)
 MATCH_REVIEW = Reader(MatchReview)
 CONNECTION_CREATED = Reader(ConnectionCreated)
 CONNECTION_FAILED = Reader(ConnectionFailed)
 BACKFILL_DONE = Reader(BackfillDone)
 STREAM_READY = Reader(StreamReady)
 
-_ENVELOPE = Reader(Envelope)
+_ENVELOPE = Reader(EventEnvelope)
 _anything = msgspec.json.Decoder().decode
 
 
-def read(raw_body: bytes) -> Envelope:
+def read(raw_body: bytes) -> EventEnvelope:
     """Return the envelope of an event, with its ``data`` validated; raises Misread."""
     found = _ENVELOPE.read(raw_body, NEVER)
     event_type = ""
@@ -211,7 +211,7 @@ def read(raw_body: bytes) -> Envelope:
     return found.data
 
 
-def typed(reader: Reader[T], event: Heard) -> T:
+def typed(reader: Reader[T], event: ReceivedEvent) -> T:
     """Return the data of an event in its type; raises Misread when it does not fit."""
     found = reader.read(event.data, event.received_at)
     if isinstance(found, Unreadable):

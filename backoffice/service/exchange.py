@@ -24,7 +24,7 @@ import msgspec
 from backoffice.service import errors, json_text, wire
 from backoffice.service.call import Budget, Call, Clock, Watch
 from backoffice.service.field_by_field import NULL
-from backoffice.service.payload import Body, Page, Reader, Record
+from backoffice.service.payload import Reader, Record, RecordPage, RequestBody
 from backoffice.service.transport import READ_SECONDS, timeouts
 
 log = logging.getLogger("backoffice.service")
@@ -84,7 +84,7 @@ class Document:
         return self._chunks
 
 
-class Envelope(msgspec.Struct, kw_only=True, gc=False):
+class ListEnvelope(msgspec.Struct, kw_only=True, gc=False):
     """The parts of a list answer other than its records; each may be missing or null."""
 
     items: list[msgspec.Raw] = []
@@ -97,18 +97,20 @@ class Envelope(msgspec.Struct, kw_only=True, gc=False):
 
 
 @functools.cache
-def _envelope(key: str | None) -> Callable[[bytes], Envelope]:
+def _envelope(key: str | None) -> Callable[[bytes], ListEnvelope]:
     """Return a decoder for a list under ``key``, or for a bare array."""
     if key is None:
         array = msgspec.json.Decoder(list[msgspec.Raw]).decode
-        return lambda body: Envelope(items=array(body))
+        return lambda body: ListEnvelope(items=array(body))
     items = ("items", list[msgspec.Raw], msgspec.field(name=key))
-    kind: Any = msgspec.defstruct("Envelope", [items], bases=(Envelope,), kw_only=True, gc=False)
-    decode: Callable[[bytes], Envelope] = msgspec.json.Decoder(kind).decode
+    kind: Any = msgspec.defstruct(
+        "ListEnvelope", [items], bases=(ListEnvelope,), kw_only=True, gc=False
+    )
+    decode: Callable[[bytes], ListEnvelope] = msgspec.json.Decoder(kind).decode
     return decode
 
 
-def _list_in(body: bytes, key: str | None) -> Envelope | None:
+def _list_in(body: bytes, key: str | None) -> ListEnvelope | None:
     """Return the list in a body, or None when there is none.
 
     When the body cannot be decoded as it is, invalid characters and numbers are replaced first: one
@@ -122,7 +124,7 @@ def _list_in(body: bytes, key: str | None) -> Envelope | None:
     return None
 
 
-def as_json(body: Body | Mapping[str, Any]) -> dict[str, Any]:
+def as_json(body: RequestBody | Mapping[str, Any]) -> dict[str, Any]:
     """Return a JSON body as arguments of httpx; fields that were not set are not sent."""
     return {"json": msgspec.to_builtins(body)}
 
@@ -321,7 +323,7 @@ class Exchange:
         body: Mapping[str, Any] | None = None,
         quick: bool = False,
         **path: Any,
-    ) -> Page[T]:
+    ) -> RecordPage[T]:
         """Read a list, bare or under ``key``; unreadable records are returned separately.
 
         With a ``body`` the method is POST. ``quick`` means that a person waits for the answer.
@@ -333,7 +335,7 @@ class Exchange:
         if envelope is None:
             raise call.shape_error(answer.response, "no list where one was promised")
         records, unreadable = reader.page(envelope.items, answer.asked_at)
-        return Page(
+        return RecordPage(
             records,
             unreadable,
             answer.asked_at,

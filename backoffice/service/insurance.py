@@ -9,7 +9,7 @@ from uuid import UUID
 from msgspec import field
 
 from backoffice.service.exchange import Chapter, as_json
-from backoffice.service.payload import Body, Page, Payload, Reader, Record, day, either
+from backoffice.service.payload import Payload, Reader, Record, RecordPage, RequestBody, day, either
 from backoffice.service.users import Address, Guarantor, NewAddress, NewGuarantor
 
 
@@ -34,7 +34,7 @@ class Company(Payload):
     address: Address | None = None
 
 
-class Insurance(Payload):
+class InsurancePayload(Payload):
     """An insurance record of a patient.
 
     ``relationship`` of the patient to the policy holder: Self, Spouse, Other.
@@ -50,7 +50,7 @@ class Insurance(Payload):
     company: Company | None = None
 
 
-class Payor(Payload):
+class PayorPayload(Payload):
     """An insurance payor.
 
     ``source`` is platform, or team for a payor that this team created. ``code`` is the older name
@@ -69,7 +69,7 @@ class Payor(Payload):
         return either(self.payor_code_sent, self.code_sent) or ""
 
 
-class Diagnosis(Payload):
+class DiagnosisPayload(Payload):
     diagnosis_code: str
     description: str = ""
     is_secondary: bool = False
@@ -100,7 +100,7 @@ class CodeCheck(Payload):
     warnings: list[CodeOverlap] = field(default_factory=list)
 
 
-class NewInsured(Body):
+class NewInsured(RequestBody):
     """The covered person with all fields. ``gender``: female, male, other, unknown."""
 
     first_name: str
@@ -112,7 +112,7 @@ class NewInsured(Body):
     phone_number: str
 
 
-class NewInsurance(Body):
+class NewInsurance(RequestBody):
     """An insurance record to create.
 
     ``relationship`` of the patient to the policy holder: Self, Spouse, Other. A ``guarantor`` is
@@ -128,7 +128,7 @@ class NewInsurance(Body):
     is_primary: bool | None = None
 
 
-class NewPayor(Body):
+class NewPayor(RequestBody):
     """A payor to create for this team.
 
     ``provider`` is the slug of the connectivity provider that issued ``provider_payor_id``.
@@ -140,16 +140,16 @@ class NewPayor(Body):
     provider_payor_id: str | None = None
 
 
-_INSURANCE = Reader(Insurance)
-_PAYOR = Reader(Payor)
-_DIAGNOSIS = Reader(Diagnosis)
+_INSURANCE = Reader(InsurancePayload)
+_PAYOR = Reader(PayorPayload)
+_DIAGNOSIS = Reader(DiagnosisPayload)
 _CODES = Reader(CodeCheck)
 
 
-class Insurances(Chapter):
+class InsuranceCalls(Chapter):
     """Calls of users.md 4-6."""
 
-    def create(self, user_id: UUID | str, insurance: NewInsurance) -> Record[Insurance]:
+    def create(self, user_id: UUID | str, insurance: NewInsurance) -> Record[InsurancePayload]:
         """Add an insurance record.
 
         No call changes a record; the newest primary record is the valid one. The service returns
@@ -158,7 +158,7 @@ class Insurances(Chapter):
         path = "/v2/user/{user_id}/insurance"
         return self._call.send("POST", path, _INSURANCE, as_json(insurance), user_id=user_id)
 
-    def create_payor(self, payor: NewPayor) -> Record[Payor]:
+    def create_payor(self, payor: NewPayor) -> Record[PayorPayload]:
         return self._call.send("POST", "/v3/payor", _PAYOR, as_json(payor))
 
     def validate_icd_codes(self, codes: Sequence[str]) -> Record[CodeCheck]:
@@ -166,7 +166,7 @@ class Insurances(Chapter):
         path = "/v3/insurance/validate_icd_codes"
         return self._call.look_up(path, _CODES, body=as_json({"codes": codes}))
 
-    def latest(self, user_id: UUID | str, is_primary: bool = True) -> Record[Insurance]:
+    def latest(self, user_id: UUID | str, is_primary: bool = True) -> Record[InsurancePayload]:
         """Return the newest primary (or secondary) record.
 
         Raises Missing when there is none.
@@ -181,7 +181,7 @@ class Insurances(Chapter):
         insurance_name: str | None = None,
         provider: str | None = None,
         provider_payor_id: str | None = None,
-    ) -> Page[Payor]:
+    ) -> RecordPage[PayorPayload]:
         query = {
             "insurance_name": insurance_name,
             "provider": provider,
@@ -189,7 +189,7 @@ class Insurances(Chapter):
         }
         return self._call.page("/v3/insurance/search/payor", _PAYOR, query=query)
 
-    def search_diagnoses(self, query: str) -> Page[Diagnosis]:
+    def search_diagnoses(self, query: str) -> RecordPage[DiagnosisPayload]:
         return self._call.page(
             "/v3/insurance/search/diagnosis", _DIAGNOSIS, query={"diagnosis_query": query}
         )

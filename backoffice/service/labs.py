@@ -9,10 +9,10 @@ from uuid import UUID
 from msgspec import field
 
 from backoffice.service.exchange import Chapter, as_json
-from backoffice.service.payload import Body, Page, Payload, Reader, Record, as_text
+from backoffice.service.payload import Payload, Reader, Record, RecordPage, RequestBody, as_text
 
 
-class Lab(Payload):
+class LabPayload(Payload):
     """A lab; the short form inside an order may lack ``logo_url`` and the address."""
 
     slug: str = ""
@@ -34,7 +34,7 @@ class Loinc(Payload):
     unit: str | None = None
 
 
-class ExpectedResult(Payload):
+class ExpectedResultPayload(Payload):
     """One result that a marker should have.
 
     Compare with the results received to see which are missing.
@@ -77,7 +77,7 @@ class Aoe(Payload):
     questions: list[AoeQuestion] = field(default_factory=list)
 
 
-class Marker(Payload):
+class MarkerPayload(Payload):
     """A marker.
 
     ``type``: biomarker, panel. ``price`` is text and may be a placeholder. Turnaround is in days.
@@ -97,14 +97,14 @@ class Marker(Payload):
     common_tat_days: int | None = None
     worst_case_tat_days: int | None = None
     is_orderable: bool | None = True
-    expected_results: list[ExpectedResult] = field(default_factory=list)
+    expected_results: list[ExpectedResultPayload] = field(default_factory=list)
 
     @property
     def price(self) -> str | None:
         return as_text(self.price_sent)
 
 
-class LabTest(Payload):
+class LabTestPayload(Payload):
     """A panel that can be ordered while ``status`` is active; turnaround in days."""
 
     wrapped_in: ClassVar[str] = "lab_test"  # Some answers send {"lab_test": {...}}.
@@ -119,8 +119,8 @@ class LabTest(Payload):
     is_active: bool | None = None
     status: str = ""
     fasting: bool = False
-    lab: Lab | None = None
-    markers: list[Marker] | None = None
+    lab: LabPayload | None = None
+    markers: list[MarkerPayload] | None = None
     is_delegated: bool = False
     auto_generated: bool = False
     has_collection_instructions: bool | None = None
@@ -128,7 +128,7 @@ class LabTest(Payload):
     worst_case_tat_days: int | None = None
 
 
-class LabAccount(Payload):
+class LabAccountPayload(Payload):
     """A lab account.
 
     ``allowed_billing`` maps a billing type to two-letter states. A billing type that is absent is
@@ -148,7 +148,7 @@ class LabAccount(Payload):
     team_id_allowlist: list[UUID] = field(default_factory=list)
 
 
-class Physician(Payload):
+class PhysicianPayload(Payload):
     """A physician of the team; an order has the same three fields."""
 
     first_name: str = ""
@@ -156,7 +156,7 @@ class Physician(Payload):
     npi: str = ""
 
 
-class AddOn(Body):
+class AddOn(RequestBody):
     """Markers in addition to the tests.
 
     Name them by the ids of the service or by the codes of the lab, not both.
@@ -166,7 +166,7 @@ class AddOn(Body):
     provider_ids: list[str] | None = None
 
 
-class OrderSet(Body):
+class OrderSet(RequestBody):
     """The items of an order: tests of one lab, add-on markers, or both.
 
     ``lab_account_id`` only limits the list of its markers.
@@ -177,7 +177,7 @@ class OrderSet(Body):
     lab_account_id: UUID | None = None
 
 
-class NewLabTest(Body):
+class NewLabTest(RequestBody):
     """A lab test to create.
 
     Name its markers by the ids of the service or, better, by the codes of the lab.
@@ -193,7 +193,7 @@ class NewLabTest(Body):
     lab_slug: str | None = None
 
 
-class LabTestChange(Body):
+class LabTestChange(RequestBody):
     """A change of a lab test.
 
     ``active`` False archives the test; orders in progress continue.
@@ -203,17 +203,17 @@ class LabTestChange(Body):
     active: bool | None = None
 
 
-_LAB = Reader(Lab)
-_LAB_TEST = Reader(LabTest)
-_MARKER = Reader(Marker)
-_PHYSICIAN = Reader(Physician)
-LAB_ACCOUNT = Reader(LabAccount)
+_LAB = Reader(LabPayload)
+_LAB_TEST = Reader(LabTestPayload)
+_MARKER = Reader(MarkerPayload)
+_PHYSICIAN = Reader(PhysicianPayload)
+LAB_ACCOUNT = Reader(LabAccountPayload)
 
 
-class Labs(Chapter):
+class LabCalls(Chapter):
     """Calls of catalogue.md 1-7 with the team key."""
 
-    def labs(self) -> Page[Lab]:
+    def labs(self) -> RecordPage[LabPayload]:
         return self._call.page("/v3/lab_tests/labs", _LAB)
 
     def lab_tests(
@@ -231,7 +231,7 @@ class Labs(Chapter):
         name: str | None = None,
         order_key: str | None = None,
         order_direction: str | None = None,
-    ) -> Page[LabTest]:
+    ) -> RecordPage[LabTestPayload]:
         """Return a page of lab tests. ``generation_method``: auto, manual, all."""
         query: dict[str, Any] = {
             "lab_test_limit": limit,
@@ -251,7 +251,7 @@ class Labs(Chapter):
 
     def lab_test(
         self, lab_test_id: UUID | str, lab_account_id: UUID | str | None = None
-    ) -> Record[LabTest]:
+    ) -> Record[LabTestPayload]:
         return self._call.record(
             "/v3/lab_tests/{lab_test_id}",
             _LAB_TEST,
@@ -269,7 +269,7 @@ class Labs(Chapter):
         name: str | None = None,
         lab_account_id: UUID | str | None = None,
         a_la_carte_enabled: bool | None = None,
-    ) -> Page[Marker]:
+    ) -> RecordPage[MarkerPayload]:
         """Return a page of active, orderable markers, without reflex markers.
 
         ``lab_slug`` takes precedence over ``lab_id``.
@@ -291,28 +291,28 @@ class Labs(Chapter):
         page: int = 1,
         size: int = 100,
         lab_account_id: UUID | str | None = None,
-    ) -> Page[Marker]:
+    ) -> RecordPage[MarkerPayload]:
         """Return a page of all markers of one lab test, with reflex markers."""
         query = {"page": page, "size": size, "lab_account_id": lab_account_id}
         path = "/v3/lab_tests/{lab_test_id}/markers"
         return self._call.page(path, _MARKER, "markers", query=query, lab_test_id=lab_test_id)
 
-    def create_test(self, test: NewLabTest) -> Record[LabTest]:
+    def create_test(self, test: NewLabTest) -> Record[LabTestPayload]:
         """Create a lab test.
 
         It can be ordered after the staff of the service approve it.
         """
         return self._call.send("POST", "/v3/lab_tests", _LAB_TEST, as_json(test))
 
-    def update_test(self, lab_test_id: UUID | str, change: LabTestChange) -> Record[LabTest]:
+    def update_test(self, lab_test_id: UUID | str, change: LabTestChange) -> Record[LabTestPayload]:
         path = "/v3/lab_tests/{lab_test_id}"
         return self._call.send("PATCH", path, _LAB_TEST, as_json(change), lab_test_id=lab_test_id)
 
     def lab_accounts(
         self, lab_account_id: UUID | str | None = None, status: str | None = None
-    ) -> Page[LabAccount]:
+    ) -> RecordPage[LabAccountPayload]:
         query = {"lab_account_id": lab_account_id, "status": status}
         return self._call.page("/v3/lab_test/lab_account", LAB_ACCOUNT, "data", query=query)
 
-    def physicians(self, team_id: UUID | str) -> Page[Physician]:
+    def physicians(self, team_id: UUID | str) -> RecordPage[PhysicianPayload]:
         return self._call.page("/v2/team/{team_id}/physicians", _PHYSICIAN, team_id=team_id)

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from backoffice.service import errors, signing
 from backoffice.service.exchange import Chapter, as_json
-from backoffice.service.labs import LAB_ACCOUNT, LabAccount
-from backoffice.service.payload import Instant, Page, Payload, Reader, Record
+from backoffice.service.labs import LAB_ACCOUNT, LabAccountPayload
+from backoffice.service.payload import Instant, Payload, Reader, Record, RecordPage
 
 _WEBHOOKS = "/v1/org/{org_id}/team/{team_id}/{env}/webhook"
 MOST_PAGES: Final = 20
@@ -64,14 +64,14 @@ class Management(Chapter):
         lab_account_id: UUID | str | None = None,
         team_id: UUID | str | None = None,
         status: str | None = None,
-    ) -> Page[LabAccount]:
+    ) -> RecordPage[LabAccountPayload]:
         query = {"lab_account_id": lab_account_id, "team_id": team_id, "status": status}
         path = "/v1/org/{org_id}/lab_account/{env}/{region}"
         return self._call.page(path, LAB_ACCOUNT, "data", query=query, **self._call.path_parts)
 
     def set_allowlist(
         self, account_id: UUID | str, team_ids: Sequence[UUID]
-    ) -> Record[LabAccount] | None:
+    ) -> Record[LabAccountPayload] | None:
         """Replace the list of teams that may use an account.
 
         The service may answer without the account (None). It has no conditional update, so read the
@@ -88,7 +88,7 @@ class Management(Chapter):
 
     def webhooks(
         self, team_id: UUID | str, limit: int = 50, next_cursor: str | None = None
-    ) -> Page[Webhook]:
+    ) -> RecordPage[Webhook]:
         """Return a page of the addresses that receive a team's events."""
         query = {"limit": limit, "next_cursor": next_cursor}
         path = self._within(team_id=team_id)

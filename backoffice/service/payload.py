@@ -57,7 +57,7 @@ class Payload(msgspec.Struct, gc=False):
         return []
 
 
-class Body(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+class RequestBody(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Base class of request bodies, with the field names of the interface.
 
     A field that has its default value is not sent. The service, not this class, validates the
@@ -107,7 +107,7 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Page(Generic[T]):
+class RecordPage(Generic[T]):
     """One page of a list.
 
     ``total``, ``page``, ``size`` and ``next_cursor`` are None when the service did not send them.

@@ -16,7 +16,7 @@ UPLOAD_SECONDS = 120.0
 _NAMES = {"application/pdf": "pdf", "image/jpeg": "jpg", "image/png": "png"}
 
 
-class LoincMatch(Payload):
+class LoincMatchPayload(Payload):
     """A LOINC code that a parsed result may mean."""
 
     loinc_code: str = ""
@@ -44,7 +44,7 @@ class ParsedResult(Payload):
     min_reference_range: float | None = None
     source_panel_name: str | None = None
     sensitivity: str = "unknown"
-    loinc_matches: list[LoincMatch] | None = None
+    loinc_matches: list[LoincMatchPayload] | None = None
     loinc_match_status: str | None = None
     interpretation: Word | None = None
     is_above_max_range: bool | None = None
@@ -79,7 +79,7 @@ class ParsedReport(Payload):
     results: list[ParsedResult] = field(default_factory=list)
 
 
-class ReportJob(Payload):
+class ReportJobPayload(Payload):
     """The parsing of one upload. The id is also sent as ``job_id``.
 
     ``status``: upload_pending, started, completed, failed. ``failure_reason`` may be None even for
@@ -124,15 +124,15 @@ class Upload:
     content_type: str
 
 
-JOB = Reader(ReportJob)
+JOB = Reader(ReportJobPayload)
 
 
-class Reports(Chapter):
+class ReportCalls(Chapter):
     """Calls of errors-and-limits.md 7."""
 
     def upload(
         self, user_id: UUID | str, files: Sequence[Upload], needs_human_review: bool = False
-    ) -> Record[ReportJob]:
+    ) -> Record[ReportJobPayload]:
         """Create a job for one PDF, or for the images of one report in their order.
 
         The request is sent once. The service has no idempotency key here, so a lost answer is
@@ -155,7 +155,7 @@ class Reports(Chapter):
             "POST", "/lab_report/v1/parser/job", JOB, body, seconds=UPLOAD_SECONDS
         )
 
-    def job(self, job_id: UUID | str) -> Record[ReportJob]:
+    def job(self, job_id: UUID | str) -> Record[ReportJobPayload]:
         """Return a job and, when it is completed, its results.
 
         Raises Missing when the job is another team's.

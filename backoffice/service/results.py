@@ -122,7 +122,7 @@ class ClinicalInformation(Payload):
     total_volume: str | None = None
 
 
-class Sample(Payload):
+class ResultSample(Payload):
     """One specimen.
 
     Each date is sent as text or with its offset: :func:`moment` reads both.
@@ -151,13 +151,13 @@ class ResultTransaction(Payload):
     status: str = ""
 
 
-class Result(Payload):
+class ResultPayload(Payload):
     """The result, partial or final, of one order or of a whole transaction."""
 
     metadata: ResultMetadata
     results_sent: list[BiomarkerResult] | dict[str, Any] = field(name="results")
     missing_results: list[MissingResult] | None = None
-    sample_information: dict[str, Sample] | None = None
+    sample_information: dict[str, ResultSample] | None = None
     order_transaction: ResultTransaction | None = None
 
     @property
@@ -169,4 +169,4 @@ class Result(Payload):
         return self.results_sent if isinstance(self.results_sent, list) else []
 
 
-RESULT = Reader(Result)
+RESULT = Reader(ResultPayload)

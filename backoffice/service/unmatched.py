@@ -11,8 +11,8 @@ from msgspec import field
 
 from backoffice.service.exchange import Chapter, as_json
 from backoffice.service.field_by_field import NULL
-from backoffice.service.orders import ORDER, Order
-from backoffice.service.payload import Instant, Page, Payload, Reader, Record, Word, day
+from backoffice.service.orders import ORDER, OrderPayload
+from backoffice.service.payload import Instant, Payload, Reader, Record, RecordPage, Word, day
 
 
 class ReviewedPatient(Payload):
@@ -39,7 +39,7 @@ class ReviewedMarker(Payload):
     name: str = ""
 
 
-class Candidate(Payload):
+class CandidatePayload(Payload):
     """An order that the result may belong to.
 
     ``candidate_type``: provenance_order, order_option. ``confidence_level``: high, medium, low. The
@@ -61,10 +61,10 @@ class CandidateGroup(Payload):
     """The candidates of one patient, or of no known patient."""
 
     user_id: UUID | None = None
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: list[CandidatePayload] = field(default_factory=list)
 
 
-class UnmatchedResult(Payload):
+class UnmatchedResultPayload(Payload):
     """A result that the service could not match.
 
     ``status``: matched, pending_customer_review, pending_ops_review, resolved. Offer only the
@@ -92,11 +92,11 @@ class UnmatchedResult(Payload):
     reviewed_at: Instant | None = None
 
 
-UNMATCHED: Reader[UnmatchedResult] = Reader(UnmatchedResult)
+UNMATCHED: Reader[UnmatchedResultPayload] = Reader(UnmatchedResultPayload)
 _PATH = "/v3/unmatched_result/{raw_result_id}"
 
 
-class UnmatchedResults(Chapter):
+class UnmatchedResultCalls(Chapter):
     """Calls of orders.md 9; the service refuses them (400) when the team has no such queue."""
 
     def list(
@@ -110,7 +110,7 @@ class UnmatchedResults(Chapter):
         created_at_start: date | None = None,
         created_at_end: date | None = None,
         search_input: str | None = None,
-    ) -> Page[UnmatchedResult]:
+    ) -> RecordPage[UnmatchedResultPayload]:
         """Return a page of unmatched results.
 
         Without a ``status``, it has all but the resolved ones. Days are UTC and inclusive.
@@ -127,7 +127,7 @@ class UnmatchedResults(Chapter):
         }
         return self._call.page("/v3/unmatched_result", UNMATCHED, "data", query=query)
 
-    def get(self, raw_result_id: UUID | str) -> Record[UnmatchedResult]:
+    def get(self, raw_result_id: UUID | str) -> Record[UnmatchedResultPayload]:
         return self._call.record(_PATH, UNMATCHED, raw_result_id=raw_result_id)
 
     def accept(
@@ -136,7 +136,7 @@ class UnmatchedResults(Chapter):
         order_id: UUID | None = None,
         user_id: UUID | None = None,
         note: str | None = None,
-    ) -> Record[Order]:
+    ) -> Record[OrderPayload]:
         """Attach the result; the order in the answer may be a new one.
 
         Without ids, the service accepts only when there is one possibility. Raises Missing when
@@ -148,7 +148,7 @@ class UnmatchedResults(Chapter):
 
     def resolve(
         self, raw_result_id: UUID | str, action: str, note: str | None = None
-    ) -> Record[UnmatchedResult]:
+    ) -> Record[UnmatchedResultPayload]:
         """Reject the result (``reject``), or pass it to the staff of the service (``unsure``)."""
         body = as_json({"action": action} | ({"note": note} if note is not None else {}))
         return self._call.send(

@@ -17,19 +17,19 @@ from msgspec import UNSET, UnsetType, field
 from backoffice.service.exchange import Chapter, as_json
 from backoffice.service.payload import (
     NEVER,
-    Body,
     Instant,
-    Page,
     Payload,
     Reader,
     Record,
+    RecordPage,
+    RequestBody,
     Unreadable,
     day,
     either,
 )
 
 
-class Provider(Payload):
+class ProviderPayload(Payload):
     """A wearable provider on a connected source."""
 
     name: str = ""
@@ -41,11 +41,11 @@ class ConnectedSource(Payload):
     """A source of a user's data; ``source`` is the older name of ``provider``."""
 
     created_on: Instant | None = None
-    provider_sent: Provider | None = field(default=None, name="provider")
-    source: Provider | None = None
+    provider_sent: ProviderPayload | None = field(default=None, name="provider")
+    source: ProviderPayload | None = None
 
     @property
-    def provider(self) -> Provider | None:
+    def provider(self) -> ProviderPayload | None:
         return either(self.provider_sent, self.source)
 
 
@@ -67,7 +67,7 @@ class FallbackBirthDate(Payload):
         return day(self.value_sent)
 
 
-class User(Payload):
+class UserPayload(Payload):
     user_id: UUID
     client_user_id: str
     created_on: Instant
@@ -158,7 +158,7 @@ class ConnectionFault(Payload):
     errored_at: Instant | None = None
 
 
-class Connection(Payload):
+class ConnectionPayload(Payload):
     """A user's connection to a provider. ``external_user_id`` is personal data."""
 
     slug: str
@@ -229,7 +229,7 @@ class HistoricalPullReport(Payload):
                     yield PullEntry(slug, resource, None, raw, read)
 
 
-class ConnectLink(Payload):
+class ConnectLinkPayload(Payload):
     """A link with which one patient can connect a device, once, for about ten minutes.
 
     It is a secret: anyone who has the link can use it.
@@ -238,7 +238,7 @@ class ConnectLink(Payload):
     link_web_url: str
 
 
-class NewAddress(Body):
+class NewAddress(RequestBody):
     """A postal address to send, with ``zip`` and ``country`` (differences.md 11)."""
 
     first_line: str
@@ -250,7 +250,7 @@ class NewAddress(Body):
     access_notes: str | None = None
 
 
-class NewGuarantor(Body):
+class NewGuarantor(RequestBody):
     """Guarantor of an insurance, or medical proxy. Income in USD."""
 
     first_name: str
@@ -262,7 +262,7 @@ class NewGuarantor(Body):
     household_size: int | None = None
 
 
-class NewUser(Body):
+class NewUser(RequestBody):
     """A user to create.
 
     ``client_user_id`` is the team's own reference and must contain nothing personal.
@@ -277,7 +277,7 @@ class NewUser(Body):
     ingestion_end: date | None = None
 
 
-class UserChange(Body):
+class UserChange(RequestBody):
     """The fields to change: None clears a field, and a field that is left out does not change."""
 
     client_user_id: str | UnsetType = UNSET
@@ -287,7 +287,7 @@ class UserChange(Body):
     ingestion_end: date | UnsetType | None = UNSET
 
 
-class NewUserInfo(Body):
+class NewUserInfo(RequestBody):
     """Demographics, always complete. ``gender`` as in orders: female, male, other, unknown."""
 
     first_name: str
@@ -304,18 +304,18 @@ class NewUserInfo(Body):
     gender_identity: str | None = None
 
 
-_LINK = Reader(ConnectLink)
-_USER = Reader(User)
+_LINK = Reader(ConnectLinkPayload)
+_USER = Reader(UserPayload)
 _INFO = Reader(UserInfo)
-_CONNECTION = Reader(Connection)
+_CONNECTION = Reader(ConnectionPayload)
 _PULL = Reader(Pull)
 _REPORT = Reader(HistoricalPullReport)
 
 
-class Users(Chapter):
+class UserCalls(Chapter):
     """Calls of users.md 1-3, 7 and 8."""
 
-    def create(self, user: NewUser) -> Record[User]:
+    def create(self, user: NewUser) -> Record[UserPayload]:
         """Create a user.
 
         Raises Duplicate, with the ``existing_id`` to use, when the reference is in use. It is
@@ -346,7 +346,9 @@ class Users(Chapter):
         path = "/v2/user/{user_id}/{provider}"
         self._call.act("DELETE", path, user_id=user_id, provider=provider)
 
-    def create_link(self, user_id: UUID | str, provider: str | None = None) -> Record[ConnectLink]:
+    def create_link(
+        self, user_id: UUID | str, provider: str | None = None
+    ) -> Record[ConnectLinkPayload]:
         """Create a link with which the patient connects a device in a browser (users.md 8).
 
         The link is for any provider, or for this one (slug). Each call creates another link. No
@@ -355,15 +357,15 @@ class Users(Chapter):
         body = {"user_id": user_id} | ({"provider": provider} if provider else {})
         return self._call.send("POST", "/v2/link/token", _LINK, as_json(body))
 
-    def list(self, offset: int = 0, limit: int = 500) -> Page[User]:
+    def list(self, offset: int = 0, limit: int = 500) -> RecordPage[UserPayload]:
         """Return a page of users; ``limit`` is at most 500."""
         query = {"offset": offset, "limit": limit}
         return self._call.page("/v2/user/", _USER, "users", query=query)
 
-    def get(self, user_id: UUID | str) -> Record[User]:
+    def get(self, user_id: UUID | str) -> Record[UserPayload]:
         return self._call.record("/v2/user/{user_id}", _USER, user_id=user_id)
 
-    def resolve(self, client_user_id: str) -> Record[User]:
+    def resolve(self, client_user_id: str) -> Record[UserPayload]:
         """Return the user with the team's own reference; raises Missing when there is none."""
         path = "/v2/user/resolve/{client_user_id}"
         return self._call.record(path, _USER, client_user_id=client_user_id)
@@ -372,7 +374,7 @@ class Users(Chapter):
         """Return the latest demographics; raises Missing when none were given."""
         return self._call.record("/v2/user/{user_id}/info/latest", _INFO, user_id=user_id)
 
-    def connections(self, user_id: UUID | str) -> Page[Connection]:
+    def connections(self, user_id: UUID | str) -> RecordPage[ConnectionPayload]:
         path = "/v2/user/providers/{user_id}"
         return self._call.page(path, _CONNECTION, "providers", user_id=user_id)
 
@@ -382,7 +384,7 @@ class Users(Chapter):
         provider: str | None = None,
         user_limit: int = 50,
         next_cursor: str | None = None,
-    ) -> Page[HistoricalPullReport]:
+    ) -> RecordPage[HistoricalPullReport]:
         """Return a page of reports.
 
         A page may have fewer users than ``user_limit`` before the end. Only a ``next_cursor`` of

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 
 from django.conf import settings
 
-from backoffice.service import Page
+from backoffice.service import RecordPage
 from backoffice.sync.models import SyncRun
 
 MAX_AHEAD: Final = timedelta(minutes=5)
@@ -41,7 +41,7 @@ class ClockReading:
     server_date: datetime | None
 
     @classmethod
-    def from_page(cls, page: Page[Any]) -> Self:
+    def from_page(cls, page: RecordPage[Any]) -> Self:
         return cls(page.asked_at, page.server_date)
 
     @property

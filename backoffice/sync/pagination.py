@@ -20,7 +20,7 @@ from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 
-from backoffice.service import Page, Record, Unreadable
+from backoffice.service import Record, RecordPage, Unreadable
 from backoffice.sync.clocks import ClockReading
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class Batch(Generic[T]):
     total: int | None = None
     clock: ClockReading | None = None
 
-    def add(self, page: Page[T]) -> None:
+    def add(self, page: RecordPage[T]) -> None:
         self.records += page.records
         self.unreadable += page.unreadable
 
@@ -104,7 +104,7 @@ def in_background(
         thread.join()
 
 
-def single_batch(fetch: Callable[[], Page[T]]) -> Iterator[Batch[T]]:
+def single_batch(fetch: Callable[[], RecordPage[T]]) -> Iterator[Batch[T]]:
     """Yield the one batch of a list without pages."""
     page = fetch()
     batch: Batch[T] = Batch(total=_size(page), clock=ClockReading.from_page(page))
@@ -113,7 +113,7 @@ def single_batch(fetch: Callable[[], Page[T]]) -> Iterator[Batch[T]]:
 
 
 def batches_by_cursor(
-    fetch: Callable[[str | None], Page[T]], at_most: int = MAX_PAGES
+    fetch: Callable[[str | None], RecordPage[T]], at_most: int = MAX_PAGES
 ) -> Iterator[Batch[T]]:
     """Yield a list paged by an opaque cursor; pages before the end may be short, even empty."""
     cursor: str | None = None
@@ -138,7 +138,7 @@ def batches_by_cursor(
 
 
 def batches_by_number(
-    fetch: Callable[[int], Page[T]],
+    fetch: Callable[[int], RecordPage[T]],
     size: int,
     key: Callable[[T], object],
     at_most: int = MAX_PAGES,
@@ -150,7 +150,7 @@ def batches_by_number(
     """
     for attempt in range(1, MAX_ATTEMPTS + 1):
         seen: set[object] = set()
-        first: Page[T] | None = None
+        first: RecordPage[T] | None = None
         totals: list[int | None] = []
         read = 0
         batch: Batch[T] = Batch()
@@ -177,7 +177,7 @@ def batches_by_number(
 
 
 def batches_by_creation(
-    fetch: Callable[[datetime | None, int], Page[T]],
+    fetch: Callable[[datetime | None, int], RecordPage[T]],
     size: int,
     since: datetime | None,
     created_at: Callable[[T], datetime],
@@ -217,7 +217,7 @@ def batches_by_creation(
 
 
 def _has_moved_rows(
-    pages: list[Page[T]], moments: list[list[datetime]], key: Callable[[T], object]
+    pages: list[RecordPage[T]], moments: list[list[datetime]], key: Callable[[T], object]
 ) -> bool:
     """Return whether rows were inserted or deleted while these pages were fetched."""
     keys = [key(record.data) for page in pages for record in page.records]
@@ -230,14 +230,14 @@ def _has_moved_rows(
     )
 
 
-def _is_last(pages: list[Page[T]], size: int) -> bool:
+def _is_last(pages: list[RecordPage[T]], size: int) -> bool:
     last = pages[-1]
     if last.total is None:
         return _size(last) == 0
     return last.total <= len(pages) * size and _size(last) < size
 
 
-def _group_into_batches(pages: list[Page[T]], clock: ClockReading) -> Iterator[Batch[T]]:
+def _group_into_batches(pages: list[RecordPage[T]], clock: ClockReading) -> Iterator[Batch[T]]:
     batch: Batch[T] = Batch(clock=clock)
     for page in pages:
         batch.total = page.total
@@ -249,7 +249,9 @@ def _group_into_batches(pages: list[Page[T]], clock: ClockReading) -> Iterator[B
         yield batch
 
 
-def _pages_by_number(fetch: Callable[[int], Page[T]], size: int, at_most: int) -> Iterator[Page[T]]:
+def _pages_by_number(
+    fetch: Callable[[int], RecordPage[T]], size: int, at_most: int
+) -> Iterator[RecordPage[T]]:
     """Yield pages 1, 2, … in order until the end is certain.
 
     The end is a short page at or past `total`; without a total, two empty pages.
@@ -282,10 +284,10 @@ def _pages_by_number(fetch: Callable[[int], Page[T]], size: int, at_most: int) -
 
 
 def _fetch_ahead(
-    threads: ThreadPoolExecutor, fetch: Callable[[int], Page[T]], numbers: Iterable[int]
-) -> Iterator[Page[T]]:
+    threads: ThreadPoolExecutor, fetch: Callable[[int], RecordPage[T]], numbers: Iterable[int]
+) -> Iterator[RecordPage[T]]:
     """Yield these pages in order, fetched a few pages ahead."""
-    waiting: deque[Future[Page[T]]] = deque()
+    waiting: deque[Future[RecordPage[T]]] = deque()
     try:
         for number in numbers:
             waiting.append(threads.submit(fetch, number))
@@ -298,7 +300,7 @@ def _fetch_ahead(
             future.cancel()
 
 
-def _refuse_repetition(previous: Page[T], page: Page[T]) -> None:
+def _refuse_repetition(previous: RecordPage[T], page: RecordPage[T]) -> None:
     if page.records and [r.raw for r in page.records] == [r.raw for r in previous.records]:
         raise PaginationError("the service repeated a page")
 
@@ -309,5 +311,5 @@ def _with_checkpoint(batch: Batch[T], created_at: Callable[[T], datetime]) -> Ba
     return batch
 
 
-def _size(page: Page[T]) -> int:
+def _size(page: RecordPage[T]) -> int:
     return len(page.records) + len(page.unreadable)

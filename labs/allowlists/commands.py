@@ -25,7 +25,7 @@ from labs.allowlists.teams import allowed_team_ids, describe_teams
 from labs.models import LabAccount
 from labs.sync import store_lab_accounts
 
-Answer = Record[service_labs.LabAccount]
+Answer = Record[service_labs.LabAccountPayload]
 
 NO_KEY = (
     "The key of the management interface is missing (setting MANAGEMENT_KEY): without it nobody "

@@ -22,7 +22,7 @@ from backoffice.service import labs as service_labs
 from labs.models import Lab, LabTest
 from labs.sync import store_lab_tests
 
-Answer = Record[service_labs.LabTest]
+Answer = Record[service_labs.LabTestPayload]
 
 ARCHIVED: Final = "inactive"
 NAME_TAKEN: Final = "There is a lab test of this name already."
@@ -127,7 +127,7 @@ class CreateLabTest(Command, kw_only=True):
             ]
         )
 
-    def _is_as_sent(self, test: service_labs.LabTest) -> bool:
+    def _is_as_sent(self, test: service_labs.LabTestPayload) -> bool:
         return test.method == self.method and (test.lab is None or test.lab.id == self.lab_id)
 
     def store(self, answer: Answer) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from backoffice.accounts.access import requires
-from backoffice.api.resources import Child, Resource, exactly
+from backoffice.api.resources import ChildRows, Resource, exactly
 from labs.reports.models import Report, ReportJob, ReportResult
 
 
@@ -36,7 +36,7 @@ class Reports(Resource):
     )
     patient = "user_id"
     children = (
-        Child(
+        ChildRows(
             "results",
             ReportResult,
             "job_id",
@@ -60,7 +60,7 @@ class Reports(Resource):
             ),
             order=("job_id", "position"),
         ),
-        Child(
+        ChildRows(
             "upload",
             Report,
             "job_id",

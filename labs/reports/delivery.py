@@ -25,7 +25,7 @@ from backoffice.core import heartbeats, request_ids, service_team, shutdown
 from backoffice.core.encryption.cipher import DecryptionError
 from backoffice.outbox.record_names import with_names
 from backoffice.service import Record, errors
-from backoffice.service.reports import ReportJob as ServiceJob
+from backoffice.service.reports import ReportJobPayload as ServiceJob
 from backoffice.service.reports import Upload
 from labs.reports import storage
 from labs.reports.models import (

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from backoffice.service import Record
 from backoffice.service import reports as service_reports
-from backoffice.service.events import Heard
+from backoffice.service.events import ReceivedEvent
 from backoffice.service.payload import Unreadable
 from labs.reports.sync import create_missing_reports, schedule_job_lookups, store_jobs
 
 
-def handle_report_jobs(events: Sequence[Heard]) -> Mapping[str, str] | None:
+def handle_report_jobs(events: Sequence[ReceivedEvent]) -> Mapping[str, str] | None:
     """Apply the events and schedule a lookup of each job.
 
     Events may come late, twice and out of order. The record with more progress is the newer one, so
@@ -34,7 +34,7 @@ def handle_report_jobs(events: Sequence[Heard]) -> Mapping[str, str] | None:
     }
 
 
-def _record(event: Heard) -> Record[service_reports.ReportJob]:
+def _record(event: ReceivedEvent) -> Record[service_reports.ReportJobPayload]:
     read = service_reports.JOB.read(event.data, event.received_at)
     if isinstance(read, Unreadable):
         raise ValueError(f"{read.reason} at {read.path}")

@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from backoffice.accounts.models import User
-from backoffice.mirror.models import Mirrored
+from backoffice.mirror.models import MirrorModel
 from patients.models import mirrored_patient
 
 STORED: Final = "stored"
@@ -34,7 +34,7 @@ IN_PROGRESS: Final = ~Q(state__in=(UNCERTAIN, REFUSED, FAILED, COMPLETED, GIVEN_
 """Reports that wait for a worker or for the service."""
 
 
-class ReportJob(Mirrored):
+class ReportJob(MirrorModel):
     """A parsing job of the service (errors and limits, 7.2 and 7.3).
 
     The record does not name the patient: `user` comes from our upload or the event. `progress`

@@ -43,16 +43,16 @@ REVIEWED_PROGRESS: Final = 4
 class _JobOfPatient:
     """A job and its patient, if known."""
 
-    job: service_reports.ReportJob
+    job: service_reports.ReportJobPayload
     user_id: UUID | None
 
 
-def job_state(job: service_reports.ReportJob) -> str:
+def job_state(job: service_reports.ReportJobPayload) -> str:
     """Return the status, or `pending_review` if two flags say so (differences.md 45)."""
     return PENDING_REVIEW if job.in_review else job.status
 
 
-def job_progress(job: service_reports.ReportJob) -> int:
+def job_progress(job: service_reports.ReportJobPayload) -> int:
     """Return the progress of a job. Jobs only go forward: more progress means a newer record."""
     step = PROGRESS.get(job.status, PROGRESS["started"])
     return step + (REVIEWED_PROGRESS if job.is_reviewed else 0)
@@ -82,7 +82,7 @@ def _job(record: MirrorRecord) -> RowValues:
 
 
 def _results(record: MirrorRecord) -> Iterator[RowValues]:
-    job: service_reports.ReportJob = record.data.job
+    job: service_reports.ReportJobPayload = record.data.job
     for position, line in enumerate(job.data.results if job.data else ()):
         matches = to_builtins(line.loinc_matches or [])
         row = {
@@ -142,7 +142,7 @@ JOBS = MirrorTable(
 
 
 def store_jobs(
-    jobs: Iterable[tuple[Record[service_reports.ReportJob], UUID | None]],
+    jobs: Iterable[tuple[Record[service_reports.ReportJobPayload], UUID | None]],
 ) -> ApplyOutcome:
     """Store jobs with their patients (None: unknown), inside the caller's transaction.
 
@@ -219,7 +219,9 @@ def schedule_job_lookups(job_ids: Iterable[UUID]) -> None:
     schedule_lookups(LOOKUP_KIND, job_ids)
 
 
-def _store(answers: Mapping[str, Record[service_reports.ReportJob]]) -> dict[str, timedelta | None]:
+def _store(
+    answers: Mapping[str, Record[service_reports.ReportJobPayload]],
+) -> dict[str, timedelta | None]:
     store_jobs([(record, None) for record in answers.values()])
     sent = dict(
         Report.objects.filter(job__in=[UUID(key) for key in answers]).values_list(

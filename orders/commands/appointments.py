@@ -43,7 +43,7 @@ from orders.sync.appointments import APPOINTMENT_LOOKUPS
 from orders.sync.orders import store_orders
 from orders.visit_zones import visit_zone
 
-Answer = Record[service_appointments.Appointment]
+Answer = Record[service_appointments.AppointmentPayload]
 Settled = Confirmed | NoTrace | Disproved | Ambiguous
 
 TIME_TAKEN: Final = "This time is no longer available. Choose another one; your notes are kept."
@@ -439,7 +439,7 @@ def _place_values(
     return [provider_id, first_line, zip_code, str(lng), str(lat)]
 
 
-def _visit_time(visit: service_appointments.Appointment) -> str:
+def _visit_time(visit: service_appointments.AppointmentPayload) -> str:
     """Return the time of an appointment as the service sent it, as text for staff."""
     state = visit.address.state if visit.address else ""
     return format_visit_time(visit.start_at, visit_zone(visit.iana_timezone, state))

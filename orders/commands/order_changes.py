@@ -78,7 +78,7 @@ SIMULATED_STATUSES: Final = {
 
 RESENDABLE_FOR: Final = timedelta(days=60)
 
-Answer = Record[service_orders.Order]
+Answer = Record[service_orders.OrderPayload]
 
 
 class _OrderChange(OrderCommand, kw_only=True):

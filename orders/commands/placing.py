@@ -62,7 +62,7 @@ ORDER_FIELDS: Final = {
 }
 """Form fields for the request fields that placed and imported orders have in common."""
 
-Answer = Record[service_orders.Order]
+Answer = Record[service_orders.OrderPayload]
 
 
 class NewOrderCommand(Command, kw_only=True):

@@ -6,11 +6,11 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from backoffice.core.models import Read
+from backoffice.core.models import FastModel
 from orders.models.order import Order
 
 
-class Handling(Read):
+class Handling(FastModel):
     """Hides an order from the queue until a time, as long as nothing new happens.
 
     An event later than `event_id` returns the order to the queue at once, and so does the time

@@ -79,17 +79,6 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name='Look',
-            fields=[
-                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='+', serialize=False, to=settings.AUTH_USER_MODEL)),
-                ('snapshot', models.TextField(help_text='A pg_snapshot')),
-                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-            ],
-            options={
-                'db_table': 'today_look',
-            },
-        ),
-        migrations.CreateModel(
             name='OrderCount',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -99,7 +88,7 @@ class Migration(migrations.Migration):
                 ('change', models.BigIntegerField()),
             ],
             options={
-                'db_table': 'today_ordercount',
+                'abstract': False,
             },
         ),
         migrations.CreateModel(
@@ -116,6 +105,14 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('counted', models.TextField()),
                 ('delta', models.IntegerField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name='SeenActivity',
+            fields=[
+                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='+', serialize=False, to=settings.AUTH_USER_MODEL)),
+                ('snapshot', models.TextField(help_text='A pg_snapshot')),
+                ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
         ),
         migrations.CreateModel(
@@ -262,7 +259,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name='Happening',
+            name='OrderActivity',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='When we learnt of it')),
@@ -278,8 +275,7 @@ class Migration(migrations.Migration):
                 ('start_after', models.DateTimeField(null=True)),
             ],
             options={
-                'db_table': 'today_happening',
-                'indexes': [models.Index(fields=['transaction'], name='happening_since'), django.contrib.postgres.indexes.BrinIndex(autosummarize=True, fields=['at'], name='happening_by_time')],
+                'indexes': [models.Index(fields=['transaction'], name='activity_since_snapshot'), django.contrib.postgres.indexes.BrinIndex(autosummarize=True, fields=['at'], name='activity_by_time')],
             },
         ),
         migrations.CreateModel(
@@ -409,7 +405,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='Seen',
+            name='SeenSubject',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('about', models.UUIDField()),
@@ -417,9 +413,6 @@ class Migration(migrations.Migration):
                 ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
-            options={
-                'db_table': 'today_seen',
-            },
         ),
         migrations.CreateModel(
             name='Signature',
@@ -679,7 +672,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(fields=('job', 'position'), name='print_part_place'),
         ),
         migrations.AddConstraint(
-            model_name='seen',
+            model_name='seensubject',
             constraint=models.UniqueConstraint(fields=('user', 'about'), name='seen_once'),
         ),
         migrations.AddIndex(

@@ -16,7 +16,7 @@ from orders.results.models import (
     ReviewTally,
     Signature,
 )
-from orders.today.models import Happening, Look, OrderCount, Seen
+from orders.today.models import OrderActivity, OrderCount, SeenActivity, SeenSubject
 from orders.turnaround.models import UsualTime
 from orders.unmatched.models import Candidate, UnmatchedResult
 
@@ -29,9 +29,8 @@ __all__ = [
     "CriticalResult",
     "Delegation",
     "Handling",
-    "Happening",
-    "Look",
     "Order",
+    "OrderActivity",
     "OrderCount",
     "OrderDraft",
     "OrderEvent",
@@ -46,7 +45,8 @@ __all__ = [
     "ResultVersion",
     "Review",
     "ReviewTally",
-    "Seen",
+    "SeenActivity",
+    "SeenSubject",
     "Signature",
     "Transaction",
     "UnmatchedResult",

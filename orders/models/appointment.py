@@ -10,8 +10,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Upper
 
-from backoffice.core.models import Read
-from backoffice.mirror.models import Mirrored
+from backoffice.core.models import FastModel
+from backoffice.mirror.models import MirrorModel
 from orders.models.order import Order
 from orders.visit_zones import VisitZone, visit_zone
 from patients.models import mirrored_patient
@@ -31,7 +31,7 @@ appointments, so that a count visits no row of the table.
 ENDED_STATUSES: Final = ("completed", "cancelled")
 
 
-class Appointment(Mirrored):
+class Appointment(MirrorModel):
     """One appointment for a draw.
 
     The service shows only the active appointment of an order. `superseded_at` marks earlier ones.
@@ -129,7 +129,7 @@ class Appointment(Mirrored):
         return self.status in ENDED_STATUSES or self.event_status in ENDED_STATUSES
 
 
-class AppointmentEvent(Read):
+class AppointmentEvent(FastModel):
     """One step of an appointment. Events carry no id; they are stored in the order received."""
 
     pk = models.CompositePrimaryKey("appointment_id", "position")

@@ -11,16 +11,16 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from backoffice.core import prepared_queries
-from backoffice.core.models import Read
+from backoffice.core.models import FastModel
 from backoffice.mirror.models import AS_RECEIVED
 from orders.models.order import Order
 from patients.models import Patient
 
 
-class OrderMove(Read):
+class OrderMove(FastModel):
     """A change of the patient of an order, and who reviewed it.
 
-    A trigger adds the row in the transaction that changes the order (migration 0005). The trigger
+    A trigger adds the row in the transaction that changes the order (`orders/sql/moves.sql`). It
     also returns the order to the exception queue, so that staff notice every change.
     """
 

@@ -13,8 +13,8 @@ from django.db.models import Q
 from backoffice.core import vocabulary
 from backoffice.core.generated_fields import GeneratedForeignKey
 from backoffice.core.identifiers import IdentifierKey
-from backoffice.core.models import Read
-from backoffice.mirror.models import Mirrored
+from backoffice.core.models import FastModel
+from backoffice.mirror.models import MirrorModel
 from orders.models.name import OrderName
 from orders.models.order_queryset import STILL_UPDATED, OrderQuerySet
 from patients.models import mirrored_patient
@@ -84,14 +84,14 @@ def _list_index(name: str, *key: str, **options: Any) -> models.Index:
     return models.Index(fields=[*key, *moments, *filters], name=name, **options)
 
 
-class Transaction(Mirrored):
+class Transaction(MirrorModel):
     """A group of orders: an initial order with its redraws and recreations."""
 
     id = models.UUIDField(primary_key=True)
     status = models.TextField()
 
 
-class Order(Mirrored):
+class Order(MirrorModel):
     """One order. `status` and `low_level_status` are parts of the latest event's dotted status."""
 
     id = models.UUIDField(primary_key=True)
@@ -277,7 +277,7 @@ class Order(Mirrored):
         ).exists()
 
 
-class OrderEvent(Read):
+class OrderEvent(FastModel):
     """One step of the history of an order. Rows are added, never changed."""
 
     pk = models.CompositePrimaryKey("order_id", "event_id")

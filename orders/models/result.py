@@ -5,13 +5,13 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Substr
 
-from backoffice.core.models import Read
+from backoffice.core.models import FastModel
 from backoffice.core.vocabulary import measures
-from backoffice.mirror.models import Mirrored
+from backoffice.mirror.models import MirrorModel
 from orders.models.order import Order
 
 
-class Result(Mirrored):
+class Result(MirrorModel):
     """The current result of an order: partial, final or corrected.
 
     `interpretation` is our reading of the head of the result, or the worst reading of its lines if
@@ -60,7 +60,7 @@ class Result(Mirrored):
         return not self.unreadable_lines and not self.unreadable_fields
 
 
-class ResultMarker(Read):
+class ResultMarker(FastModel):
     """One line of a result, or one marker that the lab reported as missing.
 
     `interpretation` is our reading of the whole line: critical, abnormal, unknown (not

@@ -52,7 +52,7 @@ _CODES: Final = msgspec.json.Decoder(_Codes)
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class DiagnosisChoice:
     """A code with the service's description if it is known.
 
     `is_secondary`: it cannot be the first diagnosis. `uses`: how many of the newest orders have it.
@@ -73,7 +73,7 @@ class Matches:
     """
 
     word: str
-    found: Sequence[Diagnosis]
+    found: Sequence[DiagnosisChoice]
     failed: bool = False
     by_hand: str = ""
 
@@ -126,13 +126,13 @@ def _count_used() -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def _with_uses(found: Iterable[Diagnosis], used: dict[str, int]) -> list[Diagnosis]:
+def _with_uses(found: Iterable[DiagnosisChoice], used: dict[str, int]) -> list[DiagnosisChoice]:
     """Add the number of uses, and sort the most used first. Equal ones stay in their order."""
     counted = [replace(one, uses=used.get(one.code, 0)) for one in found]
     return sorted(counted, key=lambda one: -one.uses)
 
 
-def _matching(word: str, used: dict[str, int]) -> tuple[list[Diagnosis], bool]:
+def _matching(word: str, used: dict[str, int]) -> tuple[list[DiagnosisChoice], bool]:
     """Return the codes from the service and matching used ones, and whether the call failed."""
     typed = word.upper()
     remembered = {
@@ -148,7 +148,7 @@ def _matching(word: str, used: dict[str, int]) -> tuple[list[Diagnosis], bool]:
     return list({**remembered, **answer}.values()), False
 
 
-def _described(codes: Sequence[str]) -> tuple[list[Diagnosis], bool]:
+def _described(codes: Sequence[str]) -> tuple[list[DiagnosisChoice], bool]:
     """Return the codes with descriptions, and whether a call failed.
 
     The service is asked for descriptions that are not known.
@@ -160,19 +160,19 @@ def _described(codes: Sequence[str]) -> tuple[list[Diagnosis], bool]:
         if code in known or failed:
             continue
         try:
-            known |= {code: Diagnosis(code)} | _search(code, ends)
+            known |= {code: DiagnosisChoice(code)} | _search(code, ends)
         except errors.ServiceError as error:
             logger.info("diagnosis codes could not be described: %s", type(error).__name__)
             failed = True
-    return [known.get(code, Diagnosis(code)) for code in codes], failed
+    return [known.get(code, DiagnosisChoice(code)) for code in codes], failed
 
 
-def _search(word: str, ends: float) -> dict[str, Diagnosis]:
+def _search(word: str, ends: float) -> dict[str, DiagnosisChoice]:
     """Return matches from the service, until `ends` of the monotonic clock. Raises ServiceError."""
     page = service().until(ends).insurance.search_diagnoses(word)
     found = [record.data for record in page.records]
     answer = {
-        one.diagnosis_code: Diagnosis(one.diagnosis_code, one.description, one.is_secondary)
+        one.diagnosis_code: DiagnosisChoice(one.diagnosis_code, one.description, one.is_secondary)
         for one in found
     }
     descriptions = {
@@ -184,14 +184,14 @@ def _search(word: str, ends: float) -> dict[str, Diagnosis]:
     return answer
 
 
-def _remembered(codes: Iterable[str]) -> list[Diagnosis]:
+def _remembered(codes: Iterable[str]) -> list[DiagnosisChoice]:
     """Return codes with the cached description of the service, or without one."""
     wanted = list(codes)
     try:
         known: dict[str, Any] = cache.get_many([_key(code) for code in wanted])
     except (RedisError, OSError):
         known = {}
-    return [Diagnosis(code, *known.get(_key(code), ())) for code in wanted]
+    return [DiagnosisChoice(code, *known.get(_key(code), ())) for code in wanted]
 
 
 def _key(code: str) -> str:

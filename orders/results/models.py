@@ -1,8 +1,8 @@
 """Versions of results, sign-offs, acknowledgements and calls: rows that are added, never changed.
 
 `ResultVersion`, `Signature`, `CriticalAcknowledgement` and `CriticalCall` are append-only: triggers
-reject every change (migration 0003). `Review` is derived from them: triggers compute it again
-whenever one of them gets a row. So there is no flag that a writer could forget.
+reject every change (`orders/sql/review_records.sql`). `Review` is derived from them: triggers
+compute it again whenever one of them gets a row. So there is no flag that a writer could forget.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from backoffice.accounts.models import User
-from backoffice.core.models import Read
+from backoffice.core.models import FastModel
 from patients.identity import Agreement
 from patients.models import mirrored_patient
 
@@ -62,7 +62,7 @@ def _staff() -> models.ForeignKey[User, User]:
     return models.ForeignKey(User, on_delete=models.PROTECT, db_index=False, related_name="+")
 
 
-class ResultVersion(Read):
+class ResultVersion(FastModel):
     """A result as received, stored whenever it differs from the version before.
 
     Times stamped by the lab do not count as a difference. `critical` holds the critical values,
@@ -89,7 +89,7 @@ class ResultVersion(Read):
         return f"version {self.number} of the result of order {self.order_id}"
 
 
-class Review(Read):
+class Review(FastModel):
     """The state of the review of an order's result. Derived by the database (see `sql/`).
 
     Application code never writes it, except `identity`, which `orders.results.identity` writes.

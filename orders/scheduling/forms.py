@@ -158,7 +158,7 @@ class HomeForm(_TimesForm):
         )
 
 
-class _Codes(forms.MultipleChoiceField):
+class _CenterCodes(forms.MultipleChoiceField):
     """Codes of sites. The service decides which ones are valid."""
 
     def valid_value(self, value: Any) -> bool:
@@ -180,8 +180,8 @@ class CenterForm(_TimesForm):
         required=False,
         choices=[(miles, f"{miles} miles") for miles in RADII],
     )
-    sites = _Codes(required=False)
-    far_sites = _Codes(required=False)
+    sites = _CenterCodes(required=False)
+    far_sites = _CenterCodes(required=False)
     """Sites that the person chose near another ZIP code."""
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -1,4 +1,4 @@
--- The activity of orders (today_happening): steps and moves of orders, visits, results, critical
+-- The activity of orders (orders_orderactivity): steps and moves of orders, visits, results, critical
 -- results. Each trigger runs once per statement, in the transaction of the change, whatever code makes
 -- the change.
 --
@@ -9,7 +9,7 @@
 -- years of orders.
 CREATE OR REPLACE FUNCTION orders_activity_of_new_orders() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO today_happening
+  INSERT INTO orders_orderactivity
     (transaction, kind, order_id, patient_id, after, bucket_after)
   SELECT pg_current_xact_id()::text::bigint, kind, id, user_id, low_level_status, bucket
   FROM fresh
@@ -28,7 +28,7 @@ CREATE OR REPLACE FUNCTION orders_activity_of_changed_orders() RETURNS trigger L
   SET enable_nestloop = off AS $$
 BEGIN
   IF current_setting('backoffice.no_news', true) = 'on' THEN RETURN NULL; END IF;
-  INSERT INTO today_happening (transaction, kind, order_id, patient_id, before, after,
+  INSERT INTO orders_orderactivity (transaction, kind, order_id, patient_id, before, after,
     bucket_before, bucket_after)
   SELECT pg_current_xact_id()::text::bigint, kind, fresh.id, fresh.user_id,
     stale.low_level_status, fresh.low_level_status, stale.bucket, fresh.bucket
@@ -49,7 +49,7 @@ CREATE OR REPLACE TRIGGER activity_of_changed_orders AFTER UPDATE ON orders_orde
 -- A visit that replaces another one is a new row, while the other one is still active.
 CREATE OR REPLACE FUNCTION orders_activity_of_new_visits() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO today_happening
+  INSERT INTO orders_orderactivity
     (transaction, kind, order_id, patient_id, before, after, start_before, start_after)
   SELECT pg_current_xact_id()::text::bigint, 'visit', fresh.order_id, fresh.user_id,
     coalesce(earlier.status, ''), fresh.status, earlier.start_at, fresh.start_at
@@ -70,7 +70,7 @@ CREATE OR REPLACE TRIGGER activity_of_new_visits AFTER INSERT ON orders_appointm
 CREATE OR REPLACE FUNCTION orders_activity_of_changed_visits() RETURNS trigger LANGUAGE plpgsql
   SET enable_nestloop = off AS $$
 BEGIN
-  INSERT INTO today_happening
+  INSERT INTO orders_orderactivity
     (transaction, kind, order_id, patient_id, before, after, start_before, start_after)
   SELECT pg_current_xact_id()::text::bigint, 'visit', fresh.order_id, fresh.user_id,
     stale.status, fresh.status, stale.start_at, fresh.start_at
@@ -85,7 +85,7 @@ CREATE OR REPLACE TRIGGER activity_of_changed_visits AFTER UPDATE ON orders_appo
 CREATE OR REPLACE FUNCTION orders_activity_of_changed_results() RETURNS trigger LANGUAGE plpgsql
   SET enable_nestloop = off AS $$
 BEGIN
-  INSERT INTO today_happening (transaction, kind, order_id, patient_id, before, after)
+  INSERT INTO orders_orderactivity (transaction, kind, order_id, patient_id, before, after)
   SELECT pg_current_xact_id()::text::bigint, 'result', fresh.order_id, ordered.user_id,
     stale.status, fresh.status
   FROM fresh JOIN stale USING (order_id) LEFT JOIN orders_order AS ordered
@@ -99,7 +99,7 @@ CREATE OR REPLACE TRIGGER activity_of_changed_results AFTER UPDATE ON orders_res
 
 CREATE OR REPLACE FUNCTION orders_activity_of_critical_results() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO today_happening (transaction, kind, order_id, patient_id, after)
+  INSERT INTO orders_orderactivity (transaction, kind, order_id, patient_id, after)
   SELECT pg_current_xact_id()::text::bigint, 'critical', order_id, user_id, status FROM fresh;
   RETURN NULL;
 END $$;

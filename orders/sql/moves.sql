@@ -9,7 +9,7 @@ BEGIN
   UPDATE orders_handling SET until = now()
   WHERE order_id = NEW.id AND (until IS NULL OR until > now());
   UPDATE orders_review SET user_id = NEW.user_id WHERE order_id = NEW.id;
-  INSERT INTO today_happening (transaction, kind, order_id, patient_id)
+  INSERT INTO orders_orderactivity (transaction, kind, order_id, patient_id)
   VALUES (pg_current_xact_id()::text::bigint, 'moved', NEW.id, NEW.user_id);
   INSERT INTO mirror_drift (resource, key, kind, detail)
   VALUES (TG_TABLE_NAME, NEW.id, 'moved', '');

@@ -1,10 +1,10 @@
--- The number of orders by status group, status and method, as rows of changes (today_ordercount): the
+-- The number of orders by status group, status and method, as rows of changes (orders_ordercount): the
 -- count is their sum. Rows are only added, so writers do not wait for each other. Each trigger runs
 -- once per statement, in the transaction of the change, whatever code makes the change.
 
 CREATE OR REPLACE FUNCTION orders_count_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO today_ordercount (bucket, low_level_status, method, change)
+  INSERT INTO orders_ordercount (bucket, low_level_status, method, change)
   SELECT bucket, low_level_status, method, count(*) FROM fresh GROUP BY 1, 2, 3;
   RETURN NULL;
 END $$;
@@ -13,7 +13,7 @@ CREATE OR REPLACE TRIGGER count_added AFTER INSERT ON orders_order REFERENCING N
 
 CREATE OR REPLACE FUNCTION orders_count_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO today_ordercount (bucket, low_level_status, method, change)
+  INSERT INTO orders_ordercount (bucket, low_level_status, method, change)
   SELECT bucket, low_level_status, method, sum(change) FROM (
     SELECT bucket, low_level_status, method, 1 AS change FROM fresh
     UNION ALL
@@ -28,7 +28,7 @@ CREATE OR REPLACE TRIGGER count_changed AFTER UPDATE ON orders_order
 
 CREATE OR REPLACE FUNCTION orders_count_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO today_ordercount (bucket, low_level_status, method, change)
+  INSERT INTO orders_ordercount (bucket, low_level_status, method, change)
   SELECT bucket, low_level_status, method, -count(*) FROM stale GROUP BY 1, 2, 3;
   RETURN NULL;
 END $$;
@@ -37,8 +37,8 @@ CREATE OR REPLACE TRIGGER count_deleted AFTER DELETE ON orders_order REFERENCING
 
 CREATE OR REPLACE FUNCTION orders_count_truncated() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO today_ordercount (bucket, low_level_status, method, change)
-  SELECT bucket, low_level_status, method, -sum(change) FROM today_ordercount
+  INSERT INTO orders_ordercount (bucket, low_level_status, method, change)
+  SELECT bucket, low_level_status, method, -sum(change) FROM orders_ordercount
   GROUP BY 1, 2, 3 HAVING sum(change) <> 0;
   RETURN NULL;
 END $$;

@@ -6,7 +6,7 @@ ALTER TABLE orders_appointment SET (toast_tuple_target = 256);
 ALTER TABLE orders_result SET (toast_tuple_target = 256);
 
 -- A sync adds and removes thousands of these rows, and few of them exist at the same time.
-ALTER TABLE today_ordercount
+ALTER TABLE orders_ordercount
   SET (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
 
 -- These columns depend on each other. The planner needs their common values to estimate filters.

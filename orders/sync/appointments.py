@@ -27,7 +27,7 @@ LONG_PAST = timedelta(days=7)
 
 
 def _appointment(record: MirrorRecord) -> RowValues:
-    draw: service_appointments.Appointment = record.data
+    draw: service_appointments.AppointmentPayload = record.data
     address = draw.address or service_appointments.AppointmentAddress()
     place = draw.location or service_appointments.LngLat()
     return {
@@ -89,7 +89,7 @@ APPOINTMENTS = MirrorTable(
 
 
 def _store(
-    answers: Mapping[str, Record[service_appointments.Appointment]],
+    answers: Mapping[str, Record[service_appointments.AppointmentPayload]],
 ) -> dict[str, timedelta | None]:
     """Store the active appointment of each order, and mark earlier ones as superseded."""
     records = [MirrorRecord.from_service(r, r.data.id) for r in answers.values()]
@@ -110,7 +110,7 @@ def _store(
     return {key: _next_lookup(record.data) for key, record in answers.items()}
 
 
-def _next_lookup(draw: service_appointments.Appointment) -> timedelta | None:
+def _next_lookup(draw: service_appointments.AppointmentPayload) -> timedelta | None:
     """Return when to read the appointment again; None if it has ended.
 
     Appointments change without an event of their order, so they are read often around the draw.

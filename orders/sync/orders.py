@@ -50,7 +50,7 @@ LOOKUP_KIND_BY_METHOD = {
 
 
 def _order(record: MirrorRecord) -> RowValues:
-    order: service_orders.Order = record.data
+    order: service_orders.OrderPayload = record.data
     event = order.latest_event
     dotted = event.status if event else order.status or ""
     low = service_orders.low_level(dotted) if event else ""
@@ -186,7 +186,7 @@ _decode_transaction = msgspec.json.Decoder(_WithTransaction).decode
 
 
 def store_orders(
-    records: Sequence[Record[service_orders.Order]], known: StoredVersions | None = None
+    records: Sequence[Record[service_orders.OrderPayload]], known: StoredVersions | None = None
 ) -> ApplyOutcome:
     """Store orders, newer versions only, and schedule lookups of what belongs to a changed order.
 
@@ -210,7 +210,7 @@ def store_orders(
     return outcome
 
 
-def mirror_record_of(record: Record[service_orders.Order]) -> MirrorRecord:
+def mirror_record_of(record: Record[service_orders.OrderPayload]) -> MirrorRecord:
     order = record.data
     event = order.latest_event
     return MirrorRecord.from_service(
@@ -232,7 +232,7 @@ class _RelatedRecords(NamedTuple):
 
 
 def _related_records(record: MirrorRecord) -> _RelatedRecords:
-    order: service_orders.Order = record.data
+    order: service_orders.OrderPayload = record.data
     group = order.order_transaction
     steps = {service_orders.low_level(event.status) for event in order.events}
     draw = LOOKUP_KIND_BY_METHOD.get(order.lab_test.method or "")
@@ -268,7 +268,7 @@ def _mark_lookups(touched: list[_RelatedRecords]) -> None:
     schedule_lookups_by_kind(reasons)
 
 
-def _fetch_pages(service: Service, run: SyncRun) -> Iterator[Batch[service_orders.Order]]:
+def _fetch_pages(service: Service, run: SyncRun) -> Iterator[Batch[service_orders.OrderPayload]]:
     """Yield all orders, oldest first; with a window, only those updated since its start.
 
     The window has no end, because a row that is updated while the list is read would leave a closed
@@ -318,7 +318,7 @@ SWEEP = SyncedList(
 
 
 def _store_order_answers(
-    answers: Mapping[str, Record[service_orders.Order]],
+    answers: Mapping[str, Record[service_orders.OrderPayload]],
 ) -> dict[str, timedelta | None]:
     store_orders(list(answers.values()))
     return {}

@@ -42,7 +42,7 @@ def read_marker(line: service_results.BiomarkerResult) -> Reading:
 
 
 def _result(record: MirrorRecord) -> RowValues:
-    result: service_results.Result = record.data
+    result: service_results.ResultPayload = record.data
     head = result.metadata
     parts = unreadable.parts_of(record)
     status = interpretations.read_status(head.status or "")
@@ -71,7 +71,7 @@ def _result(record: MirrorRecord) -> RowValues:
 
 
 def _markers(record: MirrorRecord) -> Iterator[RowValues]:
-    result: service_results.Result = record.data
+    result: service_results.ResultPayload = record.data
     parts = unreadable.parts_of(record)
     position = -1
     for position, line, fields in parts.in_place("results", result.results):
@@ -197,7 +197,7 @@ def _contents(orders: Collection[UUID]) -> dict[UUID, tuple[bytes, tuple[str, st
 
 
 def _store(
-    answers: Mapping[str, Record[service_results.Result]],
+    answers: Mapping[str, Record[service_results.ResultPayload]],
 ) -> dict[str, timedelta | None]:
     vocabulary.decisions.refresh_if_stale()
     records = [MirrorRecord.from_service(r, UUID(key)) for key, r in answers.items()]

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from backoffice.core import counters, prepared_queries
 from backoffice.mirror.models import Drift
-from orders.models import Happening, OrderCount
+from orders.models import OrderActivity, OrderCount
 
 _TABLE: Final = OrderCount._meta.db_table
 RETENTION: Final = timedelta(days=60)
@@ -112,4 +112,4 @@ def repair() -> int:
 
 
 def delete_old_activity() -> None:
-    Happening.objects.filter(at__lt=timezone.now() - RETENTION).delete()
+    OrderActivity.objects.filter(at__lt=timezone.now() - RETENTION).delete()

@@ -23,7 +23,7 @@ from backoffice.core.snapshots import is_snapshot
 from backoffice.core.vocabulary import CLOSED, GLYPHS, NEEDS_ACTION, Term
 from backoffice.team.models import Assignment
 from backoffice.team.queries import assignments_by_subject
-from orders.models import Appointment, Happening, Look, Order, Seen
+from orders.models import Appointment, Order, OrderActivity, SeenActivity, SeenSubject
 from orders.models.order_queryset import LIST_COLUMNS
 from orders.results.models import OPEN_CRITICAL, Review
 from orders.visit_zones import VisitZone, visit_zone
@@ -45,26 +45,26 @@ _NO_TERM: Final = Term("", "")
 _MOVED: Final = Term("moved", "Moved to another patient", NEEDS_ACTION, glyph=GLYPHS[NEEDS_ACTION])
 
 _NEW_SINCE_SNAPSHOT: Final = """
- happening.transaction >= pg_snapshot_xmin(%(since)s::pg_snapshot)::text::bigint
- AND NOT pg_visible_in_snapshot(happening.transaction::text::xid8, %(since)s::pg_snapshot)
- AND happening.transaction < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+ activity.transaction >= pg_snapshot_xmin(%(since)s::pg_snapshot)::text::bigint
+ AND NOT pg_visible_in_snapshot(activity.transaction::text::xid8, %(since)s::pg_snapshot)
+ AND activity.transaction < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
 """
-_NEW_SINCE_TIME: Final = " happening.at > %(since)s "
+_NEW_SINCE_TIME: Final = " activity.at > %(since)s "
 _READ_SQL: Final = """
 WITH fresh AS MATERIALIZED (
- SELECT happening.id, happening.at, transaction, kind, happening.order_id,
-  coalesce(moved.after, patient_id) AS patient_id, before, happening.after, bucket_before,
+ SELECT activity.id, activity.at, transaction, kind, activity.order_id,
+  coalesce(moved.after, patient_id) AS patient_id, before, activity.after, bucket_before,
   bucket_after, start_before, start_after
- FROM today_happening AS happening
+ FROM orders_orderactivity AS activity
  LEFT JOIN (
   SELECT DISTINCT ON (order_id) order_id, after FROM orders_ordermove ORDER BY order_id, id DESC
- ) AS moved ON moved.order_id = happening.order_id
- LEFT JOIN today_seen AS seen ON seen.user_id = %(user)s
-  AND seen.about = coalesce(moved.after, patient_id, happening.order_id)
+ ) AS moved ON moved.order_id = activity.order_id
+ LEFT JOIN orders_seensubject AS seen ON seen.user_id = %(user)s
+  AND seen.about = coalesce(moved.after, patient_id, activity.order_id)
   AND pg_snapshot_xmax(seen.snapshot::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot())
  WHERE {new} AND (seen.id IS NULL OR NOT pg_visible_in_snapshot(
-  happening.transaction::text::xid8, seen.snapshot::pg_snapshot))
- ORDER BY happening.transaction DESC, happening.id DESC LIMIT %(most)s
+  activity.transaction::text::xid8, seen.snapshot::pg_snapshot))
+ ORDER BY activity.transaction DESC, activity.id DESC LIMIT %(most)s
 ), problems AS (
  SELECT *, max(id) FILTER (WHERE kind = 'order' AND bucket_after <> %(needs_action)s) OVER (
   PARTITION BY order_id, CASE bucket_after WHEN %(needs_action)s THEN after ELSE before END
@@ -120,10 +120,10 @@ class DigestLine(NamedTuple):
 
 
 @dataclass(slots=True)
-class OrderActivity:
+class OrderNews:
     """The new activity of one order. `entries` has at least one, oldest first."""
 
-    entries: Sequence[Happening]
+    entries: Sequence[OrderActivity]
     lines: list[DigestLine]
     """Most urgent first."""
     order: Order | None = None
@@ -151,7 +151,7 @@ class PatientActivity:
 
     about: UUID
     patient_id: UUID | None
-    orders: list[OrderActivity] = field(default_factory=list)
+    orders: list[OrderNews] = field(default_factory=list)
 
     @property
     def rank(self) -> int:
@@ -178,16 +178,16 @@ class Digest:
 
 def build_digest(user: User, *, sees_results: bool) -> Digest:
     """Return the activity that `user` has not seen: at most seven queries, whatever the amount."""
-    look = Look.objects.filter(pk=user.pk).first()
+    look = SeenActivity.objects.filter(pk=user.pk).first()
     since = look.at if look else timezone.now() - FIRST_PERIOD
     new_entries = _new_entries(user, look, since, sees_results)
     closed = _closed_criticals(new_entries.entries) if sees_results else set()
-    of_order: dict[UUID, list[Happening]] = defaultdict(list)
+    of_order: dict[UUID, list[OrderActivity]] = defaultdict(list)
     for one in new_entries.entries:
         assert one.order_id is not None
         of_order[one.order_id].append(one)
     news = [
-        OrderActivity(found, order_lines(found, key not in closed, sees_results))
+        OrderNews(found, order_lines(found, key not in closed, sees_results))
         for key, found in of_order.items()
     ]
     groups = _group_by_patient(one for one in news if one.lines)
@@ -200,7 +200,8 @@ def mark_seen(user: User, about: UUID, snapshot: str) -> None:
     _check_snapshot(snapshot)
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO today_seen AS stored (user_id, about, snapshot) VALUES (%s, %s, %s)"
+            "INSERT INTO orders_seensubject AS stored (user_id, about, snapshot)"
+            " VALUES (%s, %s, %s)"
             " ON CONFLICT (user_id, about) DO UPDATE SET snapshot = excluded.snapshot,"
             f" at = now() WHERE {_IS_LATER_SQL}",
             [user.pk, about, snapshot],
@@ -208,7 +209,7 @@ def mark_seen(user: User, about: UUID, snapshot: str) -> None:
 
 
 def unmark_seen(user: User, about: UUID) -> None:
-    Seen.objects.filter(user=user, about=about).delete()
+    SeenSubject.objects.filter(user=user, about=about).delete()
 
 
 def mark_all_seen(user: User, snapshot: str) -> None:
@@ -216,13 +217,13 @@ def mark_all_seen(user: User, snapshot: str) -> None:
     _check_snapshot(snapshot)
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO today_look AS stored (user_id, snapshot) VALUES (%s, %s)"
+            "INSERT INTO orders_seenactivity AS stored (user_id, snapshot) VALUES (%s, %s)"
             " ON CONFLICT (user_id) DO UPDATE SET snapshot = excluded.snapshot,"
             f" at = now() WHERE {_IS_LATER_SQL}",
             [user.pk, snapshot],
         )
         cursor.execute(
-            "DELETE FROM today_seen WHERE user_id = %s"
+            "DELETE FROM orders_seensubject WHERE user_id = %s"
             " AND (pg_snapshot_xmax(snapshot::pg_snapshot) <= pg_snapshot_xmax(%s::pg_snapshot)"
             " OR pg_snapshot_xmax(snapshot::pg_snapshot)"
             " > pg_snapshot_xmax(pg_current_snapshot()))",
@@ -237,14 +238,16 @@ def _check_snapshot(snapshot: str) -> None:
 
 
 class _NewEntries(NamedTuple):
-    entries: list[Happening]
+    entries: list[OrderActivity]
     """Entries of the patients that are shown, oldest first."""
     total: int = 0
     """Number of patients with new entries."""
     capped: bool = False
 
 
-def _new_entries(user: User, look: Look | None, since: datetime, sees_results: bool) -> _NewEntries:
+def _new_entries(
+    user: User, look: SeenActivity | None, since: datetime, sees_results: bool
+) -> _NewEntries:
     if look is not None and not _is_from_other_cluster(look.snapshot):
         return _read_entries(_NEW_SINCE_SNAPSHOT, user, look.snapshot, sees_results)
     return _read_entries(_NEW_SINCE_TIME, user, since, sees_results)
@@ -268,7 +271,7 @@ def _read_entries(new: str, user: User, since: object, sees_results: bool) -> _N
     if not rows:
         return _NewEntries([])
     total, read = rows[0][-2:]
-    found = [Happening.from_db(connection.alias, names, row[:-2]) for row in rows]
+    found = [OrderActivity.from_db(connection.alias, names, row[:-2]) for row in rows]
     return _NewEntries(found, total, read > MAX_ENTRIES)
 
 
@@ -282,19 +285,19 @@ def _is_from_other_cluster(snapshot: str) -> bool:
         return int(snapshot.split(":")[1]) > int(cursor.fetchone()[0])
 
 
-def _closed_criticals(entries: Iterable[Happening]) -> set[UUID]:
+def _closed_criticals(entries: Iterable[OrderActivity]) -> set[UUID]:
     """Return the orders whose critical results are acknowledged and called about.
 
     A critical result without values yet is still open.
     """
-    keys = {one.order_id for one in entries if one.kind == Happening.CRITICAL}
+    keys = {one.order_id for one in entries if one.kind == OrderActivity.CRITICAL}
     if not keys:
         return set()
     known = Review.objects.filter(pk__in=keys, critical_since__isnull=False)
     return set(known.exclude(OPEN_CRITICAL).values_list("pk", flat=True))
 
 
-def _group_by_patient(news: Iterable[OrderActivity]) -> list[PatientActivity]:
+def _group_by_patient(news: Iterable[OrderNews]) -> list[PatientActivity]:
     """Group by patient, the most urgent first, then the latest."""
     groups: dict[UUID, PatientActivity] = {}
     for one in news:
@@ -306,23 +309,23 @@ def _group_by_patient(news: Iterable[OrderActivity]) -> list[PatientActivity]:
 
 
 def order_lines(
-    entries: Sequence[Happening], is_open: bool, sees_results: bool
+    entries: Sequence[OrderActivity], is_open: bool, sees_results: bool
 ) -> list[DigestLine]:
     """Return the activity of one order as text, most urgent first. Minor steps are counted."""
     lines: list[DigestLine] = []
-    steps: list[Happening] = []
-    critical: Happening | None = None
+    steps: list[OrderActivity] = []
+    critical: OrderActivity | None = None
     for one in entries:
-        if one.kind == Happening.ORDER:
+        if one.kind == OrderActivity.ORDER:
             if not _add_status_line(one, lines):
                 steps.append(one)
-        elif one.kind == Happening.MOVED:
+        elif one.kind == OrderActivity.MOVED:
             lines.append(DigestLine(one.at, _MOVED, "", 1))
-        elif one.kind == Happening.VISIT:
+        elif one.kind == OrderActivity.VISIT:
             lines.append(_visit_line(one))
-        elif one.kind == Happening.RESULT:
+        elif one.kind == OrderActivity.RESULT:
             lines.append(DigestLine(one.at, vocabulary.term("result.status", one.after), "", 2))
-        elif one.kind == Happening.CRITICAL:
+        elif one.kind == OrderActivity.CRITICAL:
             critical = one
     if critical is not None and sees_results:
         words = "" if is_open else "acknowledged"
@@ -338,7 +341,7 @@ def order_lines(
     return lines
 
 
-def _add_status_line(one: Happening, lines: list[DigestLine]) -> bool:
+def _add_status_line(one: OrderActivity, lines: list[DigestLine]) -> bool:
     """Add the line for a problem that opens or closes, or for a result.
 
     Returns False for any other step.
@@ -359,7 +362,7 @@ def _add_status_line(one: Happening, lines: list[DigestLine]) -> bool:
     return True
 
 
-def _visit_line(one: Happening) -> DigestLine:
+def _visit_line(one: OrderActivity) -> DigestLine:
     term = vocabulary.term("appointment.status", one.after)
     moved = one.start_before and one.start_after and one.start_before != one.start_after
     if moved and one.after != "cancelled":

@@ -1,7 +1,7 @@
 """Order counts, activity, and what each user has seen of it.
 
 Counts and activity are written by triggers, in the transaction that changes an order
-(migration 0008).
+(`orders/sql/activity.sql`, `orders/sql/order_counts.sql`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from django.db import models
 from django.db.models.functions import Now
 
 from backoffice.accounts.models import User
-from backoffice.core.models import Read
+from backoffice.core.models import FastModel
 
 
-class OrderCount(Read):
+class OrderCount(FastModel):
     """By how much the number of orders in a state changed. The count is the sum over the state.
 
     Rows are only added, so no writer waits for another. `counts.fold` merges them, and
@@ -26,14 +26,11 @@ class OrderCount(Read):
     method = models.TextField()
     change = models.BigIntegerField()
 
-    class Meta:
-        db_table = "today_ordercount"
-
     def __str__(self) -> str:
         return f"{self.change:+} {self.bucket} {self.low_level_status} {self.method}"
 
 
-class Happening(Read):
+class OrderActivity(FastModel):
     """An activity that is news for staff.
 
     It is a step or a move of an order, a visit, a result, or a critical result.
@@ -58,34 +55,30 @@ class Happening(Read):
     start_after = models.DateTimeField(null=True)
 
     class Meta:
-        db_table = "today_happening"
         indexes = [
             # Reader: digest._NEW_SINCE_SNAPSHOT
-            models.Index(fields=["transaction"], name="happening_since"),
+            models.Index(fields=["transaction"], name="activity_since_snapshot"),
             # Readers: a user's first digest, the hand-over, counts.delete_old_activity
-            BrinIndex(fields=["at"], autosummarize=True, name="happening_by_time"),
+            BrinIndex(fields=["at"], autosummarize=True, name="activity_by_time"),
         ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.before} > {self.after}"
 
 
-class Look(models.Model):
+class SeenActivity(models.Model):
     """How far a user has seen the activity: everything committed in `snapshot`."""
 
     user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="+")
     snapshot = models.TextField(help_text="A pg_snapshot")
     at = models.DateTimeField(db_default=Now())
 
-    class Meta:
-        db_table = "today_look"
-
     def __str__(self) -> str:
         return f"look of user {self.user_id}"
 
 
-class Seen(Read):
-    """What a user has seen of one patient, or of an order without a patient, after their `Look`."""
+class SeenSubject(FastModel):
+    """What a user has seen of a patient, or an order without a patient, after `SeenActivity`."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+", db_index=False)
     about = models.UUIDField()
@@ -93,7 +86,6 @@ class Seen(Read):
     at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        db_table = "today_seen"
         constraints = [models.UniqueConstraint(fields=["user", "about"], name="seen_once")]
 
     def __str__(self) -> str:

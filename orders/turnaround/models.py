@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
-from backoffice.core.models import Read
+from backoffice.core.models import FastModel
 from backoffice.core.prepared_queries import where
 
 if TYPE_CHECKING:
     from orders.models import Order
 
 
-class UsualTime(Read):
+class UsualTime(FastModel):
     """How long orders stayed in a step before the next one, per method and lab.
 
     This is measured over the orders that changed last (`measurement.MAX_ORDERS`). A value from

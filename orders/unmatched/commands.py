@@ -32,7 +32,7 @@ from orders.sync.orders import store_orders
 from orders.unmatched.models import PENDING_REVIEW, PENDING_SERVICE_REVIEW, UnmatchedResult
 from orders.unmatched.sync import RESOURCE, store_unmatched
 
-Item = Record[service_unmatched.UnmatchedResult]
+Item = Record[service_unmatched.UnmatchedResultPayload]
 RESULT_GONE = "The service no longer has this result."
 
 
@@ -109,10 +109,10 @@ class _DecisionCommand(Command, kw_only=True):
         )
 
 
-class Accepted(NamedTuple):
+class AcceptedResult(NamedTuple):
     """The order that now has the result, and the record after the decision, if it could be read."""
 
-    order: Record[service_orders.Order]
+    order: Record[service_orders.OrderPayload]
     item: Item | None
 
 
@@ -148,14 +148,14 @@ class AcceptResult(_DecisionCommand, kw_only=True):
         if self.order_id is None and self.user_id is None and len(known) != 1:
             raise PreconditionFailed("Say which order or patient it belongs to.", field="choice")
 
-    def send(self, service: Service, sending: SendContext) -> Accepted:
+    def send(self, service: Service, sending: SendContext) -> AcceptedResult:
         order = service.unmatched.accept(
             self.result_id, order_id=self.order_id, user_id=self.user_id, note=self.note
         )
         try:
-            return Accepted(order, service.unmatched.get(self.result_id))
+            return AcceptedResult(order, service.unmatched.get(self.result_id))
         except errors.ServiceError:
-            return Accepted(order, None)  # A lookup soon reads it.
+            return AcceptedResult(order, None)  # A lookup soon reads it.
 
     def settle(
         self, service: Service, sending: SendContext
@@ -174,7 +174,7 @@ class AcceptResult(_DecisionCommand, kw_only=True):
             store_orders([order])
             return self._disproved(item)
         if self._is_requested_order(order):
-            return Confirmed(Accepted(order, item))
+            return Confirmed(AcceptedResult(order, item))
         # "Returns an Order which may be a new one": it is probably the result of this decision, but
         # the service does not say so.
         store_orders([order])
@@ -182,7 +182,7 @@ class AcceptResult(_DecisionCommand, kw_only=True):
             [PossibleMatch(str(order_id), f"It was given to the order {str(order_id)[:8]}")]
         )
 
-    def store(self, answer: Accepted) -> str:
+    def store(self, answer: AcceptedResult) -> str:
         """Store the order that has the result, even if it is new here, and schedule lookups."""
         order_id = answer.order.data.id
         store_orders([answer.order])
@@ -195,7 +195,7 @@ class AcceptResult(_DecisionCommand, kw_only=True):
             schedule_lookups(RESOURCE, [self.result_id])
         return str(order_id)
 
-    def _is_requested_order(self, order: Record[service_orders.Order]) -> bool:
+    def _is_requested_order(self, order: Record[service_orders.OrderPayload]) -> bool:
         """Whether it is the requested order, or a new order that recreates it.
 
         A new order joins the transaction of the requested one (orders.md 2.11).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from backoffice.mirror.models import Mirrored
+from backoffice.mirror.models import MirrorModel
 
 PENDING_REVIEW = "pending_customer_review"
 """Status of a result that staff of the clinic must decide."""
@@ -13,7 +13,7 @@ PENDING_SERVICE_REVIEW = "pending_ops_review"
 RESOLVED = ("resolved", "matched")
 
 
-class UnmatchedResult(Mirrored):
+class UnmatchedResult(MirrorModel):
     """A result as it was received, and the decision about it."""
 
     id = models.UUIDField(primary_key=True)

@@ -21,7 +21,7 @@ from backoffice.mirror.tables import (
 from backoffice.service import Record, Service, errors
 from backoffice.service import events as service_events
 from backoffice.service import unmatched as service_unmatched
-from backoffice.service.events import Heard, typed
+from backoffice.service.events import ReceivedEvent, typed
 from backoffice.sync.lookups import LookupType, schedule_lookups
 from backoffice.sync.missing_records import UnsortedListComparison
 from backoffice.sync.models import SyncRun
@@ -35,11 +35,11 @@ NO_SUCH_QUEUE: Final = (400, 403, 404)
 """HTTP statuses with which the service answers a team that does not have the queue."""
 _DISABLED: Final = object()
 
-Item = Record[service_unmatched.UnmatchedResult]
+Item = Record[service_unmatched.UnmatchedResultPayload]
 
 
 def _promote(record: MirrorRecord) -> RowValues:
-    item: service_unmatched.UnmatchedResult = record.data
+    item: service_unmatched.UnmatchedResultPayload = record.data
     patient = item.patient or service_unmatched.ReviewedPatient()
     lab = item.lab or service_unmatched.ReviewedLab()
     return {
@@ -125,7 +125,7 @@ def store_unmatched(records: Sequence[Item]) -> ApplyOutcome:
     return outcome
 
 
-def _orders(item: service_unmatched.UnmatchedResult) -> set[UUID]:
+def _orders(item: service_unmatched.UnmatchedResultPayload) -> set[UUID]:
     """Return the orders that a record names. They have changed, or they are new."""
     found = {one.order_id for group in item.candidate_groups for one in group.candidates}
     return {order for order in found | {item.resolved_order_id} if order is not None}
@@ -133,7 +133,7 @@ def _orders(item: service_unmatched.UnmatchedResult) -> set[UUID]:
 
 def _fetch_batches(
     service: Service, run: SyncRun
-) -> Iterator[Batch[service_unmatched.UnmatchedResult]]:
+) -> Iterator[Batch[service_unmatched.UnmatchedResultPayload]]:
     """Yield all open records. A team without the queue is a valid answer, not an error."""
     try:
         yield from batches_by_cursor(lambda cursor: service.unmatched.list(PAGE_SIZE, cursor))
@@ -204,7 +204,7 @@ def _absent(keys: Sequence[str], asked_at: datetime) -> None:
 LOOKUP: Final = LookupType(kind=RESOURCE, fetch=_fetch, store=_store, on_missing=_absent)
 
 
-def handle_match_reviews(events: Sequence[Heard]) -> Mapping[str, str]:
+def handle_match_reviews(events: Sequence[ReceivedEvent]) -> Mapping[str, str]:
     """Schedule lookups, because an event has less than the whole record (webhooks.md 4.2)."""
     schedule_lookups(RESOURCE, [typed(service_events.MATCH_REVIEW, event).id for event in events])
     return {event.message_id: "looked up" for event in events}

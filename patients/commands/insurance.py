@@ -29,9 +29,9 @@ from backoffice.outbox.command import (
 from backoffice.outbox.enqueueing import enqueue_next
 from backoffice.outbox.models import CommandRecord
 from backoffice.service import Record, Service, errors
-from backoffice.service.insurance import Insurance as InsuranceRecord
+from backoffice.service.insurance import InsurancePayload as InsuranceRecord
 from backoffice.service.insurance import NewInsurance, NewInsured, NewPayor
-from backoffice.service.insurance import Payor as PayorRecord
+from backoffice.service.insurance import PayorPayload as PayorRecord
 from backoffice.service.users import NewGuarantor
 from backoffice.sync.lookups import schedule_lookups
 from patients.models import Demographics, Insurance, Payor

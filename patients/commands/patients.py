@@ -25,7 +25,7 @@ from backoffice.outbox.command import (
 from backoffice.outbox.models import CommandRecord
 from backoffice.service import Record, Service, errors
 from backoffice.service.insurance import NewInsured
-from backoffice.service.users import NewAddress, NewUser, NewUserInfo, User, UserInfo
+from backoffice.service.users import NewAddress, NewUser, NewUserInfo, UserInfo, UserPayload
 from patients.commands.insurance import InsuranceRequest
 from patients.models import Demographics, DifferentPeople, Patient
 from patients.names import fold
@@ -124,7 +124,7 @@ class CreateUser(Command, kw_only=True):
             return
         raise PreconditionFailed(REFERENCE_TAKEN, field="client_user_id")
 
-    def send(self, service: Service, sending: SendContext) -> Record[User]:
+    def send(self, service: Service, sending: SendContext) -> Record[UserPayload]:
         try:
             return service.users.create(NewUser(client_user_id=self.client_user_id))
         except errors.Duplicate as error:
@@ -154,7 +154,7 @@ class CreateUser(Command, kw_only=True):
             return Ambiguous([PossibleMatch(str(answer.data.user_id), words)])
         return Confirmed(answer)
 
-    def store(self, answer: Record[User]) -> str:
+    def store(self, answer: Record[UserPayload]) -> str:
         store_users([answer])
         DifferentPeople.remember(answer.data.user_id, self.not_same)
         return str(answer.data.user_id)

@@ -16,13 +16,13 @@ from backoffice.outbox.command import (
     ResendPolicy,
     SendContext,
 )
-from backoffice.service import Page, Service, errors
-from backoffice.service.users import Connection as ConnectionRecord
+from backoffice.service import RecordPage, Service, errors
+from backoffice.service.users import ConnectionPayload as ConnectionRecord
 from backoffice.sync.lookups import schedule_lookups
 from patients.models import Connection
 from patients.sync import store_connections
 
-Answer = Page[ConnectionRecord]
+Answer = RecordPage[ConnectionRecord]
 
 
 class Deregister(Command, kw_only=True):

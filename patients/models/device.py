@@ -6,11 +6,11 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from backoffice.mirror.models import Mirrored
+from backoffice.mirror.models import MirrorModel
 from patients.models.patient import mirrored_patient
 
 
-class Connection(Mirrored):
+class Connection(MirrorModel):
     """A connected source of a user (users.md 7)."""
 
     user = mirrored_patient("connections")
@@ -32,7 +32,7 @@ class Connection(Mirrored):
         ]
 
 
-class Provider(Mirrored):
+class Provider(MirrorModel):
     """A provider of device data (wearables.md 6). Names and logos of providers come from here."""
 
     slug = models.TextField(primary_key=True)

@@ -6,11 +6,11 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from backoffice.core.encryption.encrypted_fields import EncryptedDateField, EncryptedTextField
-from backoffice.mirror.models import Mirrored
+from backoffice.mirror.models import MirrorModel
 from patients.models.patient import mirrored_patient
 
 
-class Insurance(Mirrored):
+class Insurance(MirrorModel):
     """An insurance record (users.md 4).
 
     The service shows only the latest record, so only this table has the history. Records have no id
@@ -36,7 +36,7 @@ class Insurance(Mirrored):
         indexes = [models.Index(fields=["user", "is_primary", "-as_of"], name="insurance_history")]
 
 
-class Payor(Mirrored):
+class Payor(MirrorModel):
     """A payor that a search returned (users.md 5)."""
 
     payor_code = models.TextField(primary_key=True)

@@ -22,7 +22,7 @@ from backoffice.core.identifiers import (
     key_expression,
     same_identifier,
 )
-from backoffice.mirror.models import Mirrored
+from backoffice.mirror.models import MirrorModel
 from backoffice.pages.paging.counts import COUNT_CAP
 from backoffice.pages.paging.keys import KeyInArray, opaque_condition
 from backoffice.pages.paging.row_query import read_keys
@@ -176,7 +176,7 @@ hundred people.
 """
 
 
-class Patient(Mirrored):
+class Patient(MirrorModel):
     """A user of the service (users.md 2) with the identity of the person.
 
     The identity comes from `Demographics`, or from an order where demographics lack a value.
@@ -262,7 +262,7 @@ def id_range_for_prefix(text: str) -> tuple[UUID, UUID] | None:
     return UUID(hexed.ljust(32, "0")), UUID(hexed.ljust(32, "f"))
 
 
-class Demographics(Mirrored):
+class Demographics(MirrorModel):
     """User information (users.md 3). Searches use the columns that triggers copy to `Patient`."""
 
     user = models.OneToOneField(

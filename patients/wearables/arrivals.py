@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 from django.conf import settings
 
-from backoffice.service.wearables import Sample, Source
+from backoffice.service.wearables import SamplePayload, SourcePayload
 from patients.wearables import chunks
 
 SeriesKey: TypeAlias = tuple[UUID, str, str, str, str]
@@ -51,7 +51,7 @@ class SampleSource(NamedTuple):
     workout_id: str = ""
 
     @classmethod
-    def of(cls, source: Source) -> SampleSource:
+    def of(cls, source: SourcePayload) -> SampleSource:
         device, workout = source.device_id, source.workout_id
         return cls(
             source.provider,
@@ -84,7 +84,7 @@ class SampleBatch:
     resource: str
     origin: SampleSource
     number: int
-    data: list[Sample]
+    data: list[SamplePayload]
 
     def series_defaults(self) -> Iterator[tuple[SeriesKey, SeriesDefaults]]:
         """Yield the series of the samples, with the unit and type of their first sample."""
@@ -94,7 +94,7 @@ class SampleBatch:
 
     def samples(
         self, series: Mapping[SeriesKey, SeriesDefaults], source: int
-    ) -> Iterator[tuple[SeriesKey, int, chunks.Samples]]:
+    ) -> Iterator[tuple[SeriesKey, int, chunks.ChunkSamples]]:
         """Yield series, day since 1970 and samples. A day may come more than once."""
         for kind, data in self._by_kind():
             key = self._key(kind)
@@ -104,25 +104,25 @@ class SampleBatch:
     def _key(self, kind: str) -> SeriesKey:
         return self.user_id, self.resource, self.origin.provider, self.origin.type, kind
 
-    def _by_kind(self) -> Iterable[tuple[str, list[Sample]]]:
+    def _by_kind(self) -> Iterable[tuple[str, list[SamplePayload]]]:
         if not self.data:
             return []
         if self.resource not in settings.SAMPLES_KEYED_BY_TYPE:
             return [("", self.data)]
-        kinds: dict[str, list[Sample]] = {}
+        kinds: dict[str, list[SamplePayload]] = {}
         for sample in self.data:
             kinds.setdefault(sample.type or "", []).append(sample)
         return kinds.items()
 
     def _by_day(
-        self, data: list[Sample], defaults: SeriesDefaults, source: int
-    ) -> Iterator[tuple[int, chunks.Samples]]:
+        self, data: list[SamplePayload], defaults: SeriesDefaults, source: int
+    ) -> Iterator[tuple[int, chunks.ChunkSamples]]:
         moments = [sample.start_sent or sample.timestamp for sample in data]
         if None in moments:
             raise ValueError(NO_TIME)
         since = _since_epoch(moments)  # type: ignore[arg-type]
         days = [moment.days for moment in since]
-        whole = chunks.Samples(
+        whole = chunks.ChunkSamples(
             [moment.seconds * chunks.SECOND + moment.microseconds for moment in since],
             [sample.value for sample in data],
             [self.number] * len(data),
@@ -147,7 +147,7 @@ class SampleBatch:
             yield day, chunks.in_order(part)
 
     def _extras(
-        self, data: list[Sample], whole: chunks.Samples, defaults: SeriesDefaults
+        self, data: list[SamplePayload], whole: chunks.ChunkSamples, defaults: SeriesDefaults
     ) -> dict[int, chunks.Extra]:
         """Fill the rare columns of `whole`; return values without a column by index in `data`."""
         more: dict[int, chunks.Extra] = {}
@@ -181,7 +181,7 @@ class SampleBatch:
         return more
 
 
-def rejection_reason(sample: Sample) -> str:
+def rejection_reason(sample: SamplePayload) -> str:
     """Return why the sample cannot be stored; empty if it can."""
     if (at := sample.at) is None:
         return NO_TIME
@@ -224,7 +224,7 @@ def _since_epoch(moments: list[datetime]) -> list[timedelta]:
         return [m - _EPOCH if m.tzinfo else m.replace(tzinfo=UTC) - _EPOCH for m in moments]
 
 
-def _length(sample: Sample) -> int | None:
+def _length(sample: SamplePayload) -> int | None:
     """Return the whole seconds from start to end, or None if they are not a whole number."""
     start, end = sample.start, sample.end
     if start is None or end is None:

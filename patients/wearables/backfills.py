@@ -18,9 +18,15 @@ from django.db import DatabaseError, DataError, transaction
 from backoffice.mirror.applying import apply_batch
 from backoffice.mirror.tables import MirrorRecord
 from backoffice.mirror.unreadable_records import key_from_raw, save_unreadable
-from backoffice.service import Page, Record, Service
+from backoffice.service import Record, RecordPage, Service
 from backoffice.service.payload import Payload, Reader
-from backoffice.service.wearables import SUMMARIES, Sample, Samples, Summary, WorkoutStream
+from backoffice.service.wearables import (
+    SUMMARIES,
+    SampleGroup,
+    SamplePayload,
+    SummaryPayload,
+    WorkoutStreamPayload,
+)
 from backoffice.sync.lookups import LookupType, schedule_lookups
 from backoffice.sync.models import Lookup
 from patients.wearables import sample_writer, summaries
@@ -63,7 +69,7 @@ class RangeAnswer:
     """One answer: a page of summaries or of samples, or one profile."""
 
     range: BackfillRange
-    page: Page[Any]
+    page: RecordPage[Any]
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ class SourceSamples:
     """Samples of one source in the answer for a range."""
 
     range: BackfillRange
-    record: Record[Samples]
+    record: Record[SampleGroup]
 
 
 class _RawSamples(Payload):
@@ -79,7 +85,7 @@ class _RawSamples(Payload):
 
 
 _RAW_SAMPLES: Final = Reader(_RawSamples)
-_SAMPLE: Final = Reader(Sample)
+_SAMPLE: Final = Reader(SamplePayload)
 
 
 def _fetch_range(service: Service, key: str) -> RangeAnswer:
@@ -87,7 +93,7 @@ def _fetch_range(service: Service, key: str) -> RangeAnswer:
     dates = (wanted.start, wanted.end, wanted.provider)
     if wanted.resource == "profile":
         record = service.wearables.profile(wanted.user_id, wanted.provider)
-        return RangeAnswer(wanted, Page([record], [], record.asked_at))
+        return RangeAnswer(wanted, RecordPage([record], [], record.asked_at))
     summary = "workouts" if wanted.resource == STREAMS else wanted.resource
     if summary in SUMMARIES:
         return RangeAnswer(wanted, service.wearables.summaries(summary, wanted.user_id, *dates))
@@ -163,7 +169,7 @@ def _mark_next_page(key: str, wanted: BackfillRange, cursor: str | None) -> None
         Lookup.objects.filter(kind=BACKFILL, key=key).delete()
 
 
-def _summary_record(wanted: BackfillRange, record: Record[Summary]) -> MirrorRecord:
+def _summary_record(wanted: BackfillRange, record: Record[SummaryPayload]) -> MirrorRecord:
     return summaries.summary_record(
         wanted.resource, wanted.user_id, record.raw, record.data, wanted.number, record.asked_at
     )
@@ -185,11 +191,13 @@ def mark_streams(workouts: Any) -> None:
     schedule_lookups(STREAM, (f"{workout}:{user}" for workout, user in workouts))
 
 
-def _fetch_stream(service: Service, key: str) -> Record[WorkoutStream]:
+def _fetch_stream(service: Service, key: str) -> Record[WorkoutStreamPayload]:
     return service.wearables.workout_stream(key.partition(":")[0])
 
 
-def _store_streams(answers: Mapping[str, Record[WorkoutStream]]) -> dict[str, timedelta | None]:
+def _store_streams(
+    answers: Mapping[str, Record[WorkoutStreamPayload]],
+) -> dict[str, timedelta | None]:
     records = []
     for key, record in answers.items():
         workout, _, user = key.partition(":")

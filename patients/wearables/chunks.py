@@ -32,7 +32,7 @@ Extra: TypeAlias = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Samples:
+class ChunkSamples:
     """Samples of one series and day, ordered by `at` (microseconds into the UTC day)."""
 
     at: list[int] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Samples:
     def __len__(self) -> int:
         return len(self.at)
 
-    def between(self, begin: int, end: int) -> Samples:
+    def between(self, begin: int, end: int) -> ChunkSamples:
         """Return the samples from index `begin` to `end`, without extras."""
         return _of_columns((column[begin:end] for column in self.columns()), {})
 
@@ -54,7 +54,7 @@ class Samples:
         return self.at, self.values, self.numbers, self.zones, self.lengths, self.sources
 
 
-def in_order(samples: Samples) -> Samples:
+def in_order(samples: ChunkSamples) -> ChunkSamples:
     """Return the samples in order of time; of several at one time the last one."""
     if all(map(lt, samples.at, samples.at[1:])):
         return samples
@@ -62,7 +62,7 @@ def in_order(samples: Samples) -> Samples:
     return _of_rows([rows[at] for at in sorted(rows)], samples.extras)
 
 
-def merged(old: Samples, new: Samples) -> Samples:
+def merged(old: ChunkSamples, new: ChunkSamples) -> ChunkSamples:
     """Merge samples. Of two samples at one time, the one received later stays."""
     if not old.at:
         return new
@@ -84,13 +84,13 @@ def merged(old: Samples, new: Samples) -> Samples:
     return _of_rows([rows[at] for at in sorted(rows)], extras)
 
 
-def _of_rows(rows: Sequence[tuple[Any, ...]], extras: dict[int, Extra]) -> Samples:
+def _of_rows(rows: Sequence[tuple[Any, ...]], extras: dict[int, Extra]) -> ChunkSamples:
     return _of_columns(map(list, zip(*rows, strict=True)), extras)
 
 
-def _of_columns(columns: Iterable[list[Any]], extras: dict[int, Extra]) -> Samples:
+def _of_columns(columns: Iterable[list[Any]], extras: dict[int, Extra]) -> ChunkSamples:
     at, values, numbers, zones, lengths, sources = columns
-    return Samples(at, values, numbers, zones, lengths, sources, extras)
+    return ChunkSamples(at, values, numbers, zones, lengths, sources, extras)
 
 
 # One row
@@ -98,7 +98,7 @@ def _of_columns(columns: Iterable[list[Any]], extras: dict[int, Extra]) -> Sampl
 Row: TypeAlias = dict[str, Any]
 
 
-def encoded(samples: Samples, divisor: int = 1) -> Row:
+def encoded(samples: ChunkSamples, divisor: int = 1) -> Row:
     """Return the columns of a row without a tail. `divisor` is the smallest divisor to try."""
     row: Row = {
         "first_at": samples.at[0],
@@ -138,7 +138,7 @@ def _offset(number: int, base: int) -> int:
     return max(number - base, -BLOCK)
 
 
-def decoded(row: Row) -> Samples:
+def decoded(row: Row) -> ChunkSamples:
     """Return the samples of a row, tail included."""
     main, tail = row["seconds"], row["tail_seconds"] or []
     count, late = len(main), len(tail)
@@ -150,7 +150,7 @@ def decoded(row: Row) -> Samples:
     at += [second * SECOND for second in tail]
     base = row["block"] * BLOCK
     numbers = row["numbers"] if row["numbers"] is not None else [row["number"]] * count
-    return Samples(
+    return ChunkSamples(
         at,
         _values(row["divisor"], row["scaled"], row["wide"])
         + _values(row["divisor"], row["tail_scaled"], row["tail_wide"]),

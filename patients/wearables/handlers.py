@@ -13,10 +13,10 @@ from uuid import UUID
 
 import msgspec
 
-from backoffice.service.events import BACKFILL_DONE, STREAM_READY, Heard
+from backoffice.service.events import BACKFILL_DONE, STREAM_READY, ReceivedEvent
 from backoffice.service.json_text import needs_replacing
 from backoffice.service.payload import Unreadable
-from backoffice.service.wearables import SUMMARIES, Samples
+from backoffice.service.wearables import SUMMARIES, SampleGroup
 from backoffice.service.wearables.timeseries import SAMPLES
 from backoffice.sync.lookups import schedule_lookups
 from backoffice.sync.runs import request_run
@@ -28,13 +28,13 @@ from patients.wearables.sync import PULL_LIST
 
 LOOKED_UP: Final = "looked up"
 IGNORED: Final = "ignored"
-_decode = msgspec.json.Decoder(Samples).decode
+_decode = msgspec.json.Decoder(SampleGroup).decode
 _SAMPLE_OR_MOMENT: Final = re.compile(r"\$\.data(\[\d+\](\.(timestamp|start|value))?)?")
 HYPNOGRAM: Final = "hypnogram"
 """A resource that the sleep cycle replaces. Its events stay in the inbox and are not applied."""
 
 
-def handle_summaries(events: Sequence[Heard]) -> Mapping[str, str] | None:
+def handle_summaries(events: Sequence[ReceivedEvent]) -> Mapping[str, str] | None:
     """Apply `daily.data.<summary>.created` and `.updated`. The version received last wins."""
     facts = []
     for event in events:
@@ -49,7 +49,7 @@ def handle_summaries(events: Sequence[Heard]) -> Mapping[str, str] | None:
     return None
 
 
-def handle_samples(events: Sequence[Heard]) -> Mapping[str, str] | None:
+def handle_samples(events: Sequence[ReceivedEvent]) -> Mapping[str, str] | None:
     """Apply `daily.data.<resource>.created` and `.updated` of a timeseries: store the samples."""
     batches = []
     ignored = {}
@@ -66,14 +66,14 @@ def handle_samples(events: Sequence[Heard]) -> Mapping[str, str] | None:
     return ignored or None
 
 
-def handle_workout_streams(events: Sequence[Heard]) -> Mapping[str, str] | None:
+def handle_workout_streams(events: Sequence[ReceivedEvent]) -> Mapping[str, str] | None:
     """Apply `daily.data.workout_stream.created` and `.updated`: schedule lookups of streams."""
     payloads = [(event, STREAM_READY.value(event.data)) for event in events]
     mark_streams((payload.workout_id, _user(event, payload.user_id)) for event, payload in payloads)
     return dict.fromkeys((event.message_id for event in events), LOOKED_UP)
 
 
-def handle_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
+def handle_backfills(events: Sequence[ReceivedEvent]) -> Mapping[str, str] | None:
     """Apply `historical.data.<resource>.created`, which only announces data.
 
     Lookups of the range and of the list of pulls are scheduled. The service does not send
@@ -99,7 +99,7 @@ def handle_backfills(events: Sequence[Heard]) -> Mapping[str, str] | None:
     return outcomes
 
 
-def _samples(event: Heard) -> Samples:
+def _samples(event: ReceivedEvent) -> SampleGroup:
     """Return the samples of an event. The plain decoder is faster than a `Reader`."""
     if not needs_replacing(event.data):
         try:
@@ -116,12 +116,12 @@ def _samples(event: Heard) -> Samples:
     return found.data
 
 
-def resource_of(event: Heard) -> str:
+def resource_of(event: ReceivedEvent) -> str:
     """Return the resource of an event: `heartrate` for `daily.data.heartrate.created`."""
     return event.event_type.split(".")[2]
 
 
-def _user(event: Heard, payload_user: UUID | None) -> UUID:
+def _user(event: ReceivedEvent, payload_user: UUID | None) -> UUID:
     user = event.user_id or payload_user
     if user is None:
         raise ValueError("the event does not say whose data it brings")

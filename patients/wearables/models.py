@@ -6,11 +6,11 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from backoffice.mirror.models import Mirrored
+from backoffice.mirror.models import MirrorModel
 from patients.models import mirrored_patient
 
 
-class HistoricalPull(Mirrored):
+class HistoricalPull(MirrorModel):
     """The historical pull of one resource of one connection (users.md 7)."""
 
     user = mirrored_patient("historical_pulls")
@@ -40,7 +40,7 @@ class HistoricalPull(Mirrored):
         ]
 
 
-class Summary(Mirrored):
+class Summary(MirrorModel):
     """A summary of any kind (wearables.md 2), identified by the service's id alone.
 
     Columns have the names and units of the service; columns of other resources are null.
@@ -123,7 +123,7 @@ class Summary(Mirrored):
         ]
 
 
-class WorkoutStream(Mirrored):
+class WorkoutStream(MirrorModel):
     """The recording of one workout: parallel arrays along `time` (wearables.md 5)."""
 
     id = models.UUIDField(primary_key=True, help_text="of the workout")
@@ -226,9 +226,6 @@ class Chunk(models.Model):
     tail_wide = ArrayField(models.FloatField(null=True), null=True)
     tail_numbers = ArrayField(models.IntegerField(), null=True)
     extras = models.JSONField(null=True, help_text="what single samples say beside, by their time")
-
-    class Meta:
-        db_table = "wearables_chunk"
 
 
 class Sample(models.Model):

@@ -129,7 +129,7 @@ def store(batches: Sequence[SampleBatch]) -> None:
                 wanted[key] = defaults
         series = _get_or_create_series(cursor, wanted)
         sources = _get_or_create_sources(cursor, {batch.origin for batch in batches})
-        by_chunk: dict[ChunkKey, chunks.Samples] = {}
+        by_chunk: dict[ChunkKey, chunks.ChunkSamples] = {}
         for batch in batches:
             source = sources[batch.origin]
             for key, day, samples in batch.samples(series, source):
@@ -140,7 +140,9 @@ def store(batches: Sequence[SampleBatch]) -> None:
 
 
 def _write(
-    cursor: CursorWrapper, by_chunk: Mapping[ChunkKey, chunks.Samples], divisors: dict[int, int]
+    cursor: CursorWrapper,
+    by_chunk: Mapping[ChunkKey, chunks.ChunkSamples],
+    divisors: dict[int, int],
 ) -> None:
     rows = {}
     finer: dict[int, int] = {}
@@ -166,7 +168,7 @@ def _merge(
     cursor: CursorWrapper,
     table: str,
     keys: list[ChunkKey],
-    by_chunk: Mapping[ChunkKey, chunks.Samples],
+    by_chunk: Mapping[ChunkKey, chunks.ChunkSamples],
     divisors: dict[int, int],
 ) -> None:
     cursor.execute(

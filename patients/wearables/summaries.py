@@ -10,8 +10,8 @@ from django.db import connection
 
 from backoffice.mirror.applying import apply_batch
 from backoffice.mirror.tables import ApplyOutcome, MirrorRecord, MirrorTable, RowValues
-from backoffice.service.wearables import Summary as SummaryPayload
-from backoffice.service.wearables import WorkoutStream as StreamPayload
+from backoffice.service.wearables import SummaryPayload as SummaryPayload
+from backoffice.service.wearables import WorkoutStreamPayload as StreamPayload
 from patients.wearables.models import Summary, WorkoutStream
 
 Promotion = Callable[[Any], RowValues]

@@ -26,7 +26,7 @@ from backoffice.sync.runs import request_run, sync_when_due
 from orders import status_groups
 from orders import sync as orders_sync
 from orders.exceptions import queue
-from orders.models import Happening, Order
+from orders.models import Order, OrderActivity
 from orders.today import counts
 from tests.api.rows import TEAM, envelope, order, staff, uid
 from tests.outbox.harness import OutboxHarness
@@ -124,7 +124,7 @@ def test_unknown_status_gets_and_loses_a_decision(harness: OutboxHarness) -> Non
     page = client.get(reverse("system:unknown")).content.decode()
     assert reverse("orders:detail", args=[row.sample_key]) in page
 
-    activity_count = Happening.objects.count()
+    activity_count = OrderActivity.objects.count()
     before = counts.order_counts().by_bucket()
     assert decide(client, row, "at-lab", "Beamed up").status_code == 302
     assert status_groups.apply_decisions() == 1
@@ -135,7 +135,7 @@ def test_unknown_status_gets_and_loses_a_decision(harness: OutboxHarness) -> Non
     assert counts_are_exact() and counts.repair() == 0
     today = client.get(reverse("today:page")).content.decode()
     assert "Not understood" not in today
-    assert Happening.objects.count() == activity_count, "a decision is no activity of the order"
+    assert OrderActivity.objects.count() == activity_count, "a decision is no activity of the order"
     filtered = client.get(reverse("orders:list"), {"status": NEW_STATUS}).content.decode()
     assert f'value="{NEW_STATUS}" checked><span>Beamed up' in filtered and str(first) in filtered
 

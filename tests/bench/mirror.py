@@ -34,7 +34,7 @@ from django.db.backends.utils import CursorWrapper  # noqa: E402
 
 from backoffice.mirror.tables import MirrorRecord  # noqa: E402
 from backoffice.service import Record, Service  # noqa: E402
-from backoffice.service.orders import ORDER, Order  # noqa: E402
+from backoffice.service.orders import ORDER, OrderPayload  # noqa: E402
 from backoffice.sync.models import SyncRun  # noqa: E402
 from backoffice.sync.pagination import in_background  # noqa: E402
 from orders.models import Order as OrderRow  # noqa: E402
@@ -151,7 +151,7 @@ def _fetch(url: str, folder: Path, stages: dict[str, Spent]) -> list[Path]:
             files[-1].write_bytes(pickle.dumps(fresh))
 
 
-def _records(file: Path, decode: Spent | None = None) -> list[Record[Order]]:
+def _records(file: Path, decode: Spent | None = None) -> list[Record[OrderPayload]]:
     pairs = pickle.loads(file.read_bytes())  # noqa: S301 - our own file of a minute ago
     with (decode or Spent()).timed():
         return [r for raw, at in pairs if isinstance(r := ORDER.read(raw, at), Record)]
@@ -179,14 +179,14 @@ def _database_side(spool: list[Path], stages: dict[str, Spent]) -> Side:
     return side
 
 
-def _changed(records: list[Record[Order]]) -> list[Record[Order]]:
+def _changed(records: list[Record[OrderPayload]]) -> list[Record[OrderPayload]]:
     """These, one of a hundred of them a step further."""
     return [
         record if n % CHANGED else _moved(record) for n, record in enumerate(records, CHANGED // 2)
     ]
 
 
-def _moved(record: Record[Order]) -> Record[Order]:
+def _moved(record: Record[OrderPayload]) -> Record[OrderPayload]:
     told = orjson.loads(record.raw)
     later = datetime.fromisoformat(told["updated_at"]) + timedelta(hours=1)
     event = {**told["events"][-1], "id": told["events"][-1]["id"] + 1}
@@ -228,7 +228,7 @@ def _judged(
     }
 
 
-def _store(records: list[Record[Order]], spent: Spent) -> None:
+def _store(records: list[Record[OrderPayload]], spent: Spent) -> None:
     with spent.timed(), transaction.atomic():
         store_orders(records)
 
@@ -243,7 +243,7 @@ def _twins() -> None:
         cursor.execute('ALTER TABLE twin."orders_order" SET (toast_tuple_target = 256)')
 
 
-def _blocks_of(records: list[Record[Order]], grouped: set[UUID]) -> dict[str, bytes]:
+def _blocks_of(records: list[Record[OrderPayload]], grouped: set[UUID]) -> dict[str, bytes]:
     """The batch's rows as COPY text; transactions and names come with the first of their orders."""
     orders = [r.data.id for r in records]
     groups = {r.data.order_transaction.id for r in records if r.data.order_transaction} - grouped
@@ -296,7 +296,7 @@ def _raw_copy(blocks: dict[str, bytes], spent: Spent) -> None:
                 copy.write(block)
 
 
-def _peer(records: list[Record[Order]], spent: Spent) -> None:
+def _peer(records: list[Record[OrderPayload]], spent: Spent) -> None:
     """The usual way: `update_or_create` for every order and every event."""
     with connection.cursor() as cursor:
         cursor.execute('TRUNCATE twin."orders_order", twin."orders_orderevent"')
@@ -321,7 +321,7 @@ def _peer(records: list[Record[Order]], spent: Spent) -> None:
             cursor.execute("SET search_path = public")
 
 
-def _mirror_record(record: Record[Order]) -> MirrorRecord:
+def _mirror_record(record: Record[OrderPayload]) -> MirrorRecord:
     return MirrorRecord((record.data.id,), record.raw, record.asked_at, record.data)
 
 

@@ -37,7 +37,7 @@ from django.db import connection, transaction  # noqa: E402
 from django.test import Client  # noqa: E402
 
 from backoffice.accounts.models import User  # noqa: E402
-from backoffice.service.events import Heard  # noqa: E402
+from backoffice.service.events import ReceivedEvent  # noqa: E402
 from patients.models import Demographics, Patient  # noqa: E402
 from patients.wearables.charts import POINTS, point_parameters  # noqa: E402
 from patients.wearables.handlers import handle_samples, handle_summaries  # noqa: E402
@@ -194,7 +194,7 @@ def _empty() -> None:
         cursor.execute("CHECKPOINT")
 
 
-def _events(size: int, count: int) -> Iterator[tuple[Heard, list[Row]]]:
+def _events(size: int, count: int) -> Iterator[tuple[ReceivedEvent, list[Row]]]:
     """Minute data of some people, in turns, as the service tells it; with the same as rows."""
     chance = Random(7)
     minutes = [0] * PEOPLE
@@ -210,7 +210,7 @@ def _events(size: int, count: int) -> Iterator[tuple[Heard, list[Row]]]:
         yield _heard(n + 1, uuid5(_SPACE, str(who)), rows), rows
 
 
-def _heard(number: int, user: UUID, rows: list[Row]) -> Heard:
+def _heard(number: int, user: UUID, rows: list[Row]) -> ReceivedEvent:
     samples = [
         {"id": None, "timestamp": at.isoformat(), "timezone_offset": zone, "type": None,
          "unit": "bpm", "value": round(value)}
@@ -220,7 +220,7 @@ def _heard(number: int, user: UUID, rows: list[Row]) -> Heard:
               "name": "Band", "slug": "band", "logo": ""}  # fmt: skip
     body = orjson.dumps({"source": source, "data": samples, "user_id": str(user)})
     kind = "daily.data.heartrate.created"
-    return Heard(number, f"msg_{number}", kind, rows[0][1], None, user, None, body)
+    return ReceivedEvent(number, f"msg_{number}", kind, rows[0][1], None, user, None, body)
 
 
 # Goal 9

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from backoffice.service import Service, errors
-from backoffice.service.appointments import Appointment, Slot, VisitAddress
+from backoffice.service.appointments import AppointmentPayload, Slot, VisitAddress
 from tests.contract.test_orders import NOBODY
 from tests.sandbox.test_api_psc_booking import NEAR_SITES, WALK_IN
 from tests.sandbox.visiting import READY, REQUEST, World, visiting
@@ -67,7 +67,7 @@ def count(world: World, order: str) -> int:
     return int(rows[0][0])
 
 
-def shown(one: Appointment) -> tuple[Any, ...]:
+def shown(one: AppointmentPayload) -> tuple[Any, ...]:
     return one.id, one.status, one.event_status, one.start_at, one.end_at, len(one.events)
 
 

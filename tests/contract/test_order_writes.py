@@ -18,7 +18,7 @@ from backoffice.service.orders import (
     ImportedOrder,
     NewOrder,
     NewPatient,
-    Order,
+    OrderPayload,
     SimulationFlags,
     low_level,
 )
@@ -47,7 +47,7 @@ def new(world: World, *tests: str, **more: Any) -> NewOrder:
     return msgspec.convert(world.body(*tests, **more), NewOrder)
 
 
-def placed(world: World, orders: Service, *tests: str, **more: Any) -> Record[Order]:
+def placed(world: World, orders: Service, *tests: str, **more: Any) -> Record[OrderPayload]:
     return orders.orders.create(new(world, *tests, **more), idempotency_key=fresh())
 
 
@@ -56,7 +56,7 @@ def today(world: World) -> date:
     return datetime.fromisoformat(now).astimezone(UTC).date()
 
 
-def same_as_read(world: World, orders: Service, written: Record[Order]) -> None:
+def same_as_read(world: World, orders: Service, written: Record[OrderPayload]) -> None:
     """The record inside the answer is the one that is read, byte for byte but for its link."""
     read = orders.orders.get(written.data.id)
     assert written.digest == read.digest

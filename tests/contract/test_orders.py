@@ -12,7 +12,7 @@ import pytest
 
 from backoffice.service import Service, errors
 from backoffice.service.exchange import Document
-from backoffice.service.orders import Order
+from backoffice.service.orders import OrderPayload
 from tests.sandboxes import Sandbox
 
 TEAM = "7ea00000-0000-4000-8000-000000000001"
@@ -31,9 +31,9 @@ def some_order(sandbox: Sandbox, where: str = "true") -> UUID:
     return found
 
 
-def listed(client: Service, size: int = 100, **asked: Any) -> list[Order]:
+def listed(client: Service, size: int = 100, **asked: Any) -> list[OrderPayload]:
     """All pages."""
-    orders: list[Order] = []
+    orders: list[OrderPayload] = []
     number = 1
     while True:
         page = client.orders.list(page=number, size=size, **asked)

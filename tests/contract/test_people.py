@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from backoffice.service import Page, Service, errors
-from backoffice.service.labs import LabAccount, LabTest, Marker
-from backoffice.service.users import HistoricalPullReport, User
+from backoffice.service import RecordPage, Service, errors
+from backoffice.service.labs import LabAccountPayload, LabTestPayload, MarkerPayload
+from backoffice.service.users import HistoricalPullReport, UserPayload
 from tests.contract.test_orders import NOBODY, TEAM, one
 from tests.sandboxes import Sandbox
 
@@ -18,8 +18,8 @@ LIVE = f"team_id = '{TEAM}' AND deleted_at IS NULL"
 OTHER_TEAM = "7ea00000-0000-4000-8000-000000000002"
 
 
-def users(client: Service, limit: int) -> list[User]:
-    found: list[User] = []
+def users(client: Service, limit: int) -> list[UserPayload]:
+    found: list[UserPayload] = []
     while True:
         page = client.users.list(offset=len(found), limit=limit)
         assert page.unreadable == [] and page.offset == len(found)
@@ -135,7 +135,7 @@ def pulls(client: Service, **asked: Any) -> dict[tuple[UUID, str, str], str]:
     found: dict[tuple[UUID, str, str], str] = {}
     cursor: str | None = None
     while True:
-        page: Page[HistoricalPullReport] = client.users.historical_pulls(
+        page: RecordPage[HistoricalPullReport] = client.users.historical_pulls(
             next_cursor=cursor, **asked
         )
         for record in page.records:
@@ -249,8 +249,8 @@ def test_labs_labs(client: Service, asked_sandbox: Sandbox) -> None:
     ] == rows
 
 
-def lab_tests(client: Service, limit: int, **asked: Any) -> list[LabTest]:
-    found: list[LabTest] = []
+def lab_tests(client: Service, limit: int, **asked: Any) -> list[LabTestPayload]:
+    found: list[LabTestPayload] = []
     cursor: str | None = None
     while True:
         page = client.labs.lab_tests(limit, cursor, **asked)
@@ -329,8 +329,8 @@ def account_of(sandbox: Sandbox) -> tuple[UUID, int]:
 ORDERABLE = "is_active AND is_orderable AND NOT is_reflex"
 
 
-def markers(client: Service, **asked: Any) -> list[Marker]:
-    found: list[Marker] = []
+def markers(client: Service, **asked: Any) -> list[MarkerPayload]:
+    found: list[MarkerPayload] = []
     number = 1
     while True:
         page = client.labs.markers(number, 20, **asked)
@@ -414,7 +414,7 @@ def test_labs_lab_tests_of_an_account(client: Service, asked_sandbox: Sandbox) -
                 read(key, lab_account_id=account)
 
 
-def accounts(page: Page[LabAccount]) -> dict[UUID, tuple[str, str, list[UUID]]]:
+def accounts(page: RecordPage[LabAccountPayload]) -> dict[UUID, tuple[str, str, list[UUID]]]:
     assert page.unreadable == []
     return {r.data.id: (r.data.lab, r.data.status, r.data.team_id_allowlist) for r in page.records}
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from backoffice.service import Record, Service, errors
-from backoffice.service.reports import ReportJob, Upload
+from backoffice.service.reports import ReportJobPayload, Upload
 from tests.contract.test_orders import NOBODY, TEAM, one
 from tests.labs.documents import jpeg, pdf, png
 from tests.sandboxes import Sandbox, SandboxFactory
@@ -55,7 +55,9 @@ def file(content: bytes, kind: str = PDF) -> Upload:
     return Upload(io.BytesIO(content), kind)
 
 
-def ended(service: Service, sandbox: Sandbox, job_id: UUID) -> tuple[Record[ReportJob], list[str]]:
+def ended(
+    service: Service, sandbox: Sandbox, job_id: UUID
+) -> tuple[Record[ReportJobPayload], list[str]]:
     """The job once it is over, and the statuses it was seen in."""
     statuses: list[str] = []
     give_up = time.monotonic() + 60

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from backoffice.service import Service, errors
-from backoffice.service.unmatched import UnmatchedResult
+from backoffice.service.unmatched import UnmatchedResultPayload
 from tests.contract.test_orders import NOBODY
 from tests.sandbox.conftest import TEAM_KEY
 from tests.sandboxes import Sandbox, SandboxFactory
@@ -46,9 +46,9 @@ def make(sandbox: Sandbox, case: str, **more: Any) -> None:
         assert status == "succeeded"
 
 
-def listed(client: Service, **asked: Any) -> list[UnmatchedResult]:
+def listed(client: Service, **asked: Any) -> list[UnmatchedResultPayload]:
     """All pages."""
-    found: list[UnmatchedResult] = []
+    found: list[UnmatchedResultPayload] = []
     cursor: str | None = None
     while True:
         page = client.unmatched.list(2, cursor, **asked)
@@ -60,7 +60,7 @@ def listed(client: Service, **asked: Any) -> list[UnmatchedResult]:
             return found
 
 
-def made(sandbox: Sandbox, client: Service, case: str, **more: Any) -> UnmatchedResult:
+def made(sandbox: Sandbox, client: Service, case: str, **more: Any) -> UnmatchedResultPayload:
     before = {one.id for one in listed(client)}
     make(sandbox, case, **more)
     (one,) = [one for one in listed(client) if one.id not in before]

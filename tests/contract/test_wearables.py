@@ -10,9 +10,9 @@ from uuid import UUID
 
 import pytest
 
-from backoffice.service import Page, Service, errors
-from backoffice.service.users import User
-from backoffice.service.wearables import SUMMARIES, Sample, Samples
+from backoffice.service import RecordPage, Service, errors
+from backoffice.service.users import UserPayload
+from backoffice.service.wearables import SUMMARIES, SampleGroup, SamplePayload
 from tests.contract.test_orders import NOBODY, one
 from tests.sandboxes import Sandbox
 
@@ -71,7 +71,7 @@ def now(asked_sandbox: Sandbox) -> datetime:
 
 
 @pytest.fixture(scope="module")
-def people(client: Service) -> list[User]:
+def people(client: Service) -> list[UserPayload]:
     """Who has a source, those with the most sources first."""
     users = [record.data for record in client.users.list().records]
     connected = [user for user in users if user.connected_sources]
@@ -85,14 +85,14 @@ def supported(client: Service) -> dict[str, set[str]]:
     return {record.data.slug: set(record.data.supported_resources) for record in found}
 
 
-def slugs(user: User) -> set[str]:
+def slugs(user: UserPayload) -> set[str]:
     return {source.provider.slug for source in user.connected_sources if source.provider}
 
 
 @pytest.mark.parametrize("resource", sorted(set(SUMMARIES) - {"profile"}))
 def test_wearables_summaries(
     client: Service,
-    people: list[User],
+    people: list[UserPayload],
     supported: dict[str, set[str]],
     now: datetime,
     resource: str,
@@ -132,7 +132,7 @@ def test_wearables_summaries(
 
 @pytest.mark.parametrize("resource", ["activity", "sleep"])
 def test_wearables_summaries_in_a_range(
-    client: Service, people: list[User], now: datetime, resource: str
+    client: Service, people: list[UserPayload], now: datetime, resource: str
 ) -> None:
     """Bare days at both ends are part of the range; two halves make the whole."""
     day = now.date()
@@ -156,7 +156,7 @@ def test_wearables_summaries_in_a_range(
 
 
 def test_wearables_sleep_cycles_belong_to_sleeps(
-    client: Service, people: list[User], now: datetime
+    client: Service, people: list[UserPayload], now: datetime
 ) -> None:
     checked = 0
     for user in people[:8]:
@@ -175,7 +175,7 @@ def test_wearables_sleep_cycles_belong_to_sleeps(
     assert checked
 
 
-def test_wearables_profile(client: Service, people: list[User]) -> None:
+def test_wearables_profile(client: Service, people: list[UserPayload]) -> None:
     found = 0
     for user in people[:20]:
         try:
@@ -190,7 +190,9 @@ def test_wearables_profile(client: Service, people: list[User]) -> None:
     assert found
 
 
-def test_wearables_workout_stream(client: Service, people: list[User], now: datetime) -> None:
+def test_wearables_workout_stream(
+    client: Service, people: list[UserPayload], now: datetime
+) -> None:
     read = 0
     for user in people[:40]:
         page = client.wearables.summaries("workouts", user.user_id, now - MONTH, now)
@@ -213,7 +215,7 @@ def test_wearables_workout_stream(client: Service, people: list[User], now: date
 
 def pages(
     client: Service, resource: str, user_id: UUID, first: Any, last: Any, provider: str | None
-) -> Iterator[Page[Samples]]:
+) -> Iterator[RecordPage[SampleGroup]]:
     cursor: str | None = None
     while True:
         page = client.wearables.samples(resource, user_id, first, last, provider, cursor)
@@ -231,7 +233,7 @@ def test_every_timeseries_is_listed() -> None:
 @pytest.mark.parametrize("resource", sorted(POINTS | INTERVALS))
 def test_wearables_samples(
     client: Service,
-    people: list[User],
+    people: list[UserPayload],
     supported: dict[str, set[str]],
     now: datetime,
     resource: str,
@@ -261,7 +263,9 @@ def test_wearables_samples(
     pytest.fail("nobody has any")
 
 
-def checked(samples: list[Sample], resource: str, first: datetime, last: datetime) -> list[Sample]:
+def checked(
+    samples: list[SamplePayload], resource: str, first: datetime, last: datetime
+) -> list[SamplePayload]:
     for sample in samples:
         assert sample.at is not None and first <= sample.at <= last
         assert sample.unit and sample.unit == UNITS.get(resource, sample.unit)
@@ -277,7 +281,9 @@ def checked(samples: list[Sample], resource: str, first: datetime, last: datetim
     return samples
 
 
-def test_wearables_samples_page_by_page(client: Service, people: list[User], now: datetime) -> None:
+def test_wearables_samples_page_by_page(
+    client: Service, people: list[UserPayload], now: datetime
+) -> None:
     """A range that takes several pages holds what its halves hold."""
     for user in people[:20]:
 
@@ -302,7 +308,7 @@ def test_wearables_samples_page_by_page(client: Service, people: list[User], now
 
 
 def test_wearables_samples_of_whole_days(
-    client: Service, people: list[User], now: datetime
+    client: Service, people: list[UserPayload], now: datetime
 ) -> None:
     """A bare start is midnight, a bare end the last second of its day."""
     day = now.date() - timedelta(days=2)

@@ -14,8 +14,8 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.service import Record
-from backoffice.service.events import Heard
-from backoffice.service.reports import JOB, ReportJob
+from backoffice.service.events import ReceivedEvent
+from backoffice.service.reports import JOB, ReportJobPayload
 from labs.models import Report
 from labs.reports import intake, sync
 from patients.models import Patient
@@ -101,7 +101,7 @@ def job_json(
     return json.dumps(fields).encode()
 
 
-def job_record(raw: bytes, at: datetime | None = None) -> Record[ReportJob]:
+def job_record(raw: bytes, at: datetime | None = None) -> Record[ReportJobPayload]:
     record = JOB.read(raw, at or timezone.now())
     assert isinstance(record, Record)
     return record
@@ -119,8 +119,10 @@ def attach_job(report: Report, *args: Any, **values: Any) -> UUID:
     return job_id
 
 
-def job_event(number: int, raw: bytes, user_id: UUID | None, kind: str = "updated") -> Heard:
-    return Heard(
+def job_event(
+    number: int, raw: bytes, user_id: UUID | None, kind: str = "updated"
+) -> ReceivedEvent:
+    return ReceivedEvent(
         number=number,
         message_id=f"msg_{number}",
         event_type=f"lab_report.parsing_job.{kind}",

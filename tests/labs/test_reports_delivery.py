@@ -25,7 +25,7 @@ from backoffice.accounts.models import User
 from backoffice.core import request_ids
 from backoffice.core.logs import JsonFormatter
 from backoffice.devtools.embedded import dies_with_parent, free_port
-from backoffice.service.events import Heard
+from backoffice.service.events import ReceivedEvent
 from backoffice.sync.lookups import run_due_lookups
 from backoffice.sync.models import Lookup
 from labs import tasks
@@ -84,7 +84,7 @@ def run_job_lookups(report: Report) -> Report:
     return report
 
 
-def handle_events(events: list[Heard]) -> None:
+def handle_events(events: list[ReceivedEvent]) -> None:
     """Handle events as the inbox drain does."""
     with transaction.atomic():
         handle_report_jobs(events)

@@ -17,7 +17,7 @@ from backoffice.mirror.models import Drift
 from backoffice.pages import live
 from backoffice.team.models import Contact, Note
 from orders.exceptions import queue
-from orders.models import Handling, Happening, Order, OrderMove, Review
+from orders.models import Handling, Order, OrderActivity, OrderMove, Review
 from orders.today import digest
 from orders.today.tiles import tiles
 from tests.api.rows import demographics, patient, staff, uid
@@ -211,4 +211,4 @@ def test_event_of_same_patient_is_no_move(coordinator: User) -> None:
     apply_order_event(2)
     apply_order_event(3)
     assert not OrderMove.objects.exists()
-    assert not Happening.objects.filter(kind=Happening.MOVED).exists()
+    assert not OrderActivity.objects.filter(kind=OrderActivity.MOVED).exists()

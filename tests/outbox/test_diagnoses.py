@@ -14,7 +14,7 @@ from django.urls import reverse
 from backoffice.outbox.models import CommandRecord
 from labs.models import LabTest
 from orders.models import Order, OrderDraft
-from orders.placing.diagnoses import USED_KEY, Diagnosis, used_codes
+from orders.placing.diagnoses import USED_KEY, DiagnosisChoice, used_codes
 from patients.models import Demographics
 from tests.outbox.harness import OutboxHarness
 from tests.outbox.test_placing import confirm_review, form_values, panel, person, send_form  # noqa: F401
@@ -50,7 +50,7 @@ def search_codes(client: Client, query: str, chosen: str = "") -> Any:
     return response
 
 
-def matches(response: Any) -> list[Diagnosis]:
+def matches(response: Any) -> list[DiagnosisChoice]:
     return list(response.context["matches"].found)
 
 

@@ -17,7 +17,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from backoffice.core import vocabulary
 from backoffice.outbox.models import CommandRecord
-from backoffice.service.events import Heard
+from backoffice.service.events import ReceivedEvent
 from backoffice.sync.lookups import schedule_lookups
 from backoffice.sync.models import Lookup, SyncRun
 from backoffice.sync.runs import sync_when_due
@@ -385,7 +385,9 @@ def test_event_schedules_lookup_of_the_result(harness: OutboxHarness) -> None:
     UnmatchedResult.objects.all().delete()
     data = b'{"id": "%s", "status": "pending_customer_review"}' % str(item.pk).encode()
     now = timezone.now()
-    review_event = Heard(1, "msg_1", "labtest.match_review.created", now, None, None, None, data)
+    review_event = ReceivedEvent(
+        1, "msg_1", "labtest.match_review.created", now, None, None, None, data
+    )
     assert handle_match_reviews([review_event]) == {review_event.message_id: "looked up"}
     harness.run_lookups()
     assert UnmatchedResult.objects.get().pk == item.pk

@@ -7,7 +7,7 @@ from typing import Any
 from backoffice.service.appointments import Availability, CancellationReason
 from backoffice.service.insurance import CodeCheck
 from backoffice.service.payload import Payload
-from backoffice.service.unmatched import UnmatchedResult
+from backoffice.service.unmatched import UnmatchedResultPayload
 
 from .kinds import (
     Drawn,
@@ -111,5 +111,5 @@ KINDS: dict[type[Payload], Drawn] = {
     Availability: availability,
     CancellationReason: reason,
     CodeCheck: code_check,
-    UnmatchedResult: unmatched,
+    UnmatchedResultPayload: unmatched,
 }

@@ -11,17 +11,17 @@ from backoffice.service.events import (
     BackfillDone,
     ConnectionCreated,
     ConnectionFailed,
-    CriticalResult,
+    CriticalResultPayload,
     MatchReview,
     StreamReady,
 )
 from backoffice.service.management import Webhook
 from backoffice.service.orders import Resent
-from backoffice.service.reports import ReportJob
-from backoffice.service.wearables import Samples, WorkoutStream
+from backoffice.service.reports import ReportJobPayload
+from backoffice.service.wearables import SampleGroup, WorkoutStreamPayload
 from backoffice.service.wearables.summaries import (
     Activity,
-    Body,
+    BodySummary,
     Electrocardiogram,
     Meal,
     MenstrualCycle,
@@ -466,7 +466,7 @@ webhook = record(
 
 KINDS: dict[type[Payload], Drawn] = {
     Activity: activity,
-    Body: body,
+    BodySummary: body,
     Sleep: sleep,
     SleepCycle: sleep_cycle,
     Workout: workout,
@@ -474,15 +474,15 @@ KINDS: dict[type[Payload], Drawn] = {
     Profile: profile,
     MenstrualCycle: menstrual_cycle,
     Electrocardiogram: electrocardiogram,
-    Samples: samples,
-    WorkoutStream: stream,
-    CriticalResult: critical_result,
+    SampleGroup: samples,
+    WorkoutStreamPayload: stream,
+    CriticalResultPayload: critical_result,
     MatchReview: match_review,
     ConnectionCreated: connection_created,
     ConnectionFailed: connection_failed,
     BackfillDone: backfill_done,
     StreamReady: stream_ready,
-    ReportJob: report_job,
+    ReportJobPayload: report_job,
     Webhook: webhook,
     Resent: record({"order_ids": many(uid)}),
 }

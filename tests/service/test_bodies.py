@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import inspect as typed
 
-from backoffice.service import Body
+from backoffice.service import RequestBody
 from backoffice.service.appointments import VisitAddress
 from backoffice.service.exchange import as_json
 from backoffice.service.insurance import NewInsurance, NewInsured, NewPayor
@@ -25,7 +25,7 @@ from backoffice.service.orders import (
 )
 from backoffice.service.users import NewAddress, NewGuarantor, NewUser, NewUserInfo, UserChange
 
-TABLES: dict[type[Body], str] = {
+TABLES: dict[type[RequestBody], str] = {
     NewOrder: "user_id! patient_details! patient_address! lab_test_id- order_set collection_method"
     " physician health_insurance- priority billing_type icd_codes consents activate_by aoe_answers"
     " passthrough clinical_notes lab_account_id creator_member_id-",
@@ -64,11 +64,11 @@ WE_REQUIRE = {(NewOrder, "order_set")}
 
 
 def test_every_body_is_listed() -> None:
-    assert set(Body.__subclasses__()) == set(TABLES)
+    assert set(RequestBody.__subclasses__()) == set(TABLES)
 
 
 @pytest.mark.parametrize("kind", TABLES, ids=lambda kind: kind.__name__)
-def test_fields_are_those_of_the_interface(kind: type[Body]) -> None:
+def test_fields_are_those_of_the_interface(kind: type[RequestBody]) -> None:
     listed = TABLES[kind].split()
     shape = typed.type_info(kind)
     assert isinstance(shape, typed.StructType)
@@ -81,7 +81,7 @@ def test_fields_are_those_of_the_interface(kind: type[Body]) -> None:
 
 
 @pytest.mark.parametrize("kind", TABLES, ids=lambda kind: kind.__name__)
-def test_a_kept_body_is_sent_as_it_was_meant(kind: type[Body]) -> None:
+def test_a_kept_body_is_sent_as_it_was_meant(kind: type[RequestBody]) -> None:
     """What is not said is not sent, and what a recorded body holds can be read again."""
     required = [name for name in TABLES[kind].split() if name.endswith("!")]
     full = _example(typed.type_info(kind), everything=True)

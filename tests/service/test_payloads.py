@@ -13,55 +13,61 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from backoffice.service import Payload, Reader, Record, Unreadable
-from backoffice.service.appointments import Appointment, AreaInfo, PscInfo
-from backoffice.service.insurance import Diagnosis, Insurance, Payor
-from backoffice.service.labs import Lab, LabAccount, LabTest, Marker, Physician
+from backoffice.service.appointments import AppointmentPayload, AreaInfo, PscInfo
+from backoffice.service.insurance import DiagnosisPayload, InsurancePayload, PayorPayload
+from backoffice.service.labs import (
+    LabAccountPayload,
+    LabPayload,
+    LabTestPayload,
+    MarkerPayload,
+    PhysicianPayload,
+)
 from backoffice.service.orders import (
     CommunicationSettings,
-    Order,
-    Transaction,
+    OrderPayload,
+    TransactionPayload,
     bucket,
     low_level,
     method,
 )
-from backoffice.service.results import Result, ResultMetadata, moment
+from backoffice.service.results import ResultMetadata, ResultPayload, moment
 from backoffice.service.users import (
-    Connection,
-    ConnectLink,
+    ConnectionPayload,
+    ConnectLinkPayload,
     HistoricalPullReport,
     Pull,
-    User,
     UserInfo,
+    UserPayload,
 )
-from backoffice.service.wearables import Provider
+from backoffice.service.wearables import WearableProvider
 
 from . import deciding, devices, kinds, people, shapes
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS: dict[type[Payload], kinds.Drawn] = {
-    User: people.user,
+    UserPayload: people.user,
     UserInfo: people.user_info,
-    Connection: people.connection,
-    ConnectLink: people.connect_link,
+    ConnectionPayload: people.connection,
+    ConnectLinkPayload: people.connect_link,
     Pull: people.pull,
     HistoricalPullReport: people.pull_report,
-    Insurance: people.insurance,
-    Payor: people.payor,
-    Diagnosis: people.diagnosis,
-    Lab: shapes.lab,
-    LabTest: shapes.lab_test,
-    Marker: shapes.marker,
-    LabAccount: shapes.lab_account,
-    Physician: shapes.physician,
-    Order: shapes.order,
-    Transaction: shapes.transaction,
+    InsurancePayload: people.insurance,
+    PayorPayload: people.payor,
+    DiagnosisPayload: people.diagnosis,
+    LabPayload: shapes.lab,
+    LabTestPayload: shapes.lab_test,
+    MarkerPayload: shapes.marker,
+    LabAccountPayload: shapes.lab_account,
+    PhysicianPayload: shapes.physician,
+    OrderPayload: shapes.order,
+    TransactionPayload: shapes.transaction,
     CommunicationSettings: shapes.communication,
-    Result: shapes.result,
+    ResultPayload: shapes.result,
     ResultMetadata: shapes.metadata,
-    Appointment: shapes.appointment,
+    AppointmentPayload: shapes.appointment,
     AreaInfo: shapes.area,
     PscInfo: shapes.psc_info,
-    Provider: shapes.catalogue_provider,
+    WearableProvider: shapes.catalogue_provider,
     **devices.KINDS,
     **deciding.KINDS,
 }
@@ -131,7 +137,7 @@ def test_one_odd_field_costs_no_other_field(kind: type[Payload], data: st.DataOb
 # The documented differences, one by one
 
 
-def order(**fields: Any) -> Order:
+def order(**fields: Any) -> OrderPayload:
     base = {
         "id": "11111111-0000-4000-8000-000000000001",
         "user_id": "11111111-0000-4000-8000-000000000002",
@@ -139,7 +145,7 @@ def order(**fields: Any) -> Order:
         "created_at": "2026-01-01T10:00:00Z",
         "updated_at": "2026-01-01T10:00:00Z",
     }
-    return READERS[Order].value(json.dumps(base | fields).encode())  # type: ignore[no-any-return]
+    return READERS[OrderPayload].value(json.dumps(base | fields).encode())  # type: ignore[no-any-return]
 
 
 def test_a_bare_order_reads_as_empty() -> None:
@@ -177,7 +183,7 @@ def test_the_signed_link_is_volatile_in_the_bytes_received() -> None:
         .replace("//", "\\/\\/")
         .encode()
     )
-    (link,) = READERS[Order].value(raw).volatile
+    (link,) = READERS[OrderPayload].value(raw).volatile
     assert link == b'"https:\\/\\/x.invalid\\/?sig=1\\u00e9"'.replace(b"d\\/?", b"d/?")
     assert raw.count(link) == 1
 
@@ -220,7 +226,7 @@ def test_pulls_keep_their_bytes_one_by_one() -> None:
 
 
 def test_sample_moments() -> None:
-    sample = READERS[Result].value(
+    sample = READERS[ResultPayload].value(
         b"""{"metadata": {"patient": "x"}, "results": {"legacy": 1}, "sample_information":
         {"a": {"date_collected": {"timestamp": "2026-01-01T10:00:00", "timezone_offset": -3600},
         "date_received": "2026-01-02T10:00:00", "date_reported": "2026-01-02T10:00:00-05:00"}}}"""
@@ -259,6 +265,6 @@ def test_a_birth_date_stands_on_no_clock(zone: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("turned", ["\u202d", "\u202e", "\\u202d", "\\u202E", "\\u0000"])
 def test_characters_that_turn_text_around_are_replaced(turned: str) -> None:
     raw = f'{{"name": "4{turned}10", "slug": "x"}}'.encode()
-    record = Reader(Provider).read(raw, NOW)
+    record = Reader(WearableProvider).read(raw, NOW)
     assert isinstance(record, Record)
     assert (record.data.name, record.raw) == ("4\N{REPLACEMENT CHARACTER}10", raw)

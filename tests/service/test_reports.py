@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 
 from backoffice.service import Clock, Reader, Service, errors
-from backoffice.service.reports import ReportJob, Upload
+from backoffice.service.reports import ReportJobPayload, Upload
 
 from .conftest import TEAM_KEY, Slept
 from .faulty import Answer, Faulty, answer, cut_short, drip, reset, says
@@ -28,7 +28,7 @@ JOB: dict[str, Any] = {
     "needs_human_review": False,
     "is_reviewed": False,
 }
-JOBS = Reader(ReportJob)
+JOBS = Reader(ReportJobPayload)
 PDF = b"%PDF-1.7 made up \r\n--boundary\x00\xff"
 
 

@@ -16,7 +16,7 @@ from django.db import OperationalError, connection, transaction
 from backoffice.mirror.models import UnreadRecord
 from backoffice.service import Record
 from backoffice.service.orders import ORDER
-from backoffice.service.orders import Order as OrderRecord
+from backoffice.service.orders import OrderPayload as OrderRecord
 from backoffice.service.users import UserInfo
 from backoffice.sync.lookups import run_due_lookups, schedule_lookups
 from backoffice.sync.models import Lookup

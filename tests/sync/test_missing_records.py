@@ -11,8 +11,8 @@ import pytest
 
 from backoffice.mirror.models import Drift
 from backoffice.service import Record
-from backoffice.service.events import Heard
-from backoffice.service.insurance import Insurance as InsuranceRecord
+from backoffice.service.events import ReceivedEvent
+from backoffice.service.insurance import InsurancePayload as InsuranceRecord
 from backoffice.service.payload import Reader
 from backoffice.sync.lookups import run_due_lookups, schedule_lookups
 from backoffice.sync.models import Lookup
@@ -220,7 +220,7 @@ def test_unknown_appointment_type_is_looked_up_by_order_method(
 ) -> None:
     order(1, method=method).save()
     body = {"order_id": str(uid("order", 1)), "type": "home_visit_plus"}
-    event = Heard(
+    event = ReceivedEvent(
         number=1,
         message_id="msg_1",
         received_at=datetime.now(UTC),

@@ -13,8 +13,8 @@ from uuid import UUID
 import pytest
 
 from backoffice.service import Service
-from backoffice.service.labs import LabTest, Marker
-from backoffice.service.orders import Order
+from backoffice.service.labs import LabTestPayload, MarkerPayload
+from backoffice.service.orders import OrderPayload
 from backoffice.sync.pagination import (
     WINDOW_PAGES,
     Batch,
@@ -27,7 +27,7 @@ from backoffice.sync.pagination import (
 from tests.sync.stub_server import IncomingRequest, Reply, serving
 
 SIZE = 10
-Markers = Iterator[Batch[Marker]]
+Markers = Iterator[Batch[MarkerPayload]]
 
 
 def marker(number: int) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def read_by_cursor(
 ) -> list[UUID]:
     more = {} if at_most is None else {"at_most": at_most}
     with serving(answer) as url, Service(url, "sk_test") as client:
-        batches: Iterator[Batch[LabTest]] = batches_by_cursor(
+        batches: Iterator[Batch[LabTestPayload]] = batches_by_cursor(
             lambda cursor: client.labs.lab_tests(SIZE, cursor), **more
         )
         return [record.data.id for batch in batches for record in batch.records]
@@ -277,7 +277,7 @@ def read_by_creation(
     window: int = WINDOW_PAGES,
 ) -> list[int]:
     with serving(answer) as url, Service(url, "sk_test") as client:
-        batches: Iterator[Batch[Order]] = batches_by_creation(
+        batches: Iterator[Batch[OrderPayload]] = batches_by_creation(
             lambda start, number: client.orders.list(page=number, size=SIZE, start_date=start),
             SIZE,
             since=since,

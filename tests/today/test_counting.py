@@ -15,7 +15,7 @@ import pytest
 from django.db import connection, transaction
 
 from backoffice.mirror.models import Drift
-from orders.models import Happening, Order, OrderCount
+from orders.models import Order, OrderActivity, OrderCount
 from orders.today import counts
 from tests.api.rows import order
 
@@ -75,10 +75,10 @@ def test_counts_follow_every_kind_of_statement() -> None:
 
 def test_counts_are_not_written_without_a_change() -> None:
     make_orders(range(5))
-    before = OrderCount.objects.count(), Happening.objects.count()
+    before = OrderCount.objects.count(), OrderActivity.objects.count()
     Order.objects.update(lab_test_name="Another made-up panel")
     Order.objects.filter(bucket="closed").update(bucket="at-lab")
-    assert (OrderCount.objects.count(), Happening.objects.count()) == before
+    assert (OrderCount.objects.count(), OrderActivity.objects.count()) == before
 
 
 def test_rollback_removes_its_counts() -> None:
@@ -228,7 +228,7 @@ def test_two_folds_at_once_lose_nothing(address: str) -> None:
     run_random_statements()
     before = counts.order_counts().by_state
     with psycopg.connect(address) as other:
-        other.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", ["today_ordercount"])
+        other.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", ["orders_ordercount"])
         assert counts.fold() == 0
         other.rollback()
     threads = [threading.Thread(target=_folding) for _ in range(3)]

@@ -15,7 +15,15 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.pages import live
-from orders.models import Appointment, Happening, Look, Order, Result, Review, Seen
+from orders.models import (
+    Appointment,
+    Order,
+    OrderActivity,
+    Result,
+    Review,
+    SeenActivity,
+    SeenSubject,
+)
 from orders.results import criticals
 from orders.results.models import READ_BACK
 from orders.today import digest
@@ -143,7 +151,7 @@ def test_digest_shows_each_user_what_they_have_not_seen(seed: int) -> None:
             stale = [page for page in stale if page[0] != one]
         for one in people:
             assert digest_facts(one) == oracle.facts(one), act
-    assert Happening.objects.count() > 15
+    assert OrderActivity.objects.count() > 15
 
 
 def other_connection() -> psycopg.Connection[object]:
@@ -182,13 +190,13 @@ def test_older_page_does_not_bring_back_seen_entries() -> None:
     digest.mark_all_seen(one, now_of(one))
     digest.mark_all_seen(one, early)
     assert digest_facts(one) == []
-    assert not Seen.objects.exists(), "what the whole look covers is not kept twice"
+    assert not SeenSubject.objects.exists(), "what the whole look covers is not kept twice"
 
 
 def test_first_digest_shows_the_last_day() -> None:
     make_order(1)
     make_order(2)
-    Happening.objects.filter(order_id=uid("order", 2)).update(
+    OrderActivity.objects.filter(order_id=uid("order", 2)).update(
         at=timezone.now() - timedelta(hours=25)
     )
     found = read(staff("clinician"))
@@ -198,18 +206,20 @@ def test_first_digest_shows_the_last_day() -> None:
 def test_snapshot_of_another_cluster_is_replaced_by_its_time() -> None:
     one = staff("clinician")
     make_order(1)
-    Happening.objects.update(at=timezone.now() - timedelta(hours=3))
-    Look.objects.create(
+    OrderActivity.objects.update(at=timezone.now() - timedelta(hours=3))
+    SeenActivity.objects.create(
         user=one, snapshot="999999999999:999999999999:", at=timezone.now() - timedelta(hours=1)
     )
     make_order(2)
-    Seen.objects.create(user=one, about=uid("patient", 2), snapshot="999999999999:999999999999:")
+    SeenSubject.objects.create(
+        user=one, about=uid("patient", 2), snapshot="999999999999:999999999999:"
+    )
     assert [fact[0] for fact in digest_facts(one)] == [uid("order", 2)]
     digest.mark_seen(one, uid("patient", 2), now_of(one))
     assert digest_facts(one) == []
-    Happening.objects.filter(order_id=uid("order", 1)).update(transaction=999999999990)
+    OrderActivity.objects.filter(order_id=uid("order", 1)).update(transaction=999999999990)
     digest.mark_all_seen(one, now_of(one))
-    assert digest_facts(one) == [] and not Seen.objects.exists()
+    assert digest_facts(one) == [] and not SeenSubject.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -221,7 +231,7 @@ def test_snapshot_of_the_future_is_refused(snapshot: str) -> None:
     for address in ("/today/seen/", "/today/seen/all/"):
         given = {"about": str(uid("patient", 1)), "snapshot": snapshot}
         assert client.post(address, given).status_code == 400
-    assert not Look.objects.exists() and not Seen.objects.exists()
+    assert not SeenActivity.objects.exists() and not SeenSubject.objects.exists()
     assert digest_facts(user)
 
 
@@ -301,7 +311,8 @@ def test_digest_says_if_there_is_more() -> None:
     digest.mark_all_seen(one, now_of(one))
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO today_happening (transaction, kind, order_id, patient_id, before, after)"
+            "INSERT INTO orders_orderactivity"
+            " (transaction, kind, order_id, patient_id, before, after)"
             " SELECT pg_current_xact_id()::text::bigint, 'order', %s, gen_random_uuid(),"
             " 'ordered', 'lost' FROM generate_series(1, 2005)",
             [uid("order", 1)],
@@ -353,7 +364,7 @@ def test_ranks_in_sql_agree_with_the_words(monkeypatch: pytest.MonkeyPatch, sees
         (before, left), (after, entered) = chance.choices(STATES, k=2)
         kind = chance.choice(["order"] * 6 + ["visit", "result", "critical"])
         which = chance.randrange(300)
-        Happening.objects.create(
+        OrderActivity.objects.create(
             at=begun + timedelta(minutes=n), transaction=n + 1, kind=kind,
             order_id=uid("order", which), before=before, after=after,
             patient_id=uid("patient", which // 2) if which % 5 else None,

@@ -14,7 +14,7 @@ from backoffice.core import service_client
 from backoffice.pages import live
 from backoffice.sync.runs import request_run, sync_when_due
 from orders import sync as orders_sync
-from orders.models import Happening, Order, OrderCount
+from orders.models import Order, OrderActivity, OrderCount
 from orders.today import counts, digest
 from tests.api.rows import staff
 from tests.outbox.harness import OutboxHarness
@@ -46,13 +46,13 @@ def state() -> dict[object, tuple[str, str]]:
 def test_counts_and_digest_follow_five_hundred_changes(harness: OutboxHarness) -> None:
     sync_when_due(orders_sync.SWEEP, seconds=60)
     assert sum(counts.order_counts().by_state.values()) == 600 and counts_are_exact()
-    rows, news = OrderCount.objects.count(), Happening.objects.count()
+    rows, news = OrderCount.objects.count(), OrderActivity.objects.count()
     old = Order.objects.filter(last_event_at__lt=timezone.now() - digest.FIRST_PERIOD * 4)
-    assert not Happening.objects.filter(order_id__in=old.values("pk")).exists()
+    assert not OrderActivity.objects.filter(order_id__in=old.values("pk")).exists()
 
     request_run(orders_sync.SWEEP)
     sync_when_due(orders_sync.SWEEP, seconds=60)
-    assert (OrderCount.objects.count(), Happening.objects.count()) == (rows, news)
+    assert (OrderCount.objects.count(), OrderActivity.objects.count()) == (rows, news)
 
     one = staff("clinician")
     digest.mark_all_seen(one, live.now_of(User.objects.get(pk=one.pk)))
@@ -69,7 +69,7 @@ def test_counts_and_digest_follow_five_hundred_changes(harness: OutboxHarness) -
     assert len(changed) > 100
     after = state()
     moved = {key for key in after if after[key] != before.get(key)}
-    told = set(Happening.objects.filter(pk__gt=_last(news)).values_list("order_id", flat=True))
+    told = set(OrderActivity.objects.filter(pk__gt=_last(news)).values_list("order_id", flat=True))
     assert moved and moved <= told
     assert {str(key) for key in told} <= changed
     assert counts.repair() == 0
@@ -78,4 +78,6 @@ def test_counts_and_digest_follow_five_hundred_changes(harness: OutboxHarness) -
 
 
 def _last(number: int) -> int:
-    return max(Happening.objects.order_by("pk").values_list("pk", flat=True)[:number], default=0)
+    return max(
+        OrderActivity.objects.order_by("pk").values_list("pk", flat=True)[:number], default=0
+    )

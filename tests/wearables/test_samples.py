@@ -23,8 +23,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from backoffice.service.events import Heard
-from backoffice.service.wearables import Sample
+from backoffice.service.events import ReceivedEvent
+from backoffice.service.wearables import SamplePayload
 from patients.wearables import arrivals, chunks, partitions, sample_writer
 from patients.wearables.arrivals import SampleBatch, SampleSource
 from patients.wearables.handlers import handle_samples
@@ -40,10 +40,10 @@ Item = dict[str, Any]
 
 def samples_event(
     number: int, resource: str, data: list[Item], who: int = 1, **source: Any
-) -> Heard:
+) -> ReceivedEvent:
     """Return an event as the inbox passes it to handlers."""
     body = {"source": {"provider": "band", "type": "watch", **source}, "data": data}
-    return Heard(
+    return ReceivedEvent(
         number, f"msg_{number}", f"daily.data.{resource}.updated", NOON, None,
         uid("patient", who), None, msgspec.json.encode(body),
     )  # fmt: skip
@@ -79,7 +79,7 @@ def stored_samples() -> dict[Key, Item]:
     return found
 
 
-def latest_samples(events: list[Heard]) -> dict[Key, Item]:
+def latest_samples(events: list[ReceivedEvent]) -> dict[Key, Item]:
     """Return what must be stored, computed from the event bodies alone (the oracle)."""
     newest: dict[Key, Item] = {}
     for event in sorted(events, key=lambda event: event.number):
@@ -105,7 +105,7 @@ def latest_samples(events: list[Heard]) -> dict[Key, Item]:
     return newest
 
 
-def batches_of(events: list[Heard], rng: Random) -> Iterator[list[Heard]]:
+def batches_of(events: list[ReceivedEvent], rng: Random) -> Iterator[list[ReceivedEvent]]:
     """Yield the events in batches as a worker does, in order of receipt inside each batch."""
     remaining = list(events)
     while remaining:
@@ -154,7 +154,7 @@ def _samples(draw: st.DrawFn, resource: str) -> Item:
 
 
 @st.composite
-def _events(draw: st.DrawFn) -> list[Heard]:
+def _events(draw: st.DrawFn) -> list[ReceivedEvent]:
     count = draw(st.integers(1, 6))
     # Numbers may exceed four bytes.
     number = draw(st.sampled_from([0, 0, 2**31 - 3, 2**32 - 3]))
@@ -189,7 +189,7 @@ def _events(draw: st.DrawFn) -> list[Heard]:
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(_events(), st.randoms(use_true_random=False))
-def test_last_received_sample_wins(events: list[Heard], rng: Random) -> None:
+def test_last_received_sample_wins(events: list[ReceivedEvent], rng: Random) -> None:
     shuffled = events + rng.sample(events, len(events) // 2)  # some are replayed
     rng.shuffle(shuffled)
     with transaction.atomic():
@@ -256,7 +256,7 @@ def test_later_read_of_a_range_updates_samples() -> None:
     for value in (60, 61):
         sample_writer.store([
             SampleBatch(uid("patient", 1), "heartrate", SampleSource("band", "watch"), 5,
-                    [Sample(timestamp=NOON, unit="bpm", value=value)])
+                    [SamplePayload(timestamp=NOON, unit="bpm", value=value)])
         ])  # fmt: skip
     assert [item["value"] for item in stored_samples().values()] == [61]
 
@@ -425,7 +425,7 @@ def test_concurrent_workers_on_one_chunk_lose_nothing() -> None:
     failed: list[BaseException] = []
     start = threading.Barrier(2)
 
-    def apply_batches(batches_of_thread: list[list[Heard]]) -> None:
+    def apply_batches(batches_of_thread: list[list[ReceivedEvent]]) -> None:
         try:
             start.wait()
             for batch in batches_of_thread:

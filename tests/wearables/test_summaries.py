@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from django.db import transaction
 
-from backoffice.service.events import Heard
+from backoffice.service.events import ReceivedEvent
 from backoffice.sync.models import Lookup
 from patients.wearables.handlers import (
     handle_backfills,
@@ -28,12 +28,14 @@ WHO = uid("patient", 1)
 WHEN = NOON.isoformat()
 
 
-def event(number: int, kind: str, data: dict[str, Any], who: UUID | None = WHO) -> Heard:
+def event(number: int, kind: str, data: dict[str, Any], who: UUID | None = WHO) -> ReceivedEvent:
     at = NOON + timedelta(seconds=number)
-    return Heard(number, f"msg_{number}", kind, at, None, who, None, msgspec.json.encode(data))
+    return ReceivedEvent(
+        number, f"msg_{number}", kind, at, None, who, None, msgspec.json.encode(data)
+    )
 
 
-def summary(number: int, resource: str, n: int = 1, **values: Any) -> Heard:
+def summary(number: int, resource: str, n: int = 1, **values: Any) -> ReceivedEvent:
     data = {
         "id": str(uid(resource, n)), "user_id": str(WHO), "created_at": WHEN, "updated_at": WHEN,
         "source": {"provider": "band", "type": "watch"}, **values,
@@ -41,7 +43,7 @@ def summary(number: int, resource: str, n: int = 1, **values: Any) -> Heard:
     return event(number, f"daily.data.{resource}.updated", data)
 
 
-def activity(number: int, n: int = 1, **values: Any) -> Heard:
+def activity(number: int, n: int = 1, **values: Any) -> ReceivedEvent:
     return summary(number, "activity", n, calendar_date="2026-03-29", date=WHEN, **values)
 
 

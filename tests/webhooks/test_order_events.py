@@ -13,7 +13,7 @@ from django.db import transaction
 from backoffice.mirror.models import Drift
 from backoffice.service import Record
 from backoffice.service import orders as service_orders
-from backoffice.service.events import Heard
+from backoffice.service.events import ReceivedEvent
 from backoffice.sync.models import Lookup
 from orders.handlers import handle_orders
 from orders.models import Appointment, CriticalResult, Order, OrderEvent
@@ -43,10 +43,12 @@ def marked(kind: str) -> set[str]:
     return set(Lookup.objects.filter(kind=kind).values_list("key", flat=True))
 
 
-def received_order(record: dict[str, Any]) -> Heard:
+def received_order(record: dict[str, Any]) -> ReceivedEvent:
     data = json.dumps(record).encode()
     name = f"m{record['notes']}{record['updated_at']}"
-    return Heard(1, name, "labtest.order.updated", datetime.now(UTC), None, None, None, data)
+    return ReceivedEvent(
+        1, name, "labtest.order.updated", datetime.now(UTC), None, None, None, data
+    )
 
 
 def test_older_event_is_stale_in_same_or_later_batch() -> None:
@@ -329,7 +331,7 @@ def test_connection_and_device_events_cause_lookups() -> None:
     assert marked("connections") == {USER, order_id(77)} == marked("users")
 
 
-def rivals(first_told: Heard, second_told: Heard) -> dict[str, str]:
+def rivals(first_told: ReceivedEvent, second_told: ReceivedEvent) -> dict[str, str]:
     """Two workers with an event each: the second begins while the first has not committed."""
     with elsewhere(lambda: handle_orders([first_told]), 0.5), transaction.atomic():
         outcomes = handle_orders([second_told])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.db import connections, transaction
 
-from backoffice.service.events import Heard
+from backoffice.service.events import ReceivedEvent
 from orders.handlers import handle_orders
 from orders.models import Order, OrderEvent
 from tests.webhooks.other_worker import elsewhere
@@ -27,10 +27,10 @@ from webhooks.receiving import receive
 pytestmark = pytest.mark.usefixtures("inbox")
 
 
-def received_order(record: dict[str, Any]) -> Heard:
+def received_order(record: dict[str, Any]) -> ReceivedEvent:
     data = json.dumps(record).encode()
     now = datetime.now(UTC)
-    return Heard(
+    return ReceivedEvent(
         1, f"m{record['updated_at']}", "labtest.order.updated", now, None, None, None, data
     )
 

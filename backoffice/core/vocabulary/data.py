@@ -473,7 +473,7 @@ LISTS: Final[dict[str, str]] = {
     "appointment-psc": "Appointments at service centres",
     "appointment-phlebotomy": "Appointments at home",
     "demographics": "Patient details",
-    "today_ordercount": "Counts of orders",
+    "orders_ordercount": "Counts of orders",
     "events-resent": "Events asked for again",
 }
 """Labels of sync runs and lookups, by resource name; an unknown name is shown unchanged."""

@@ -12,7 +12,12 @@ from django.core.management.base import BaseCommand
 from backoffice.core import service_client, service_team
 from backoffice.management.commands.sync import warnings_only
 from backoffice.operations import service_check
-from backoffice.operations.service_check import DeliveryCheck, Finding, Outcome, ServiceAnswers
+from backoffice.operations.service_check import (
+    CheckFinding,
+    DeliveryCheck,
+    FindingOutcome,
+    ServiceAnswers,
+)
 from backoffice.service import errors
 
 TEAM_SECONDS: Final = 3.0
@@ -56,7 +61,7 @@ class Command(BaseCommand):
                 found = [self._settled(one, delivery) for one in found]
         for finding in found:
             self._show(finding)
-        problems = sum(finding.outcome is Outcome.PROBLEM for finding in found)
+        problems = sum(finding.outcome is FindingOutcome.PROBLEM for finding in found)
         if problems:
             self.stderr.write(f"{problems} problem{'s' if problems > 1 else ''}.")
             raise SystemExit(1)
@@ -70,15 +75,15 @@ class Command(BaseCommand):
             return DeliveryCheck(why_not=str(error))
 
     @staticmethod
-    def _settled(finding: Finding, delivery: DeliveryCheck) -> Finding:
+    def _settled(finding: CheckFinding, delivery: DeliveryCheck) -> CheckFinding:
         """Return the finding; if it is pending, wait until the delivery has a result."""
         while finding.is_pending:
             time.sleep(POLL_SECONDS)
             finding = delivery.run()
         return finding
 
-    def _show(self, finding: Finding) -> None:
-        style = {Outcome.OK: self.style.SUCCESS, Outcome.PROBLEM: self.style.ERROR}
+    def _show(self, finding: CheckFinding) -> None:
+        style = {FindingOutcome.OK: self.style.SUCCESS, FindingOutcome.PROBLEM: self.style.ERROR}
         label = style.get(finding.outcome, self.style.WARNING)(f"{finding.outcome.label:22}")
         margin = " " * INDENT
         head, *rest = [*_wrapped(finding.words), *_wrapped(finding.remedy)]

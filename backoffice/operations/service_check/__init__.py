@@ -20,7 +20,7 @@ from backoffice.operations.service_check.checks import (
     TeamCheck,
     TeamKeyCheck,
 )
-from backoffice.operations.service_check.findings import Check, Finding, Outcome
+from backoffice.operations.service_check.findings import Check, CheckFinding, FindingOutcome
 from backoffice.operations.service_check.webhooks import (
     CannotSend,
     DeliveryCheck,
@@ -35,9 +35,9 @@ from backoffice.operations.service_check.webhooks import (
 __all__ = [
     "CannotSend",
     "Check",
+    "CheckFinding",
     "DeliveryCheck",
-    "Finding",
-    "Outcome",
+    "FindingOutcome",
     "ResentEvent",
     "ServiceAnswers",
     "findings",
@@ -59,6 +59,6 @@ CHECKS: Final[tuple[Check, ...]] = (
 )
 
 
-def findings(answers: ServiceAnswers, delivery: DeliveryCheck) -> list[Finding]:
+def findings(answers: ServiceAnswers, delivery: DeliveryCheck) -> list[CheckFinding]:
     """Run every check, in the order in which a person would fix the problems."""
     return [check.run(answers) for check in (*CHECKS, delivery, RateLimitCheck())]

@@ -15,10 +15,10 @@ from django.conf import settings
 
 from backoffice.core import service_client, service_team
 from backoffice.operations.service_silence import REASONS
-from backoffice.service import Page, Service, errors
-from backoffice.service.labs import LabAccount
+from backoffice.service import RecordPage, Service, errors
+from backoffice.service.labs import LabAccountPayload
 from backoffice.service.management import Webhook
-from backoffice.service.users import User
+from backoffice.service.users import UserPayload
 
 T = TypeVar("T")
 
@@ -31,12 +31,12 @@ MANAGEMENT_KEY_HEADERS: Final = ("X-Management-Key", "X-Service-Org-Key")
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted(Generic[T]):
+class AcceptedKey(Generic[T]):
     """A key that the service accepts: the header, a client that uses it, and the answer."""
 
     header: str
     client: Service
-    page: Page[T]
+    page: RecordPage[T]
 
 
 class ServiceAnswers:
@@ -89,24 +89,24 @@ class ServiceAnswers:
         return self._client()
 
     @cached_property
-    def users(self) -> Page[User] | errors.ServiceError:
+    def users(self) -> RecordPage[UserPayload] | errors.ServiceError:
         """A page with one user, requested with the configured header."""
         return self.ask(lambda: self._as_configured.users.list(0, 1))
 
     @cached_property
-    def accepted(self) -> Accepted[User] | None:
+    def accepted(self) -> AcceptedKey[UserPayload] | None:
         """The team key in the configured header, else in the header of the specification.
 
         None if it is accepted in neither, or if the service did not answer.
         """
         configured = settings.SERVICE_API_KEY_HEADER
-        if isinstance(self.users, Page):
-            return Accepted(configured, self._as_configured, self.users)
+        if isinstance(self.users, RecordPage):
+            return AcceptedKey(configured, self._as_configured, self.users)
         if isinstance(self.users, errors.Denied) and configured.lower() != KEY_HEADER:
             client = self._client(key_header=KEY_HEADER)
             found = self.ask(lambda: client.users.list(0, 1))
-            if isinstance(found, Page):
-                return Accepted(KEY_HEADER, client, found)
+            if isinstance(found, RecordPage):
+                return AcceptedKey(KEY_HEADER, client, found)
         return None
 
     @cached_property
@@ -126,7 +126,7 @@ class ServiceAnswers:
         return service_team.mirror_team()
 
     @cached_property
-    def accounts(self) -> Page[LabAccount] | errors.ServiceError | None:
+    def accounts(self) -> RecordPage[LabAccountPayload] | errors.ServiceError | None:
         """Lab accounts of the organization, requested with the configured header.
 
         None if no management key is set.
@@ -136,22 +136,22 @@ class ServiceAnswers:
         return self.ask(lambda: self._as_configured.management.lab_accounts())
 
     @cached_property
-    def managed(self) -> Accepted[LabAccount] | None:
+    def managed(self) -> AcceptedKey[LabAccountPayload] | None:
         """The management key in the configured header, else in a header of the specification.
 
         None if it is accepted in none, if there is no key, or if the service did not answer.
         """
         configured = settings.MANAGEMENT_KEY_HEADER
-        if isinstance(self.accounts, Page):
-            return Accepted(configured, self._as_configured, self.accounts)
+        if isinstance(self.accounts, RecordPage):
+            return AcceptedKey(configured, self._as_configured, self.accounts)
         if isinstance(self.accounts, errors.Denied):
             for name in MANAGEMENT_KEY_HEADERS:
                 if name.lower() == configured.lower():
                     continue
                 client = self._client(management_key_header=name)
                 found = self.ask(client.management.lab_accounts)
-                if isinstance(found, Page):
-                    return Accepted(name, client, found)
+                if isinstance(found, RecordPage):
+                    return AcceptedKey(name, client, found)
         return None
 
     @cached_property

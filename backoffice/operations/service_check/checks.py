@@ -10,10 +10,10 @@ from django.conf import settings
 
 from backoffice.core import duration_metrics, service_team
 from backoffice.operations.service_check.answers import NOT_ACCEPTED, ServiceAnswers, trouble
-from backoffice.operations.service_check.findings import Check, Finding
+from backoffice.operations.service_check.findings import Check, CheckFinding
 from backoffice.operations.status import spoken
 from backoffice.operations.sync_watch import OFF
-from backoffice.service import Page, errors
+from backoffice.service import RecordPage, errors
 from backoffice.sync.models import Lookup, SyncRun
 
 LIMITED: Final = errors.Limited.__name__
@@ -27,7 +27,7 @@ ASK_LESS: Final = (
 class AddressCheck(Check):
     title = "Address"
 
-    def run(self, answers: ServiceAnswers) -> Finding:
+    def run(self, answers: ServiceAnswers) -> CheckFinding:
         found, url = answers.users, settings.SERVICE_BASE_URL
         if isinstance(found, errors.Missing):
             return self.problem(
@@ -62,7 +62,7 @@ class AddressCheck(Check):
 class KeyHeaderCheck(Check):
     title = "Key header"
 
-    def run(self, answers: ServiceAnswers) -> Finding:
+    def run(self, answers: ServiceAnswers) -> CheckFinding:
         accepted, name = answers.accepted, settings.SERVICE_API_KEY_HEADER
         if accepted is not None and accepted.header == name:
             return self.ok(f"The service reads the key from the header {name}.")
@@ -83,7 +83,7 @@ class KeyHeaderCheck(Check):
 class TeamKeyCheck(Check):
     title = "Team key"
 
-    def run(self, answers: ServiceAnswers) -> Finding:
+    def run(self, answers: ServiceAnswers) -> CheckFinding:
         if answers.accepted is not None:
             return self.ok("The service accepts the team key.")
         if isinstance(answers.users, errors.Denied):
@@ -104,7 +104,7 @@ class EnvironmentCheck(Check):
 
     title = "Environment"
 
-    def run(self, answers: ServiceAnswers) -> Finding:
+    def run(self, answers: ServiceAnswers) -> CheckFinding:
         host = urlsplit(settings.SERVICE_BASE_URL).hostname or ""
         labels = host.split(".")
         environment, region = settings.MANAGEMENT_ENV, settings.MANAGEMENT_REGION
@@ -133,7 +133,7 @@ class EnvironmentCheck(Check):
 class TeamCheck(Check):
     title = "Team"
 
-    def run(self, answers: ServiceAnswers) -> Finding:
+    def run(self, answers: ServiceAnswers) -> CheckFinding:
         shown, ours = answers.key_team, service_team.mirror_team()
         if not isinstance(shown, service_team.KeyTeam):
             return self.unknown(NOT_ACCEPTED if shown is None else f"No team: {trouble(shown)}.")
@@ -158,7 +158,7 @@ class TeamCheck(Check):
 class ManagementKeyCheck(Check):
     title = "Management key"
 
-    def run(self, answers: ServiceAnswers) -> Finding:
+    def run(self, answers: ServiceAnswers) -> CheckFinding:
         found, name = answers.accounts, settings.MANAGEMENT_KEY_HEADER
         if found is None:
             return self.unknown(
@@ -175,7 +175,7 @@ class ManagementKeyCheck(Check):
             )
         if managed is not None:
             return self.ok("The service accepts the management key for this organization.")
-        assert not isinstance(found, Page)
+        assert not isinstance(found, RecordPage)
         if isinstance(found, errors.Denied) and found.status == 401:
             return self.problem(
                 "The service refuses the management key (401).",
@@ -202,7 +202,7 @@ class ClockCheck(Check):
 
     title = "Clocks"
 
-    def run(self, answers: ServiceAnswers) -> Finding:
+    def run(self, answers: ServiceAnswers) -> CheckFinding:
         if answers.accepted is None:
             return self.unknown("The service has not shown its time.")
         page = answers.accepted.page
@@ -228,7 +228,7 @@ class RateLimitCheck(Check):
 
     title = "Rate limit"
 
-    def run(self, answers: ServiceAnswers) -> Finding:
+    def run(self, answers: ServiceAnswers) -> CheckFinding:
         if answers.limited:
             wait = max(error.retry_after for error in answers.limited)
             return self.problem(

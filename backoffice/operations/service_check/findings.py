@@ -10,7 +10,7 @@ from typing import ClassVar
 from backoffice.operations.service_check.answers import ServiceAnswers
 
 
-class Outcome(StrEnum):
+class FindingOutcome(StrEnum):
     OK = "ok"
     PROBLEM = "problem"
     UNKNOWN = "unknown"
@@ -21,14 +21,14 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """One line: the result, and the remedy for a problem.
 
     `is_pending`: the result is not known yet.
     """
 
     title: str
-    outcome: Outcome
+    outcome: FindingOutcome
     words: str
     remedy: str = ""
     is_pending: bool = False
@@ -40,14 +40,14 @@ class Check(ABC):
     title: ClassVar[str]
 
     @abstractmethod
-    def run(self, answers: ServiceAnswers) -> Finding:
+    def run(self, answers: ServiceAnswers) -> CheckFinding:
         """Return the finding. No answer of the service makes this raise an error."""
 
-    def ok(self, words: str) -> Finding:
-        return Finding(self.title, Outcome.OK, words)
+    def ok(self, words: str) -> CheckFinding:
+        return CheckFinding(self.title, FindingOutcome.OK, words)
 
-    def problem(self, words: str, remedy: str) -> Finding:
-        return Finding(self.title, Outcome.PROBLEM, words, remedy)
+    def problem(self, words: str, remedy: str) -> CheckFinding:
+        return CheckFinding(self.title, FindingOutcome.PROBLEM, words, remedy)
 
-    def unknown(self, words: str, remedy: str = "", *, is_pending: bool = False) -> Finding:
-        return Finding(self.title, Outcome.UNKNOWN, words, remedy, is_pending)
+    def unknown(self, words: str, remedy: str = "", *, is_pending: bool = False) -> CheckFinding:
+        return CheckFinding(self.title, FindingOutcome.UNKNOWN, words, remedy, is_pending)

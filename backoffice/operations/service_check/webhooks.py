@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from backoffice.core import service_team
 from backoffice.operations.service_check.answers import NOT_ACCEPTED, ServiceAnswers, trouble
-from backoffice.operations.service_check.findings import Check, Finding
+from backoffice.operations.service_check.findings import Check, CheckFinding
 from backoffice.operations.status import spoken
 from backoffice.service import Record, errors, signing
 from backoffice.service.management import Webhook
@@ -80,7 +80,7 @@ def listed_endpoints(answers: ServiceAnswers) -> list[ListedEndpoint]:
 class EndpointCheck(Check):
     title = "Webhook endpoint"
 
-    def run(self, answers: ServiceAnswers) -> Finding:
+    def run(self, answers: ServiceAnswers) -> CheckFinding:
         endpoints = answers.endpoints
         if endpoints is None:
             return self.unknown(NO_KEY, f"At the service, the endpoint must be {address()}")
@@ -121,7 +121,7 @@ class SecretCheck(Check):
 
     title = "Webhook secret"
 
-    def run(self, answers: ServiceAnswers) -> Finding:
+    def run(self, answers: ServiceAnswers) -> CheckFinding:
         endpoints, managed, team = answers.endpoints, answers.managed, answers.team
         if endpoints is None or managed is None or team is None:
             return self.unknown(NO_KEY, "The test event below shows whether the secret is right.")
@@ -206,7 +206,7 @@ class DeliveryCheck(Check):
     def __init__(self, sent: ResentEvent | None = None, why_not: str = "") -> None:
         self.sent, self.why_not = sent, why_not
 
-    def run(self, answers: ServiceAnswers | None = None) -> Finding:
+    def run(self, answers: ServiceAnswers | None = None) -> CheckFinding:
         sent = self.sent
         if sent is None:
             return self.unknown(
@@ -235,7 +235,7 @@ class DeliveryCheck(Check):
             " everybody trusts; and that web is running.",
         )
 
-    def _refused(self, refusal: Refusal) -> Finding:
+    def _refused(self, refusal: Refusal) -> CheckFinding:
         words = f"A delivery arrived and was refused: {refusal.reason}."
         if refusal.reason == signing.Forged.reason:
             return self.problem(words, f"{MEND_SECRETS} web.")

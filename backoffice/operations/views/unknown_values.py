@@ -50,7 +50,7 @@ MOVING: Final = ", and orders move within seconds"
 RANKING: Final = ", and open results are ranked again within seconds"
 
 
-class DecisionForm(forms.Form):
+class UnknownValueForm(forms.Form):
     """Bucket or rank, and label, of an unknown value.
 
     `seen` is the number of the decision that the page showed. It prevents two people from
@@ -75,7 +75,7 @@ class DecisionForm(forms.Form):
             field.choices = list({**BUCKETS, **plain}.items())
 
     @classmethod
-    def of(cls, row: UnknownValue) -> DecisionForm:
+    def of(cls, row: UnknownValue) -> UnknownValueForm:
         words = row.label or row.value.replace("_", " ").strip().capitalize()[:80]
         return cls(row, initial={"bucket": row.bucket, "label": words, "seen": row.decision})
 
@@ -99,11 +99,11 @@ def value(request: HttpRequest, value_id: int) -> HttpResponse:
     """Show one unknown value, and save or take back a decision on it."""
     row = get_object_or_404(UnknownValue.objects.select_related("decided_by"), pk=value_id)
     obstacle = _obstacle(row, request.user)
-    form = DecisionForm.of(row)
+    form = UnknownValueForm.of(row)
     status = 200
     if request.method == "POST":
         back = "take_back" in request.POST
-        form, status = DecisionForm(row, request.POST), 422
+        form, status = UnknownValueForm(row, request.POST), 422
         if obstacle:
             form.add_error(None, obstacle)
         elif back or form.is_valid():
@@ -122,7 +122,7 @@ def value(request: HttpRequest, value_id: int) -> HttpResponse:
     return render(request, "system/unknown_value.html", context, status=status)
 
 
-def _decide(request: HttpRequest, row: UnknownValue, form: DecisionForm) -> None:
+def _decide(request: HttpRequest, row: UnknownValue, form: UnknownValueForm) -> None:
     """Save the decision with the next number, and record it in the audit trail.
 
     Raises DecidedMeanwhile; then nothing is saved.

@@ -24,7 +24,7 @@ register = template.Library()
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class NavPage:
     """One page of a navigation section. The shortcut to it is `g`, then `key`."""
 
     label: str
@@ -34,79 +34,79 @@ class Door:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NavSection:
     """One of the seven navigation sections. It links to its first page that the user may open."""
 
     label: str
     icon: str
     key: str
-    doors: tuple[Door, ...]
+    doors: tuple[NavPage, ...]
     short: str = ""
 
 
 PLACES: Final = (
-    Place("Today", "sun", "t", (Door("Today", "today:page", "orders.view"),)),
-    Place(
+    NavSection("Today", "sun", "t", (NavPage("Today", "today:page", "orders.view"),)),
+    NavSection(
         "Orders",
         "clipboard-document-list",
         "o",
         (
-            Door("All orders", "orders:list", "orders.view"),
-            Door("Exceptions", "exceptions:queue", "exceptions.work", "e"),
+            NavPage("All orders", "orders:list", "orders.view"),
+            NavPage("Exceptions", "exceptions:queue", "exceptions.work", "e"),
         ),
     ),
-    Place(
+    NavSection(
         "Appointments",
         "calendar-days",
         "a",
-        (Door("Appointments", "appointments:list", "appointments.view"),),
+        (NavPage("Appointments", "appointments:list", "appointments.view"),),
         short="Visits",
     ),
-    Place(
+    NavSection(
         "Results",
         "document-check",
         "r",
         (
-            Door("To review", "reviewing:queue", "results.view"),
-            Door("Unmatched", "unmatched:list", "results.match"),
-            Door("Uploaded reports", "reports:list", "reports.view"),
-            Door("Quality", "reviewing:quality", "results.view"),
+            NavPage("To review", "reviewing:queue", "results.view"),
+            NavPage("Unmatched", "unmatched:list", "results.match"),
+            NavPage("Uploaded reports", "reports:list", "reports.view"),
+            NavPage("Quality", "reviewing:quality", "results.view"),
         ),
     ),
-    Place("Patients", "users", "p", (Door("Patients", "patients:list", "patients.view"),)),
-    Place(
+    NavSection("Patients", "users", "p", (NavPage("Patients", "patients:list", "patients.view"),)),
+    NavSection(
         "Catalogue & accounts",
         "beaker",
         "c",
-        (Door("Labs", "labs:list", "labs.view"),),
+        (NavPage("Labs", "labs:list", "labs.view"),),
         short="Labs",
     ),
-    Place(
+    NavSection(
         "System",
         "server-stack",
         "s",
         (
-            Door("Sync", "system:health", "system.view"),
-            Door("Status", "operations:status", "system.view"),
-            Door("Service check", "operations:service-check", "service.check"),
-            Door("Runs", "system:runs", "system.view"),
-            Door("Differences", "system:drift", "system.view"),
-            Door("Unknown values", "system:unknown", "system.view"),
-            Door("Unread records", "system:unread", "system.view"),
-            Door("Events", "events:list", "events.view"),
-            Door("Historical pulls", "wearables:pulls", "patients.view"),
-            Door("Requests", "commands:list", "commands.view"),
-            Door("Audit", "audit:list", "audit.view"),
-            Door("API tokens", "system:tokens", "tokens.manage"),
-            Door("Roles", "system:roles", "audit.view"),
-            Door("Administration", "admin:index", "admin.open"),
+            NavPage("Sync", "system:health", "system.view"),
+            NavPage("Status", "operations:status", "system.view"),
+            NavPage("Service check", "operations:service-check", "service.check"),
+            NavPage("Runs", "system:runs", "system.view"),
+            NavPage("Differences", "system:drift", "system.view"),
+            NavPage("Unknown values", "system:unknown", "system.view"),
+            NavPage("Unread records", "system:unread", "system.view"),
+            NavPage("Events", "events:list", "events.view"),
+            NavPage("Historical pulls", "wearables:pulls", "patients.view"),
+            NavPage("Requests", "commands:list", "commands.view"),
+            NavPage("Audit", "audit:list", "audit.view"),
+            NavPage("API tokens", "system:tokens", "tokens.manage"),
+            NavPage("Roles", "system:roles", "audit.view"),
+            NavPage("Administration", "admin:index", "admin.open"),
         ),
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class NavLink:
     """A link of the navigation for one user on one page."""
 
     label: str
@@ -122,9 +122,9 @@ class Entry:
     `current`: the page belongs to the section. `here`: the page is one of the section's links.
     """
 
-    place: Place
+    place: NavSection
     url: str
-    ways: tuple[Way, ...]
+    ways: tuple[NavLink, ...]
     current: bool
     here: bool
 
@@ -144,7 +144,7 @@ _PERMISSIONS: Final = frozenset(door.permission for place in PLACES for door in 
 
 
 @lru_cache(maxsize=64)
-def _open_with(permissions: frozenset[str]) -> list[tuple[Place, list[tuple[Door, str]]]]:
+def _open_with(permissions: frozenset[str]) -> list[tuple[NavSection, list[tuple[NavPage, str]]]]:
     """Return the sections that these permissions allow, with their pages and URLs."""
     found = []
     for place in PLACES:
@@ -164,7 +164,7 @@ def _entries(permissions: frozenset[str], inside: str, here: bool) -> tuple[Entr
         Entry(
             place,
             doors[0][1],
-            tuple(Way(door.label, url, door.key, url == inside) for door, url in doors),
+            tuple(NavLink(door.label, url, door.key, url == inside) for door, url in doors),
             current=(current := any(url == inside for _, url in doors)),
             here=current and here,
         )

@@ -9,14 +9,14 @@ from uuid import UUID
 from msgspec import field
 
 from backoffice.service.labs import OrderSet
-from backoffice.service.payload import Body
+from backoffice.service.payload import RequestBody
 from backoffice.service.users import NewGuarantor
 
 INCORRECT_LAB: Final = "INCORRECT_LAB"
 """The only update reason that the specification names: the new order gets another lab account."""
 
 
-class NewPatient(Body):
+class NewPatient(RequestBody):
     """The patient details to store on the order.
 
     ``gender``: female, male, other, unknown. Income in USD. ``medical_proxy`` is for a minor.
@@ -37,7 +37,7 @@ class NewPatient(Body):
     household_size: int | None = None
 
 
-class NewPatientAddress(Body):
+class NewPatientAddress(RequestBody):
     """The address of the patient.
 
     ``zip`` has five digits, or five and four. ``access_notes`` has at most 1000 characters. An
@@ -55,7 +55,7 @@ class NewPatientAddress(Body):
     phone_number: str | None = None
 
 
-class NewPhysician(Body):
+class NewPhysician(RequestBody):
     first_name: str
     last_name: str
     npi: str
@@ -63,7 +63,7 @@ class NewPhysician(Body):
     licensed_states: list[str] = field(default_factory=list)
 
 
-class Consent(Body, rename="camel"):
+class Consent(RequestBody, rename="camel"):
     """A consent of the patient; its fields are in camelCase."""
 
     consent_type: str
@@ -71,7 +71,7 @@ class Consent(Body, rename="camel"):
     time_of_consent: datetime | None = None
 
 
-class AoeAnswered(Body):
+class AoeAnswered(RequestBody):
     """The answer to a question asked at order entry.
 
     ``answer`` is always text; for a choice it is the ``code`` of the choice.
@@ -82,7 +82,7 @@ class AoeAnswered(Body):
     answer: str
 
 
-class NewOrder(Body):
+class NewOrder(RequestBody):
     """An order to place.
 
     ``collection_method`` is required with add-ons, or when the tests have different methods.
@@ -106,7 +106,7 @@ class NewOrder(Body):
     clinical_notes: str | None = None
 
 
-class ImportedOrder(Body):
+class ImportedOrder(RequestBody):
     """An order to import; ``sample_id`` is the lab's requisition, control, or reference number."""
 
     user_id: UUID
@@ -120,7 +120,7 @@ class ImportedOrder(Body):
     lab_account_id: UUID | None = None
 
 
-class SimulationFlags(Body):
+class SimulationFlags(RequestBody):
     """Options of a simulation.
 
     ``result_types``: numeric, range, comment, coded_value. Without it, all of them take turns.

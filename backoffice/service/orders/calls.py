@@ -16,15 +16,15 @@ from backoffice.service.orders.records import (
     RESENT,
     TRANSACTION,
     CommunicationSettings,
-    Order,
+    OrderPayload,
     Resent,
-    Transaction,
+    TransactionPayload,
 )
-from backoffice.service.payload import Page, Record
-from backoffice.service.results import RESULT, Result
+from backoffice.service.payload import Record, RecordPage
+from backoffice.service.results import RESULT, ResultPayload
 
 
-class Orders(Chapter):
+class OrderCalls(Chapter):
     """Calls of orders.md 1, 2, 4-6, 8, 10 and 11."""
 
     def __init__(self, call: Exchange, create_path: str) -> None:
@@ -53,7 +53,7 @@ class Orders(Chapter):
         shipping_recipient_name: str | None = None,
         order_ids: Sequence[UUID | str] | None = None,
         order_transaction_id: UUID | str | None = None,
-    ) -> Page[Order]:
+    ) -> RecordPage[OrderPayload]:
         """Return a page of at most 100 orders of the team.
 
         ``status`` takes low-level statuses. A time without a zone is UTC. An ``end_date`` without a
@@ -82,14 +82,14 @@ class Orders(Chapter):
         }
         return self._call.page("/v3/orders", ORDER, "orders", query=query)
 
-    def get(self, order_id: UUID | str) -> Record[Order]:
+    def get(self, order_id: UUID | str) -> Record[OrderPayload]:
         return self._call.record("/v3/order/{order_id}", ORDER, order_id=order_id)
 
-    def transaction(self, transaction_id: UUID | str) -> Record[Transaction]:
+    def transaction(self, transaction_id: UUID | str) -> Record[TransactionPayload]:
         path = "/v3/order_transaction/{transaction_id}"
         return self._call.record(path, TRANSACTION, transaction_id=transaction_id)
 
-    def result(self, order_id: UUID | str) -> Record[Result]:
+    def result(self, order_id: UUID | str) -> Record[ResultPayload]:
         """Return the result, partial or final; raises Missing while there is none."""
         return self._call.record("/v3/order/{order_id}/result", RESULT, order_id=order_id)
 
@@ -100,7 +100,7 @@ class Orders(Chapter):
         idempotency_key: str,
         no_cache: bool = False,
         extra: Mapping[str, str] | None = None,
-    ) -> Record[Order]:
+    ) -> Record[OrderPayload]:
         """Place an order.
 
         The service stores the outcome of a key, success or error, for at least 24 hours and returns
@@ -118,7 +118,7 @@ class Orders(Chapter):
             headers=keyed(idempotency_key, no_cache),
         )
 
-    def import_(self, order: ImportedOrder) -> Record[Order]:
+    def import_(self, order: ImportedOrder) -> Record[OrderPayload]:
         """Register an order that was placed elsewhere.
 
         There is no idempotency key: ``sample_id`` is unique, and the service refuses one that is in
@@ -126,7 +126,9 @@ class Orders(Chapter):
         """
         return self._call.send("POST", "/v3/order/import", ORDER, as_json(order), inside="order")
 
-    def cancel(self, order_id: UUID | str, extra: Mapping[str, str] | None = None) -> Record[Order]:
+    def cancel(
+        self, order_id: UUID | str, extra: Mapping[str, str] | None = None
+    ) -> Record[OrderPayload]:
         """Cancel an order.
 
         The service refuses when the status of the order does not allow it. A phlebotomy appointment
@@ -137,7 +139,9 @@ class Orders(Chapter):
         body = as_json(extra) if extra else None
         return self._call.send("POST", path, ORDER, body, inside="order", order_id=order_id)
 
-    def change_activation(self, order_id: UUID | str, activate_by: date | None) -> Record[Order]:
+    def change_activation(
+        self, order_id: UUID | str, activate_by: date | None
+    ) -> Record[OrderPayload]:
         """Move a scheduled order to another day; None dispatches it at once."""
         body = {"activate_by": activate_by}
         path = "/v3/order/{order_id}"
@@ -145,7 +149,7 @@ class Orders(Chapter):
             "PATCH", path, ORDER, as_json(body), inside="order", order_id=order_id
         )
 
-    def draw_completed(self, order_id: UUID | str) -> Record[Order]:
+    def draw_completed(self, order_id: UUID | str) -> Record[OrderPayload]:
         """Record that the sample of an on-site collection was drawn."""
         path = "/v3/order/{order_id}/draw_completed"
         return self._call.send("PATCH", path, ORDER, inside="order", order_id=order_id)

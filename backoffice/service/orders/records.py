@@ -15,7 +15,7 @@ import msgspec
 from msgspec import field
 
 from backoffice.service.field_by_field import NULL
-from backoffice.service.labs import Lab, Marker, Physician
+from backoffice.service.labs import LabPayload, MarkerPayload, PhysicianPayload
 from backoffice.service.payload import Instant, Payload, Reader, Word, day, either
 from backoffice.service.users import Guarantor
 
@@ -44,7 +44,7 @@ def low_level(status: str) -> str:
     return _SAME_STATUS.get(last, last)
 
 
-class OrderEvent(Payload):
+class OrderEventPayload(Payload):
     """One step of an order's history; ``status`` is dotted, as received."""
 
     id: int
@@ -112,7 +112,7 @@ class OrderLabTest(Payload):
     is_active: bool | None = None
     status: str | None = None
     fasting: bool | None = None
-    lab: Lab | None = None
+    lab: LabPayload | None = None
     markers_sent: msgspec.Raw = field(default=NULL, name="markers")
     is_delegated: bool | None = None
     auto_generated: bool | None = None
@@ -121,7 +121,7 @@ class OrderLabTest(Payload):
     worst_case_tat_days: int | None = None
 
     @property
-    def markers(self) -> list[Marker]:
+    def markers(self) -> list[MarkerPayload]:
         """Return the markers; raises ValueError when they are malformed.
 
         They are decoded on demand, so that a page of orders does not spend time on them.
@@ -201,7 +201,7 @@ class TransactionOrder(Payload):
         return self.last_status_created_at
 
 
-class Transaction(Payload):
+class TransactionPayload(Payload):
     """Orders that belong together (initial, redraw, recreation).
 
     The short form inside an order has no ``team_id``.
@@ -213,7 +213,7 @@ class Transaction(Payload):
     orders: list[TransactionOrder] = field(default_factory=list)
 
 
-class Order(Payload):
+class OrderPayload(Payload):
     """An order from a list, a read, or an event: always the whole record."""
 
     id: UUID
@@ -228,10 +228,10 @@ class Order(Payload):
     sample_id: str | None = None
     notes: str | None = None
     clinical_notes: str | None = None
-    events: list[OrderEvent] = field(default_factory=list)
+    events: list[OrderEventPayload] = field(default_factory=list)
     status: str | None = None
-    last_event: OrderEvent | None = None
-    physician: Physician | None = None
+    last_event: OrderEventPayload | None = None
+    physician: PhysicianPayload | None = None
     health_insurance_id: UUID | None = None
     requisition_form_url: msgspec.Raw = NULL
     priority: bool = False
@@ -246,7 +246,7 @@ class Order(Payload):
     expected_result_by_date: date | None = None
     worst_case_result_by_date: date | None = None
     origin: str | None = None
-    order_transaction: Transaction | None = None
+    order_transaction: TransactionPayload | None = None
 
     @property
     def volatile(self) -> Sequence[bytes]:
@@ -254,7 +254,7 @@ class Order(Payload):
         return [link] if link not in (b"null", b'""') else []
 
     @property
-    def latest_event(self) -> OrderEvent | None:
+    def latest_event(self) -> OrderEventPayload | None:
         """Return ``last_event`` or, when it was not sent, the newest event.
 
         The newest of ``events`` is found by time, then id.
@@ -278,7 +278,7 @@ class Resent(Payload):
 
 
 COMMUNICATION: Reader[CommunicationSettings] = Reader(CommunicationSettings)
-ORDER: Reader[Order] = Reader(Order)
+ORDER: Reader[OrderPayload] = Reader(OrderPayload)
 RESENT: Reader[Resent] = Reader(Resent)
-TRANSACTION: Reader[Transaction] = Reader(Transaction)
-_MARKERS: Reader[list[Marker] | None] = Reader(list[Marker] | None)  # type: ignore[arg-type]
+TRANSACTION: Reader[TransactionPayload] = Reader(TransactionPayload)
+_MARKERS: Reader[list[MarkerPayload] | None] = Reader(list[MarkerPayload] | None)  # type: ignore[arg-type]

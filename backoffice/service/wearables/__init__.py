@@ -1,20 +1,20 @@
 """Wearable data. Interface: wearables."""
 
-from backoffice.service.wearables.providers import Provider
+from backoffice.service.wearables.providers import WearableProvider
 from backoffice.service.wearables.reads import Wearables
-from backoffice.service.wearables.source import Source
-from backoffice.service.wearables.streams import WorkoutStream
-from backoffice.service.wearables.summaries import SUMMARIES, Summary
-from backoffice.service.wearables.timeseries import READ_NAMES, Sample, Samples
+from backoffice.service.wearables.source import SourcePayload
+from backoffice.service.wearables.streams import WorkoutStreamPayload
+from backoffice.service.wearables.summaries import SUMMARIES, SummaryPayload
+from backoffice.service.wearables.timeseries import READ_NAMES, SampleGroup, SamplePayload
 
 __all__ = [
     "READ_NAMES",
     "SUMMARIES",
-    "Provider",
-    "Sample",
-    "Samples",
-    "Source",
-    "Summary",
+    "SampleGroup",
+    "SamplePayload",
+    "SourcePayload",
+    "SummaryPayload",
+    "WearableProvider",
     "Wearables",
-    "WorkoutStream",
+    "WorkoutStreamPayload",
 ]

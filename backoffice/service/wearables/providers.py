@@ -7,7 +7,7 @@ from msgspec import field
 from backoffice.service.payload import Payload, Reader
 
 
-class Provider(Payload):
+class WearableProvider(Payload):
     """A provider a user can connect; its slug is the key everywhere else."""
 
     slug: str
@@ -18,4 +18,4 @@ class Provider(Payload):
     supported_resources: list[str] = field(default_factory=list)
 
 
-PROVIDER = Reader(Provider)
+PROVIDER = Reader(WearableProvider)

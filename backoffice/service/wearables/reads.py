@@ -7,11 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from backoffice.service.exchange import Chapter
-from backoffice.service.payload import Page, Record
-from backoffice.service.wearables.providers import PROVIDER, Provider
-from backoffice.service.wearables.streams import WORKOUT_STREAM, WorkoutStream
+from backoffice.service.payload import Record, RecordPage
+from backoffice.service.wearables.providers import PROVIDER, WearableProvider
+from backoffice.service.wearables.streams import WORKOUT_STREAM, WorkoutStreamPayload
 from backoffice.service.wearables.summaries import SUMMARIES, Profile
-from backoffice.service.wearables.timeseries import GROUPED, READ_NAMES, Samples, grouped_page
+from backoffice.service.wearables.timeseries import GROUPED, READ_NAMES, SampleGroup, grouped_page
 
 _KEYS = {"meal": "meals"}
 _BY_DAY = frozenset({"electrocardiogram", "menstrual_cycle", "sleep_cycle"})
@@ -23,7 +23,7 @@ class Wearables(Chapter):
     ``provider`` is a slug; None means all of them. An ``end_date`` without a time includes its day.
     """
 
-    def providers(self, source_type: str | None = None) -> Page[Provider]:
+    def providers(self, source_type: str | None = None) -> RecordPage[WearableProvider]:
         """Return all providers in one answer; they change rarely, so cache them for a day."""
         return self._call.page("/v2/providers", PROVIDER, query={"source_type": source_type})
 
@@ -34,7 +34,7 @@ class Wearables(Chapter):
         start_date: date | datetime,
         end_date: date | datetime | None = None,
         provider: str | None = None,
-    ) -> Page[Any]:
+    ) -> RecordPage[Any]:
         """Return all summaries of a range in one answer.
 
         SUMMARIES has their type for each resource. Some resources accept whole days only. A profile
@@ -65,7 +65,7 @@ class Wearables(Chapter):
         end_date: date | datetime | None = None,
         provider: str | None = None,
         next_cursor: str | None = None,
-    ) -> Page[Samples]:
+    ) -> RecordPage[SampleGroup]:
         """Return a page of samples grouped by source; ``resource`` is named as in events.
 
         Call again with the ``next_cursor`` of the page, and an unchanged range, until it is None.
@@ -85,7 +85,7 @@ class Wearables(Chapter):
         )
         return grouped_page(answer)
 
-    def workout_stream(self, workout_id: UUID | str) -> Record[WorkoutStream]:
+    def workout_stream(self, workout_id: UUID | str) -> Record[WorkoutStreamPayload]:
         """Return the measurements during a workout, by the id of its summary."""
         path = "/v2/timeseries/workouts/{workout_id}/stream"
         return self._call.record(path, WORKOUT_STREAM, workout_id=workout_id)

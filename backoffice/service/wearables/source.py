@@ -9,7 +9,7 @@ from msgspec import field
 from backoffice.service.payload import Payload, either
 
 
-class Source(Payload):
+class SourcePayload(Payload):
     """The source of a summary, or of a group of samples.
 
     ``provider`` is a slug; older senders send it as ``slug``. ``name``, ``slug`` and ``logo`` are

@@ -7,7 +7,7 @@ from backoffice.service.payload import Payload, Reader
 Measured = list[float | None] | None
 
 
-class WorkoutStream(Payload):
+class WorkoutStreamPayload(Payload):
     """Parallel arrays; each may be empty or None.
 
     ``time`` is in Unix seconds. ``heartrate`` and ``cadence`` are in beats, turns, or steps a
@@ -28,4 +28,4 @@ class WorkoutStream(Payload):
     temperature: Measured = None
 
 
-WORKOUT_STREAM = Reader(WorkoutStream)
+WORKOUT_STREAM = Reader(WorkoutStreamPayload)

@@ -15,17 +15,17 @@ from uuid import UUID
 from msgspec import field
 
 from backoffice.service.payload import Instant, Payload, Reader, day
-from backoffice.service.wearables.source import Source
+from backoffice.service.wearables.source import SourcePayload
 
 
-class Summary(Payload):
+class SummaryPayload(Payload):
     """The fields that all nine kinds have."""
 
     id: UUID
     user_id: UUID | None = None
     created_at: Instant | None = None
     updated_at: Instant | None = None
-    source: Source = field(default_factory=Source)
+    source: SourcePayload = field(default_factory=SourcePayload)
 
     @property
     def provider(self) -> str:
@@ -33,7 +33,7 @@ class Summary(Payload):
         return self.source.provider
 
 
-class SourcedSummary(Summary):
+class SourcedSummary(SummaryPayload):
     """A summary that also has its source in separate fields."""
 
     source_provider: str | None = None
@@ -46,7 +46,7 @@ class SourcedSummary(Summary):
         return self.source.provider or self.source_provider or ""
 
 
-class DailySummary(Summary):
+class DailySummary(SummaryPayload):
     """A summary that belongs to a day of the person's calendar."""
 
     calendar_date_sent: date | None = field(default=None, name="calendar_date")
@@ -90,7 +90,7 @@ class Activity(DailySummary):
     wheelchair_push: int | None = None
 
 
-class Body(DailySummary):
+class BodySummary(DailySummary):
     """Body measurements of a day.
 
     Weight and lean mass are in kg; fat, water, muscle, and bone in percent; waist in cm.
@@ -266,7 +266,7 @@ class Meal(SourcedSummary):
     data: dict[str, Food | None] = field(default_factory=dict)
 
 
-class Profile(Summary):
+class Profile(SummaryPayload):
     """Data of the provider about the person; height in cm."""
 
     height: int | None = None
@@ -341,7 +341,7 @@ def sport(sent: Sport | str | None) -> Sport | None:
 
 SUMMARIES: Mapping[str, Reader[Any]] = {
     "activity": Reader(Activity),
-    "body": Reader(Body),
+    "body": Reader(BodySummary),
     "electrocardiogram": Reader(Electrocardiogram),
     "meal": Reader(Meal),
     "menstrual_cycle": Reader(MenstrualCycle),

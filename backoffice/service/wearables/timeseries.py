@@ -14,8 +14,8 @@ from uuid import UUID
 import msgspec
 from msgspec import field
 
-from backoffice.service.payload import Page, Payload, Reader, Record, Unreadable
-from backoffice.service.wearables.source import Source
+from backoffice.service.payload import Payload, Reader, Record, RecordPage, Unreadable
+from backoffice.service.wearables.source import SourcePayload
 
 READ_NAMES: Mapping[str, str] = {"weight": "body_weight", "fat": "body_fat"}
 """Resources whose name in the read path differs from the name in their events."""
@@ -24,7 +24,7 @@ Offset = Annotated[int, msgspec.Meta(ge=-86400, le=86400)]
 """Seconds east of UTC."""
 
 
-class Sample(Payload):
+class SamplePayload(Payload):
     """One sample. The resource determines which of the fields below ``value`` are sent.
 
     ``value`` is a number, text for notes, and absent for blood pressure. An interval includes its
@@ -68,14 +68,14 @@ class Sample(Payload):
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-class Samples(Payload):
+class SampleGroup(Payload):
     """Samples of one source: the ``data`` of a timeseries event, or one group of a read.
 
     Only some events have ``user_id``.
     """
 
-    source: Source = field(default_factory=Source)
-    data: list[Sample] = field(default_factory=list)
+    source: SourcePayload = field(default_factory=SourcePayload)
+    data: list[SamplePayload] = field(default_factory=list)
     user_id: UUID | None = None
 
 
@@ -87,22 +87,24 @@ class Grouped(Payload):
 
 
 class _Split(Payload):
-    source: Source = field(default_factory=Source)
+    source: SourcePayload = field(default_factory=SourcePayload)
     data: list[msgspec.Raw] = field(default_factory=list)
 
 
 GROUPED = Reader(Grouped)
-SAMPLES = Reader(Samples)
+SAMPLES = Reader(SampleGroup)
 _SPLIT = Reader(_Split)
-_SAMPLE = Reader(Sample)
+_SAMPLE = Reader(SamplePayload)
 
 
-def grouped_page(answer: Record[Grouped]) -> Page[Samples]:
+def grouped_page(answer: Record[Grouped]) -> RecordPage[SampleGroup]:
     """Return the groups of an answer.
 
     A sample that cannot be read does not make its group or the page unreadable.
     """
-    page: Page[Samples] = Page([], [], answer.asked_at, next_cursor=answer.data.next_cursor or None)
+    page: RecordPage[SampleGroup] = RecordPage(
+        [], [], answer.asked_at, next_cursor=answer.data.next_cursor or None
+    )
     for slug, groups in answer.data.groups.items():
         for group in groups:
             read, unreadable = _group(bytes(group), answer.asked_at)
@@ -116,7 +118,7 @@ def grouped_page(answer: Record[Grouped]) -> Page[Samples]:
     return page
 
 
-def _group(raw: bytes, asked_at: datetime) -> tuple[Record[Samples] | None, list[Unreadable]]:
+def _group(raw: bytes, asked_at: datetime) -> tuple[Record[SampleGroup] | None, list[Unreadable]]:
     """Read one group; read sample by sample when it cannot be read as a whole."""
     whole = SAMPLES.read(raw, asked_at)
     if isinstance(whole, Record) and not whole.dropped:
@@ -130,7 +132,7 @@ def _group(raw: bytes, asked_at: datetime) -> tuple[Record[Samples] | None, list
             lost = sample.dropped[0]
             unreadable.append(Unreadable(sample.raw, lost.path, lost.reason, asked_at))
     usable = [one.data for one in samples if not one.dropped or one.data.at is not None]
-    found = Samples(split.data.source, usable)
+    found = SampleGroup(split.data.source, usable)
     return replace(split, data=found), unreadable  # type: ignore[arg-type, return-value]
 
 

@@ -54,7 +54,7 @@ CODE_LETTERS: Final = 20
 CHANGED: Final = "The draft changed meanwhile: look at it again."
 
 
-class ReviewForm(CommandForm):
+class OrderReviewForm(CommandForm):
     """Proves that the placed draft is the reviewed one: the draft may change in another tab."""
 
     draft = forms.CharField(widget=forms.HiddenInput, required=False)
@@ -145,7 +145,7 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
     """Show the order as it will be sent, with the button that sends it."""
     patient, person = _patient_and_demographics(patient_id)
     draft = drafts.find_draft(request.user, patient, importing)
-    sent = ReviewForm(request.POST if request.method == "POST" else None)
+    sent = OrderReviewForm(request.POST if request.method == "POST" else None)
     if sent.is_valid():
         # After a second click the draft is gone, but the command of the first click exists.
         same = CommandRecord.objects.filter(form_id=sent.cleaned_data["form_id"]).first()
@@ -161,13 +161,13 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
     found, shown = findings(order_request), PlaceForm(order_request)
     if blocking_findings(found, order_request) or not shown.is_valid():
         return redirect(f"{_address(patient, importing)}?check=1")
-    form = ReviewForm(initial={"draft": drafts.digest(draft.typed)})
+    form = OrderReviewForm(initial={"draft": drafts.digest(draft.typed)})
     if request.method == "POST":
         command = _enqueue(request, sent, order_request)
         if isinstance(command, CommandRecord):
             drafts.delete_draft(request.user, patient, importing)
             return redirect("commands:detail", command.pk)
-        form = ReviewForm({name: form[name].value() for name in form.fields})
+        form = OrderReviewForm({name: form[name].value() for name in form.fields})
         form.full_clean()
         form.add_error(None, command)
     found += check_codes(order_request.icd_codes)
@@ -186,7 +186,7 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
 
 
 def _enqueue(
-    request: HttpRequest, sent: ReviewForm, order_request: OrderRequest
+    request: HttpRequest, sent: OrderReviewForm, order_request: OrderRequest
 ) -> CommandRecord | str:
     """Enqueue the reviewed order, or return why that is not possible now."""
     if not sent.is_valid() or sent.cleaned_data["draft"] != drafts.digest(order_request.typed):

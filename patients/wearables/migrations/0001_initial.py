@@ -204,7 +204,6 @@ class Migration(migrations.Migration):
                         ('series', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='wearables.series')),
                     ],
                     options={
-                        'db_table': 'wearables_chunk',
                     },
                 ),
             ],

@@ -16,7 +16,7 @@ from django.db import connection
 
 from backoffice.mirror.tables import MirrorRecord
 from backoffice.service import Record
-from backoffice.service.labs import Lab, LabAccount, LabTest
+from backoffice.service.labs import LabAccountPayload, LabPayload, LabTestPayload
 from backoffice.service.payload import Reader
 from backoffice.service.results import RESULT
 from labs.sync import LABS, store_lab_accounts, store_lab_tests
@@ -205,10 +205,10 @@ def _fill_small(cursor: Any, booked: float) -> None:
         return found
 
     numbered = range(len(people.PANELS))
-    store_in(LABS, "id", [read(Lab, people.lab(n)) for n in range(len(people.LABS))])
+    store_in(LABS, "id", [read(LabPayload, people.lab(n)) for n in range(len(people.LABS))])
     tests = {(method, n): people.lab_test(method, n) for method in METHODS for n in numbered}
-    store_lab_tests([read(LabTest, one) for one in tests.values()])
-    store_lab_accounts([read(LabAccount, people.account(n)) for n in range(people.ACCOUNTS)])
+    store_lab_tests([read(LabTestPayload, one) for one in tests.values()])
+    store_lab_accounts([read(LabAccountPayload, people.account(n)) for n in range(people.ACCOUNTS)])
     many = cursor.executemany
     many(
         "INSERT INTO world.first_name VALUES (%s, %s, %s, %s)",

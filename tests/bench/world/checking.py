@@ -19,7 +19,7 @@ from backoffice.service.appointments import APPOINTMENT
 from backoffice.service.orders import ORDER, TRANSACTION
 from backoffice.service.payload import Reader
 from backoffice.service.results import RESULT
-from backoffice.service.users import User, UserInfo
+from backoffice.service.users import UserInfo, UserPayload
 from orders.sync.appointments import APPOINTMENTS
 from orders.sync.orders import ORDERS, TRANSACTIONS, mirror_record_of
 from orders.sync.results import RESULTS
@@ -31,7 +31,7 @@ KINDS: Final[tuple[tuple[MirrorTable, Reader[Any]], ...]] = (
     (TRANSACTIONS, TRANSACTION),
     (APPOINTMENTS, APPOINTMENT),
     (RESULTS, RESULT),
-    (PATIENTS, Reader(User)),
+    (PATIENTS, Reader(UserPayload)),
     (DEMOGRAPHICS, Reader(UserInfo)),
 )
 

@@ -266,7 +266,7 @@ SELECT {values} FROM world.results r JOIN world.marker m USING (panel, variant)
 """
 
 COUNTED: Final = """
-INSERT INTO today_ordercount (bucket, low_level_status, method, change)
+INSERT INTO orders_ordercount (bucket, low_level_status, method, change)
 SELECT bucket, low_level_status, method, count(*) FROM orders_order GROUP BY 1, 2, 3
 """
 NAMES: Final = """
@@ -280,7 +280,7 @@ SELECT word, id, name_key FROM patients_patient, patients_name_words(name_key) A
 ORDER BY 1, 2
 """
 HAPPENINGS: Final = """
-INSERT INTO today_happening (transaction, kind, order_id, patient_id, after, bucket_after, at)
+INSERT INTO orders_orderactivity (transaction, kind, order_id, patient_id, after, bucket_after, at)
 SELECT pg_current_xact_id()::text::bigint, 'order', id, user_id, low_level_status, bucket,
  last_event_at
 FROM orders_order WHERE last_event_at > now() - interval '3 days'

@@ -18,7 +18,12 @@ from django.views.decorators.http import require_POST, require_safe
 from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_entry
 from backoffice.operations import service_check
-from backoffice.operations.service_check import DeliveryCheck, Outcome, ResentEvent, ServiceAnswers
+from backoffice.operations.service_check import (
+    DeliveryCheck,
+    FindingOutcome,
+    ResentEvent,
+    ServiceAnswers,
+)
 
 PAGE_SECONDS: Final = 15.0
 """Limit in seconds for all calls together, for a service that answers slowly."""
@@ -35,8 +40,8 @@ def page(request: HttpRequest) -> HttpResponse:
     counts = Counter(finding.outcome for finding in found)
     context = {
         "findings": found,
-        "problems": counts[Outcome.PROBLEM],
-        "unchecked": counts[Outcome.UNKNOWN],
+        "problems": counts[FindingOutcome.PROBLEM],
+        "unchecked": counts[FindingOutcome.UNKNOWN],
         "sent": sent,
         "endpoints": endpoints,
     }
