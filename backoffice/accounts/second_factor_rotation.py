@@ -25,7 +25,7 @@ class SecondFactorSecrets:
         kept = Authenticator.objects.values_list("data", flat=True)
         return Counter(cipher.key_id_of(text) for data in kept for text in _encrypted_values(data))
 
-    def seal_anew(self) -> Iterator[int]:
+    def encrypt_again(self) -> Iterator[int]:
         for key in Authenticator.objects.order_by("pk").values_list("pk", flat=True):
             with transaction.atomic(durable=True):
                 rows = Authenticator.objects.select_for_update(skip_locked=True)

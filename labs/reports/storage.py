@@ -194,7 +194,7 @@ class StoredReportFiles:
     def count(self) -> Counter[int | None]:
         return Counter(_key_of(path) for path in _stored_files())
 
-    def seal_anew(self) -> Iterator[int]:
+    def encrypt_again(self) -> Iterator[int]:
         for path in _stored_files():
             if _key_of(path) == cipher.current_key_id():
                 continue

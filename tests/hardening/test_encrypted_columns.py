@@ -231,11 +231,11 @@ def test_rotation_limits_batches_by_bytes_and_rows(
         each for each in rotation.encrypted_columns() if each.name == "webhooks_event.body"
     )
     monkeypatch.setattr(rotation, "BATCH_BYTES", 65_000)
-    assert list(column.seal_anew()) == [2, 1, 3]
+    assert list(column.encrypt_again()) == [2, 1, 3]
     assert column.count().keys() == {2}
     monkeypatch.setattr(rotation, "BATCH_ROWS", 4)
     monkeypatch.setattr(rotation, "BATCH_BYTES", 10**9)
-    assert len(list(column.seal_anew())) == 2
+    assert len(list(column.encrypt_again())) == 2
 
 
 @pytest.mark.django_db(transaction=True)

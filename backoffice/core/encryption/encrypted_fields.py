@@ -231,10 +231,3 @@ def decrypt_rows(
         )
         for row in rows
     ]
-
-
-# Names in migrations that were written before the rename.
-SealedText = EncryptedTextField
-SealedDate = EncryptedDateField
-SealedJSON = EncryptedJSONField
-SealedBytes = EncryptedBinaryField

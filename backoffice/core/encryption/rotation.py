@@ -40,7 +40,7 @@ class EncryptedStore(Protocol):
     def count(self) -> Counter[int | None]:
         """Count values by the id of their key (None: not encrypted), without empty ones."""
 
-    def seal_anew(self) -> Iterator[int]:
+    def encrypt_again(self) -> Iterator[int]:
         """Encrypt with the first key what is not; yield the number of values at each step.
 
         Locked values, and those that cannot be decrypted, are left.
@@ -64,7 +64,7 @@ class EncryptedColumn:
             )
             return Counter(dict(cursor.fetchall()))
 
-    def seal_anew(self) -> Iterator[int]:
+    def encrypt_again(self) -> Iterator[int]:
         keys = self._next(None)
         while keys:
             with transaction.atomic(durable=True):

@@ -55,7 +55,7 @@ class Command(BaseCommand):
     def _seal(self, holder: EncryptedStore) -> None:
         done = 0
         for turn in range(ROUNDS):
-            for changed in holder.seal_anew():
+            for changed in holder.encrypt_again():
                 done += changed
                 if changed and self.stdout.isatty():
                     self.stdout.write(f"\r{holder.name}: {done:,} sealed anew", ending="")
