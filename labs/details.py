@@ -41,7 +41,7 @@ def billing_by_state(account: LabAccount) -> list[BillingRow]:
     """
     allowed = {
         kind: {str(state) for state in states}
-        for kind, states in account.said("allowed_billing").items()
+        for kind, states in account.record_at("allowed_billing").items()
         if isinstance(states, list)
     }
     types = [kind for kind in BILLING_TYPES if kind in allowed]
@@ -58,7 +58,7 @@ def billing_by_state(account: LabAccount) -> list[BillingRow]:
 
 def questions(marker: Marker) -> list[OrderQuestion]:
     """Return the order-entry questions of a marker, in the order of the lab."""
-    sent = marker.said("aoe").get("questions")
+    sent = marker.record_at("aoe").get("questions")
     rows = [each for each in (sent if isinstance(sent, list) else ()) if isinstance(each, dict)]
     rows.sort(key=lambda each: each.get("sequence") or 0)
     return [

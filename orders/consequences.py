@@ -154,7 +154,7 @@ def _message(found: CancellationPreview, order: Order) -> None:
 
     This depends on the team's settings and the contact data on the order (orders.md 2).
     """
-    details = order.said("patient_details")
+    details = order.record_at("patient_details")
     ways = ["SMS"] if details.get("phone_number") else []
     if details.get("email") and order.method != "testkit":
         ways.append("e-mail")

@@ -60,7 +60,7 @@ def local_clock_of(order: Order, visit: Appointment | None = None) -> LocalClock
     Its zone comes from the appointment, the state of the address, or the patient's devices; else it
     is UTC. This reads `order.user`, so select it with the order.
     """
-    address = order.said("patient_address")
+    address = order.record_at("patient_address")
     city, state = _text(address.get("city")), _text(address.get("state")).upper()
     devices = zone_of(order.user.fallback_time_zone if order.user else None)
     if visit is not None and (found := zone_of(visit.iana_timezone)) is not None:

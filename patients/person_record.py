@@ -48,7 +48,7 @@ def record_digest(person: Demographics | None) -> str:
     """Return a digest of the record as received, unknown fields included; empty for None."""
     if person is None:
         return ""
-    return content_digest(person.said())
+    return content_digest(person.record_at())
 
 
 def content_digest(record: Any) -> str:

@@ -255,7 +255,7 @@ class PersonForm(BlockForm):
         Unchanged fields are not validated, and unknown values of choice fields stay.
         """
         super().__init__(*args, **more)
-        self.record: dict[str, Any] = on_record.said() if on_record else {}
+        self.record: dict[str, Any] = on_record.record_at() if on_record else {}
         self.now: dict[str, Any] = displayed_values(on_record) if on_record else {}
         for name in OPEN_CHOICES:
             field, value = self.fields[name], self.now.get(name)
@@ -515,9 +515,9 @@ def encode_before(values: Mapping[str, Any]) -> str:
 
 def displayed_values(person: Demographics) -> dict[str, Any]:
     """Return the values that a form shows for stored details."""
-    proxy, home = person.said("medical_proxy"), person.said("address")
-    together = lives_with_patient(person.said())
-    proxy_address = {} if together else person.said("medical_proxy", "address")
+    proxy, home = person.record_at("medical_proxy"), person.record_at("address")
+    together = lives_with_patient(person.record_at())
+    proxy_address = {} if together else person.record_at("medical_proxy", "address")
     return {
         "first_name": person.first_name,
         "last_name": person.last_name,

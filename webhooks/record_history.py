@@ -303,7 +303,7 @@ def _with_current(
     )
     since = own.at if own else record.as_of
     current = RecordVersion(
-        since, "event" if own else "read", record.said(), own.row if own else None
+        since, "event" if own else "read", record.record_at(), own.row if own else None
     )
     earlier = sorted((one for one in versions if one.at < since), key=lambda one: one.at)
     superseded = record.superseded_at if isinstance(record, Appointment) else None

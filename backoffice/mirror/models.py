@@ -34,15 +34,15 @@ class MirrorModel(FastModel):
     def __str__(self) -> str:
         return f"{self._meta.verbose_name} {self.pk}"
 
-    def said(self, *path: str) -> dict[str, Any]:
+    def record_at(self, *path: str) -> dict[str, Any]:
         """Return the object at `path` of the record; empty if it is missing or not an object."""
         try:
-            found = json.loads(self._readable_record())
+            value = json.loads(self._readable_record())
         except (ValueError, RecursionError):
             return {}
         for name in path:
-            found = found.get(name) if isinstance(found, dict) else None
-        return found if isinstance(found, dict) else {}
+            value = value.get(name) if isinstance(value, dict) else None
+        return value if isinstance(value, dict) else {}
 
     def _readable_record(self) -> str:
         """Return the record without characters that PostgreSQL text cannot store."""

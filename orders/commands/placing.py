@@ -139,7 +139,7 @@ class NewOrderCommand(Command, kw_only=True):
         # For several tests, or tests with markers, the service generates a test.
         marker_ids = set((wanted.add_on.marker_ids if wanted.add_on else None) or ())
         for test in LabTest.objects.filter(pk__in=tests):
-            marker_ids.update(marker["id"] for marker in test.said().get("markers") or ())
+            marker_ids.update(marker["id"] for marker in test.record_at().get("markers") or ())
         return marker_ids <= {marker.id for marker in answer.data.lab_test.markers}
 
 

@@ -130,7 +130,7 @@ def has_contact(order: Order) -> bool:
     For a kit that is not registered yet, neither name nor phone number is known.
     """
     named = order.patient_first_name or order.patient_last_name
-    return bool(named or order.said("patient_details").get("phone_number"))
+    return bool(named or order.record_at("patient_details").get("phone_number"))
 
 
 def patient_clock(order: Order, visit: Appointment | None) -> LocalClock:
@@ -145,7 +145,7 @@ def call_address(order: Order, visit: Appointment | None) -> tuple[str, Any]:
     """
     if visit is not None and visit.type == HOME and visit.first_line:
         return "Visit at", visit
-    return "Address", order.said("patient_address") or order.said("shipping_details")
+    return "Address", order.record_at("patient_address") or order.record_at("shipping_details")
 
 
 def available_outcomes(order: Order) -> list[CallOutcome]:

@@ -201,11 +201,11 @@ def _card(
     last = Handling.objects.filter(pk=order.pk).select_related("by").first()
     holder = assignments_by_subject("order", [order.pk]).get(str(order.pk))
     cause = queue.group_of(order, now) or group
-    shipment = order.said("details", "data", "shipment")
+    shipment = order.record_at("details", "data", "shipment")
     outward = not order.low_level_status.endswith("_lab")
     tracking = shipment.get("outbound_tracking_url" if outward else "inbound_tracking_url")
     web = isinstance(tracking, str) and tracking.startswith(("https://", "http://"))
-    contact = order.said("patient_details")
+    contact = order.record_at("patient_details")
     number = contact.get("phone_number")
     actions = cards.card_actions(
         order,

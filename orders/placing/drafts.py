@@ -59,7 +59,7 @@ def person_values(patient: Patient, person: Demographics | None) -> dict[str, li
 
 def values_like(order: Order) -> dict[str, list[str]]:
     """Return the values of an earlier order, to order the same again, without its account."""
-    record = order.said()
+    record = order.record_at()
     catalog_tests = LabTest.objects.filter(auto_generated=False)
     known = order.lab_test_id is not None and catalog_tests.filter(pk=order.lab_test_id).exists()
     typed: dict[str, list[str]] = {
@@ -74,7 +74,7 @@ def values_like(order: Order) -> dict[str, list[str]]:
         typed["tests"] = [str(order.lab_test_id)]
         return typed
     # The service generated this test for single markers. Order the markers themselves.
-    sent = order.said("lab_test").get("markers")
+    sent = order.record_at("lab_test").get("markers")
     ids = [one["id"] for one in (sent if isinstance(sent, list) else ()) if "id" in one]
     markers = Marker.objects.filter(pk__in=ids, a_la_carte_enabled=True)
     typed["markers"] = [str(marker.pk) for marker in markers]
@@ -84,7 +84,7 @@ def values_like(order: Order) -> dict[str, list[str]]:
 
 def _physician_of(order: Order) -> dict[str, list[str]]:
     """Return the physician of the order, as a choice among the known ones or as typed text."""
-    sent = order.said("physician")
+    sent = order.record_at("physician")
     npi = str(sent.get("npi") or "")
     if not npi or Physician.objects.filter(npi=npi, missing_since=None).exists():
         return {"physician": [npi]}

@@ -273,7 +273,7 @@ def _check_billing(order_request: OrderRequest) -> Iterator[Finding]:
     if insurance is None:
         words = "The service has no primary insurance of this patient to bill."
         yield Finding("no insurance", words, "billing_type")
-    elif insurance.relationship not in ("", "Self") and not insurance.said("guarantor"):
+    elif insurance.relationship not in ("", "Self") and not insurance.record_at("guarantor"):
         words = "The patient is insured through another person, and no guarantor is known."
         yield Finding("no guarantor", words, "billing_type", WARN)
     if order_request.person is None:

@@ -221,7 +221,7 @@ def billing_choices(order_request: OrderRequest) -> list[tuple[str, str]]:
     """Return every type, with a note if the account does not allow it in the patient's state."""
     state, chosen = order_request.value("state").upper(), order_request.value("billing_type")
     values = [*vocabulary.VOCABULARIES["order.billing_type"]]
-    values += order_request.account.said("allowed_billing") if order_request.account else ()
+    values += order_request.account.record_at("allowed_billing") if order_request.account else ()
     if chosen and chosen not in values and order_request.has_order_with(billing_type=chosen):
         values.append(chosen)
     choices = []

@@ -220,7 +220,7 @@ class OrderRequest:
         """Return the states where the account allows the billing type; None without account."""
         if self.account is None:
             return None
-        states = self.account.said("allowed_billing").get(billing_type)
+        states = self.account.record_at("allowed_billing").get(billing_type)
         return [str(state) for state in states] if isinstance(states, list) else []
 
     @cached_property
@@ -272,7 +272,7 @@ class OrderRequest:
     @property
     def medical_proxy(self) -> dict[str, Any]:
         """Return the medical proxy of a minor, as the service has it."""
-        return self.person.said("medical_proxy") if self.person else {}
+        return self.person.record_at("medical_proxy") if self.person else {}
 
     @property
     def day_out(self) -> date | None:

@@ -50,7 +50,8 @@ def questions_of(markers: Iterable[Marker]) -> list[Question]:
         for marker in markers
         if marker.has_questions
         for sent in sorted(
-            _dicts(marker.said("aoe").get("questions")), key=lambda one: one.get("sequence") or 0
+            _dicts(marker.record_at("aoe").get("questions")),
+            key=lambda one: one.get("sequence") or 0,
         )
         if isinstance(sent.get("id"), int)
     ]

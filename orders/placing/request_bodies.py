@@ -86,7 +86,7 @@ def _patient(order_request: OrderRequest) -> NewPatient:
 
 
 def _address(order_request: OrderRequest) -> NewPatientAddress:
-    known = order_request.person.said("address") if order_request.person else {}
+    known = order_request.person.record_at("address") if order_request.person else {}
     return NewPatientAddress(
         receiver_name=f"{order_request.value('first_name')} {order_request.value('last_name')}",
         first_line=order_request.value("first_line"),

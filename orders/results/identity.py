@@ -85,7 +85,7 @@ def check_identity(
     """
     if result is None:
         return IdentityCheck()
-    metadata: Mapping[str, Any] = result.said("metadata")
+    metadata: Mapping[str, Any] = result.record_at("metadata")
     first, last, born = _known_person(order, person)
     name, printed_born, age = (_text(metadata.get(key)) for key in ("patient", "dob", "age"))
     facts = [

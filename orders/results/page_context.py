@@ -126,7 +126,7 @@ def report_context(request: HttpRequest, review: Review, **forms: Any) -> dict[s
         "order": order,
         "result": result,
         "report": report,
-        "number": order.said("patient_details").get("phone_number")
+        "number": order.record_at("patient_details").get("phone_number")
         if is_call_needed and order
         else None,
         "zone": local_clock_of(order).shown if is_call_needed and order else "",
@@ -169,7 +169,7 @@ def report_context(request: HttpRequest, review: Review, **forms: Any) -> dict[s
 
 def _age(order: Order | None, result: Result | None) -> str:
     """Return the age that the lab used for the ranges, else the age by birth date."""
-    printed = result.said("metadata").get("age") if result else None
+    printed = result.record_at("metadata").get("age") if result else None
     if isinstance(printed, str | int | float) and str(printed).strip():
         return str(printed).strip()
     return (

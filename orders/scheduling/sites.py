@@ -271,14 +271,14 @@ def _current_visit(visit: Appointment | None) -> dict[str, Any]:
 
 def order_address(order: Order) -> dict[str, str]:
     """Return the patient's address on the order, as form values."""
-    record = order.said("patient_address") or order.said("shipping_details")
+    record = order.record_at("patient_address") or order.record_at("shipping_details")
     values = {name: str(record.get(name) or "") for name in ADDRESS}
     values["zip_code"] = str(record.get("zip_code") or record.get("zip") or "")
     return values
 
 
 def visit_address(visit: Appointment) -> dict[str, str]:
-    record = visit.said("address")
+    record = visit.record_at("address")
     return {
         "first_line": visit.first_line,
         "second_line": visit.second_line,

@@ -59,7 +59,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     result = by_key(Result, [order.pk], but=AS_RECEIVED).get(order.pk)
     sees_results = may(request.user, "results.view")
     markers = where(ResultMarker, "result_id = %s", [order.pk]) if sees_results else []
-    record = order.said()
+    record = order.record_at()
     now = timezone.now()
     show = request.GET.get("stream", MILESTONES)
     if show not in TABS:
@@ -83,7 +83,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
             *(sibling.user_id for sibling in siblings),
         ],
     )
-    test = order.said("lab_test")
+    test = order.record_at("lab_test")
     booked = (
         standing if standing and standing.start_at and not is_visit_canceled(standing) else None
     )
@@ -126,10 +126,10 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         "identity": current_identity(order.pk) if review and review.names_somebody_else else None,
         "markers": _ranked(markers),
         "missing": [marker for marker in markers if marker.is_missing],
-        "shipment": order.said("details", "data", "shipment"),
-        "address": order.said("patient_address"),
-        "contact": order.said("patient_details"),
-        "physician": order.said("physician"),
+        "shipment": order.record_at("details", "data", "shipment"),
+        "address": order.record_at("patient_address"),
+        "contact": order.record_at("patient_details"),
+        "physician": order.record_at("physician"),
         "notes": record.get("clinical_notes") or record.get("notes"),
         "icd_codes": record.get("icd_codes") or [],
         "raw": order.pretty() if may(request.user, "records.view") else None,

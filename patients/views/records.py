@@ -65,7 +65,7 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         **page,
         "actions": actions_of(patient, request.user),
         "may_change": may_change and not patient.missing_since,
-        "proxy": person.said("medical_proxy") if person else {},
+        "proxy": person.record_at("medical_proxy") if person else {},
         "current": current,
         "sources": sources_of(patient),
         "transactions": group_by_transaction(shown),

@@ -203,7 +203,7 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
             labels = ", ".join(sorted(str(PersonForm.base_fields[name].label) for name in missing))
             form.add_error(None, f"Complete the patient's details first: {labels}.")
         else:
-            insured = insured_person(person_body(person.said(), values, ()))
+            insured = insured_person(person_body(person.record_at(), values, ()))
             request_data = form.insurance_request(insured.address)
             command = request_data.first_command(patient.pk, insured)
             if form.enqueue(request, command) is not None:

@@ -113,7 +113,7 @@ def test_rows_decrypt_to_stored_values() -> None:
         Event.objects.get(),
     )
     assert (insurance.member_id, insurance.insured_dob) == (CANARY, date(1990, 2, 3))
-    assert insurance.said() == {"member_id": CANARY}
+    assert insurance.record_at() == {"member_id": CANARY}
     assert (record.payload, record.form_data) == ({"name": CANARY}, {"name": [CANARY]})
     assert CANARY.encode() in (received.body or b"")
     assert CANARY in UnreadRecord.objects.get().record

@@ -46,7 +46,7 @@ def _unused_name() -> str:
 def _mirrored_lab_test() -> LabTest:
     """Create and mirror a lab test of our team."""
     example = LabTest.objects.get(name="Clinic Draw Basic")
-    markers = [marker["id"] for marker in example.said()["markers"]]
+    markers = [marker["id"] for marker in example.record_at()["markers"]]
     record = service().labs.create_test(
         NewLabTest(name=_unused_name(), method=example.method, description="", marker_ids=markers)
     )
@@ -64,7 +64,7 @@ def _create_new_test(records: SandboxRecords) -> CreateLabTest:
         name=_unused_name(),
         method=example.method,
         description="Made up",
-        marker_ids=[marker["id"] for marker in example.said()["markers"]],
+        marker_ids=[marker["id"] for marker in example.record_at()["markers"]],
         codes=None,
         fasting=False,
         lab_account_id=None,

@@ -34,11 +34,11 @@ def empty_code_cache() -> Iterator[None]:
 def set_order_codes(*codes: Sequence[str]) -> None:
     """Give these codes to the newest orders, newest first, and none to all others."""
     for order in Order.objects.all():
-        order.record = json.dumps({**order.said(), "icd_codes": None})
+        order.record = json.dumps({**order.record_at(), "icd_codes": None})
         order.save(update_fields=["record"])
     newest = Order.objects.order_by("-created_at", "-pk")[: len(codes)]
     for order, order_codes in zip(newest, codes, strict=True):
-        order.record = json.dumps({**order.said(), "icd_codes": order_codes})
+        order.record = json.dumps({**order.record_at(), "icd_codes": order_codes})
         order.save(update_fields=["record"])
     cache.delete(USED_KEY)
 
@@ -139,7 +139,7 @@ def test_order_is_placed_while_code_search_fails(
     harness.deliver()
     command.refresh_from_db()
     assert command.state == CommandRecord.State.DONE, command.refusal
-    assert Order.objects.get(pk=command.remote_id).said()["icd_codes"] == ["I10"]
+    assert Order.objects.get(pk=command.remote_id).record_at()["icd_codes"] == ["I10"]
 
 
 def test_search_without_javascript_keeps_form_values(

@@ -50,7 +50,7 @@ def place_and_deliver(
 
 
 def ordered_marker_ids(order: Order) -> set[int]:
-    return {marker["id"] for marker in order.said("lab_test")["markers"]}
+    return {marker["id"] for marker in order.record_at("lab_test")["markers"]}
 
 
 def test_order_of_two_panels_of_one_lab_is_placed(
@@ -66,7 +66,7 @@ def test_order_of_two_panels_of_one_lab_is_placed(
     wanted = Marker.objects.filter(in_tests__lab_test__in=[first, second], is_orderable=True)
     ordered = ordered_marker_ids(order)
     assert ordered and ordered <= set(wanted.values_list("pk", flat=True))
-    assert order.said("physician")["npi"] == "1900000011"
+    assert order.record_at("physician")["npi"] == "1900000011"
 
 
 @pytest.mark.parametrize("with_panel", [True, False])
@@ -118,7 +118,7 @@ def test_typed_physician_is_sent(harness: OutboxHarness, person: Demographics) -
         physician_npi="1234567893",
     )
     order = place_and_deliver(harness, person, values)
-    assert order.said("physician")["npi"] == "1234567893"
+    assert order.record_at("physician")["npi"] == "1234567893"
 
 
 def test_order_with_later_date_and_priority_is_placed(
@@ -135,13 +135,13 @@ def test_order_with_later_date_and_priority_is_placed(
     )
     order = place_and_deliver(harness, person, values)
     assert (order.activate_by, order.priority, order.low_level_status) == (day, True, "ordered")
-    assert "Line one\nLine two" in order.said()["clinical_notes"]
+    assert "Line one\nLine two" in order.record_at()["clinical_notes"]
 
 
 def test_order_billed_to_insurance_is_placed(harness: OutboxHarness) -> None:
     insured = Insurance.objects.filter(is_primary=True, superseded_at=None)
     account = LabAccount.objects.get(lab=SOUTH_LAB, status="active")
-    states = account.said("allowed_billing")["commercial_insurance"]
+    states = account.record_at("allowed_billing")["commercial_insurance"]
     people = Demographics.objects.filter(
         pk__in=insured.values("user_id"), dob__lt=date(2000, 1, 1), state__in=states
     )
@@ -155,19 +155,21 @@ def test_order_billed_to_insurance_is_placed(harness: OutboxHarness) -> None:
     )
     order = place_and_deliver(harness, patient, values)
     assert order.billing_type == "commercial_insurance"
-    assert order.said()["icd_codes"] == ["Z00.00"]
+    assert order.record_at()["icd_codes"] == ["Z00.00"]
 
 
 def test_order_of_minor_is_placed_with_proxy(harness: OutboxHarness) -> None:
     born_after = date.today() - timedelta(days=17 * 365)
     minors = [
-        one for one in Demographics.objects.filter(dob__gt=born_after) if one.said("medical_proxy")
+        one
+        for one in Demographics.objects.filter(dob__gt=born_after)
+        if one.record_at("medical_proxy")
     ]
     patient = next(one for one in minors if is_name(one.first_name) and is_name(one.last_name))
     panel = next(test for test in panels_at(SOUTH_LAB) if test.method != "at_home_phlebotomy")
     order = place_and_deliver(harness, patient, form_values(patient, panel, another="on"))
-    proxy = order.said("patient_details", "medical_proxy")
-    assert proxy["first_name"] == patient.said("medical_proxy")["first_name"]
+    proxy = order.record_at("patient_details", "medical_proxy")
+    assert proxy["first_name"] == patient.record_at("medical_proxy")["first_name"]
 
 
 def test_address_changed_for_one_order_stays_with_it(
@@ -177,7 +179,7 @@ def test_address_changed_for_one_order_stays_with_it(
     order = place_and_deliver(
         harness, person, form_values(person, panels_at(SOUTH_LAB)[0], city="Elsewhere"), client
     )
-    assert order.said("patient_address")["city"] == "Elsewhere"
+    assert order.record_at("patient_address")["city"] == "Elsewhere"
     page = client.get(reverse("patients:detail", args=[person.pk]))
     assert person.city in page.content.decode()
     assert Demographics.objects.get(pk=person.pk).city != "Elsewhere"

@@ -167,7 +167,7 @@ def test_people_at_unusual_places_can_be_registered(
     person = Demographics.objects.get(last_name=values["last_name"])
     expected = (place["state"], place["zip"], place.get("country", "US").upper())
     assert (person.state, person.zip, person.country) == expected
-    proxy_address = person.said("medical_proxy", "address")
+    proxy_address = person.record_at("medical_proxy", "address")
     assert (proxy_address["state"], proxy_address["zip"], proxy_address["country"]) == expected
     assert proxy_address["second_line"] == "Flat 3"
 

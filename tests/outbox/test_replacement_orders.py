@@ -183,7 +183,7 @@ def test_replacement_reason_uses_the_configured_field(
     command.refresh_from_db()
     replacement = Order.objects.get(pk=command.remote_id)
     assert (command.state, replacement.origin) == (State.DONE, "initial")
-    notes = replacement.said().get("clinical_notes") or ""
+    notes = replacement.record_at().get("clinical_notes") or ""
     assert ("INCORRECT_LAB" in notes) == (field == "clinical_notes")
     assert command.payload["replaces"] == former_id
 

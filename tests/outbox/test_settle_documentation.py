@@ -63,7 +63,7 @@ def test_lab_test_with_other_method_is_not_ours(worker_setup: WorkerSetup) -> No
     row = send_without_arrival(worker_setup, command, case.path)
     other_test = LabTest.objects.get(name="Gut Kit")
     assert other_test.method != command.method
-    markers = [marker["id"] for marker in other_test.said()["markers"]]
+    markers = [marker["id"] for marker in other_test.record_at()["markers"]]
     service().labs.create_test(
         NewLabTest(name=command.name, method=other_test.method, description="", marker_ids=markers)
     )
