@@ -5,7 +5,7 @@ class OrdersConfig(AppConfig):
     name = "orders"
 
     def ready(self) -> None:
-        from orders.results.identity import update_patients
+        from orders.rules.result_identity import update_patients
         from patients.signals import demographics_stored
 
-        demographics_stored.connect(update_patients, dispatch_uid="orders.results.identity")
+        demographics_stored.connect(update_patients, dispatch_uid="orders.rules.result_identity")

@@ -11,8 +11,8 @@ from django.utils import timezone
 from orders.commands.order_changes import CANCELABLE_STATUSES
 from orders.models import Appointment, Order, OrderEvent
 from orders.models.order import CANCELED_STATUSES
-from orders.scheduling import rules
-from orders.scheduling.rules import format_visit_time
+from orders.rules import appointment_rules
+from orders.rules.appointment_rules import format_visit_time
 
 SHIPPED: Final = frozenset(
     {
@@ -127,7 +127,7 @@ def _kit(found: CancellationPreview, steps: Collection[str]) -> None:
 
 
 def _visit(found: CancellationPreview, order: Order) -> None:
-    visit = rules.active_visit(order.pk)
+    visit = appointment_rules.active_visit(order.pk)
     if visit is None:
         if order.method == "walk_in_test":
             found.will("There is no appointment. A patient who walks in is sent away.")
@@ -135,17 +135,20 @@ def _visit(found: CancellationPreview, order: Order) -> None:
             found.will("No visit is booked, so nobody comes.")
         return
     when = format_visit_time(visit.start_at, visit.visit_zone)
-    if visit.type == rules.HOME:
+    if visit.type == appointment_rules.HOME:
         found.will(f"The at-home visit is cancelled too: {when}.")
-        if visit.start_at is not None and visit.start_at - timezone.now() < rules.REFUND_PERIOD:
+        if (
+            visit.start_at is not None
+            and visit.start_at - timezone.now() < appointment_rules.REFUND_PERIOD
+        ):
             found.warn("It begins in less than 24 hours, so it is not refundable.")
         elif visit.start_at is not None:
             found.will("It begins in more than 24 hours, so it is refunded.")
         return
     found.warn(f"The appointment at a service centre is not cancelled by this: {when}.")
-    if rules.is_self_service(visit):
-        found.warn(rules.SELF_SERVICE_SCRIPT)
-    elif not rules.why_not_cancel(visit):
+    if appointment_rules.is_self_service(visit):
+        found.warn(appointment_rules.SELF_SERVICE_SCRIPT)
+    elif not appointment_rules.why_not_cancel(visit):
         found.visit = visit
 
 

@@ -16,9 +16,9 @@ from orders.order_list.definition import ORDER_LIST
 from orders.results import queue, ranking
 from orders.results.escalation import escalate_criticals
 from orders.sync import CHANGES, LOOKUP_TYPES, SWEEP
+from orders.sync.unmatched import SYNCED_LIST as UNMATCHED
 from orders.today import counts
 from orders.turnaround.measurement import measure_when_due
-from orders.unmatched.sync import SYNCED_LIST as UNMATCHED
 
 LOOK_UP_SECONDS = 8.0
 """Seconds that a task looks up records. This is less than a slice of a sync, because commands wait

@@ -15,7 +15,7 @@ from uuid import UUID
 from backoffice.service.events import EventEnvelope, ReceivedEvent
 from labs.reports.handlers import handle_report_jobs
 from orders.handlers import handle_appointments, handle_critical_results, handle_orders
-from orders.unmatched.sync import handle_match_reviews
+from orders.sync.unmatched import handle_match_reviews
 from patients.handlers import handle_connections
 from patients.wearables.handlers import (
     handle_backfills,

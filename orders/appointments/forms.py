@@ -17,7 +17,7 @@ from backoffice.pages.lists.fields import AnyChoiceField, OpenVocabularyField, c
 from backoffice.pages.paging.pages import Sort
 from backoffice.team.models import Assignment
 from orders.models import Appointment, Order
-from orders.scheduling.rules import VISIT_TYPE_BY_METHOD
+from orders.rules.appointment_rules import VISIT_TYPE_BY_METHOD
 
 BY_DAY: Final = ("draw_day", "start_at", "id")
 TABS: Final[dict[str, tuple[str, Sort]]] = {

@@ -22,7 +22,7 @@ from backoffice.pages.templatetags.ui import (
     words,
 )
 from orders.appointments.rows import AppointmentRow, AppointmentSite
-from orders.scheduling.rules import no_time_text
+from orders.rules.appointment_rules import no_time_text
 
 RowWithActions = tuple[AppointmentRow, dict[str, Any]]
 """A visit and its actions (`rows.row_actions`)."""

@@ -23,7 +23,7 @@ from orders.appointments.display_times import VisitClocks, visit_clocks
 from orders.appointments.forms import ENDED_STATUSES, AppointmentFilters, order_methods
 from orders.models import Appointment, Order
 from orders.models.order import BOOKABLE_STATUSES, CANCELED_STATUSES
-from orders.scheduling import rules
+from orders.rules import appointment_rules
 
 _ORDER_COLUMNS: Final = (
     *("id", "user_id", "created_at", "last_event_at", "low_level_status", "bucket", "method"),
@@ -74,7 +74,7 @@ class AppointmentRow:
 
     @property
     def is_at_home(self) -> bool:
-        return self.appointment.type == rules.HOME
+        return self.appointment.type == appointment_rules.HOME
 
 
 @dataclass(slots=True)
@@ -177,7 +177,10 @@ def row_actions(visit: AppointmentRow, user: User) -> dict[str, Any]:
         or not may(user, "appointments.change")
     ):
         return documents
-    no_move, no_cancel = rules.why_not_move(order, row), rules.why_not_cancel(row)
+    no_move, no_cancel = (
+        appointment_rules.why_not_move(order, row),
+        appointment_rules.why_not_cancel(row),
+    )
     return {
         "move": "" if no_move else record_url("orders:move", order.pk),
         "cancel": "" if no_cancel else record_url("orders:cancel-visit", order.pk),

@@ -37,7 +37,7 @@ from orders.appointments.rows import (
     week_days,
 )
 from orders.models import Appointment
-from orders.scheduling.rules import CENTER, HOME
+from orders.rules.appointment_rules import CENTER, HOME
 
 PAGE_SIZE: Final = 50
 MAX_PER_DAY: Final = 40

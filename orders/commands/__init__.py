@@ -17,7 +17,7 @@ from orders.commands.order_changes import (
     Simulate,
 )
 from orders.commands.placing import CreateOrder
-from orders.unmatched.commands import AcceptResult, ResolveResult
+from orders.commands.unmatched import AcceptResult, ResolveResult
 
 COMMANDS = (
     CancelOrder,

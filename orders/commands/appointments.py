@@ -36,9 +36,9 @@ from backoffice.service import orders as service_orders
 from backoffice.sync.lookups import schedule_lookups_by_kind
 from orders.commands.base import OrderCommand
 from orders.models import Appointment
-from orders.scheduling import rules
-from orders.scheduling.rules import CENTER, HOME, format_visit_time
-from orders.scheduling.slots import OfferedTime, VisitPlace, find_again
+from orders.rules import appointment_rules
+from orders.rules.appointment_rules import CENTER, HOME, format_visit_time
+from orders.rules.slots import OfferedTime, VisitPlace, find_again
 from orders.sync.appointments import APPOINTMENT_LOOKUPS
 from orders.sync.orders import store_orders
 from orders.visit_zones import visit_zone
@@ -158,7 +158,7 @@ class _BookingCommand(_VisitCommand, kw_only=True):
 
     def check(self) -> None:
         super().check()
-        if words := rules.why_not_book(self.order()):
+        if words := appointment_rules.why_not_book(self.order()):
             raise PreconditionFailed(words)
 
     def refresh(self, service: Service) -> None:
@@ -273,9 +273,9 @@ class RequestVisit(_VisitCommand, kw_only=True):
     def check(self) -> None:
         super().check()
         order = self.order()
-        if words := rules.why_not_book(order):
+        if words := appointment_rules.why_not_book(order):
             raise PreconditionFailed(words)
-        if rules.conflicting_visit(order, [self.provider]):
+        if appointment_rules.conflicting_visit(order, [self.provider]):
             raise PreconditionFailed(
                 "The patient has a visit with this provider already, for another order."
             )
@@ -308,7 +308,7 @@ class _ActiveVisitCommand(_VisitCommand, kw_only=True):
 
     def visit(self, *also: datetime) -> Appointment:
         """Return the appointment if it starts at the time the person saw, or at one of `also`."""
-        found = rules.active_visit(self.order_id)
+        found = appointment_rules.active_visit(self.order_id)
         if found is None:
             raise PreconditionFailed(
                 "There is no visit any more: it has ended or was cancelled meanwhile."
@@ -363,7 +363,7 @@ class MoveVisit(_ActiveVisitCommand, kw_only=True):
         super().check()
         order = self.order()
         visit = self.visit(self.time.start)
-        if words := rules.why_not_move(order, visit):
+        if words := appointment_rules.why_not_move(order, visit):
             raise PreconditionFailed(words)
         if self._is_at_new_time(visit):
             raise PreconditionFailed("The appointment is at this time already.", field="slot")
@@ -472,9 +472,9 @@ class CancelVisit(_ActiveVisitCommand, kw_only=True):
 
     def check(self) -> None:
         super().check()
-        if rules.active_visit(self.order_id) is None:
+        if appointment_rules.active_visit(self.order_id) is None:
             return  # Somebody else has canceled it; the service will say so.
-        if words := rules.why_not_cancel(self.visit()):
+        if words := appointment_rules.why_not_cancel(self.visit()):
             raise PreconditionFailed(words)
 
     def send(self, service: Service, sending: SendContext) -> Answer:
@@ -499,7 +499,7 @@ class CancelVisit(_ActiveVisitCommand, kw_only=True):
         """
         order = service.orders.get(self.order_id).data
         steps = {service_orders.low_level(event.status) for event in order.events}
-        if steps & rules.DRAWN_STATUSES:
+        if steps & appointment_rules.DRAWN_STATUSES:
             return Ambiguous(
                 [PossibleMatch(str(self.appointment_id), "The order is past its draw.")]
             )

@@ -49,8 +49,8 @@ from orders.documents.kinds import (
     LabelOptions,
     load_document_facts,
 )
-from orders.documents.models import PrintFile, PrintJob, PrintPart
 from orders.models import Order
+from orders.models.print_job import PrintFile, PrintJob, PrintPart
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from backoffice.team.models import Contact
 from orders.exceptions.queue import MOVED, QUIET, STUCK, UNKNOWN
 from orders.local_time import LocalClock, local_clock_of, staff_clock
 from orders.models import Appointment, Order
-from orders.scheduling.rules import HOME
+from orders.rules.appointment_rules import HOME
 from orders.views.changes import order_actions
 
 _GREETING: Final = "Hello, this is the clinic. May I ask your name and date of birth?"

@@ -27,8 +27,8 @@ from backoffice.team.models import Assignment
 from orders.models import Handling, Order, OrderMove, UnmatchedResult
 from orders.models.order import CAN_GO_QUIET, EXCEPTION_STATUSES, OTHER_EXCEPTIONS
 from orders.models.order_queryset import OrderQuerySet
+from orders.models.unmatched_result import PENDING_REVIEW
 from orders.results import open_criticals
-from orders.unmatched.models import PENDING_REVIEW
 
 PAGE_SIZE: Final = 25
 COUNT_CAP: Final = 500

@@ -28,7 +28,7 @@ from orders.exceptions.queue import CRITICAL, EXCEPTION_GROUPS, SNOOZED
 from orders.local_time import LocalClock
 from orders.models import Handling, Order, OrderEvent, UsualTime, order_with_move
 from orders.progress import order_turn
-from orders.scheduling.rules import active_visit
+from orders.rules.appointment_rules import active_visit
 
 PERMISSIONS = ("exceptions.work", "orders.view", "patients.view")
 CHANGED_TEXT = (

@@ -1,13 +1,14 @@
-from orders.documents.models import PrintFile, PrintJob, PrintPart
-from orders.exceptions.models import Handling
+from orders.models.activity import OrderActivity, OrderCount, SeenActivity, SeenSubject
 from orders.models.appointment import Appointment, AppointmentEvent
 from orders.models.critical import CriticalResult
 from orders.models.draft import OrderDraft
+from orders.models.handling import Handling
 from orders.models.move import OrderMove, order_with_move
 from orders.models.name import OrderName, OrderNameWord
 from orders.models.order import Order, OrderEvent, Transaction
+from orders.models.print_job import PrintFile, PrintJob, PrintPart
 from orders.models.result import Result, ResultMarker
-from orders.results.models import (
+from orders.models.review import (
     CriticalAcknowledgement,
     CriticalCall,
     Delegation,
@@ -16,9 +17,8 @@ from orders.results.models import (
     ReviewTally,
     Signature,
 )
-from orders.today.models import OrderActivity, OrderCount, SeenActivity, SeenSubject
-from orders.turnaround.models import UsualTime
-from orders.unmatched.models import Candidate, UnmatchedResult
+from orders.models.unmatched_result import Candidate, UnmatchedResult
+from orders.models.usual_time import UsualTime
 
 __all__ = [
     "Appointment",

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from backoffice.accounts.models import User
 from backoffice.pages.nav_badges import declare, found
-from orders.results.models import (
+from orders.models.review import (
     OPEN_CRITICAL,
     CriticalAcknowledgement,
     CriticalCall,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from orders.results.models import ResultVersion
+from orders.models.review import ResultVersion
 
 ResultLine = Mapping[str, Any]
 

@@ -17,7 +17,7 @@ from backoffice.team.actions import notify, people_who_may
 from backoffice.team.models import Notification
 from orders.models.critical import CriticalResult
 from orders.models.order import Order
-from orders.results.models import ResultVersion, Review
+from orders.models.review import ResultVersion, Review
 
 ESCALATION_DELAY: Final = timedelta(minutes=30)
 RECENT_PERIOD: Final = timedelta(days=3)

@@ -13,7 +13,7 @@ from backoffice.accounts.access import ROLES
 from backoffice.accounts.models import User
 from backoffice.pages.widgets import DateTimeLocalInput
 from labs.models import Lab
-from orders.results.models import NO_READ_BACK, NOT_REACHED, READ_BACK, SOMEBODY_ELSE
+from orders.models.review import NO_READ_BACK, NOT_REACHED, READ_BACK, SOMEBODY_ELSE
 
 MAX_NOTE_LENGTH: Final = 2_000
 TELLER_LABELS: Final = {

@@ -18,18 +18,7 @@ from backoffice.mirror.models import AS_RECEIVED
 from orders.local_time import local_clock_of
 from orders.models import Order, Result
 from orders.models.order_queryset import LIST_COLUMNS
-from orders.results.completeness import Completeness, completeness_by_order
-from orders.results.differences import VersionDifference, compare_versions
-from orders.results.forms import (
-    MAX_ROWS,
-    ROWS_STEP,
-    CallForm,
-    DelegateForm,
-    QueueFilters,
-    SignForm,
-)
-from orders.results.identity import check_identity
-from orders.results.models import (
+from orders.models.review import (
     CORRECTED,
     PARTIAL,
     SEEN,
@@ -41,6 +30,16 @@ from orders.results.models import (
     Review,
     Signature,
 )
+from orders.results.completeness import Completeness, completeness_by_order
+from orders.results.differences import VersionDifference, compare_versions
+from orders.results.forms import (
+    MAX_ROWS,
+    ROWS_STEP,
+    CallForm,
+    DelegateForm,
+    QueueFilters,
+    SignForm,
+)
 from orders.results.queue import queue_counts, review_queue, sort_queue
 from orders.results.report import build_report
 from orders.results.sign_off import (
@@ -49,6 +48,7 @@ from orders.results.sign_off import (
     delegation_obstacles,
     valid_signatures,
 )
+from orders.rules.result_identity import check_identity
 from patients.models import Demographics
 
 RETRY_DELAY: Final = timedelta(minutes=15)

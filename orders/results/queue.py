@@ -13,7 +13,7 @@ from backoffice.accounts.models import User
 from backoffice.core import counters, prepared_queries
 from backoffice.pages.paging.pages import Sort
 from backoffice.team.models import Assignment
-from orders.results.models import IN_QUEUE, KINDS, OPEN_CRITICAL, RANKS, SOMEBODY_ELSE, Review
+from orders.models.review import IN_QUEUE, KINDS, OPEN_CRITICAL, RANKS, SOMEBODY_ELSE, Review
 from patients.identity import Agreement
 
 QUEUE_SORT: Final = Sort(("rank", "since", "order_id"))

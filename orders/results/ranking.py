@@ -33,9 +33,9 @@ from backoffice.mirror.tables import MirrorRecord
 from backoffice.service import results as service_results
 from backoffice.service.payload import Unreadable
 from orders.models import Order, Result
-from orders.results.identity import checks_by_order, lock_patients_of, write_checks
-from orders.results.models import OPEN, Review
-from orders.results.versions import store_versions, update_order_interpretations
+from orders.models.review import OPEN, Review
+from orders.rules.result_identity import checks_by_order, lock_patients_of, write_checks
+from orders.sync.result_versions import store_versions, update_order_interpretations
 from orders.sync.results import RESULTS
 
 BATCH_SIZE: Final = 200

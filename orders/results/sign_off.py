@@ -12,9 +12,7 @@ from django.utils import timezone
 
 from backoffice.accounts.access import may
 from backoffice.accounts.models import User
-from orders.results import unreadable_versions
-from orders.results.identity import current_identity
-from orders.results.models import (
+from orders.models.review import (
     FINAL,
     KINDS,
     PARTIAL,
@@ -26,6 +24,8 @@ from orders.results.models import (
     Review,
     Signature,
 )
+from orders.results import unreadable_versions
+from orders.rules.result_identity import current_identity
 
 UNDO_SECONDS: Final = 10
 

@@ -30,9 +30,9 @@ from backoffice.audit.recording import (
 from backoffice.sync.lookups import schedule_lookups
 from labs.models import Lab
 from orders.models import Order
+from orders.models.review import Delegation, ResultVersion, Review, Signature
 from orders.results import criticals, sign_off, unreadable_versions
 from orders.results.forms import CallForm, DelegateForm, QueueFilters, SignForm
-from orders.results.models import Delegation, ResultVersion, Review, Signature
 from orders.results.page_context import (
     difference_between,
     queue_context,

@@ -13,7 +13,7 @@ from django import forms
 
 from backoffice.outbox.forms import CommandForm
 from backoffice.service.appointments import VisitAddress
-from orders.scheduling.slots import PARTS, WEEKS, OfferedTime, TimeFilters
+from orders.rules.slots import PARTS, WEEKS, OfferedTime, TimeFilters
 
 NOTES: Final = 1000
 RADII: Final = ("10", "20", "25", "50", "100")

@@ -13,9 +13,8 @@ from backoffice.service import Service, errors
 from backoffice.service import appointments as service_appointments
 from labs.models import Lab
 from orders.models import Appointment, Order
-from orders.scheduling import rules
-from orders.scheduling.forms import ADDRESS, MAX_SITES, CenterForm, HomeForm
-from orders.scheduling.slots import (
+from orders.rules import appointment_rules
+from orders.rules.slots import (
     SiteTimes,
     TimeFilters,
     TimeList,
@@ -25,6 +24,7 @@ from orders.scheduling.slots import (
     find_again,
     is_found,
 )
+from orders.scheduling.forms import ADDRESS, MAX_SITES, CenterForm, HomeForm
 
 SECONDS: Final = 5.0
 """Most seconds that a person waits for all lookups of one page."""
@@ -115,7 +115,7 @@ def load_home_times(form: HomeForm, order: Order, visit: Appointment | None) -> 
     try:
         if visit is None:
             ready = _load_providers(found, deadline(), address.zip_code[:5])
-            found.block = rules.conflicting_visit(order, [*ready, *found.requests])
+            found.block = appointment_rules.conflicting_visit(order, [*ready, *found.requests])
             if not ready or found.block is not None:
                 return found
         found.offer = _offer(deadline, VisitPlace(address=address), form.time_filters(), visit)

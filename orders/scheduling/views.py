@@ -26,7 +26,9 @@ from backoffice.pages.hidden_answers import unshown
 from backoffice.service import errors
 from orders.commands import BookCenter, BookVisit, CancelVisit, MoveVisit, RequestVisit
 from orders.models import Appointment, Order
-from orders.scheduling import rules, sites
+from orders.rules import appointment_rules
+from orders.rules.slots import PARTS, WEEKS, VisitPlace
+from orders.scheduling import sites
 from orders.scheduling.forms import (
     CancelVisitForm,
     CenterForm,
@@ -34,7 +36,6 @@ from orders.scheduling.forms import (
     MoveCenterForm,
     MoveHomeForm,
 )
-from orders.scheduling.slots import PARTS, WEEKS, VisitPlace
 
 METHODS: Final = ("GET", "HEAD", "POST")
 BUTTONS: Final = ("look", "ask")
@@ -49,7 +50,7 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
     order = get_object_or_404(Order, pk=order_id)
     if _is_booking(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
-    hindrance = rules.why_not_book(order)
+    hindrance = appointment_rules.why_not_book(order)
     if hindrance:
         return _page(request, order, None, {"hindrance": hindrance, "title": "Book a visit"})
     form = _form(request, order, None)
@@ -65,19 +66,19 @@ def book(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @require_http_methods(METHODS)
 def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Reschedule the active appointment. Its old time is valid until the new one is confirmed."""
-    order, visit = get_object_or_404(Order, pk=order_id), rules.active_visit(order_id)
+    order, visit = get_object_or_404(Order, pk=order_id), appointment_rules.active_visit(order_id)
     if _is_booking(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
     title = {"title": "Reschedule"}
     if visit is None:
         return _page(request, order, None, {"hindrance": "There is no visit to move.", **title})
-    hindrance = rules.why_not_move(order, visit)
+    hindrance = appointment_rules.why_not_move(order, visit)
     if hindrance:
         return _page(request, order, visit, {"hindrance": hindrance, **title})
     form = _form(request, order, visit)
     form.is_booking = _is_booking(request)
     if _is_booking(request) and form.is_valid() and (time := form.require_slot()):
-        home = visit.type == rules.HOME
+        home = visit.type == appointment_rules.HOME
         command = MoveVisit(
             order_id=order.pk,
             user_id=order.user_id,
@@ -100,7 +101,7 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @require_POST
 def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Show the list of times for the filters of the form: a fragment."""
-    order, visit = get_object_or_404(Order, pk=order_id), rules.active_visit(order_id)
+    order, visit = get_object_or_404(Order, pk=order_id), appointment_rules.active_visit(order_id)
     form = _form(request, order, visit)
     verb = "Confirm" if visit else "Book"
     context = {"order": order, "visit": visit, "form": form, "verb": verb, "alone": True}
@@ -112,13 +113,15 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @require_http_methods(METHODS)
 def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Cancel the appointment. With `rebook`, book another one next: an order has one at a time."""
-    order, visit = get_object_or_404(Order, pk=order_id), rules.active_visit(order_id)
+    order, visit = get_object_or_404(Order, pk=order_id), appointment_rules.active_visit(order_id)
     if _is_booking(request) and was_already_sent(request):
         return redirect("orders:detail", order.pk)
     rebook = "rebook" in request.GET
     title = "Cancel and rebook" if rebook else "Cancel the visit"
     context: dict[str, Any] = {"title": title, "verb": title, "rebook": rebook}
-    hindrance = "There is no visit to cancel." if visit is None else rules.why_not_cancel(visit)
+    hindrance = (
+        "There is no visit to cancel." if visit is None else appointment_rules.why_not_cancel(visit)
+    )
     if visit is None or hindrance:
         return _page(request, order, visit, {**context, "hindrance": hindrance})
     reasons = cancellation_reasons(visit.type)
@@ -149,7 +152,7 @@ def cancellation_reasons(visit_type: str) -> list[tuple[str, str]] | None:
         return cached
     calls = service().within(sites.SECONDS).appointments
     try:
-        if visit_type == rules.HOME:
+        if visit_type == appointment_rules.HOME:
             page = calls.phlebotomy_cancellation_reasons()
         else:
             page = calls.psc_cancellation_reasons()
@@ -271,7 +274,7 @@ def _page(
         "order": order,
         "visit": visit,
         "by_name": True,
-        "warnings": rules.warnings(order, visit, timezone.now()),
+        "warnings": appointment_rules.warnings(order, visit, timezone.now()),
         **(_picker_context(request, order, visit, form) if form is not None else {}),
         **more,
     }

@@ -1,5 +1,5 @@
 -- The state of each review (orders_review): its place in the queue, and what was signed, acknowledged
--- and called about. Ranks are positions in `orders.results.models.RANKS`.
+-- and called about. Ranks are positions in `orders.models.review.RANKS`.
 --
 -- A new version, signature, acknowledgement, call or critical event derives the review again from all
 -- of them. The function first locks the review and reads in the next statement, which sees everything

@@ -1,9 +1,9 @@
 """Sync of orders, appointments and results."""
 
+from orders.sync import unmatched
 from orders.sync.appointments import APPOINTMENT_LOOKUPS
 from orders.sync.orders import CHANGES, ORDER_LOOKUP, SWEEP, store_orders
 from orders.sync.results import RESULT_LOOKUP
-from orders.unmatched import sync as unmatched
 
 SYNCED_LISTS = (CHANGES, SWEEP, unmatched.SYNCED_LIST)
 LOOKUP_TYPES = (ORDER_LOOKUP, *APPOINTMENT_LOOKUPS, RESULT_LOOKUP, unmatched.LOOKUP)

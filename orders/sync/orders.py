@@ -30,8 +30,8 @@ from backoffice.sync.models import SyncRun
 from backoffice.sync.pagination import Batch, batches_by_creation
 from backoffice.sync.runs import SyncedList
 from orders.models import Order, OrderEvent, Transaction
-from orders.results.identity import update_reviews
-from orders.results.versions import orders_with_result, update_order_interpretations
+from orders.rules.result_identity import update_reviews
+from orders.sync.result_versions import orders_with_result, update_order_interpretations
 from orders.turnaround import limits
 from patients.names import name_key, plain_key
 from patients.sync import unknown_patients

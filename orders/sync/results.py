@@ -18,10 +18,10 @@ from backoffice.service import results as service_results
 from backoffice.service.written_times import read_written_time
 from backoffice.sync.lookups import LookupType
 from orders.models import Result, ResultMarker
-from orders.results.identity import checks_by_order, lock_patients_of, write_checks
-from orders.results.models import OPEN, Review
-from orders.results.versions import digests_by_order, store_versions
+from orders.models.review import OPEN, Review
+from orders.rules.result_identity import checks_by_order, lock_patients_of, write_checks
 from orders.sync import unreadable_lines as unreadable
+from orders.sync.result_versions import digests_by_order, store_versions
 
 
 def read_marker(line: service_results.BiomarkerResult) -> Reading:

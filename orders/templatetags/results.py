@@ -23,12 +23,12 @@ from backoffice.pages.icons import glyph_svg
 from backoffice.pages.templatetags.chart import scale, written
 from backoffice.pages.templatetags.ui import DASH
 from orders.models import Review
+from orders.models.review import SOMEBODY_ELSE
 from orders.progress import format_duration
 from orders.results import result_badges
 from orders.results.completeness import Completeness
 from orders.results.forms import CALL_OUTCOME_LABELS, TELLER_LABELS
 from orders.results.history import MarkerValue
-from orders.results.models import SOMEBODY_ELSE
 
 register = template.Library()
 

@@ -15,7 +15,7 @@ from backoffice.outbox.models import CommandRecord
 from backoffice.pages.templatetags.ui import when
 from orders.models import Appointment, Order
 from orders.models.order import CANCELED_STATUSES
-from orders.scheduling import rules
+from orders.rules import appointment_rules
 from orders.visit_zones import VisitZone, visit_zone
 
 register = template.Library()
@@ -30,7 +30,10 @@ def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]
         or not may(user, "appointments.change", "patients.view")
     ):
         return {}
-    no_move, no_cancel = rules.why_not_move(order, visit), rules.why_not_cancel(visit)
+    no_move, no_cancel = (
+        appointment_rules.why_not_move(order, visit),
+        appointment_rules.why_not_cancel(visit),
+    )
     return {
         "move": "" if no_move else reverse("orders:move", args=[order.pk]),
         "cancel": "" if no_cancel else reverse("orders:cancel-visit", args=[order.pk]),
@@ -39,7 +42,7 @@ def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]
     }
 
 
-register.filter(rules.no_time_text)
+register.filter(appointment_rules.no_time_text)
 
 
 @register.simple_tag

@@ -25,7 +25,7 @@ from backoffice.team.models import Assignment
 from backoffice.team.queries import assignments_by_subject
 from orders.models import Appointment, Order, OrderActivity, SeenActivity, SeenSubject
 from orders.models.order_queryset import LIST_COLUMNS
-from orders.results.models import OPEN_CRITICAL, Review
+from orders.models.review import OPEN_CRITICAL, Review
 from orders.visit_zones import VisitZone, visit_zone
 
 FIRST_PERIOD: Final = timedelta(hours=24)

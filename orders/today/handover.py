@@ -24,8 +24,8 @@ from backoffice.team.models import Assignment, Contact, Note
 from backoffice.team.subjects import RESULT_SUBJECTS
 from backoffice.team.templatetags.team import staff_name
 from orders.models import Order
+from orders.models.review import Review
 from orders.results import open_criticals
-from orders.results.models import Review
 from orders.search import lookup
 from orders.today import my_work
 from orders.today.exception_counts import ExceptionCount, exception_counts

@@ -26,9 +26,9 @@ from orders.appointments.forms import tab_appointments
 from orders.appointments.rows import orders_to_book
 from orders.exceptions import queue
 from orders.models import UnmatchedResult
+from orders.models.unmatched_result import PENDING_REVIEW
 from orders.results import open_criticals, unsigned_count
 from orders.today.counts import order_counts
-from orders.unmatched.models import PENDING_REVIEW
 
 COUNT_CAP: Final = 100
 """Most rows that are counted. A larger number helps nobody, and each further row costs time."""

@@ -23,7 +23,7 @@ from typing import Final
 
 from backoffice.core import vocabulary
 from backoffice.core.vocabulary import CLOSED, NEEDS_ACTION, RESULT_IN
-from orders.turnaround.models import UsualTime
+from orders.models.usual_time import UsualTime
 
 MIN_SAMPLES: Final = 30
 """Fewest samples from which a learned time is used."""

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from labs.models import Lab
 from orders.models import Order
+from orders.models.unmatched_result import Candidate, UnmatchedResult
 from orders.unmatched.forms import PATIENT, choice_of
-from orders.unmatched.models import Candidate, UnmatchedResult
 from patients.identity import Agreement, compare_name_parts
 from patients.models import Patient
 from patients.names import fold

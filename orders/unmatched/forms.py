@@ -9,7 +9,7 @@ from uuid import UUID
 from django import forms
 
 from backoffice.outbox.forms import CommandForm
-from orders.unmatched.models import Candidate, UnmatchedResult
+from orders.models.unmatched_result import Candidate, UnmatchedResult
 
 NOTE_LETTERS = 1_000
 ACTIONS = {

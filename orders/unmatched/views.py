@@ -15,18 +15,18 @@ from backoffice.audit.recording import record_list, record_view
 from backoffice.outbox.command import Command
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
+from orders.commands.unmatched import AcceptResult, ResolveResult, resolution_text
 from orders.models import Order
-from orders.unmatched.commands import AcceptResult, ResolveResult, resolution_text
-from orders.unmatched.comparison import compare_candidates, compare_patients, obvious_choice
-from orders.unmatched.forms import ACTIONS, DecisionForm
-from orders.unmatched.models import (
+from orders.models.unmatched_result import (
     PENDING_REVIEW,
     PENDING_SERVICE_REVIEW,
     RESOLVED,
     Candidate,
     UnmatchedResult,
 )
-from orders.unmatched.sync import is_enabled
+from orders.sync.unmatched import is_enabled
+from orders.unmatched.comparison import compare_candidates, compare_patients, obvious_choice
+from orders.unmatched.forms import ACTIONS, DecisionForm
 from patients.models import Patient
 
 SIZE: Final = 50

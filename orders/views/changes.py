@@ -35,7 +35,7 @@ from orders.commands.order_changes import CANCELABLE_STATUSES, DATABLE_STATUSES,
 from orders.consequences import cancellation_preview
 from orders.message_switch import messages_on, state_words
 from orders.models import Appointment, Order
-from orders.scheduling import rules
+from orders.rules import appointment_rules
 from orders.scheduling.views import cancellation_reasons
 
 METHODS = ("GET", "HEAD", "POST")
@@ -51,7 +51,9 @@ def order_actions(order: Order, user: Any) -> list[dict[str, Any]]:
     def offer(label: str, page: str, **more: Any) -> None:
         found.append({"label": label, "url": reverse(page, args=[pk]), **more})
 
-    if may(user, "appointments.change", "patients.view") and not rules.why_not_book(order):
+    if may(user, "appointments.change", "patients.view") and not appointment_rules.why_not_book(
+        order
+    ):
         home = order.method == "at_home_phlebotomy"
         offer("Book", "orders:book", primary=home, drawer=True)
     if may(user, "orders.change"):

@@ -36,7 +36,7 @@ from orders.models import (
 from orders.models.order_queryset import LIST_COLUMNS
 from orders.placing.requested_accounts import requested_account, transaction_rows
 from orders.progress import is_finished, order_turn, progress_steps
-from orders.results.identity import current_identity
+from orders.rules.result_identity import current_identity
 from orders.views.changes import order_actions
 
 

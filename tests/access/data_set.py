@@ -36,7 +36,7 @@ from backoffice.mirror.models import Drift, UnreadRecord  # noqa: E402
 from backoffice.sync.models import SyncRun  # noqa: E402
 from labs.models import LabAccount, Marker, Physician, Team  # noqa: E402
 from orders.models import Order, Result, UnmatchedResult  # noqa: E402
-from orders.results.models import Delegation, Signature  # noqa: E402
+from orders.models.review import Delegation, Signature  # noqa: E402
 from patients.models import (  # noqa: E402
     Connection,
     Demographics,

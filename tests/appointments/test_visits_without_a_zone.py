@@ -23,8 +23,8 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.service.appointments import Availability
 from orders.models import Appointment
-from orders.scheduling.rules import format_visit_time
-from orders.scheduling.slots import OfferedTime, TimeFilters, build_time_list
+from orders.rules.appointment_rules import format_visit_time
+from orders.rules.slots import OfferedTime, TimeFilters, build_time_list
 from tests.api.rows import staff, token_for
 from tests.reviewing.test_pages import text_of
 from tests.sandbox_service import look_up, sandbox_as_service

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from orders.scheduling.rules import format_visit_time
-from orders.scheduling.slots import OfferedTime
+from orders.rules.appointment_rules import format_visit_time
+from orders.rules.slots import OfferedTime
 from orders.visit_zones import visit_zone
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, assert_within, running_office, wait_for_times

@@ -19,8 +19,8 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from orders.documents import printing
 from orders.documents.fetching import NoDocument
-from orders.documents.models import PrintFile, PrintJob, PrintPart
 from orders.models import Order
+from orders.models.print_job import PrintFile, PrintJob, PrintPart
 from tests.api.rows import staff
 from tests.documents.conftest import FindOrder
 from tests.sandboxes import Sandbox

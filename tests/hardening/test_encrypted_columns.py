@@ -25,8 +25,8 @@ from backoffice.core.encryption.encrypted_fields import UNREADABLE, encrypted_fi
 from backoffice.mirror.models import UnreadRecord
 from backoffice.outbox.models import CommandRecord
 from labs.reports import storage
-from orders.documents.models import PrintFile, PrintJob, PrintPart
 from orders.models import OrderDraft
+from orders.models.print_job import PrintFile, PrintJob, PrintPart
 from patients.models import ConnectLink, Insurance, RegistrationDraft
 from tests.api.rows import staff
 from tests.webhooks.rows import event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from orders.unmatched.commands import AcceptResult, ResolveResult
+from orders.commands.unmatched import AcceptResult, ResolveResult
 from tests.outbox.records import CommandCase, SandboxRecords
 from tests.outbox.unmatched_results import mirrored_unmatched_result
 

@@ -11,9 +11,9 @@ from backoffice.core.service_client import service
 from backoffice.service.appointments import VisitAddress
 from orders.commands import BookCenter, BookVisit, CancelVisit, MoveVisit, RequestVisit
 from orders.models import Appointment, Order
-from orders.scheduling.rules import HOME
+from orders.rules.appointment_rules import HOME
+from orders.rules.slots import OfferedTime, VisitPlace, fetch_times
 from orders.scheduling.sites import order_address
-from orders.scheduling.slots import OfferedTime, VisitPlace, fetch_times
 from orders.sync.appointments import APPOINTMENT_LOOKUPS
 from orders.sync.orders import store_orders
 from tests.outbox.draw_orders import order_awaiting_draw

@@ -14,7 +14,7 @@ from labs.models import LabAccount, LabAccountTeam, LabTest
 from labs.sync import store_lab_tests
 from orders.models import Appointment, Order
 from orders.placing.order_request import OrderRequest
-from orders.scheduling import rules
+from orders.rules import appointment_rules
 from orders.scheduling.sites import order_lab_slug
 from orders.sync.orders import store_orders
 from patients.models import Demographics, Patient
@@ -120,9 +120,9 @@ def test_canceled_visit_can_be_booked_again_at_once(harness: OutboxHarness, firs
     else:
         store_orders([service().orders.get(order.pk)])
     order.refresh_from_db()
-    assert (rules.active_visit(order.pk) is None) == (first == "visit")
+    assert (appointment_rules.active_visit(order.pk) is None) == (first == "visit")
     assert (order.low_level_status == "appointment_cancelled") == (first == "order")
-    assert rules.why_not_book(order) == ""
+    assert appointment_rules.why_not_book(order) == ""
     address = reverse("orders:book", args=[order.pk])
     values, times, response = open_form(client, address)
     assert "past its draw" not in response.content.decode()
@@ -139,7 +139,7 @@ def test_unread_visit_is_not_past_its_draw(harness: OutboxHarness) -> None:
     store_orders([service().orders.get(order.pk)])
     order.refresh_from_db()
     Appointment.objects.filter(order_id=order.pk).delete()
-    assert "has not been read yet" in rules.why_not_book(order)
+    assert "has not been read yet" in appointment_rules.why_not_book(order)
 
 
 def test_completed_visit_cannot_be_booked_again(harness: OutboxHarness) -> None:
@@ -151,4 +151,4 @@ def test_completed_visit_cannot_be_booked_again(harness: OutboxHarness) -> None:
         merge={"status": "completed", "event_status": "completed"},
     )
     store_visit(order)
-    assert rules.why_not_book(order) == "The visit took place: no other can be booked."
+    assert appointment_rules.why_not_book(order) == "The visit took place: no other can be booked."

@@ -21,8 +21,8 @@ from backoffice.outbox.models import CommandRecord
 from backoffice.team.models import Notification
 from backoffice.team.notifications import notify_request_outcomes
 from orders.commands import BookCenter, CancelOrder, MoveVisit
-from orders.scheduling.rules import CENTER
-from orders.scheduling.slots import OfferedTime, VisitPlace, fetch_times
+from orders.rules.appointment_rules import CENTER
+from orders.rules.slots import OfferedTime, VisitPlace, fetch_times
 from orders.sync.orders import store_orders
 from tests.outbox.cases import CASES
 from tests.outbox.cases_visits import LAB, VISIT_LOOKUPS, choose_time, create_order

@@ -17,9 +17,9 @@ from backoffice.core.service_client import service
 from backoffice.core.urls import build_query
 from backoffice.outbox.models import CommandRecord
 from orders.models import Order
+from orders.rules.slots import DAYS, OfferedTime
 from orders.scheduling.forms import ADDRESS, CenterForm, HomeForm
 from orders.scheduling.sites import order_address
-from orders.scheduling.slots import DAYS, OfferedTime
 from orders.sync import store_orders
 from tests.dom import Page
 from tests.outbox.draw_orders import order_awaiting_draw

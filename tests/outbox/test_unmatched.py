@@ -22,8 +22,8 @@ from backoffice.sync.lookups import schedule_lookups
 from backoffice.sync.models import Lookup, SyncRun
 from backoffice.sync.runs import sync_when_due
 from orders.models import Order, Result, UnmatchedResult
+from orders.sync.unmatched import SYNCED_LIST, handle_match_reviews, is_enabled
 from orders.unmatched.forms import choice_of
-from orders.unmatched.sync import SYNCED_LIST, handle_match_reviews, is_enabled
 from patients.models import Demographics
 from tests.outbox.harness import OutboxHarness
 from tests.outbox.unmatched_results import mirrored_unmatched_result

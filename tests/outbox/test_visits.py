@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from backoffice.outbox.models import CommandRecord
 from orders.models import Appointment
-from orders.scheduling.slots import OfferedTime
+from orders.rules.slots import OfferedTime
 from tests.outbox.draw_orders import order_awaiting_draw
 from tests.outbox.harness import OutboxHarness
 from tests.outbox.visit_forms import book_visit, count_calls, open_form, sandbox_visits, site_code

@@ -10,7 +10,7 @@ import httpx
 from backoffice.core.service_client import service
 from orders.models import Order, UnmatchedResult
 from orders.sync.orders import store_orders
-from orders.unmatched.sync import store_unmatched
+from orders.sync.unmatched import store_unmatched
 from tests.sandbox.conftest import TEAM_KEY
 from tests.sandboxes import Sandbox
 

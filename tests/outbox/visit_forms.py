@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from backoffice.outbox.models import CommandRecord
 from orders.models import Appointment, Order
-from orders.scheduling.slots import OfferedTime
+from orders.rules.slots import OfferedTime
 from tests.outbox.harness import FORM_ID, OutboxHarness
 
 State = CommandRecord.State

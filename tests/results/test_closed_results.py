@@ -15,7 +15,7 @@ from backoffice.mirror.tables import MirrorRecord
 from backoffice.team.models import Notification
 from orders.models import Order, Result, ResultMarker, ResultVersion, Review
 from orders.results import open_criticals, ranking
-from orders.results.versions import store_versions
+from orders.sync.result_versions import store_versions
 from orders.sync.results import RESULTS
 from tests.results.test_over_the_wire import glucose_body, readings, send_result, sign, signed_in
 from tests.sandboxes import Sandbox

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from orders.models import Order, OrderEvent, Result, ResultMarker
-from orders.results.versions import store_versions
+from orders.sync.result_versions import store_versions
 from tests.api.rows import NOW, envelope, order, uid
 
 Line = tuple[str, str, str]

@@ -14,8 +14,8 @@ from django.utils import timezone
 from backoffice.management.commands import demo_past
 from backoffice.sync.models import SyncRun
 from orders.models import Handling, Review
+from orders.models.review import CriticalCall
 from orders.results.criticals import open_criticals
-from orders.results.models import CriticalCall
 from tests.api.rows import staff, uid
 from tests.reviewing.rows import make_order, receive_result
 from tests.sync.house import wait_until

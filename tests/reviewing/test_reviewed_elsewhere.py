@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 
 from backoffice.audit.models import AuditEntry
 from orders.models import Review, Signature
+from orders.models.review import CriticalCall
 from orders.results import open_criticals
-from orders.results.models import CriticalCall
 from orders.results.queue import queue_counts
 from tests.api.rows import NOW, staff, uid
 from tests.reviewing.rows import make_order, receive_result

@@ -21,9 +21,9 @@ from orders.models import (
     Review,
     Signature,
 )
+from orders.models.review import NOT_REACHED, READ_BACK, SEEN, SIGNED, UNDONE
 from orders.results import open_criticals, result_badges, unsigned_count
 from orders.results.criticals import acknowledge, record_call
-from orders.results.models import NOT_REACHED, READ_BACK, SEEN, SIGNED, UNDONE
 from orders.results.queue import fold_tally, queue_counts, review_queue, sort_queue
 from orders.results.sign_off import (
     AlreadySigned,

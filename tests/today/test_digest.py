@@ -24,8 +24,8 @@ from orders.models import (
     SeenActivity,
     SeenSubject,
 )
+from orders.models.review import READ_BACK
 from orders.results import criticals
-from orders.results.models import READ_BACK
 from orders.today import digest
 from tests.api.rows import envelope, staff, uid
 from tests.today.test_page import log_in, make_critical, make_order, make_visit

@@ -25,8 +25,8 @@ from backoffice.devtools.progress import SyncProgress
 from backoffice.management.commands.reviewed_elsewhere import sign
 from orders.exceptions.cards import HANDLED
 from orders.models import Handling, Order, Review
+from orders.models.review import OPEN_CRITICAL, READ_BACK
 from orders.results import criticals, sign_off
-from orders.results.models import OPEN_CRITICAL, READ_BACK
 
 NIGHT: Final = timedelta(hours=12)
 TROUBLE: Final = timedelta(days=2)

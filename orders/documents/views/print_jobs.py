@@ -30,9 +30,9 @@ from orders.documents.kinds import (
     document_kinds_for,
     load_document_facts,
 )
-from orders.documents.models import PrintFile, PrintJob, PrintPart
 from orders.documents.views.documents import PERMISSIONS, pdf_response, record_opening
 from orders.models import Order
+from orders.models.print_job import PrintFile, PrintJob, PrintPart
 from orders.order_list.definition import ORDER_LIST
 
 SHOWN: Final = 300

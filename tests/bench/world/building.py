@@ -22,7 +22,7 @@ from backoffice.service.results import RESULT
 from labs.sync import LABS, store_lab_accounts, store_lab_tests
 from labs.sync import _store as store_in
 from orders.models import ResultMarker
-from orders.results.versions import store_versions
+from orders.sync.result_versions import store_versions
 from orders.sync.results import RESULTS
 from orders.turnaround import limits
 from patients.names import name_key

@@ -12,7 +12,7 @@ from django.db import connection
 from backoffice.core import changes
 from backoffice.core.prepared_queries import array
 from orders.models.order import Order
-from orders.results.identity import IdentityCheck
+from orders.rules.result_identity import IdentityCheck
 
 _LINE_SQL: Final = """jsonb_strip_nulls(jsonb_build_object(
  'name', m.name, 'slug', nullif(m.slug, ''), 'text', nullif(m.text, ''), 'unit', m.unit,

@@ -20,7 +20,7 @@ from backoffice.core.prepared_queries import array
 from backoffice.service.written_times import read_written_time
 from orders.models.order import Order
 from orders.models.result import Result
-from orders.results.models import Review
+from orders.models.review import Review
 from patients.identity import (
     Agreement,
     combine_agreements,

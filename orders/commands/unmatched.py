@@ -28,9 +28,9 @@ from backoffice.service import orders as service_orders
 from backoffice.service import unmatched as service_unmatched
 from backoffice.sync.lookups import schedule_lookups
 from orders.models import Order
+from orders.models.unmatched_result import PENDING_REVIEW, PENDING_SERVICE_REVIEW, UnmatchedResult
 from orders.sync.orders import store_orders
-from orders.unmatched.models import PENDING_REVIEW, PENDING_SERVICE_REVIEW, UnmatchedResult
-from orders.unmatched.sync import RESOURCE, store_unmatched
+from orders.sync.unmatched import RESOURCE, store_unmatched
 
 Item = Record[service_unmatched.UnmatchedResultPayload]
 RESULT_GONE = "The service no longer has this result."

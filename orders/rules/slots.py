@@ -14,7 +14,7 @@ from django.utils import timezone
 from backoffice.core.time_formats import zone_name, zone_of
 from backoffice.service import Service, errors
 from backoffice.service import appointments as service_appointments
-from orders.scheduling import rules
+from orders.rules import appointment_rules
 from orders.visit_zones import Basis, VisitZone, visit_zone
 
 DAYS: Final = 14
@@ -265,7 +265,7 @@ def build_time_list(
     for _, chip in chips:
         chip.dear = bool(chip.price) and chip.price != price
         chip.usual = usual is not None and f"{chip.local:%H:%M}" == usual
-        chip.soon = chip.time.start - now < rules.SOON
+        chip.soon = chip.time.start - now < appointment_rules.SOON
     today = min(
         (now.astimezone(chip.local.tzinfo).date() for _, chip in chips),
         default=timezone.localdate(),

@@ -27,7 +27,7 @@ from backoffice.sync.missing_records import UnsortedListComparison
 from backoffice.sync.models import SyncRun
 from backoffice.sync.pagination import Batch, batches_by_cursor
 from backoffice.sync.runs import SyncedList
-from orders.unmatched.models import RESOLVED, Candidate, UnmatchedResult
+from orders.models.unmatched_result import RESOLVED, Candidate, UnmatchedResult
 
 RESOURCE: Final = "unmatched"
 PAGE_SIZE: Final = 50

@@ -92,8 +92,8 @@ class ResultVersion(FastModel):
 class Review(FastModel):
     """The state of the review of an order's result. Derived by the database (see `sql/`).
 
-    Application code never writes it, except `identity`, which `orders.results.identity` writes.
-    The numbers are version numbers. 0 is a result that was announced as critical and not read yet,
+    Application code never writes it, except `identity` (`orders.rules.result_identity`). The
+    numbers are version numbers. 0 is a result that was announced as critical and not read yet,
     −1 is none. A review is in the queue while `version` is greater than `signed`.
     """
 

@@ -1,0 +1,1 @@
+"""Rules of the clinic about orders, apart from pages, commands and sync, which use them."""
