@@ -141,7 +141,7 @@ def test_restore_refuses_backup_of_newer_release(backup_folder: Path) -> None:
     manifest_data = json.loads(path.read_text())
     manifest_data["migrations"].append(["orders", "9999_of_tomorrow"])
     path.write_text(json.dumps(manifest_data))
-    with pytest.raises(CommandError, match="backoffice 9999_of_tomorrow"):
+    with pytest.raises(CommandError, match="orders 9999_of_tomorrow"):
         call_command("restore", str(backup_folder))
 
 
