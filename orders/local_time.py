@@ -8,10 +8,13 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from backoffice.core.time_formats import zone_of
+from backoffice.pages.templatetags.ui import when
 from orders.models import Appointment, Order
-from orders.visit_zones import STATES_WITH_TWO_ZONES, state_zone
+from orders.visit_zones import STATES_WITH_TWO_ZONES, VisitZone, state_zone, visit_zone
 
 FROM, TO = time(8), time(20)
 """The times of day between which patients may be called, in their own time zone."""
@@ -80,3 +83,12 @@ def staff_clock() -> LocalClock:
 
 def _text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
+
+
+def visit_moment(moment: datetime | None, zone: VisitZone | None) -> SafeString | str:
+    """Render a time in the visit's zone. A note says how the zone was chosen if none was sent."""
+    zone = zone or visit_zone(None, None)
+    shown = when(moment, zone.name)
+    if moment is None or not zone.note:
+        return shown
+    return format_html('{} <span class="muted small">({})</span>', shown, zone.note)

@@ -19,11 +19,11 @@ from backoffice.accounts.access import may
 from backoffice.core import vocabulary
 from backoffice.core.time_formats import spoken
 from backoffice.team.models import Contact
+from orders.actions import order_actions
 from orders.exceptions.queue import MOVED, QUIET, STUCK, UNKNOWN
 from orders.local_time import LocalClock, local_clock_of, staff_clock
 from orders.models import Appointment, Order
 from orders.rules.appointment_rules import HOME
-from orders.views.changes import order_actions
 
 _GREETING: Final = "Hello, this is the clinic. May I ask your name and date of birth?"
 _SAMPLE_UNUSABLE: Final = "The lab could not use your sample. That happens."

@@ -10,8 +10,8 @@ from django.utils.html import conditional_escape
 from backoffice.core.urls import record_url
 from backoffice.pages.templatetags.ui import initials, short_id, when
 from orders.models import Review
+from orders.results.badges import completeness_ring, identity_badge, place_badge
 from orders.results.page_context import QueueItem
-from orders.templatetags.results import completeness_ring, identity_badge, place_badge
 
 FLAGS = {0: ' data-flag="critical"', 1: ' data-flag="abnormal"'}
 """Row attributes by rank. Results that are not interpreted have the rank of abnormal ones."""

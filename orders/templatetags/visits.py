@@ -7,18 +7,18 @@ from typing import Any
 
 from django import template
 from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from backoffice.accounts.access import may
 from backoffice.outbox.models import CommandRecord
-from backoffice.pages.templatetags.ui import when
+from orders.local_time import visit_moment
 from orders.models import Appointment, Order
 from orders.models.order import CANCELED_STATUSES
 from orders.rules import appointment_rules
-from orders.visit_zones import VisitZone, visit_zone
 
 register = template.Library()
+
+register.simple_tag(visit_moment)
 
 
 @register.inclusion_tag("orders/scheduling/_actions.html")
@@ -43,16 +43,6 @@ def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]
 
 
 register.filter(appointment_rules.no_time_text)
-
-
-@register.simple_tag
-def visit_moment(moment: datetime | None, zone: VisitZone | None) -> SafeString | str:
-    """Render a time in the visit's zone. A note says how the zone was chosen if none was sent."""
-    zone = zone or visit_zone(None, None)
-    shown = when(moment, zone.name)
-    if moment is None or not zone.note:
-        return shown
-    return format_html('{} <span class="muted small">({})</span>', shown, zone.note)
 
 
 @register.simple_tag

@@ -16,8 +16,8 @@ from backoffice.pages.icons import glyph_svg, icon_svg
 from backoffice.pages.templatetags.ui import day, initials, order_badge, since, when
 from backoffice.team.subjects import Subject
 from backoffice.team.templatetags.team import staff_name
+from orders.local_time import visit_moment
 from orders.models import Order, Review
-from orders.templatetags.visits import visit_moment
 from orders.today.digest import (
     NEW_PROBLEM,
     OPENED_AND_SOLVED,

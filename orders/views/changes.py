@@ -12,7 +12,6 @@ from uuid import UUID
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access import may, requires
@@ -31,41 +30,13 @@ from orders.commands import (
     Simulate,
     SwitchMessages,
 )
-from orders.commands.order_changes import CANCELABLE_STATUSES, DATABLE_STATUSES, SIMULATED_STATUSES
+from orders.commands.order_changes import SIMULATED_STATUSES
 from orders.consequences import cancellation_preview
 from orders.message_switch import messages_on, state_words
 from orders.models import Appointment, Order
-from orders.rules import appointment_rules
 from orders.scheduling.views import cancellation_reasons
 
 METHODS = ("GET", "HEAD", "POST")
-
-
-def order_actions(order: Order, user: Any) -> list[dict[str, Any]]:
-    """Return what this user may do with the order now, the most likely action first."""
-    low, pk = order.low_level_status, order.pk
-    if order.missing_since:
-        return []
-    found: list[dict[str, Any]] = []
-
-    def offer(label: str, page: str, **more: Any) -> None:
-        found.append({"label": label, "url": reverse(page, args=[pk]), **more})
-
-    if may(user, "appointments.change", "patients.view") and not appointment_rules.why_not_book(
-        order
-    ):
-        home = order.method == "at_home_phlebotomy"
-        offer("Book", "orders:book", primary=home, drawer=True)
-    if may(user, "orders.change"):
-        if order.method == "on_site_collection" and low.startswith("requisition_"):
-            offer("Sample drawn", "orders:drawn", primary=True)
-        if order.activate_by is not None and low in DATABLE_STATUSES:
-            offer("Change the date", "orders:activation")
-        if low in CANCELABLE_STATUSES.get(order.method, frozenset()):
-            offer("Cancel…", "orders:cancel")
-    if settings.MANAGEMENT_ENV != "production" and may(user, "orders.simulate"):
-        offer("Simulate…", "orders:simulate")
-    return found
 
 
 @requires("orders.view", "orders.change")

@@ -16,6 +16,7 @@ from backoffice.core.prepared_queries import by_key, prepared, where
 from backoffice.core.vocabulary.interpretations import RANK
 from backoffice.mirror.models import AS_RECEIVED
 from labs.models import Lab
+from orders.actions import order_actions
 from orders.activity import MILESTONES, TABS, order_activity
 from orders.documents.collection import DRAW_COMPLETED, collection_times, is_visit_canceled
 from orders.documents.kinds import WITH_RESULT, DocumentFacts
@@ -37,7 +38,6 @@ from orders.models.order_queryset import LIST_COLUMNS
 from orders.placing.requested_accounts import requested_account, transaction_rows
 from orders.progress import is_finished, order_turn, progress_steps
 from orders.rules.result_identity import current_identity
-from orders.views.changes import order_actions
 
 
 @requires("orders.view")

@@ -21,8 +21,8 @@ from backoffice.mirror.tables import MirrorRecord
 from orders.models import Appointment, Order, OrderEvent, UsualTime
 from orders.progress import order_turn
 from orders.sync.orders import ORDERS
-from orders.templatetags.whose_turn import whose_turn
 from orders.turnaround import limits, measurement
+from orders.turns import whose_turn
 from tests.api.rows import envelope, order, uid
 from tests.mirror_records import apply, event, minutes
 from tests.mirror_records import order as order_record
