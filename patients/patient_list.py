@@ -6,31 +6,19 @@ from typing import Any, Final, TypedDict
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import redirect, render
+from django.http import QueryDict
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_http_methods
 
-from backoffice.accounts.access import requires
-from backoffice.audit.recording import record_list
 from backoffice.core import vocabulary
-from backoffice.core.encryption.url_tokens import encrypt_address, redirect_to_list
 from backoffice.core.prepared_queries import array, cursor
 from backoffice.pages.lists.context import ListContext
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 from backoffice.pages.lists.forms import FilterForm
-from backoffice.pages.paging.counts import COUNT_CAP, Count
-from backoffice.pages.paging.pages import Page, PagePosition, page_position
-from backoffice.pages.paging.row_query import QUICK_PLAN, match_rows
+from backoffice.pages.paging.pages import Page, PagePosition
 from patients.forms import PatientFilters
-from patients.models import NameMatch, Patient, PatientQuerySet
+from patients.models import Patient, PatientQuerySet
 from patients.rendering import draw
 
-SORT_NOTICES: Final = {
-    "name": "Sorted by name, here and in a download: patients without a name are not listed.",
-    "born": "Sorted by birth date, here and in a download: patients without a birth date are not"
-    " listed.",
-}
 FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
 _OPEN_ORDERS: Final = (
     "SELECT user_id, count(*) FROM orders_order WHERE user_id = ANY(%s)"  # noqa: S608 - constants
@@ -169,57 +157,3 @@ def with_sort_value(patients: QuerySet[Any], form: FilterForm) -> QuerySet[Any]:
 
 
 PATIENTS: Final = PatientList()
-
-
-@requires("patients.view")
-@require_http_methods(["GET", "HEAD", "POST"])
-def patient_list(request: HttpRequest) -> HttpResponse:
-    """List patients, newest first or in another order. Any identifying text can be searched."""
-    words = PATIENTS.words_of(request.user)
-    if request.method == "POST":
-        return redirect_to_list(request, PATIENTS.url(), words)
-    encrypt_address(request, words)
-    filters = PATIENTS.form(request.GET, request.user)
-    valid = filters.is_valid()
-    screen = ListContext.of(request, PATIENTS, filters)
-    if screen.redirect_url:
-        return redirect(screen.redirect_url)
-    total = Count(0)
-    page: Page[Patient] = Page()
-    if valid:
-        total, page = _count_and_page(filters, request.user, screen.size, page_position(request))
-        if notice := SORT_NOTICES.get(filters.sort[0]):
-            screen.notices.append(notice)
-    record_list(
-        request,
-        "patient",
-        [patient.pk for patient in page.rows],
-        [patient.pk for patient in page.rows],
-        searched=bool(filters.text),
-    )
-    pager = screen.pager(page, total)
-    context = {
-        "list": screen,
-        "filters": filters,
-        "page": page,
-        "pager": pager,
-        "rows": PATIENTS.with_related(page.rows, request.user),
-        "total": pager["total"],
-    }
-    return render(request, "patients/list.html", context, status=200 if valid else 400)
-
-
-def _count_and_page(
-    form: PatientFilters, user: Any, size: int, place: PagePosition
-) -> tuple[Count, Page[Patient]]:
-    """Return the number of patients that a valid form finds, and a page of them."""
-    everybody, everything = PATIENTS.everybody(form, user), PATIENTS.visible_rows(user)
-    name_match = NameMatch.if_only_name(form.text) if form.text else None
-    if name_match and name_match.patient_ids is None:
-        many = Count(COUNT_CAP, capped=True)
-        return many, PATIENTS.page(name_match.filter(everybody), form, size, place)
-    rows = name_match.filter(everybody) if name_match else PATIENTS.rows(form, user)
-    found = match_rows(
-        rows, everything, form.keyset(), quick_plan=QUICK_PLAN if form.text else None
-    )
-    return found.count, PATIENTS.page(found.rows, form, size, place, found.all_rows)

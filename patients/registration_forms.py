@@ -7,7 +7,6 @@ value that was typed on one page can be shown on another.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from datetime import date
 from functools import cached_property
@@ -18,184 +17,35 @@ import msgspec
 from django import forms
 from django.utils import timezone
 
-from backoffice.core.phone_numbers import NotAPhoneNumber, e164
-from backoffice.core.vocabulary.data import VOCABULARIES
-from backoffice.outbox.forms import CommandForm
 from backoffice.service.insurance import NewPayor
 from backoffice.service.payload import day
-from backoffice.service.users import NewAddress, NewGuarantor, NewUserInfo
-from patients.address_choices import COUNTRIES, STATES, US, CountryField, StateField, check_place
+from backoffice.service.users import NewAddress, NewUserInfo
+from patients.address_choices import US
 from patients.commands import InsuranceRequest
+from patients.form_fields import (
+    BlockForm,
+    NameField,
+    PhoneField,
+    choice_field,
+    country_field,
+    date_field,
+    state_field,
+    text_field,
+    vocabulary_choices,
+    zip_field,
+)
 from patients.models import Demographics, Patient
-from patients.names import plain_name
 from patients.person_record import PATHS, PROXY_NAMES, lives_with_patient, person_body
 from patients.references import UnusableReference, clean_reference, new_reference
 
-NAME_LETTERS: Final = 50
 ADULT_AGE: Final = 18
 MAX_AGE: Final = 130
-
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*")
 
 
 def is_minor(born: date) -> bool:
     """Whether a person born on this day is under 18 today."""
     today = timezone.localdate()
     return today.year - born.year - ((today.month, today.day) < (born.month, born.day)) < ADULT_AGE
-
-
-class NameField(forms.CharField):
-    """A name as labs accept it (orders.md 2.4). The value is never changed silently."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"max_length": NAME_LETTERS, "strip": False, **options})
-
-    def clean(self, value: Any) -> str:
-        name: str = super().clean(value)
-        if not name or _NAME.fullmatch(name):
-            return name
-        plain = plain_name(name)
-        if name != name.strip() or "  " in name:
-            words = "Take out the spaces before, after, or doubled between the words."
-        elif plain != name and _NAME.fullmatch(plain):
-            words = f"Labs take no accents and no curly marks: write {plain}, if that is right."
-        elif not name[0].isalnum():
-            words = "Begin with a letter or a digit."
-        else:
-            words = "Write letters, digits and . , ' - only, with single spaces between words."
-        raise forms.ValidationError(words)
-
-
-class PhoneField(forms.CharField):
-    """A phone number, cleaned to E.164. The error says what is wrong with it."""
-
-    widget = forms.TextInput(attrs={"type": "tel", "inputmode": "tel"})
-
-    def clean(self, value: Any) -> str:
-        text: str = super().clean(value)
-        try:
-            return e164(text) if text else text
-        except NotAPhoneNumber as error:
-            raise forms.ValidationError(error.words) from None
-
-
-def _choices(name: str, empty: str) -> list[tuple[str, str]]:
-    known = [(value, term.label) for value, term in VOCABULARIES[name].items()]
-    return [("", empty), *known]
-
-
-def _choice(label: str, name: str, *, required: bool = False) -> forms.ChoiceField:
-    empty = "Choose" if required else "Not asked"
-    return forms.ChoiceField(label=label, required=required, choices=_choices(name, empty))
-
-
-def _text(label: str, letters: int = 200, **options: Any) -> forms.CharField:
-    return forms.CharField(label=label, max_length=letters, **options)
-
-
-def _state(*, required: bool = True) -> StateField:
-    return StateField(label="State", required=required, max_length=60)
-
-
-def _zip(*, required: bool = True) -> forms.CharField:
-    return _text("ZIP code", 20, required=required)
-
-
-def _country() -> CountryField:
-    return CountryField(label="Country", required=False, max_length=60, initial=US)
-
-
-def _day(label: str, **options: Any) -> forms.DateField:
-    return forms.DateField(
-        label=label, widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"), **options
-    )
-
-
-class BlockForm(CommandForm):
-    """A form with groups of fields that are required only in some cases.
-
-    The fields themselves are not required; `clean` requires them.
-    """
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        for field in self.fields.values():
-            verb = "Choose" if isinstance(field, forms.ChoiceField) else "Give"
-            field.error_messages["required"] = f"{verb} the {str(field.label).lower()}."
-
-    state_codes: Final = STATES
-    country_codes: Final = COUNTRIES
-
-    def require(self, names: Mapping[str, str]) -> None:
-        """Add the error to each of these fields that is empty."""
-        for name, words in names.items():
-            if not self.cleaned_data.get(name) and name not in self.errors:
-                self.add_error(name, words)
-
-    def has_any(self, *names: str) -> bool:
-        """Whether any of these fields has a value."""
-        return any(self.cleaned_data.get(name) for name in names)
-
-    def check_address(self, prefix: str) -> None:
-        """Check state and ZIP code for the country."""
-
-        def add_error(name: str, words: str) -> None:
-            if name not in self.errors:
-                self.add_error(name, words)
-
-        check_place(self.cleaned_data, prefix, add_error)
-
-    def address(self, prefix: str) -> NewAddress:
-        """Return the address from the fields with this prefix."""
-        data = self.cleaned_data
-        return NewAddress(
-            first_line=data[f"{prefix}first_line"],
-            second_line=data.get(f"{prefix}second_line") or None,
-            city=data[f"{prefix}city"],
-            state=data[f"{prefix}state"],
-            zip=data[f"{prefix}zip"],
-            country=data.get(f"{prefix}country") or US,
-            access_notes=data.get(f"{prefix}access_notes") or None,
-        )
-
-    def guarantor(self, prefix: str, home: NewAddress | None) -> NewGuarantor:
-        """Return the guarantor or proxy. `home`: the patient's address, which they may share."""
-        data = self.cleaned_data
-        shared = home is not None and data[f"{prefix}same_address"]
-        if shared and home is not None:
-            address = NewAddress(
-                first_line=home.first_line,
-                second_line=home.second_line,
-                city=home.city,
-                state=home.state,
-                zip=home.zip,
-                country=home.country,
-            )
-        else:
-            address = self.address(prefix)
-        return NewGuarantor(
-            first_name=data[f"{prefix}first_name"],
-            last_name=data[f"{prefix}last_name"],
-            phone_number=data[f"{prefix}phone_number"],
-            email=data[f"{prefix}email"] or None,
-            address=address,
-        )
-
-    def require_person(self, prefix: str, who: str, *, at_home: bool = True) -> None:
-        """Require name and phone, and an address unless the person lives with the patient."""
-        names = {
-            f"{prefix}first_name": f"Give the first name of {who}.",
-            f"{prefix}last_name": f"Give the last name of {who}.",
-            f"{prefix}phone_number": f"Give a phone number of {who}.",
-        }
-        if not (at_home and self.cleaned_data.get(f"{prefix}same_address")):
-            names |= {
-                f"{prefix}first_line": f"Give the street of {who}.",
-                f"{prefix}city": f"Give the city of {who}.",
-                f"{prefix}state": f"Choose the state of {who}.",
-                f"{prefix}zip": f"Give the ZIP code of {who}.",
-            }
-        self.require(names)
 
 
 OPEN_CHOICES: Final = (
@@ -212,17 +62,17 @@ class PersonForm(BlockForm):
 
     first_name = NameField(label="First name")
     last_name = NameField(label="Last name")
-    dob = _day("Birth date")
-    gender = _choice("Sex", "person.gender", required=True)
+    dob = date_field("Birth date")
+    gender = choice_field("Sex", "person.gender", required=True)
     phone_number = PhoneField(label="Phone", max_length=32)
     email = forms.EmailField(label="E-mail", max_length=200)
-    first_line = _text("Street address")
-    second_line = _text("Apartment, unit", required=False)
-    city = _text("City", 100)
-    state = _state()
-    zip = _zip()
-    country = _country()
-    access_notes = _text(
+    first_line = text_field("Street address")
+    second_line = text_field("Apartment, unit", required=False)
+    city = text_field("City", 100)
+    state = state_field()
+    zip = zip_field()
+    country = country_field()
+    access_notes = text_field(
         "Access notes",
         1000,
         required=False,
@@ -235,16 +85,16 @@ class PersonForm(BlockForm):
     proxy_same_address = forms.BooleanField(
         label="Lives with the patient", required=False, initial=True
     )
-    proxy_first_line = _text("Street address", required=False)
-    proxy_second_line = _text("Apartment, unit", required=False)
-    proxy_city = _text("City", 100, required=False)
-    proxy_state = _state(required=False)
-    proxy_zip = _zip(required=False)
-    proxy_country = _country()
-    race = _choice("Race", "person.race")
-    ethnicity = _choice("Ethnicity", "person.ethnicity")
-    sexual_orientation = _choice("Sexual orientation", "person.sexual_orientation")
-    gender_identity = _choice("Gender identity", "person.gender_identity")
+    proxy_first_line = text_field("Street address", required=False)
+    proxy_second_line = text_field("Apartment, unit", required=False)
+    proxy_city = text_field("City", 100, required=False)
+    proxy_state = state_field(required=False)
+    proxy_zip = zip_field(required=False)
+    proxy_country = country_field()
+    race = choice_field("Race", "person.race")
+    ethnicity = choice_field("Ethnicity", "person.ethnicity")
+    sexual_orientation = choice_field("Sexual orientation", "person.sexual_orientation")
+    gender_identity = choice_field("Gender identity", "person.gender_identity")
     seen = forms.CharField(required=False, widget=forms.HiddenInput, max_length=64)
     before = forms.CharField(required=False, widget=forms.HiddenInput, max_length=20_000)
     """The values that the person saw in each field, as JSON. Only fields they changed are saved."""
@@ -374,24 +224,24 @@ class InsuranceForm(BlockForm):
 
     needs_insurance = True
 
-    payor_query = _text("Insurance company", 100, required=False)
+    payor_query = text_field("Insurance company", 100, required=False)
     payor = forms.CharField(label="Insurance company", required=False, max_length=300)
     payor_new = forms.BooleanField(
         label="Not in the list: add it as a company of our own", required=False
     )
-    payor_name = _text("Name of the company", required=False)
-    payor_first_line = _text("Street address", required=False)
-    payor_second_line = _text("Suite", required=False)
-    payor_city = _text("City", 100, required=False)
-    payor_state = _state(required=False)
-    payor_zip = _zip(required=False)
-    payor_country = _country()
-    member_id = _text("Member ID", 60, required=False)
-    group_id = _text("Group ID", 60, required=False)
+    payor_name = text_field("Name of the company", required=False)
+    payor_first_line = text_field("Street address", required=False)
+    payor_second_line = text_field("Suite", required=False)
+    payor_city = text_field("City", 100, required=False)
+    payor_state = state_field(required=False)
+    payor_zip = zip_field(required=False)
+    payor_country = country_field()
+    member_id = text_field("Member ID", 60, required=False)
+    group_id = text_field("Group ID", 60, required=False)
     relationship = forms.ChoiceField(
         label="Relationship to policyholder",
         required=False,
-        choices=_choices("insurance.relationship", "")[1:],
+        choices=vocabulary_choices("insurance.relationship", "")[1:],
     )
     rank = forms.ChoiceField(
         label="Kind",
@@ -407,12 +257,12 @@ class InsuranceForm(BlockForm):
     guarantor_same_address = forms.BooleanField(
         label="Lives with the patient", required=False, initial=True
     )
-    guarantor_first_line = _text("Street address", required=False)
-    guarantor_second_line = _text("Apartment, unit", required=False)
-    guarantor_city = _text("City", 100, required=False)
-    guarantor_state = _state(required=False)
-    guarantor_zip = _zip(required=False)
-    guarantor_country = _country()
+    guarantor_first_line = text_field("Street address", required=False)
+    guarantor_second_line = text_field("Apartment, unit", required=False)
+    guarantor_city = text_field("City", 100, required=False)
+    guarantor_state = state_field(required=False)
+    guarantor_zip = zip_field(required=False)
+    guarantor_country = country_field()
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data

@@ -3,18 +3,18 @@
 from django.urls import path
 
 from backoffice.pages.lists.urls import list_urls
-from patients.patient_list import PATIENTS, patient_list
-from patients.views import connections, records
+from patients.patient_list import PATIENTS
+from patients.views import connections, duplicates, patient_list, records
 from patients.views import registration as registering
 
 app_name = "patients"
 
 urlpatterns = [
-    path("", patient_list, name="list"),
+    path("", patient_list.patient_list, name="list"),
     *list_urls(PATIENTS),
     path("register/", registering.register, name="register"),
     path("register/<uuid:command_id>/", registering.registering, name="registering"),
-    path("duplicates/", registering.duplicates, name="duplicates"),
+    path("duplicates/", duplicates.duplicates, name="duplicates"),
     path("check/", registering.check, name="check"),
     path("payors/", registering.payors, name="payors"),
     path("<uuid:patient_id>/", records.patient_detail, name="detail"),

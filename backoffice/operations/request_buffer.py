@@ -24,7 +24,7 @@ from urllib.parse import unquote_to_bytes
 
 from django.conf import settings
 
-from labs.reports import upload_views
+from labs.reports.views.upload import FORM_OVERHEAD, MAX_READ_FACTOR
 from webhooks.endpoint import ENDPOINT_PATHS as DELIVERIES
 
 logger = logging.getLogger(__name__)
@@ -180,10 +180,7 @@ def most_bytes(path: str) -> int:
     if path in DELIVERIES:
         return int(settings.WEBHOOK_MAX_BYTES)
     if path.startswith("/reports/upload/"):
-        return (
-            upload_views.MAX_READ_FACTOR * int(settings.REPORT_MAX_BYTES)
-            + upload_views.FORM_OVERHEAD
-        )
+        return MAX_READ_FACTOR * int(settings.REPORT_MAX_BYTES) + FORM_OVERHEAD
     return FORM_BYTES
 
 

@@ -1,12 +1,7 @@
 """Commands about orders and draws: one class per write (orders.md, appointments.md)."""
 
-from orders.commands.appointments import (
-    BookCenter,
-    BookVisit,
-    CancelVisit,
-    MoveVisit,
-    RequestVisit,
-)
+from orders.commands.appointment_changes import CancelVisit, MoveVisit
+from orders.commands.appointments import BookCenter, BookVisit, RequestVisit
 from orders.commands.importing import ImportOrder
 from orders.commands.messages import SwitchMessages
 from orders.commands.order_changes import (

@@ -22,7 +22,8 @@ from backoffice.outbox.models import CommandRecord
 from backoffice.service import Record, Service, errors
 from backoffice.service import orders as service_orders
 from backoffice.sync.lookups import schedule_lookups
-from orders.commands.appointments import CancelVisit, visit_lock
+from orders.commands.appointment_changes import CancelVisit
+from orders.commands.appointments import visit_lock
 from orders.commands.base import OrderCommand
 from orders.models.order import CANCELED_STATUSES
 from orders.sync.orders import LOOKUP_KIND_BY_METHOD, store_orders

@@ -23,7 +23,8 @@ from patients.models import Demographics, DifferentPeople, Insurance, Patient
 from patients.patient_page import patient_page_context
 from patients.sources import related, sources_of
 from patients.transactions import group_by_transaction
-from patients.views.registration import actions_of, audit_duplicates, duplicates_of
+from patients.views.duplicates import audit_duplicates, duplicates_of
+from patients.views.registration import actions_of
 
 ORDERS_SHOWN: Final = 10
 """Most orders on the overview, open ones first. The orders tab has all of them."""

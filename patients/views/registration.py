@@ -14,9 +14,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.access import may, requires
-from backoffice.audit.recording import record_list, record_view
+from backoffice.audit.recording import record_view
 from backoffice.core import service_client
-from backoffice.core.urls import parse_uuid
 from backoffice.outbox.command import Command
 from backoffice.outbox.enqueueing import WRITTEN
 from backoffice.outbox.forms import CommandForm, resubmitted_command
@@ -30,9 +29,8 @@ from patients.commands.insurance import (
     current_insurance_digest,
 )
 from patients.commands.patients import DETAILS_CHANGED, home_address, insured_person
-from patients.duplicates import DuplicateCandidate, TypedPerson, find_duplicate_candidates
+from patients.duplicates import find_duplicate_candidates
 from patients.models import Connection, Demographics, DifferentPeople, Patient, Payor
-from patients.names import parse_birth_date
 from patients.person_record import person_body, record_digest
 from patients.registration_forms import (
     FinishRegistrationForm,
@@ -41,6 +39,13 @@ from patients.registration_forms import (
     RegisterForm,
     displayed_values,
     encode_before,
+)
+from patients.views.duplicates import (
+    audit_duplicates,
+    duplicates_context,
+    stored_person,
+    typed_person,
+    unshown_duplicates,
 )
 
 METHODS: Final = ("GET", "HEAD", "POST")
@@ -84,7 +89,7 @@ def register(request: HttpRequest) -> HttpResponse:
         form.add_error(None, ALREADY_SENT)
         form.data = _with(form.data, form_id=str(uuid.uuid4()))
     elif _is_valid_post(request, form):
-        if _unshown_duplicates(form):
+        if unshown_duplicates(form):
             form.add_error(None, CHECK_DUPLICATES)
         else:
             info = form.info()
@@ -235,32 +240,6 @@ def disconnect(request: HttpRequest, patient_id: UUID, slug: str) -> HttpRespons
 
 @requires("patients.view", "patients.change")
 @require_POST
-def duplicates(request: HttpRequest) -> HttpResponse:
-    """Show possible duplicates of the person in the form: a fragment.
-
-    It is a POST, so that no URL has details of a person.
-    """
-    form = PersonForm(request.POST)
-    patient_id = parse_uuid(request.POST.get("patient", ""))
-    but = set() if patient_id is None else {patient_id} | DifferentPeople.than(patient_id)
-    found = find_duplicate_candidates(_typed_person(request.POST), but)
-    audit_duplicates(request, found)
-    return render(request, "patients/_duplicates.html", _duplicates_context(form, found))
-
-
-def _duplicates_context(form: PersonForm, found: Sequence[DuplicateCandidate]) -> dict[str, Any]:
-    """Return the candidates, and the checked boxes of earlier candidates that are not shown now.
-
-    These boxes apply again if the person types the earlier name again.
-    """
-    ticked = form.not_same()
-    shown = {one.person.pk for one in found}
-    unshown = [("not_same", str(pk)) for pk in dict.fromkeys(ticked) if pk not in shown]
-    return {"found": found, "not_same": ticked, "unshown": unshown}
-
-
-@requires("patients.view", "patients.change")
-@require_POST
 def check(request: HttpRequest) -> HttpResponse:
     """Show the errors of the field that lost focus: a fragment."""
     kinds: list[type[CommandForm]] = [
@@ -328,41 +307,6 @@ def payor_context(data: QueryDict) -> dict[str, Any]:
 def _option(code: str, name: str, source: str, aliases: str = "") -> dict[str, str]:
     value = f"{code} {name}"
     return {"code": code, "name": name, "source": source, "aliases": aliases, "value": value}
-
-
-def _typed_person(data: Any) -> TypedPerson:
-    """Return the person whose details are in form data."""
-    return TypedPerson(
-        first_name=data.get("first_name", "")[:100],
-        last_name=data.get("last_name", "")[:100],
-        dob=parse_birth_date(data.get("dob", "")[:40]),
-        phone_number=data.get("phone_number", "")[:40],
-        email=data.get("email", "")[:200],
-    )
-
-
-def _stored_person(person: Demographics | Patient) -> TypedPerson:
-    """Return the details of a stored person for the search for duplicates."""
-    return TypedPerson(
-        first_name=person.first_name,
-        last_name=person.last_name,
-        dob=person.dob,
-        phone_number=person.phone_number,
-        email=person.email,
-    )
-
-
-def duplicates_of(person: Demographics | Patient) -> list[DuplicateCandidate]:
-    """Return the possible duplicates of a stored person."""
-    but = {person.pk} | DifferentPeople.than(person.pk)
-    return find_duplicate_candidates(_stored_person(person), but)
-
-
-def _unshown_duplicates(form: RegisterForm) -> list[DuplicateCandidate]:
-    """Return the possible duplicates that were not on the submitted page."""
-    shown = {*form.shown(), *form.not_same()}
-    found = find_duplicate_candidates(_typed_person(form.data))
-    return [one for one in found if one.person.pk not in shown]
 
 
 def _patient(patient_id: UUID) -> tuple[Patient, Demographics | None]:
@@ -458,13 +402,6 @@ def _with(data: Any, **values: str) -> Any:
     return changed
 
 
-def audit_duplicates(request: HttpRequest, found: list[DuplicateCandidate]) -> None:
-    """Record that the user saw these patients."""
-    if found:
-        ids = [one.person.pk for one in found]
-        record_list(request, "patient", ids, ids, searched=True)
-
-
 def _page(
     request: HttpRequest, template: str, form: Any, *, title: str, **more: Any
 ) -> HttpResponse:
@@ -477,10 +414,10 @@ def _page(
     person = more.get("person")
     if isinstance(form, PersonForm) and (data or person is not None):
         but = {patient.pk} | DifferentPeople.than(patient.pk) if patient else set()
-        typed = _typed_person(data) if data or person is None else _stored_person(person)
+        typed = typed_person(data) if data or person is None else stored_person(person)
         found = find_duplicate_candidates(typed, but)
         audit_duplicates(request, found)
-        context |= _duplicates_context(form, found)
+        context |= duplicates_context(form, found)
     if data and isinstance(form, InsuranceForm):
         context |= payor_context(data)
     context.setdefault("payor_state", person.state if person else "")

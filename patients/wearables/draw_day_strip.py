@@ -9,39 +9,18 @@ from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django import forms
-from django.core.exceptions import BadRequest
 from django.db import connection
 from django.db.models import Max, Q
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
 
-from backoffice.accounts.access import requires
-from backoffice.audit.recording import record_view
-from patients.models import Patient
 from patients.wearables.charts import POINTS, has_floating_time, is_before_end, point_parameters
-from patients.wearables.models import HistoricalPull, Series, Summary
-from patients.wearables.recency import newest_data_by_provider
-from patients.wearables.views.devices import patient_time_zone
-from patients.wearables.views.pulls import FAILING_STATUSES
+from patients.wearables.models import Series, Summary
 
 DAYS_BEFORE: Final = 3
 DAYS_AFTER: Final = 1
 HOUR: Final = timedelta(hours=1)
 MAX_SERIES: Final = 4
 """Most glucose series that are read."""
-STALE_AFTER: Final = timedelta(days=2)
-"""Age of the newest data, counted from the last complete day of the strip, from which the
-connection is probably broken. With newer data, the device may just not have sent the rest yet.
-"""
-
-
-class DrawDayForm(forms.Form):
-    """The day of the draw; today by default."""
-
-    day = forms.DateField(required=False, input_formats=["%Y-%m-%d"])
 
 
 @dataclass(slots=True)
@@ -67,46 +46,6 @@ class StripDay:
     @property
     def hours(self) -> list[tuple[int, bool]]:
         return list(enumerate(self.glucose))
-
-
-@requires("patients.view")
-@require_safe
-def strip(request: HttpRequest, patient_id: UUID) -> HttpResponse:
-    """Show the days from three before a draw to one after: a fragment of an order's page.
-
-    It is empty if the patient has no device.
-    """
-    patient = Patient.objects.filter(pk=patient_id).defer("record", "content_hash").first()
-    if patient is None:
-        raise Http404
-    form = DrawDayForm(request.GET)
-    if not form.is_valid():
-        raise BadRequest("The day must be written like 2026-11-21.")
-    zone = patient_time_zone(patient)
-    draw = form.cleaned_data["day"] or timezone.now().astimezone(zone).date()
-    if not 1971 <= draw.year <= 2098:
-        raise BadRequest("The day must be between 1971 and 2098.")
-    last = newest_data_by_provider(patient_id)
-    trouble = HistoricalPull.objects.filter(
-        user=patient_id, status__in=FAILING_STATUSES, missing_since=None
-    ).count()
-    record_view(request, "device data", [patient_id], [patient_id])
-    if not last and not trouble:
-        return HttpResponse()
-    days = strip_days(patient_id, draw, zone)
-    newest = max(last.values(), default=None)
-    context = {
-        "patient_id": patient_id,
-        "days": days,
-        "zone": zone.key,
-        "sleep": any(one.sleep is not None for one in days),
-        "steps": any(one.steps is not None for one in days),
-        "glucose": any(one.covered for one in days),
-        "newest": newest,
-        "stale": newest is None or newest < _expected_until(draw, zone) - STALE_AFTER,
-        "trouble": trouble,
-    }
-    return render(request, "patients/wearables/_strip.html", context)
 
 
 def strip_days(patient_id: UUID, draw: date, zone: ZoneInfo) -> list[StripDay]:
@@ -171,6 +110,6 @@ def _midnight(day: date, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, time(), zone).astimezone(UTC)
 
 
-def _expected_until(draw: date, zone: ZoneInfo) -> datetime:
+def expected_until(draw: date, zone: ZoneInfo) -> datetime:
     """Return the time until which there should be data: the end of the strip, or now."""
     return min(timezone.now(), _midnight(draw + timedelta(days=DAYS_AFTER + 1), zone))

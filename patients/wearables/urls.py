@@ -2,13 +2,12 @@
 
 from django.urls import path
 
-from patients.wearables import draw_day_strip
-from patients.wearables.views import devices, pulls
+from patients.wearables.views import devices, draw_day, pulls
 
 app_name = "wearables"
 
 urlpatterns = [
     path("patients/<uuid:patient_id>/devices/", devices.device_data, name="devices"),
-    path("patients/<uuid:patient_id>/devices/strip/", draw_day_strip.strip, name="strip"),
+    path("patients/<uuid:patient_id>/devices/strip/", draw_day.strip, name="strip"),
     path("system/pulls/", pulls.pulls, name="pulls"),
 ]

@@ -1,0 +1,247 @@
+"""Commands that change an appointment (appointments.md 5 and 6): reschedule, cancel."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice.core.time_formats import ago
+from backoffice.outbox.command import (
+    Ambiguous,
+    Confirmed,
+    Disproved,
+    NoTrace,
+    PossibleMatch,
+    PreconditionFailed,
+    ResendPolicy,
+    SendContext,
+)
+from backoffice.outbox.models import CommandRecord
+from backoffice.service import Service
+from backoffice.service import appointments as service_appointments
+from backoffice.service import orders as service_orders
+from orders.commands.appointments import (
+    VISIT_LABELS,
+    Answer,
+    Settled,
+    VisitCommand,
+    visit_time_text,
+    with_valid_key,
+)
+from orders.models import Appointment
+from orders.rules import appointment_rules
+from orders.rules.appointment_rules import HOME, format_visit_time
+from orders.rules.slots import OfferedTime, VisitPlace
+
+
+class _ActiveVisitCommand(VisitCommand, kw_only=True):
+    """Base of changes of an appointment that the person saw."""
+
+    resend_policy: ClassVar[ResendPolicy] = ResendPolicy.SAME_EFFECT
+
+    visit_type: str
+    appointment_id: UUID
+    seen: datetime | None
+    """The start that the person saw."""
+
+    @property
+    def type(self) -> str:
+        return self.visit_type
+
+    def visit(self, *also: datetime) -> Appointment:
+        """Return the appointment if it starts at the time the person saw, or at one of `also`."""
+        found = appointment_rules.active_visit(self.order_id)
+        if found is None:
+            raise PreconditionFailed(
+                "There is no visit any more: it has ended or was cancelled meanwhile."
+            )
+        if found.pk != self.appointment_id or found.start_at not in (self.seen, *also):
+            now = format_visit_time(found.start_at, found.visit_zone)
+            raise PreconditionFailed(
+                f"The appointment has changed meanwhile: it is now {now}.{self._last_change_note()}"
+            )
+        return found
+
+    def _last_change_note(self) -> str:
+        """Return which staff member made the latest change, and when.
+
+        The text is empty if nobody here made it.
+        """
+        rows = CommandRecord.objects.about(*self.subject()).filter(
+            kind__startswith="appointment.", state=CommandRecord.State.DONE
+        )
+        row = rows.order_by("-finished_at").first()
+        if row is None or row.finished_at is None:
+            return ""
+        who = row.requested_by.get_full_name()
+        return f" {who} asked for that {ago(row.finished_at, timezone.now())}."
+
+
+class MoveVisit(_ActiveVisitCommand, kw_only=True):
+    """Reschedule an appointment. The old time is valid until the service confirms the new one."""
+
+    kind: ClassVar[str] = "appointment.move"
+    fields: ClassVar[dict[str, str]] = {"booking_key": "slot", "appointment_notes": "notes"}
+
+    time: OfferedTime
+    where: VisitPlace
+    zone: str = ""
+    """Time zone of the time that the person saw."""
+    place_before: list[str] | None = None
+    """The place of the appointment right before the first attempt: see `_place_values`."""
+    notes: str = ""
+
+    def difference(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"start": self.seen}, {"start": self.time.start}
+
+    def title(self) -> str:
+        when = format_visit_time(self.time.start, self.time.visit_zone)
+        return f"Move the {VISIT_LABELS[self.type]} to {when}"
+
+    def form_url(self) -> str:
+        return reverse("orders:move", args=[self.order_id])
+
+    def check(self) -> None:
+        super().check()
+        order = self.order()
+        visit = self.visit(self.time.start)
+        if words := appointment_rules.why_not_move(order, visit):
+            raise PreconditionFailed(words)
+        if self._is_at_new_time(visit):
+            raise PreconditionFailed("The appointment is at this time already.", field="slot")
+
+    def _is_at_new_time(self, visit: Appointment) -> bool:
+        """Whether it is already at the requested time and place.
+
+        Only for an appointment at home, the time alone decides. Two centers may offer the same
+        times, and no field is guaranteed to be a site's code.
+        """
+        return visit.start_at == self.time.start and (
+            self.type == HOME or visit.provider_id == self.time.site
+        )
+
+    def record_state_before(self) -> None:
+        super().record_state_before()
+        visit = self.visit(self.time.start)
+        self.place_before = _place_values(
+            visit.provider_id, visit.first_line, visit.zip_code, visit.lng, visit.lat
+        )
+
+    def refresh(self, service: Service) -> None:
+        super().refresh(service)
+        self.check()
+        self.time = with_valid_key(service, self.where, self.time)
+
+    def send(self, service: Service, sending: SendContext) -> Answer:
+        calls = service.appointments
+        move = calls.reschedule_phlebotomy if self.type == HOME else calls.reschedule_psc
+        return move(self.order_id, self.time.key, self.notes)
+
+    def settle(self, service: Service, sending: SendContext) -> Settled:
+        found = self.current(service)
+        if found is None or found.data.id != self.appointment_id:
+            # "The GET returns only the active one" (appointments.md 5): our appointment has ended.
+            other = found and f"Another visit stands now: {visit_time_text(found.data)}"
+            return Ambiguous([PossibleMatch(str(found.data.id), other)] if found and other else [])
+        # "id | uuid | yes" and "start_at | date-time or null | yes | UTC": it has the new time.
+        start = found.data.start_at
+        if start == self.time.start and (self.type == HOME or self.time.start != self.seen):
+            return Confirmed(found)
+        if start == self.time.start:
+            return Confirmed(found) if self._has_other_place(found) else NoTrace()
+        if start == self.seen:
+            return NoTrace()
+        return Ambiguous(
+            [
+                PossibleMatch(
+                    str(found.data.id),
+                    f"The visit is at another time: {visit_time_text(found.data)}",
+                )
+            ]
+        )
+
+    def _has_other_place(self, found: Answer) -> bool:
+        """Whether an appointment that keeps its time is no longer at its former place.
+
+        No field shows that it is at the requested site. But only a reschedule changes its "address
+        | USAddress | yes" and "location | LngLat | yes".
+        """
+        visit = found.data
+        address = visit.address or service_appointments.AppointmentAddress()
+        spot = visit.location or service_appointments.LngLat()
+        now = _place_values(
+            visit.provider_id or "", address.first_line, address.zip_code or "", spot.lng, spot.lat
+        )
+        return self.place_before is not None and now != self.place_before
+
+
+def _place_values(
+    provider_id: str, first_line: str, zip_code: str, lng: float | None, lat: float | None
+) -> list[str]:
+    """Return the place of an appointment as values, to compare it with a later state."""
+    return [provider_id, first_line, zip_code, str(lng), str(lat)]
+
+
+class CancelVisit(_ActiveVisitCommand, kw_only=True):
+    """Cancel an appointment; the order stays open."""
+
+    kind: ClassVar[str] = "appointment.cancel"
+    fields: ClassVar[dict[str, str]] = {
+        "cancellation_reason_id": "reason",
+        "cancellationReasonId": "reason",
+        "notes": "notes",
+        "note": "notes",
+    }
+
+    reason_id: UUID
+    notes: str = ""
+    rebook: bool = False
+    """Whether the person wants to book another appointment once this one is canceled."""
+
+    def title(self) -> str:
+        return f"Cancel the {VISIT_LABELS[self.type]}"
+
+    def form_url(self) -> str:
+        return reverse("orders:cancel-visit", args=[self.order_id])
+
+    def done_url(self, remote_id: str) -> str:
+        return reverse("orders:book", args=[self.order_id]) if self.rebook else ""
+
+    def check(self) -> None:
+        super().check()
+        if appointment_rules.active_visit(self.order_id) is None:
+            return  # Somebody else has canceled it; the service will say so.
+        if words := appointment_rules.why_not_cancel(self.visit()):
+            raise PreconditionFailed(words)
+
+    def send(self, service: Service, sending: SendContext) -> Answer:
+        calls = service.appointments
+        cancel = calls.cancel_phlebotomy if self.type == HOME else calls.cancel_psc
+        return cancel(self.order_id, self.reason_id, self.notes or None)
+
+    def settle(self, service: Service, sending: SendContext) -> Settled:
+        found = self.current(service)
+        if found is None or found.data.id != self.appointment_id:
+            return self._settle_ended_visit(service, found)
+        # "event_status | enum | yes": completed and cancelled are final (appointments.md 6).
+        if found.data.event_status == "completed":
+            return Disproved("The visit took place: it is completed.")
+        return Confirmed(found) if found.data.event_status == "cancelled" else NoTrace()
+
+    def _settle_ended_visit(self, service: Service, found: Answer | None) -> Settled:
+        """Settle for an appointment that is no longer active.
+
+        It was canceled, unless the draw of the order is over. "The GET returns only the active one"
+        (appointments.md 5).
+        """
+        order = service.orders.get(self.order_id).data
+        steps = {service_orders.low_level(event.status) for event in order.events}
+        if steps & appointment_rules.DRAWN_STATUSES:
+            return Ambiguous(
+                [PossibleMatch(str(self.appointment_id), "The order is past its draw.")]
+            )
+        return Confirmed(found)

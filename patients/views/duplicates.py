@@ -1,0 +1,86 @@
+"""Possible duplicates of the person in a form, or of a stored person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_POST
+
+from backoffice.accounts.access import requires
+from backoffice.audit.recording import record_list
+from backoffice.core.urls import parse_uuid
+from patients.duplicates import DuplicateCandidate, TypedPerson, find_duplicate_candidates
+from patients.models import Demographics, DifferentPeople, Patient
+from patients.names import parse_birth_date
+from patients.registration_forms import PersonForm, RegisterForm
+
+
+@requires("patients.view", "patients.change")
+@require_POST
+def duplicates(request: HttpRequest) -> HttpResponse:
+    """Show possible duplicates of the person in the form: a fragment.
+
+    It is a POST, so that no URL has details of a person.
+    """
+    form = PersonForm(request.POST)
+    patient_id = parse_uuid(request.POST.get("patient", ""))
+    but = set() if patient_id is None else {patient_id} | DifferentPeople.than(patient_id)
+    found = find_duplicate_candidates(typed_person(request.POST), but)
+    audit_duplicates(request, found)
+    return render(request, "patients/_duplicates.html", duplicates_context(form, found))
+
+
+def duplicates_context(form: PersonForm, found: Sequence[DuplicateCandidate]) -> dict[str, Any]:
+    """Return the candidates, and the checked boxes of earlier candidates that are not shown now.
+
+    These boxes apply again if the person types the earlier name again.
+    """
+    ticked = form.not_same()
+    shown = {one.person.pk for one in found}
+    unshown = [("not_same", str(pk)) for pk in dict.fromkeys(ticked) if pk not in shown]
+    return {"found": found, "not_same": ticked, "unshown": unshown}
+
+
+def typed_person(data: Any) -> TypedPerson:
+    """Return the person whose details are in form data."""
+    return TypedPerson(
+        first_name=data.get("first_name", "")[:100],
+        last_name=data.get("last_name", "")[:100],
+        dob=parse_birth_date(data.get("dob", "")[:40]),
+        phone_number=data.get("phone_number", "")[:40],
+        email=data.get("email", "")[:200],
+    )
+
+
+def stored_person(person: Demographics | Patient) -> TypedPerson:
+    """Return the details of a stored person for the search for duplicates."""
+    return TypedPerson(
+        first_name=person.first_name,
+        last_name=person.last_name,
+        dob=person.dob,
+        phone_number=person.phone_number,
+        email=person.email,
+    )
+
+
+def duplicates_of(person: Demographics | Patient) -> list[DuplicateCandidate]:
+    """Return the possible duplicates of a stored person."""
+    but = {person.pk} | DifferentPeople.than(person.pk)
+    return find_duplicate_candidates(stored_person(person), but)
+
+
+def unshown_duplicates(form: RegisterForm) -> list[DuplicateCandidate]:
+    """Return the possible duplicates that were not on the submitted page."""
+    shown = {*form.shown(), *form.not_same()}
+    found = find_duplicate_candidates(typed_person(form.data))
+    return [one for one in found if one.person.pk not in shown]
+
+
+def audit_duplicates(request: HttpRequest, found: list[DuplicateCandidate]) -> None:
+    """Record that the user saw these patients."""
+    if found:
+        ids = [one.person.pk for one in found]
+        record_list(request, "patient", ids, ids, searched=True)
