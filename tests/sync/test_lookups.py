@@ -292,7 +292,7 @@ def test_deadlock_with_event_worker_stores_answers_again(stub_service: StubServi
     def apply_events() -> None:
         assert stored.wait(10)
         with transaction.atomic(), connection.cursor() as cursor:
-            # The other transaction detects the deadlock first and is aborted.
+            # The worker that stores lookups detects the deadlock first and is aborted.
             cursor.execute("SET LOCAL deadlock_timeout = '1min'")
             schedule_lookups("orders", [order_id(1)])
             scheduled.set()
