@@ -309,7 +309,7 @@ WORKER_PROGRAM = """
 import uuid, django
 django.setup()
 from backoffice.pages.lists import bulk
-from backoffice.pages.lists.models import BulkRun
+from backoffice.pages.models import BulkRun
 from orders.order_list.definition import ORDER_LIST
 token = uuid.uuid4()
 run = BulkRun.objects.get(state="stopped")
