@@ -19,8 +19,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.core import installation
-from backoffice.core.encryption import rotation
+from backoffice.core import installation, key_rotation
 from backoffice.core.encryption.encrypted_fields import UNREADABLE, encrypted_fields
 from backoffice.mirror.models import UnreadRecord
 from backoffice.outbox.models import CommandRecord
@@ -228,13 +227,13 @@ def test_rotation_limits_batches_by_bytes_and_rows(
         event("labtest.order.updated", {"note": "x" * size}).save()
     settings.FIELD_KEYS = {2: NEXT, **settings.FIELD_KEYS}
     column = next(
-        each for each in rotation.encrypted_columns() if each.name == "webhooks_event.body"
+        each for each in key_rotation.encrypted_columns() if each.name == "webhooks_event.body"
     )
-    monkeypatch.setattr(rotation, "BATCH_BYTES", 65_000)
+    monkeypatch.setattr(key_rotation, "BATCH_BYTES", 65_000)
     assert list(column.encrypt_again()) == [2, 1, 3]
     assert column.count().keys() == {2}
-    monkeypatch.setattr(rotation, "BATCH_ROWS", 4)
-    monkeypatch.setattr(rotation, "BATCH_BYTES", 10**9)
+    monkeypatch.setattr(key_rotation, "BATCH_ROWS", 4)
+    monkeypatch.setattr(key_rotation, "BATCH_BYTES", 10**9)
     assert len(list(column.encrypt_again())) == 2
 
 

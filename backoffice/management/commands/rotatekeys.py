@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from backoffice.accounts.second_factor_rotation import SecondFactorSecrets
 from backoffice.core.encryption import cipher
-from backoffice.core.encryption.rotation import EncryptedStore, encrypted_columns
+from backoffice.core.key_rotation import EncryptedStore, encrypted_columns
 from labs.reports.storage import StoredReportFiles
 
 ROUNDS: Final = 5
