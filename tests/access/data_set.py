@@ -58,8 +58,8 @@ from tests.access.canaries import (  # noqa: E402
     VALUE,
 )
 from tests.api.rows import TEAM, envelope, uid  # noqa: E402
-from tests.bench.world import people  # noqa: E402
-from tests.bench.world.building import Size, build  # noqa: E402
+from tests.bench.data_set import people  # noqa: E402
+from tests.bench.data_set.building import Size, build  # noqa: E402
 from tests.browser import sample_data  # noqa: E402
 from tests.wearables.test_samples import NOON, sample, samples_event  # noqa: E402
 from tests.webhooks.rows import put  # noqa: E402

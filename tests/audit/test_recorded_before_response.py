@@ -21,7 +21,7 @@ from backoffice.audit.models import AuditEntry
 from backoffice.team.models import Assignment
 from tests.api.rows import staff
 from tests.audit.trail import ENTRIES, sql
-from tests.bench.world.building import Size, build
+from tests.bench.data_set.building import Size, build
 from tests.browser.pages import EXCLUDED_ROUTES, PARAMETER, ROUTE_SAMPLES, SAMPLES, routes
 
 pytestmark = pytest.mark.django_db

@@ -1,5 +1,7 @@
-"""Filter combinations of the list of orders, made from its form: a filter that is added to the form
-is measured without a word here, or stops the measurement until it has values.
+"""Filter combinations of the order list, built from its form.
+
+A filter that is added to the form is measured without a change here. If it has no choices, the
+measurement stops until `pages_cases.text_values` has some.
 """
 
 from __future__ import annotations
@@ -19,45 +21,47 @@ from backoffice.pages.lists.forms import SIZES, SORTING
 from orders.forms import OrderFilters
 from orders.order_list.definition import ORDER_LIST
 
-MOST: Final = 3
-"""Values of a filter that are paired with those of the others, from all over its list; each value
-is measured by itself."""
+MAX_VALUES: Final = 3
+"""The most values of one filter that are combined with other filters.
+
+They are spread over its choices. Each value is also measured alone.
+"""
 DIRECTIONS: Final = ("asc", "desc")
 
 Level = tuple[str, str]
 """A parameter and its value."""
-Given = dict[str, str]
+Parameters = dict[str, str]
 
 
 @dataclass(frozen=True)
 class Combination:
     name: str
-    given: Given
+    parameters: Parameters
 
 
 def form_of(user: User) -> OrderFilters:
     return ORDER_LIST.form(QueryDict(), user)
 
 
-def values(form: OrderFilters, written: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """Of each parameter that narrows the list: its choices, or what was written for it."""
-    found = {"bucket": list(vocabulary.BUCKETS)}
+def values(form: OrderFilters, text_values: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Return the values of each filter parameter: its choices, or its entry in `text_values`."""
+    values_by_name = {"bucket": list(vocabulary.BUCKETS)}
     for name in (*form.TAB_FIELDS, *form.filter_names()):
         field = form.fields[name]
         if isinstance(field, forms.ChoiceField):
             choices: Iterable[Any] = field.choices  # type: ignore[assignment]
-            found[name] = [str(value) for value, _ in choices if value != ""]
-        elif name in written:
-            found[name] = written[name]
-        assert found.get(name), f"no values for the filter {name}"
-    return found
+            values_by_name[name] = [str(value) for value, _ in choices if value != ""]
+        elif name in text_values:
+            values_by_name[name] = text_values[name]
+        assert values_by_name.get(name), f"no values for the filter {name}"
+    return values_by_name
 
 
-def singles(user: User, written: Mapping[str, list[str]]) -> Iterator[Combination]:
-    """Every value of every filter and tab, every preset, every size of a page."""
+def singles(user: User, text_values: Mapping[str, list[str]]) -> Iterator[Combination]:
+    """Yield every value of every filter and tab, every preset and every page size."""
     form = form_of(user)
-    for name, some in values(form, written).items():
-        for value in some:
+    for name, options in values(form, text_values).items():
+        for value in options:
             yield Combination(f"{name} {value}", {name: value})
     for preset in ORDER_LIST.presets_for(user):
         query = {name: value for name, (value, *_) in preset.query.items()}
@@ -66,28 +70,30 @@ def singles(user: User, written: Mapping[str, list[str]]) -> Iterator[Combinatio
         yield Combination(f"{size} rows", {"size": str(size)})
 
 
-def pairs(user: User, written: Mapping[str, list[str]]) -> Iterator[Combination]:
-    """Every pair of filters with every pair of their `MOST` values; and with them, spread over the
-    pairs, every sort with every value."""
+def pairs(user: User, text_values: Mapping[str, list[str]]) -> Iterator[Combination]:
+    """Yield every pair of filters with every pair of their `MAX_VALUES` values.
+
+    Every sort order is combined with every value at least once, spread over the pairs.
+    """
     form = form_of(user)
-    levels = {name: _spread(some) for name, some in values(form, written).items()}
+    levels = {name: _spread(options) for name, options in values(form, text_values).items()}
     sorts = list(product(form.SORTS, DIRECTIONS))
-    met: Counter[tuple[Level, tuple[str, str]]] = Counter()
-    for one, other in combinations(levels, 2):
-        for some, more in product(levels[one], levels[other]):
-            pair = ((one, some), (other, more))
-            sort = min(sorts, key=lambda each: sum(met[level, each] for level in pair))
-            met.update((level, sort) for level in pair)
+    counts: Counter[tuple[Level, tuple[str, str]]] = Counter()
+    for first_name, second_name in combinations(levels, 2):
+        for first_value, second_value in product(levels[first_name], levels[second_name]):
+            pair = ((first_name, first_value), (second_name, second_value))
+            sort = min(sorts, key=lambda candidate: sum(counts[level, candidate] for level in pair))
+            counts.update((level, sort) for level in pair)
             key, direction = sort
-            words = " + ".join(f"{name} {value}" for name, value in pair)
+            label = " + ".join(f"{name} {value}" for name, value in pair)
             yield Combination(
-                f"{words}, {key} {direction}",
+                f"{label}, {key} {direction}",
                 {**dict(pair), **dict(zip(SORTING, (key, direction), strict=True))},
             )
 
 
-def _spread(some: list[str]) -> list[str]:
-    """A few of these, from all over the list."""
-    if len(some) <= MOST:
-        return some
-    return [some[n * (len(some) - 1) // (MOST - 1)] for n in range(MOST)]
+def _spread(options: list[str]) -> list[str]:
+    """Return `MAX_VALUES` options, spread over the list."""
+    if len(options) <= MAX_VALUES:
+        return options
+    return [options[n * (len(options) - 1) // (MAX_VALUES - 1)] for n in range(MAX_VALUES)]

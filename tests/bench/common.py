@@ -1,4 +1,4 @@
-"""What every measurement shares: clocks, goals, growth, where time goes, a table, a file."""
+"""Shared parts of the measurements: clocks, goals, growth, profiles, tables and files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from typing import Any, Final
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER: Final = Path(os.environ.get("BENCH_FOLDER") or ROOT / "var" / "bench")
 SCALE: Final = 10
-"""How much smaller the size is with which growth is told."""
-_BEGUN: Final = time.monotonic()
+"""How many times smaller the data is that growth is compared with."""
+_STARTED_AT: Final = time.monotonic()
 
 
 @dataclass
 class Goal:
-    """One measured goal: `value` and `goal` are text for people, `met` the verdict; `missed` says
-    by how much. `name` begins with the number of the goal."""
+    """One measured goal.
+
+    `value` and `goal` are texts for people, `met` is the verdict, and `missed` says by how much it
+    was missed. `name` begins with the number of the goal.
+    """
 
     name: str
     value: str
@@ -34,21 +37,21 @@ class Goal:
     missed: str = ""
 
 
-def at_least(name: str, measured: float, limit: float, words: str = "{:.2f}") -> Goal:
+def at_least(name: str, measured: float, limit: float, template: str = "{:.2f}") -> Goal:
     met = measured >= limit
-    short = "" if met else f"{100 * (1 - measured / limit):.0f} % short"
-    return Goal(name, words.format(measured), f">= {words.format(limit)}", met, short)
+    difference = "" if met else f"{100 * (1 - measured / limit):.0f} % short"
+    return Goal(name, template.format(measured), f">= {template.format(limit)}", met, difference)
 
 
-def at_most(name: str, measured: float, limit: float, words: str = "{:.2f}") -> Goal:
+def at_most(name: str, measured: float, limit: float, template: str = "{:.2f}") -> Goal:
     met = measured <= limit
-    over = "" if met else f"{100 * (measured / limit - 1):.0f} % over"
-    return Goal(name, words.format(measured), f"<= {words.format(limit)}", met, over)
+    difference = "" if met else f"{100 * (measured / limit - 1):.0f} % over"
+    return Goal(name, template.format(measured), f"<= {template.format(limit)}", met, difference)
 
 
 @dataclass(frozen=True)
 class Growth:
-    """What one unit of some work costs at a tenth of the size, and at the whole."""
+    """The cost of one unit of work, at a tenth of the size and at the full size."""
 
     work: str
     unit: str
@@ -68,13 +71,13 @@ def report(
     name: str, goals: list[Goal], figures: dict[str, object], growth: Sequence[Growth] = ()
 ) -> int:
     """Print the table, write `var/bench/<name>.json`; 0 when every goal is met, else 1."""
-    seconds = round(time.monotonic() - _BEGUN)
+    seconds = round(time.monotonic() - _STARTED_AT)
     print_goals(goals)
     print_growth(growth)
     FOLDER.mkdir(parents=True, exist_ok=True)
     content = {
         "goals": [asdict(goal) for goal in goals],
-        "growth": [asdict(one) for one in growth],
+        "growth": [asdict(row) for row in growth],
         "figures": figures,
         "seconds": seconds,
     }
@@ -93,19 +96,19 @@ def print_goals(goals: Sequence[Goal]) -> None:
 def print_growth(growth: Sequence[Growth]) -> None:
     if growth:
         print("\nhow cost grows: a unit of work at a tenth of the size, and at the whole")
-    for one in growth:
-        print(f"  {one.line()}")
+    for row in growth:
+        print(f"  {row.line()}")
 
 
 @dataclass
-class Spent:
-    """Seconds of one piece of work: by the clock, and of this thread's processor time."""
+class TimeSpent:
+    """Seconds of one piece of work: wall-clock time, and processor time of this thread."""
 
     wall: float = 0.0
     cpu: float = 0.0
 
     @contextmanager
-    def timed(self) -> Iterator[None]:
+    def measure(self) -> Iterator[None]:
         wall, cpu = time.perf_counter(), time.thread_time()
         try:
             yield
@@ -114,55 +117,58 @@ class Spent:
             self.cpu += time.thread_time() - cpu
 
 
-def beside(ours: Sequence[float], others: Sequence[float]) -> float:
-    """Ratio of neighbouring turns, so that what else the machine does weighs on both."""
-    return statistics.median(mine / other for mine, other in zip(ours, others, strict=True))
+def median_ratio(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return the median ratio of adjacent rounds, so that other load affects both sides."""
+    return statistics.median(own / reference for own, reference in zip(first, second, strict=True))
 
 
 class Profile:
-    """Where the time of this thread goes while it is open: each statement, Python, waiting."""
+    """Measures where the time of this thread goes: SQL statements, Python and waiting."""
 
     def __init__(self) -> None:
-        self.statements: dict[str, Spent] = defaultdict(Spent)
-        self.whole = Spent()
+        self.statements: dict[str, TimeSpent] = defaultdict(TimeSpent)
+        self.total = TimeSpent()
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def measure_thread(self) -> Iterator[None]:
         from django.db import connection
 
-        with connection.execute_wrapper(self._execute), self.whole.timed():
+        with connection.execute_wrapper(self._execute), self.total.measure():
             yield
 
     def _execute(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        with self.statements[" ".join(sql.split())[:90]].timed():
+        with self.statements[" ".join(sql.split())[:90]].measure():
             return execute(sql, params, many, context)
 
     @property
-    def sql(self) -> Spent:
-        some = self.statements.values()
-        return Spent(sum(one.wall for one in some), sum(one.cpu for one in some))
+    def sql(self) -> TimeSpent:
+        times = self.statements.values()
+        return TimeSpent(sum(item.wall for item in times), sum(item.cpu for item in times))
 
-    def show(self, what: str, most: int = 6) -> None:
-        whole, sql = self.whole, self.sql
-        python = whole.cpu - sql.cpu
-        waiting = max(0.0, whole.wall - sql.wall - python)
-        print(f"\nwhere {whole.wall:.2f} s of {what} go:")
+    def show(self, work: str, count: int = 6) -> None:
+        total, sql = self.total, self.sql
+        python = total.cpu - sql.cpu
+        waiting = max(0.0, total.wall - sql.wall - python)
+        print(f"\nwhere {total.wall:.2f} s of {work} go:")
         parts = {"statements": sql.wall, "Python": python, "COPY and other waiting": waiting}
         for name, seconds in parts.items():
-            print(f"  {seconds:7.2f} s  {100 * seconds / whole.wall:3.0f} %  {name}")
-        slowest = sorted(self.statements.items(), key=lambda one: -one[1].wall)
-        for statement, spent in slowest[:most]:
+            print(f"  {seconds:7.2f} s  {100 * seconds / total.wall:3.0f} %  {name}")
+        slowest = sorted(self.statements.items(), key=lambda item: -item[1].wall)
+        for statement, spent in slowest[:count]:
             print(f"  {spent.wall:7.2f} s         {statement}")
 
 
-def explain(goals: Sequence[Goal], numbers: str, what: str, work: Callable[[], object]) -> None:
-    """Where a goal of these numbers is missed: do the work once more, and say where time goes."""
+def explain(
+    goals: Sequence[Goal], numbers: str, description: str, work: Callable[[], object]
+) -> None:
+    """Repeat the work with a profile and print it, if a goal with one of these numbers is
+    missed."""
     if all(goal.met for goal in goals if goal.name.split()[0] in numbers.split()):
         return
     profile = Profile()
-    with profile.taken():
+    with profile.measure_thread():
         work()
-    profile.show(what)
+    profile.show(description)
 
 
 def execute(statement: str) -> None:
@@ -173,7 +179,7 @@ def execute(statement: str) -> None:
 
 
 def size_of(*tables: str) -> int:
-    """Bytes on disk, indexes included."""
+    """Return the bytes on disk, with indexes."""
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -190,15 +196,17 @@ status = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 sys.exit(status)
 """
-"""Linux counts for a process what its parent held when it started it: a small parent is needed."""
+"""Linux counts for a process the memory of its parent at its start, so the parent must be small."""
 
 
 def peak_of(command: list[str], environment: dict[str, str]) -> tuple[float, int]:
-    """Run a command to its end; seconds by the clock and its peak memory in MB."""
-    measured = [sys.executable, "-c", _MEASURED, *command]
-    started = time.perf_counter()
-    ended = subprocess.run(measured, cwd=ROOT, env=environment, check=False, stdout=subprocess.PIPE)
-    seconds = time.perf_counter() - started
-    if ended.returncode:
-        raise SystemExit(f"{' '.join(command[1:4])} failed with status {ended.returncode}")
-    return seconds, int(ended.stdout) // (1024 * 1024 if sys.platform == "darwin" else 1024)
+    """Run a command; return its wall-clock seconds and its peak memory in MB."""
+    measuring_command = [sys.executable, "-c", _MEASURED, *command]
+    started_at = time.perf_counter()
+    process = subprocess.run(
+        measuring_command, cwd=ROOT, env=environment, check=False, stdout=subprocess.PIPE
+    )
+    seconds = time.perf_counter() - started_at
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command[1:4])} failed with status {process.returncode}")
+    return seconds, int(process.stdout) // (1024 * 1024 if sys.platform == "darwin" else 1024)

@@ -1,9 +1,9 @@
-"""Goals 5 and 6: what receiving and applying cost beside their limits and the usual way.
+"""Goals 5 and 6: the cost of receiving and applying, compared with limits and with the usual way.
 
-Receiving: the same server and the same senders, in turns, against the real application, against
-one that verifies nothing and does one bare durable insert, and against a DRF view with the ORM and
-a connection per request. Applying: the drain in turns with one hand-written statement per batch
-over the same events, and a sample with one Celery task per event.
+Receiving: the same server and senders run, in turn, the real application, one that verifies nothing
+and does one durable insert, and a DRF view with the ORM and a connection per request. Applying: the
+drain runs in turn with one hand-written statement per batch over the same events, and a sample runs
+with one Celery task per event.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from tests.bench.common import (  # noqa: E402
     Growth,
     at_least,
     at_most,
-    beside,
     execute,
     explain,
+    median_ratio,
     report,
     size_of,
 )
@@ -55,64 +55,68 @@ SAMPLE = min(400, REQUESTS, EVENTS)
 
 def main() -> int:
     call_command("migrate", verbosity=0)
-    execute(peers.BARE)
+    execute(peers.CREATE_TABLE)
     execute(OUR_TEAM)
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        house = House(os.environ["DATABASE_URL"], "http://127.0.0.1:9", Path(name) / "log")
-        goals, figures = _receiving(house)
-        more, other, growth = _applying(house)
-    return report("inbox", goals + more, {**figures, **other}, growth)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        house = House(os.environ["DATABASE_URL"], "http://127.0.0.1:9", Path(folder) / "log")
+        goals, figures = _measure_receiving(house)
+        applying_goals, applying_figures, growth = _measure_applying(house)
+    return report("inbox", goals + applying_goals, {**figures, **applying_figures}, growth)
 
 
-def _receiving(house: House) -> tuple[list[Goal], dict[str, object]]:
+def _measure_receiving(house: House) -> tuple[list[Goal], dict[str, object]]:
     print(f"receiving: {ROUNDS} turns of {REQUESTS:,} deliveries over {CONNECTIONS} connections")
     servers = {
         "ours": ("backoffice.wsgi:web", REQUESTS),
-        "bare": ("tests.bench.inbox_peers:bare_web", REQUESTS),
-        "habits": ("tests.bench.inbox_peers:habits_web", SAMPLE),
+        "plain_insert": ("tests.bench.inbox_peers:plain_insert_web", REQUESTS),
+        "drf": ("tests.bench.inbox_peers:drf_web", SAMPLE),
     }
     rates: dict[str, list[float]] = {name: [] for name in servers}
     with ExitStack() as stack:
         urls = {}
         for name, (application, _) in servers.items():
             urls[name] = stack.enter_context(receiving(house, application, BENCH_PEER=name))
-            _burst(urls[name], 200)
-        for turn in range(ROUNDS):
+            _send_orders(urls[name], 200)
+        for round_number in range(ROUNDS):
             for name, (_, count) in servers.items():
-                rates[name].append(_burst(urls[name], count)[0])
-            said = ", ".join(f"{name} {found[-1]:,.0f}" for name, found in rates.items())
-            print(f"  turn {turn + 1}: {said} a second", flush=True)
-    execute(events.EMPTY)
+                rates[name].append(_send_orders(urls[name], count)[0])
+            speeds = ", ".join(f"{name} {values[-1]:,.0f}" for name, values in rates.items())
+            print(f"  turn {round_number + 1}: {speeds} a second", flush=True)
+    execute(events.CLEAR_TABLES)
     with receiving(house) as url:
         workers = [house.start("-m", "tests.webhooks.drainer") for _ in range(2)]
         try:
-            wait_until(lambda: _drained_one(url), 30, "the drain", every=0.2)
-            _, tail = _burst(url, REQUESTS)
+            wait_until(lambda: _is_draining(url), 30, "the drain", every=0.2)
+            _, p99 = _send_orders(url, REQUESTS)
         finally:
             for worker in workers:
                 end(worker)
     goals = [
-        at_least("5 receive, beside a bare insert", beside(rates["ours"], rates["bare"]), 0.85),
-        at_least("5 receive, beside DRF and ORM", beside(rates["ours"], rates["habits"]), 10,
+        at_least("5 receive, beside a bare insert",
+                 median_ratio(rates["ours"], rates["plain_insert"]), 0.85),
+        at_least("5 receive, beside DRF and ORM", median_ratio(rates["ours"], rates["drf"]), 10,
                  "{:.1f} times"),
-        at_most("5 receive while draining, p99", tail, 250, "{:.0f} ms"),
+        at_most("5 receive while draining, p99", p99, 250, "{:.0f} ms"),
     ]  # fmt: skip
     figures: dict[str, object] = {
-        f"receive_{name}_per_second": [round(rate) for rate in found]
-        for name, found in rates.items()
+        f"receive_{name}_per_second": [round(rate) for rate in values]
+        for name, values in rates.items()
     }
     return goals, figures
 
 
-def _burst(url: str, count: int) -> tuple[float, float]:
-    """Deliveries a second, and the 99th percentile of answers in ms; all must be taken."""
+def _send_orders(url: str, count: int) -> tuple[float, float]:
+    """Return deliveries a second, and the 99th percentile of responses in ms.
+
+    All must be accepted.
+    """
     attempts = [attempt(_order_message(number % 3_000)) for number in range(count)]
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     results = send(url, attempts, CONNECTIONS)
-    took = time.perf_counter() - begun
-    failed = [one.status for one in results if one.status != 204]
+    elapsed = time.perf_counter() - started_at
+    failed = [result.status for result in results if result.status != 204]
     assert not failed, f"{len(failed)} of {count} deliveries failed: {sorted(set(failed))}"
-    return count / took, percentile([one.seconds for one in results], 0.99)
+    return count / elapsed, percentile([result.seconds for result in results], 0.99)
 
 
 def _order_message(number: int) -> Message:
@@ -120,62 +124,67 @@ def _order_message(number: int) -> Message:
     return message("labtest.order.updated", record, user_id=record["user_id"])
 
 
-def _drained_one(url: str) -> bool:
+def _is_draining(url: str) -> bool:
     send(url, [attempt(_order_message(1))], 1)
     return Event.objects.filter(state="done").exists()
 
 
-def _applying(house: House) -> tuple[list[Goal], dict[str, object], list[Growth]]:
+def _measure_applying(house: House) -> tuple[list[Goal], dict[str, object], list[Growth]]:
     print(f"applying: {ROUNDS} turns of {EVENTS:,} order events, 200 a batch")
-    few = EVENTS // SCALE
-    for count in (few, EVENTS):
-        events.make(count)
-    drain: list[float] = []
-    statement: list[float] = []
-    for turn in range(ROUNDS):
-        drain.append(_rate(apply_events.drain, EVENTS))
+    small_count = EVENTS // SCALE
+    for count in (small_count, EVENTS):
+        events.create_backlog(count)
+    drain_rates: list[float] = []
+    statement_rates: list[float] = []
+    for round_number in range(ROUNDS):
+        drain_rates.append(_rate(apply_events.drain, EVENTS))
         history = events.count_of("orders_orderevent")
-        statement.append(_rate(_by_statement, EVENTS))
+        statement_rates.append(_rate(_apply_by_statement, EVENTS))
         assert events.count_of("orders_orderevent") == history, "the statement did not do the same"
         print(
-            f"  turn {turn + 1} drain {drain[-1]:7,.0f}, statement {statement[-1]:7,.0f} a second",
+            f"  turn {round_number + 1} drain {drain_rates[-1]:7,.0f},"
+            f" statement {statement_rates[-1]:7,.0f} a second",
             flush=True,
         )
-    of_few = statistics.median(_rate(apply_events.drain, few) for _ in range(ROUNDS))
-    events.put(EVENTS, SAMPLE)
-    tasks = _by_tasks(house)
-    print(f"  one task per event {tasks:,.0f} a second", flush=True)
-    ours = statistics.median(drain)
+    small_rate = statistics.median(_rate(apply_events.drain, small_count) for _ in range(ROUNDS))
+    events.restore_backlog(EVENTS, SAMPLE)
+    task_rate = _apply_by_tasks(house)
+    print(f"  one task per event {task_rate:,.0f} a second", flush=True)
+    drain_rate = statistics.median(drain_rates)
     goals = [
-        at_least("6 apply, beside one statement a batch", beside(drain, statement), 0.5),
-        at_least("6 apply, beside a task per event", ours / tasks, 50, "{:.0f} times"),
+        at_least(
+            "6 apply, beside one statement a batch", median_ratio(drain_rates, statement_rates), 0.5
+        ),
+        at_least("6 apply, beside a task per event", drain_rate / task_rate, 50, "{:.0f} times"),
     ]
-    events.put(EVENTS)
+    events.restore_backlog(EVENTS)
     explain(goals, "6", f"applying {EVENTS:,} events", apply_events.drain)
-    events.put(EVENTS)
+    events.restore_backlog(EVENTS)
     apply_events.drain()
     figures: dict[str, object] = {
         "bytes_an_event": size_of("webhooks_event") // EVENTS,
-        "drain_per_second": [round(rate) for rate in drain],
-        "statement_per_second": [round(rate) for rate in statement],
-        "task_per_event_per_second": round(tasks),
+        "drain_per_second": [round(rate) for rate in drain_rates],
+        "statement_per_second": [round(rate) for rate in statement_rates],
+        "task_per_event_per_second": round(task_rate),
     }
-    execute(events.EMPTY)
-    growth = Growth("apply order events", "µs an event", few, EVENTS, 1e6 / of_few, 1e6 / ours)
+    execute(events.CLEAR_TABLES)
+    growth = Growth(
+        "apply order events", "µs an event", small_count, EVENTS, 1e6 / small_rate, 1e6 / drain_rate
+    )
     return goals, figures, [growth]
 
 
 def _rate(apply: Callable[[], object], count: int) -> float:
-    """Events a second."""
-    events.put(count)
-    begun = time.perf_counter()
+    """Return events a second."""
+    events.restore_backlog(count)
+    started_at = time.perf_counter()
     apply()
-    took = time.perf_counter() - begun
-    assert events.applied() == count
-    return count / took
+    seconds = time.perf_counter() - started_at
+    assert events.applied_count() == count
+    return count / seconds
 
 
-def _by_statement() -> None:
+def _apply_by_statement() -> None:
     with connection.cursor() as cursor:
         while True:
             with transaction.atomic():
@@ -184,7 +193,7 @@ def _by_statement() -> None:
                     return
 
 
-def _by_tasks(house: House) -> float:
+def _apply_by_tasks(house: House) -> float:
     worker = house.start(
         *("-m", "celery", "-A", "tests.bench.inbox_peers", "worker", "--queues", "bench"),
         *("--concurrency", "1", "--loglevel", "ERROR", "--without-gossip", "--without-mingle"),
@@ -194,14 +203,14 @@ def _by_tasks(house: House) -> float:
         numbers = list(Event.objects.order_by("pk").values_list("pk", flat=True))
         peers.apply_one.delay(numbers[0])
         wait_until(done.exists, 60, "the first task", every=0.1)
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         for number in numbers[1:]:
             peers.apply_one.delay(number)
         wait_until(lambda: done.count() == len(numbers), 300, "the tasks", every=0.1)
-        took = time.perf_counter() - begun
+        seconds = time.perf_counter() - started_at
     finally:
         end(worker)
-    return (len(numbers) - 1) / took
+    return (len(numbers) - 1) / seconds
 
 
 if __name__ == "__main__":

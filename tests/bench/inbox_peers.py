@@ -1,4 +1,4 @@
-"""What the inbox is measured against: its limits, written by hand, and the usual way to do it."""
+"""Applications and statements that the inbox is compared with: its limits, and the usual way."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ from orders.models import Order, OrderEvent  # noqa: E402
 from webhooks import endpoint, receiving  # noqa: E402
 from webhooks.models import Event  # noqa: E402
 
-BARE = "CREATE TABLE IF NOT EXISTS bench_bare (id bigserial PRIMARY KEY, body bytea NOT NULL)"
+CREATE_TABLE = (
+    "CREATE TABLE IF NOT EXISTS bench_bare (id bigserial PRIMARY KEY, body bytea NOT NULL)"
+)
 
 
-def bare(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """The limit: the same server reads the same request on the same kept connection, verifies
-    nothing, does one bare durable insert, answers."""
+def plain_insert(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """The limit: read the same request on the same persistent connection, insert it durably and
+    respond, without any verification."""
     if environ["REQUEST_METHOD"] == "POST":
         headers = endpoint._headers(environ)
         read = environ["wsgi.input"].read
         body = receiving._read_body(headers["content-length"], read, settings.WEBHOOK_MAX_BYTES)
         receiving._execute("INSERT INTO bench_bare (body) VALUES ($1)", (body,))
-    status, answered, words = endpoint._response(204, "")
-    start_response(f"{status} No Content", answered)
-    return [words]
+    status, headers_out, content = endpoint._response(204, "")
+    start_response(f"{status} No Content", headers_out)
+    return [content]
 
 
 class Delivery(serializers.ModelSerializer[Event]):
@@ -50,7 +52,7 @@ class Delivery(serializers.ModelSerializer[Event]):
         fields = ("message_id", "event_type", "subject_id", "user_id")
 
 
-class Habit(APIView):
+class DrfView(APIView):
     """A DRF view with the ORM; Django closes the connection after each request."""
 
     authentication_classes = ()
@@ -59,40 +61,38 @@ class Habit(APIView):
     def post(self, request: Request) -> Response:
         from django.utils import timezone
 
-        sent: Any = request.data
+        payload: Any = request.data
         message_id = request.headers["webhook-id"]
         if Event.objects.filter(message_id=message_id).exists():
             return Response(status=204)
-        told = Delivery(
+        serializer = Delivery(
             data={
                 "message_id": message_id,
-                "event_type": sent["event_type"],
-                "subject_id": sent["data"]["id"],
-                "user_id": sent["user_id"],
+                "event_type": payload["event_type"],
+                "subject_id": payload["data"]["id"],
+                "user_id": payload["user_id"],
             }
         )
-        told.is_valid(raise_exception=True)
-        told.save(sent_at=timezone.now(), body=json.dumps(sent).encode(), body_digest=b"")
+        serializer.is_valid(raise_exception=True)
+        serializer.save(sent_at=timezone.now(), body=json.dumps(payload).encode(), body_digest=b"")
         return Response(status=204)
 
 
-urlpatterns = [path("webhooks/", csrf_exempt(Habit.as_view()))]
+urlpatterns = [path("webhooks/", csrf_exempt(DrfView.as_view()))]
 
 
-def habits(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    return _habits(environ, start_response)
+def drf(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    return _drf(environ, start_response)
 
 
-if os.environ.get("BENCH_PEER") == "habits":
+if os.environ.get("BENCH_PEER") == "drf":
     settings.ROOT_URLCONF = "tests.bench.inbox_peers"
     for _database in settings.DATABASES.values():
         _database["CONN_MAX_AGE"] = 0
-_habits = get_wsgi_application()
+_drf = get_wsgi_application()
 
-bare_web = request_buffer.Web(bare)
-habits_web = request_buffer.Web(habits)
-bare_web = request_buffer.Web(bare)
-habits_web = request_buffer.Web(habits)
+plain_insert_web = request_buffer.Web(plain_insert)
+drf_web = request_buffer.Web(drf)
 
 
 # Applying
@@ -103,7 +103,8 @@ app.conf.update(task_ignore_result=True, task_default_queue="bench", task_acks_l
 
 @app.task
 def apply_one(number: int) -> None:
-    """One task per event, with the ORM: newer wins, history kept, the event marked."""
+    """Apply one event with the ORM: the newer version wins, history is kept, the event is
+    marked."""
     from django.db import transaction
     from django.utils.dateparse import parse_datetime
 
@@ -112,8 +113,8 @@ def apply_one(number: int) -> None:
         record = json.loads(bytes(event.body or b""))["data"]
         updated_at = parse_datetime(record["updated_at"])
         assert updated_at is not None
-        held = Order.objects.select_for_update().filter(pk=record["id"]).first()
-        if held is None or held.updated_at < updated_at:
+        stored = Order.objects.select_for_update().filter(pk=record["id"]).first()
+        if stored is None or stored.updated_at < updated_at:
             last = record["last_event"]
             Order.objects.update_or_create(
                 pk=record["id"],
@@ -227,4 +228,4 @@ UPDATE webhooks_event AS event SET state = 'done', outcome = 'applied',
  applied_at = clock_timestamp()
 FROM claimed WHERE event.id = claimed.id
 """
-"""The same change written by hand: what a batch of 200 order events does, in one statement."""
+"""The hand-written equivalent: what applying a batch of 200 order events does, in one statement."""

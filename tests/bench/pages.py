@@ -1,15 +1,18 @@
-"""Goals 10 to 12: pages at a million orders beside their SQL alone, and beside ten thousand orders.
+"""Goals 10 to 12: pages with a million orders, compared with their SQL alone and with ten thousand
+orders.
 
-Two worlds (`tests/bench/world`), two web servers as the launcher starts them, one kept connection
-to each, logged in. Every address is asked for in turns: in the small world, in the large one, and
-its own statements alone, over one connection, as they were when the page ran in this process. What
-comes near a limit is asked for again later, more often. Combinations of filters are compared with
-the small world alone.
-Where fewer rows of a list are found in the small world, that is another page: a row costs what it
-shows, among however many orders it stands. The worlds are then compared by a page of as many rows
-in both (`size=`), and what the page took as it came is told beside.
-`BENCH_ORDERS` and `BENCH_SMALL` change the sizes; `python -m tests.bench.pages WORD…` measures only
-groups that contain one of the words; with `BENCH_EVERY=20` it asks for one address of twenty.
+There are two data sets (`tests/bench/data_set`), two web servers as the launcher starts them, and
+one persistent, signed-in connection to each. Every URL is requested in turn on the small data set
+and on the large one, and its own SQL statements are run alone, over one connection, as they were
+when the page ran in this process. Pages close to a limit are measured again later, more often.
+Combinations of filters are only compared with the small data set.
+
+Where the small data set has fewer rows of a list, its page is a different one: a row costs what it
+shows, however many orders there are. The pages are then compared with the same number of rows
+(`size=`), and the times of the original pages are printed, too.
+
+`BENCH_ORDERS` and `BENCH_SMALL` change the sizes. `python -m tests.bench.pages WORD…` measures only
+groups that contain one of the words. `BENCH_EVERY=20` measures one URL of twenty.
 """
 
 from __future__ import annotations
@@ -33,139 +36,146 @@ import django
 import psycopg
 
 from tests.bench.common import ROOT, Goal, at_most, report
-from tests.bench.person import WHO, Line
-from tests.bench.world.keeping import kept
+from tests.bench.data_set.database_cache import database_with_orders
+from tests.bench.page_client import USERNAME, PageClient
 
 ORDERS: Final = int(os.environ.get("BENCH_ORDERS", "1000000"))
 SMALL: Final = int(os.environ.get("BENCH_SMALL", "10000"))
 EVERY: Final = int(os.environ.get("BENCH_EVERY", "1"))
-FEW_ROUNDS, SELDOM_ROUNDS, MORE_ROUNDS = 4, 2, 5
-PASSES: Final = 2
-NEAR: Final = 0.9
-"""What comes so near to a limit is asked for more often."""
-BESIDE_SQL, BESIDE_SMALL, BESIDE_ROW = 3.0, 1.5, 20.0
+FIRST_ROUNDS, COMBINATION_ROUNDS, REPEAT_ROUNDS = 4, 2, 5
+REPEATS: Final = 2
+NEAR_LIMIT: Final = 0.9
+"""Pages above this share of a limit are measured again."""
+MAX_SQL_RATIO, MAX_SMALL_RATIO, MAX_ROW_RATIO = 3.0, 1.5, 20.0
 _ROW: Final = b"<tr"
-_SIZED: Final = ("/orders/?", "/patients/?")
-"""Lists of which one may ask for so many rows."""
-WORST: Final = 10
-"""So many of the combinations of filters are listed."""
+_LISTS_WITH_SIZE: Final = ("/orders/?", "/patients/?")
+"""Lists whose page size can be set."""
+WORST_COUNT: Final = 10
+"""This many combinations of filters are printed."""
 
 
 @dataclass
-class Timed:
-    """Milliseconds of one address, one figure per round."""
+class PageTimes:
+    """The milliseconds of one URL, one value per round."""
 
     group: str
     name: str
     path: str
     posted: dict[str, str]
-    seldom: bool
+    is_combination: bool
     small_path: str
-    """The same address in the small world, which names things of its own."""
+    """The same URL on the small data set, which has its own IDs."""
     small: list[float] = field(default_factory=list)
     large: list[float] = field(default_factory=list)
     sql: list[float] = field(default_factory=list)
     statements: list[str] = field(default_factory=list)
     small_rows: int = 0
     large_rows: int = 0
-    even_small: list[float] = field(default_factory=list)
-    even_large: list[float] = field(default_factory=list)
-    """Of a page with as many rows as there are in the small world, where those are fewer."""
+    same_rows_small: list[float] = field(default_factory=list)
+    same_rows_large: list[float] = field(default_factory=list)
+    """Times of a page with as many rows as the small data set has, if those are fewer."""
 
-    def ask(self, rounds: int, lines: Sequence[Line], alone: psycopg.Connection[Any]) -> None:
+    def measure(
+        self, rounds: int, clients: Sequence[PageClient], sql_connection: psycopg.Connection[Any]
+    ) -> None:
         for _ in range(rounds):
-            few, spent = lines[0].answer(self.small_path, self.posted)
-            self.small.append(spent)
-            many, spent = lines[1].answer(self.path, self.posted)
-            self.large.append(spent)
-            self.small_rows, self.large_rows = few.count(_ROW), many.count(_ROW)
-            if self.shows_more and self.path.startswith(_SIZED):
-                # One row is the head of the table.
+            small_page, milliseconds = clients[0].fetch(self.small_path, self.posted)
+            self.small.append(milliseconds)
+            large_page, milliseconds = clients[1].fetch(self.path, self.posted)
+            self.large.append(milliseconds)
+            self.small_rows, self.large_rows = small_page.count(_ROW), large_page.count(_ROW)
+            if self.has_more_rows and self.path.startswith(_LISTS_WITH_SIZE):
+                # One row is the table head.
                 size = f"&size={max(1, self.small_rows - 1)}"
-                self.even_small.append(lines[0].answer(self.small_path + size, {})[1])
-                self.even_large.append(lines[1].answer(self.path + size, {})[1])
-            if not self.seldom:
-                self.sql.append(_spent(alone, self.statements))
+                self.same_rows_small.append(clients[0].fetch(self.small_path + size, {})[1])
+                self.same_rows_large.append(clients[1].fetch(self.path + size, {})[1])
+            if not self.is_combination:
+                self.sql.append(_time_statements(sql_connection, self.statements))
 
     @property
-    def beside_small(self) -> float:
-        """Of pages of one length."""
-        if self.even_large:
-            return middle(self.even_large) / middle(self.even_small)
-        return self.as_it_came
+    def small_ratio(self) -> float:
+        """The ratio for pages with the same number of rows."""
+        if self.same_rows_large:
+            return lower_median(self.same_rows_large) / lower_median(self.same_rows_small)
+        return self.original_ratio
 
     @property
-    def as_it_came(self) -> float:
-        return middle(self.large) / middle(self.small)
+    def original_ratio(self) -> float:
+        return lower_median(self.large) / lower_median(self.small)
 
     @property
-    def beside_sql(self) -> float:
-        return middle(self.large) / middle(self.sql)
+    def sql_ratio(self) -> float:
+        return lower_median(self.large) / lower_median(self.sql)
 
     @property
-    def shows_more(self) -> bool:
-        """Among many orders more of them fit: the page is a longer one."""
+    def has_more_rows(self) -> bool:
+        """Whether the page of the large data set has more rows."""
         return self.large_rows > self.small_rows
 
     @property
-    def near(self) -> bool:
-        return self.beside_small > NEAR * BESIDE_SMALL or (
-            not self.seldom and self.beside_sql > NEAR * BESIDE_SQL
+    def is_near_limit(self) -> bool:
+        return self.small_ratio > NEAR_LIMIT * MAX_SMALL_RATIO or (
+            not self.is_combination and self.sql_ratio > NEAR_LIMIT * MAX_SQL_RATIO
         )
 
     def line(self) -> str:
-        shown = f"{middle(self.small):8.1f} {middle(self.large):8.1f}"
-        ratio = f"{self.beside_small:7.2f}"
-        if not self.seldom:
-            shown += f" {middle(self.sql):8.1f}"
-            ratio += f" {self.beside_sql:7.2f} {len(self.statements):4d}"
-        if self.shows_more:
-            ratio += f"  {self.as_it_came:.2f} with {self.large_rows} rows, not {self.small_rows}"
-        return f"{self.group:26.26} {self.name:60.60} {shown} {ratio}"
+        times_text = f"{lower_median(self.small):8.1f} {lower_median(self.large):8.1f}"
+        ratios_text = f"{self.small_ratio:7.2f}"
+        if not self.is_combination:
+            times_text += f" {lower_median(self.sql):8.1f}"
+            ratios_text += f" {self.sql_ratio:7.2f} {len(self.statements):4d}"
+        if self.has_more_rows:
+            ratios_text += (
+                f"  {self.original_ratio:.2f} with {self.large_rows} rows, not {self.small_rows}"
+            )
+        return f"{self.group:26.26} {self.name:60.60} {times_text} {ratios_text}"
 
 
-def middle(milliseconds: Sequence[float]) -> float:
-    """The lower one of two: the first time warms."""
+def lower_median(milliseconds: Sequence[float]) -> float:
+    """Return the median, the lower one of two, because the first round warms caches."""
     return statistics.median_low(milliseconds)
 
 
-def main(words: Sequence[str]) -> int:
+def main(filters: Sequence[str]) -> int:
     server = os.environ["DATABASE_URL"]
-    small, large = kept(server, SMALL), kept(server, ORDERS)
+    small, large = database_with_orders(server, SMALL), database_with_orders(server, ORDERS)
     os.environ.update(DATABASE_URL=large, LOCAL="1", LOG_LEVEL="ERROR")
     os.environ["DJANGO_SETTINGS_MODULE"] = "backoffice.settings"
     django.setup()
-    pairs = list(zip(_cases(small), _cases(large), strict=True))
+    pairs = list(zip(_read_cases(small), _read_cases(large), strict=True))
     chosen = [
-        (one, other)
-        for one, other in pairs[::EVERY]
-        if not words or any(word in f"{other['group']} {other['name']}" for word in words)
+        (small_case, large_case)
+        for small_case, large_case in pairs[::EVERY]
+        if not filters
+        or any(text in f"{large_case['group']} {large_case['name']}" for text in filters)
     ]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        lines = [
-            stack.enter_context(_line(folder / f"{n}.log", url))
-            for n, url in enumerate((small, large))
+        clients = [
+            stack.enter_context(_page_client(folder / f"{position}.log", url))
+            for position, url in enumerate((small, large))
         ]
-        # The driver would prepare what it is asked often, with every value in place: nothing that a
-        # page asks with values of its own ever has that.
-        alone = stack.enter_context(psycopg.connect(large, autocommit=True, prepare_threshold=None))
-        timed = _measured(chosen, lines, alone)
-        counts = _counts(alone)
-        sizes = _sizes(alone)
-        goals = _judged(timed, counts)
-        _explained(timed)
-    figures = {**_figures(timed, counts), "bytes_an_order": sizes}
-    return report("pages" if not words else "pages-some", goals, figures)
+        # The driver would prepare repeated statements with all values fixed. Statements of a page
+        # have varying values, so they would not be prepared.
+        sql_connection = stack.enter_context(
+            psycopg.connect(large, autocommit=True, prepare_threshold=None)
+        )
+        all_times = _measure_pages(chosen, clients, sql_connection)
+        counts = _time_counts(sql_connection)
+        sizes = _sizes(sql_connection)
+        goals = _goals(all_times, counts)
+        _explain_slow_pages(all_times)
+    figures = {**_figures(all_times, counts), "bytes_an_order": sizes}
+    return report("pages" if not filters else "pages-some", goals, figures)
 
 
-def _cases(address: str) -> list[dict[str, Any]]:
-    """The addresses of one world, which names things of its own."""
+def _read_cases(address: str) -> list[dict[str, Any]]:
+    """Return the URLs of one data set, which has its own IDs."""
     command = [sys.executable, "-m", "tests.bench.pages", "--cases"]
     environment = {**os.environ, "DATABASE_URL": address, "LOG_LEVEL": "ERROR", "LOCAL": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE)
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+    process = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE)
+    found_cases: list[dict[str, Any]] = json.loads(process.stdout)
+    return found_cases
 
 
 def _print_cases() -> None:
@@ -174,86 +184,95 @@ def _print_cases() -> None:
     from backoffice.accounts.models import User
     from tests.bench.pages_cases import Samples, cases
 
-    who = User.objects.get(username=WHO)
-    print(json.dumps([asdict(case) for case in cases(Samples.found(), who)]))
+    user = User.objects.get(username=USERNAME)
+    print(json.dumps([asdict(case) for case in cases(Samples.from_database(), user)]))
 
 
 @contextmanager
-def _line(log: Path, address: str) -> Iterator[Line]:
+def _page_client(log: Path, address: str) -> Iterator[PageClient]:
     from tests.sync.house import House
     from tests.webhooks.sending import receiving
 
     house = House(address, "http://127.0.0.1:9", log)
-    with receiving(house, workers=2) as url, Line(url) as line:
-        yield line
+    with receiving(house, workers=2) as url, PageClient(url) as client:
+        yield client
 
 
-def _measured(
+def _measure_pages(
     pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]],
-    lines: Sequence[Line],
-    alone: psycopg.Connection[Any],
-) -> list[Timed]:
-    """All of them once; then, twice, what is near a limit. The same moment would be slow for all
-    rounds of one address: machines have bad seconds."""
-    found = []
-    for one, other in pairs:
-        timed = Timed(**other, small_path=one["path"])
-        if not timed.seldom:
-            timed.statements = _statements(timed.path, timed.posted)
-        timed.ask(SELDOM_ROUNDS if timed.seldom else FEW_ROUNDS, lines, alone)
-        found.append(timed)
-    for _ in range(PASSES):
-        near = [timed for timed in found if timed.near]
-        print(f"{len(near):,} of {len(found):,} are near a limit: asked again")
-        for timed in near:
-            timed.ask(MORE_ROUNDS, lines, alone)
-    heads = [f"{head:>8}" for head in (f"{SMALL:,}", f"{ORDERS:,}", "SQL", "/small", "/SQL")]
-    print(f"{'milliseconds':88}{' '.join(heads)}  queries")
-    for timed in found:
-        if timed.near or not timed.seldom:
-            print(timed.line(), flush=True)
-    return found
+    clients: Sequence[PageClient],
+    sql_connection: psycopg.Connection[Any],
+) -> list[PageTimes]:
+    """Measure every page once, then twice those near a limit.
+
+    The rounds of one URL are spread, because a slow moment of the machine would affect all of them.
+    """
+    all_times = []
+    for small_case, large_case in pairs:
+        page_times = PageTimes(**large_case, small_path=small_case["path"])
+        if not page_times.is_combination:
+            page_times.statements = _statements(page_times.path, page_times.posted)
+        page_times.measure(
+            COMBINATION_ROUNDS if page_times.is_combination else FIRST_ROUNDS,
+            clients,
+            sql_connection,
+        )
+        all_times.append(page_times)
+    for _ in range(REPEATS):
+        near_limit = [page_times for page_times in all_times if page_times.is_near_limit]
+        print(f"{len(near_limit):,} of {len(all_times):,} are near a limit: measured again")
+        for page_times in near_limit:
+            page_times.measure(REPEAT_ROUNDS, clients, sql_connection)
+    headings = [f"{head:>8}" for head in (f"{SMALL:,}", f"{ORDERS:,}", "SQL", "/small", "/SQL")]
+    print(f"{'milliseconds':88}{' '.join(headings)}  queries")
+    for page_times in all_times:
+        if page_times.is_near_limit or not page_times.is_combination:
+            print(page_times.line(), flush=True)
+    return all_times
 
 
 def _statements(path: str, posted: dict[str, str]) -> list[str]:
-    """What the page asks of the large world, ready to be asked again."""
+    """Return the SQL statements of the page on the large data set, as they can be run again."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
-    ask = _asking(path, posted)
-    ask()
+    open_page = _page_opener(path, posted)
+    open_page()
     with CaptureQueriesContext(connection) as captured:
-        answer = ask()
+        answer = open_page()
     assert answer.status_code in (200, 302), (path, answer.status_code)
     return [_READ_IN_PARTS.sub("", query["sql"]) for query in captured.captured_queries]
 
 
-def _asking(path: str, posted: dict[str, str]) -> Callable[[], Any]:
-    """Opens a page of the large world in this process."""
+def _page_opener(path: str, posted: dict[str, str]) -> Callable[[], Any]:
+    """Return a function that opens a page of the large data set in this process."""
     from django.test import Client
 
     from backoffice.accounts.models import User
 
     client = Client(headers={"host": "127.0.0.1"})
-    client.force_login(User.objects.get(username=WHO))
+    client.force_login(User.objects.get(username=USERNAME))
     return partial(client.post, path, posted) if posted else partial(client.get, path)
 
 
 _READ_IN_PARTS: Final = re.compile(r'^DECLARE "_django_curs_[^"]+" .*?CURSOR .*?FOR ')
-"""What Django puts before a statement whose rows it reads in parts; alone it is read at once."""
+"""What Django puts before a statement whose rows it reads in parts.
+
+Alone, the rows are read at once.
+"""
 
 
-def _spent(alone: psycopg.Connection[Any], statements: Sequence[str]) -> float:
-    begun = time.perf_counter()
+def _time_statements(sql_connection: psycopg.Connection[Any], statements: Sequence[str]) -> float:
+    started_at = time.perf_counter()
     for statement in statements:
-        cursor = alone.execute(statement.encode())
+        cursor = sql_connection.execute(statement.encode())
         if cursor.description:
             cursor.fetchall()
-    return 1000 * (time.perf_counter() - begun)
+    return 1000 * (time.perf_counter() - started_at)
 
 
-def _counts(alone: psycopg.Connection[Any]) -> tuple[float, float]:
-    """Milliseconds of the counts of Today, and of reading one row, in turns."""
+def _time_counts(sql_connection: psycopg.Connection[Any]) -> tuple[float, float]:
+    """Return the milliseconds of the counts of Today and of reading one row, measured in turn."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -261,92 +280,108 @@ def _counts(alone: psycopg.Connection[Any]) -> tuple[float, float]:
     from orders.models import Order
     from orders.today.tiles import tiles
 
-    who = User.objects.get(username=WHO)
-    tiles(who)
+    user = User.objects.get(username=USERNAME)
+    tiles(user)
     with CaptureQueriesContext(connection) as captured:
-        tiles(who)
-    counted = [query["sql"] for query in captured.captured_queries]
-    some = Order.objects.values_list("pk", flat=True)[0]
+        tiles(user)
+    count_statements = [query["sql"] for query in captured.captured_queries]
+    order_id = Order.objects.values_list("pk", flat=True)[0]
     with CaptureQueriesContext(connection) as captured:
-        Order.objects.only("low_level_status").get(pk=some)
-    one = [query["sql"] for query in captured.captured_queries]
-    spent: tuple[list[float], list[float]] = ([], [])
+        Order.objects.only("low_level_status").get(pk=order_id)
+    row_statements = [query["sql"] for query in captured.captured_queries]
+    times: tuple[list[float], list[float]] = ([], [])
     for number in range(101):
-        for kept_in, statements in zip(spent, (counted, one), strict=True):
-            milliseconds = _spent(alone, statements)
+        for target, statements in zip(times, (count_statements, row_statements), strict=True):
+            milliseconds = _time_statements(sql_connection, statements)
             if number:
-                kept_in.append(milliseconds)
-    return statistics.median(spent[0]), statistics.median(spent[1])
+                target.append(milliseconds)
+    return statistics.median(times[0]), statistics.median(times[1])
 
 
-def _sizes(alone: psycopg.Connection[Any]) -> dict[str, int]:
-    """Bytes on disk for each order, indexes included, by table: those of a byte and more."""
-    rows = alone.execute(
+def _sizes(sql_connection: psycopg.Connection[Any]) -> dict[str, int]:
+    """Return the bytes on disk per order and table, with indexes, of tables with at least one byte
+    per order."""
+    rows = sql_connection.execute(
         "SELECT relname, pg_total_relation_size(oid) / %s FROM pg_class WHERE relkind = 'r'"
         " AND relnamespace = 'public'::regnamespace ORDER BY 2 DESC",
         [ORDERS],
     )
-    return {name: each for name, each in rows if each}
+    return {name: size for name, size in rows if size}
 
 
-_MEASURES: Final[tuple[tuple[str, str, float, Callable[[Timed], float]], ...]] = (
-    ("10", "its SQL alone", BESIDE_SQL, lambda one: one.beside_sql),
-    ("11", f"{SMALL:,} orders", BESIDE_SMALL, lambda one: one.beside_small),
+_MEASURES: Final[tuple[tuple[str, str, float, Callable[[PageTimes], float]], ...]] = (
+    ("10", "its SQL alone", MAX_SQL_RATIO, lambda one: one.sql_ratio),
+    ("11", f"{SMALL:,} orders", MAX_SMALL_RATIO, lambda one: one.small_ratio),
 )
 
 
-def _judged(timed: Sequence[Timed], counts: tuple[float, float]) -> list[Goal]:
+def _goals(all_times: Sequence[PageTimes], counts: tuple[float, float]) -> list[Goal]:
     goals = []
-    for number, beside, limit, ratio in _MEASURES:
-        for group in dict.fromkeys(one.group for one in timed):
-            some = _sorted(timed, group, number, ratio)
-            if some:
-                worst, median = some[-1], some[len(some) // 2]
+    for number, label, limit, ratio in _MEASURES:
+        for group in dict.fromkeys(one.group for one in all_times):
+            sorted_times = _group_times(all_times, group, number, ratio)
+            if sorted_times:
+                worst, median = sorted_times[-1], sorted_times[len(sorted_times) // 2]
                 goal = at_most(
-                    f"{number} {group} beside {beside} ({worst.name:.60})",
+                    f"{number} {group} beside {label} ({worst.name:.60})",
                     ratio(worst), limit, "{:.2f} times",
                 )  # fmt: skip
                 goal.value = f"{ratio(worst):.2f}, middle {ratio(median):.2f}"
                 goals.append(goal)
-    goals.append(at_most("12 counts beside one row", counts[0] / counts[1], BESIDE_ROW,
+    goals.append(at_most("12 counts beside one row", counts[0] / counts[1], MAX_ROW_RATIO,
                          "{:.1f} times"))  # fmt: skip
     return goals
 
 
-def _sorted(
-    timed: Sequence[Timed], group: str, number: str, ratio: Callable[[Timed], float]
-) -> list[Timed]:
-    """Those of a group for which this was measured, the worst one last."""
-    some = (one for one in timed if one.group == group and not (number == "10" and one.seldom))
-    return sorted(some, key=ratio)
+def _group_times(
+    all_times: Sequence[PageTimes], group: str, number: str, ratio: Callable[[PageTimes], float]
+) -> list[PageTimes]:
+    """Return those of a group for which this was measured, the slowest last."""
+    times = (
+        one
+        for one in all_times
+        if one.group == group and not (number == "10" and one.is_combination)
+    )
+    return sorted(times, key=ratio)
 
 
-def _explained(timed: Sequence[Timed]) -> None:
-    """The worst combinations of filters; where time goes in the worst page of each group over a
-    limit."""
+def _explain_slow_pages(all_times: Sequence[PageTimes]) -> None:
+    """Print the slowest combinations of filters, and where the time goes in the slowest page of
+    each group over a limit."""
     from tests.bench.pages_profile import explain_page
 
-    combined = sorted((one for one in timed if one.seldom), key=lambda one: one.beside_small)
-    if combined:
-        slow = sum(one.beside_small > BESIDE_SMALL for one in combined)
-        longer = sum(one.shows_more and one.as_it_came > BESIDE_SMALL for one in combined)
-        print(
-            f"\n{slow:,} of {len(combined):,} combinations of filters take more than"
-            f" {BESIDE_SMALL} times as long with as many rows; {longer:,} do as they came, with"
-            " more rows than in the small world. The worst:"
+    combination_times = sorted(
+        (one for one in all_times if one.is_combination), key=lambda one: one.small_ratio
+    )
+    if combination_times:
+        slow_count = sum(one.small_ratio > MAX_SMALL_RATIO for one in combination_times)
+        original_slow_count = sum(
+            one.has_more_rows and one.original_ratio > MAX_SMALL_RATIO for one in combination_times
         )
-    for one in reversed(combined[-WORST:]):
+        print(
+            f"\n{slow_count:,} of {len(combination_times):,} combinations of filters take more than"
+            f" {MAX_SMALL_RATIO} times as long with as many rows; {original_slow_count:,}"
+            " do with their original rows, with more rows than in the small data set. The worst:"
+        )
+    for one in reversed(combination_times[-WORST_COUNT:]):
         print(f"  {one.line()}")
-    shown: set[str] = set()
+    explained_paths: set[str] = set()
     for number, _, limit, ratio in _MEASURES:
-        for group in dict.fromkeys(one.group for one in timed):
-            some = _sorted(timed, group, number, ratio)
-            if some and ratio(some[-1]) > limit and some[-1].path not in shown:
-                shown.add(some[-1].path)
-                explain_page(f"{group}, {some[-1].name}", _asking(some[-1].path, some[-1].posted))
+        for group in dict.fromkeys(one.group for one in all_times):
+            group_times = _group_times(all_times, group, number, ratio)
+            if (
+                group_times
+                and ratio(group_times[-1]) > limit
+                and group_times[-1].path not in explained_paths
+            ):
+                explained_paths.add(group_times[-1].path)
+                explain_page(
+                    f"{group}, {group_times[-1].name}",
+                    _page_opener(group_times[-1].path, group_times[-1].posted),
+                )
 
 
-def _figures(timed: Sequence[Timed], counts: tuple[float, float]) -> dict[str, object]:
+def _figures(all_times: Sequence[PageTimes], counts: tuple[float, float]) -> dict[str, object]:
     return {
         "orders": ORDERS,
         "small": SMALL,
@@ -356,16 +391,20 @@ def _figures(timed: Sequence[Timed], counts: tuple[float, float]) -> dict[str, o
             {
                 "group": one.group,
                 "name": one.name,
-                "small_ms": round(middle(one.small), 2),
-                "large_ms": round(middle(one.large), 2),
-                "sql_ms": round(middle(one.sql), 2) if one.sql else None,
+                "small_ms": round(lower_median(one.small), 2),
+                "large_ms": round(lower_median(one.large), 2),
+                "sql_ms": round(lower_median(one.sql), 2) if one.sql else None,
                 "queries": len(one.statements) or None,
                 "small_rows": one.small_rows,
                 "large_rows": one.large_rows,
-                "even_small_ms": round(middle(one.even_small), 2) if one.even_small else None,
-                "even_large_ms": round(middle(one.even_large), 2) if one.even_large else None,
+                "even_small_ms": round(lower_median(one.same_rows_small), 2)
+                if one.same_rows_small
+                else None,
+                "even_large_ms": round(lower_median(one.same_rows_large), 2)
+                if one.same_rows_large
+                else None,
             }
-            for one in timed
+            for one in all_times
         ],
     }
 

@@ -1,4 +1,5 @@
-"""The addresses that are measured: lists with filters, their combinations and depth; pages."""
+"""The URLs that are measured: lists with filters, filter combinations and deep pages, and single
+pages."""
 
 from __future__ import annotations
 
@@ -25,50 +26,54 @@ from tests.bench import combinations
 
 @dataclass(frozen=True)
 class Case:
-    """One address. Worst and middle of a `group` are what is judged."""
+    """One URL. The slowest and the median of a `group` are compared with the goals."""
 
     group: str
     name: str
     path: str
     posted: dict[str, str] = field(default_factory=dict)
-    """Form that is sent; empty: the address is only opened."""
-    seldom: bool = False
-    """One of many: asked fewer times, and compared with the small world alone."""
+    """The form that is posted. If empty, the URL is opened with GET."""
+    is_combination: bool = False
+    """One of many filter combinations: measured fewer times, and compared with the small data set
+    only."""
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Things of a world that addresses name, found in it: each world has its own."""
+    """Objects of a data set that URLs name. Each data set has its own."""
 
     order: Order
     patient: Demographics
 
     @classmethod
-    def found(cls) -> Samples:
-        """A patient with about ten orders, and an order of theirs that has come to its lab."""
-        busy = _one(
+    def from_database(cls) -> Samples:
+        """Return a patient with about ten orders, and one of these orders that has reached its
+        lab."""
+        patient_id = _read_value(
             "SELECT user_id FROM orders_order WHERE sample_id IS NOT NULL"
             " GROUP BY user_id ORDER BY abs(count(*) - 10), user_id LIMIT 1"
         )
-        order = Order.objects.filter(user_id=busy).exclude(sample_id=None).order_by("pk")[0]
-        return cls(order, Demographics.objects.get(pk=busy))
+        order = Order.objects.filter(user_id=patient_id).exclude(sample_id=None).order_by("pk")[0]
+        return cls(order, Demographics.objects.get(pk=patient_id))
 
 
-def _one(statement: str) -> Any:
+def _read_value(statement: str) -> Any:
     with connection.cursor() as cursor:
         cursor.execute(statement)
         return cursor.fetchone()[0]
 
 
 def cases(samples: Samples, user: User | None = None) -> Iterator[Case]:
-    """All that can be measured with what is in the URLconf; with a user, the combinations of
-    filters that they may use."""
+    """Yield everything that can be measured with the URLs that exist.
+
+    With a user, also yield the filter combinations that this user may use.
+    """
     yield from _orders(samples)
     yield from _patients(samples)
     yield from _appointments()
     yield from _single(samples)
     if user is not None:
-        yield from _combined(samples, user)
+        yield from _combinations(samples, user)
 
 
 def _orders(samples: Samples) -> Iterator[Case]:
@@ -76,39 +81,41 @@ def _orders(samples: Samples) -> Iterator[Case]:
     yield Case("orders", "unfiltered", path)
     for key in ORDER_SORTS:
         for direction in ("asc", "desc"):
-            asked = {"order_key": key, "order_direction": direction}
-            yield Case("orders, sorted", f"{key} {direction}", f"{path}?{urlencode(asked)}")
+            sorting = {"order_key": key, "order_direction": direction}
+            yield Case("orders, sorted", f"{key} {direction}", f"{path}?{urlencode(sorting)}")
             sort = Sort(ORDER_SORTS[key], direction == "desc", key == "patient_name")
-            for place, cursor in depths(Order.objects.all(), sort):
+            for position, cursor in deep_cursors(Order.objects.all(), sort):
                 yield Case(
                     "orders, deep",
-                    f"{key} {direction}, {place}",
-                    f"{path}?{urlencode({**asked, 'after': cursor})}",
+                    f"{key} {direction}, {position}",
+                    f"{path}?{urlencode({**sorting, 'after': cursor})}",
                 )
     for key in ("created_at", "patient_name"):
-        given = {"patient_name": "a", "order_key": key, "order_direction": "desc"}
-        form = OrderFilters(given, by_name=True, sees_results=True)
+        parameters = {"patient_name": "a", "order_key": key, "order_direction": "desc"}
+        form = OrderFilters(parameters, by_name=True, sees_results=True)
         assert form.is_valid()
-        for place, cursor in depths(ORDER_LIST.rows(form, None), form.keyset()):
-            address = _address(path, {**given, "after": cursor})
-            yield Case("orders, deep", f"name a, {key} desc, {place}", address)
+        for position, cursor in deep_cursors(ORDER_LIST.rows(form, None), form.keyset()):
+            address = _address(path, {**parameters, "after": cursor})
+            yield Case("orders, deep", f"name a, {key} desc, {position}", address)
     filters = order_filters(samples)
-    for name, given in filters.items():
-        yield Case("orders, one filter", name, _address(path, given))
+    for name, parameters in filters.items():
+        yield Case("orders, one filter", name, _address(path, parameters))
 
 
-def _combined(samples: Samples, user: User) -> Iterator[Case]:
-    path, given = reverse("orders:list"), written(samples)
-    for group, some in (
-        ("orders, every value", combinations.singles(user, given)),
-        ("orders, every pair", combinations.pairs(user, given)),
+def _combinations(samples: Samples, user: User) -> Iterator[Case]:
+    path, values = reverse("orders:list"), text_values(samples)
+    for group, group_combinations in (
+        ("orders, every value", combinations.singles(user, values)),
+        ("orders, every pair", combinations.pairs(user, values)),
     ):
-        for one in some:
-            yield Case(group, one.name, _address(path, one.given), seldom=True)
+        for combination in group_combinations:
+            yield Case(
+                group, combination.name, _address(path, combination.parameters), is_combination=True
+            )
 
 
-def written(samples: Samples) -> dict[str, list[str]]:
-    """Values for the filters that have no choices."""
+def text_values(samples: Samples) -> dict[str, list[str]]:
+    """Return values for the filters without choices."""
     order, person = samples.order, samples.patient
     day, year = _newest()
     return {
@@ -133,13 +140,13 @@ def written(samples: Samples) -> dict[str, list[str]]:
 
 
 def _newest() -> tuple[str, int]:
-    """The day of the newest order, and the year before it."""
+    """Return the day of the newest order, and the year before it."""
     newest = Order.objects.order_by("-created_at").values_list("created_at", flat=True)[0]
     return newest.date().isoformat(), newest.year - 1
 
 
 def order_filters(samples: Samples) -> dict[str, dict[str, Any]]:
-    """Every filter of the list, where it matters with a frequent and with a rare value."""
+    """Return every filter of the list, with a frequent and a rare value where that matters."""
     order, person = samples.order, samples.patient
     day, year = _newest()
     return {
@@ -186,25 +193,30 @@ def _patients(samples: Samples) -> Iterator[Case]:
     yield Case("patients", "unfiltered", path)
     yield Case("patients", "by name", f"{path}?order_key=name")
     newest, by_name = Sort(sorts["created_on"], True), Sort(sorts["name"], private=True)
-    for place, cursor in depths(Patient.objects.all(), newest):
-        yield Case("patients, deep", place, f"{path}?after={cursor}")
-    for place, cursor in depths(Patient.objects.all(), by_name):
-        yield Case("patients, deep", f"by name, {place}", f"{path}?order_key=name&after={cursor}")
+    for position, cursor in deep_cursors(Patient.objects.all(), newest):
+        yield Case("patients, deep", position, f"{path}?after={cursor}")
+    for position, cursor in deep_cursors(Patient.objects.all(), by_name):
+        yield Case(
+            "patients, deep", f"by name, {position}", f"{path}?order_key=name&after={cursor}"
+        )
     born = Sort(sorts["born"], private=True)
-    for place, cursor in depths(Patient.objects.filter(dob__isnull=False), born):
-        yield Case("patients, deep", f"by age, {place}", f"{path}?order_key=born&after={cursor}")
-    for name, words in searches(samples).items():
-        yield Case("patients, search", name, _address(path, {"q": words}))
+    for position, cursor in deep_cursors(Patient.objects.filter(dob__isnull=False), born):
+        yield Case("patients, deep", f"by age, {position}", f"{path}?order_key=born&after={cursor}")
+    for name, text in search_terms(samples).items():
+        yield Case("patients, search", name, _address(path, {"q": text}))
         for sort in ("name", "born"):
-            given = {"q": words, "order_key": sort}
+            given = {"q": text, "order_key": sort}
             yield Case("patients, search", f"{name}, by {sort}", _address(path, given))
-    found = {"sample id": samples.order.sample_id or "", "order id": str(samples.order.pk)[:8]}
-    for name, words in {**searches(samples), **found}.items():
-        if len(words) > 1:
-            yield Case("search", name, reverse("find:suggestions"), {"q": words})
+    order_searches = {
+        "sample id": samples.order.sample_id or "",
+        "order id": str(samples.order.pk)[:8],
+    }
+    for name, text in {**search_terms(samples), **order_searches}.items():
+        if len(text) > 1:
+            yield Case("search", name, reverse("find:suggestions"), {"q": text})
 
 
-def searches(samples: Samples) -> dict[str, str]:
+def search_terms(samples: Samples) -> dict[str, str]:
     person = samples.patient
     return {
         "one letter": "a",
@@ -223,21 +235,21 @@ def searches(samples: Samples) -> dict[str, str]:
 
 
 def _appointments() -> Iterator[Case]:
-    path = _known("appointments:list")
-    if not path:
+    list_path = _path_or_empty("appointments:list")
+    if not list_path:
         return
     for tab in ("today", "upcoming", "requested", "past"):
-        yield Case("appointments", tab, f"{path}?show={tab}")
+        yield Case("appointments", tab, f"{list_path}?show={tab}")
     for name, given in {
         "type": {"show": "past", "type": "phlebotomy"},
         "status": {"show": "past", "status": "cancelled"},
         "city": {"show": "upcoming", "city": "Boise"},
         "state, past": {"show": "past", "state": "AK"},
     }.items():
-        yield Case("appointments", name, _address(path, given))
+        yield Case("appointments", name, _address(list_path, given))
 
 
-SINGLE: Final = {
+SINGLE_PAGES: Final = {
     "today": ("today:page", "today:hand-over"),
     "results queue": ("reviewing:queue",),
     "exceptions": ("exceptions:queue",),
@@ -251,15 +263,15 @@ def _single(samples: Samples) -> Iterator[Case]:
     yield Case("patient page", "patient", reverse("patients:detail", args=[samples.patient.pk]))
     for group in EXCEPTION_GROUPS:
         yield Case("exceptions", group, reverse("exceptions:group", args=[group]))
-    for name, routes in SINGLE.items():
+    for name, routes in SINGLE_PAGES.items():
         for route in routes:
-            path = _known(route)
+            path = _path_or_empty(route)
             if path:
                 yield Case(name, route, path)
 
 
-def _known(route: str) -> str:
-    """Address of a page, empty while there is none of that name."""
+def _path_or_empty(route: str) -> str:
+    """Return the path of a page, or an empty string if no page has that name."""
     try:
         return reverse(route)
     except NoReverseMatch:
@@ -270,8 +282,8 @@ def _address(path: str, given: dict[str, Any]) -> str:
     return f"{path}?{urlencode(given, doseq=True)}"
 
 
-def depths(rows: QuerySet[Any], sort: Sort) -> list[tuple[str, str]]:
-    """Cursors that lead to the middle of a list, and to its last page."""
+def deep_cursors(rows: QuerySet[Any], sort: Sort) -> list[tuple[str, str]]:
+    """Return cursors to the middle of a list and to its last page."""
     up = [name if not sort.descending else f"-{name}" for name in sort.columns]
     down = [f"-{name}" if not sort.descending else name for name in sort.columns]
     count = rows.count()
@@ -279,6 +291,6 @@ def depths(rows: QuerySet[Any], sort: Sort) -> list[tuple[str, str]]:
     return [("middle", _encode_cursor(middle, sort)), ("last page", _encode_cursor(last, sort))]
 
 
-def _row(rows: QuerySet[Any], order: Sequence[str], place: int) -> Model:
-    found: Model = rows.order_by(*order)[place]
-    return found
+def _row(rows: QuerySet[Any], order: Sequence[str], position: int) -> Model:
+    row: Model = rows.order_by(*order)[position]
+    return row

@@ -1,4 +1,4 @@
-"""Where the time of one page goes: its statements, its template, and the rest of Python."""
+"""Where the time of one page goes: its SQL statements, its template and other Python."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from django.template.base import Template
 
 from tests.bench.common import Profile
 
-TIMES = 5
+ROUNDS = 5
 
 
-def explain_page(name: str, ask: Callable[[], Any]) -> None:
-    """Ask for it a few times in this process; print the middle of what each part takes."""
-    ask()
-    profile, template = Profile(), _Template()
-    with profile.taken(), template.timed(profile):
-        for _ in range(TIMES):
-            ask()
-    whole, sql, drawn = (
-        1000 * each / TIMES for each in (profile.whole.wall, profile.sql.wall, template.seconds)
+def explain_page(name: str, open_page: Callable[[], Any]) -> None:
+    """Open the page a few times in this process and print the average time of each part."""
+    open_page()
+    profile, template = Profile(), _TemplateTime()
+    with profile.measure_thread(), template.measure(profile):
+        for _ in range(ROUNDS):
+            open_page()
+    total, sql, rendering = (
+        1000 * each / ROUNDS for each in (profile.total.wall, profile.sql.wall, template.seconds)
     )
-    print(f"\nwhere {whole:.1f} ms of {name} go:")
-    for words, part in (("SQL", sql), ("template", drawn), ("Python", whole - sql - drawn)):
-        print(f"  {part:7.1f} ms  {100 * part / whole:3.0f} %  {words}")
-    slowest = sorted(profile.statements.items(), key=lambda one: -one[1].wall)
-    for statement, spent in slowest[:4]:
-        print(f"  {1000 * spent.wall / TIMES:7.1f} ms         {statement}")
+    print(f"\nwhere {total:.1f} ms of {name} go:")
+    for label, part in (("SQL", sql), ("template", rendering), ("Python", total - sql - rendering)):
+        print(f"  {part:7.1f} ms  {100 * part / total:3.0f} %  {label}")
+    slowest = sorted(profile.statements.items(), key=lambda item: -item[1].wall)
+    for statement, times in slowest[:4]:
+        print(f"  {1000 * times.wall / ROUNDS:7.1f} ms         {statement}")
 
 
-class _Template:
-    """Seconds in templates, without those of statements that a template asks for."""
+class _TemplateTime:
+    """Seconds spent in templates, without the SQL statements that they run."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._depth = 0
 
     @contextmanager
-    def timed(self, profile: Profile) -> Iterator[None]:
+    def measure(self, profile: Profile) -> Iterator[None]:
         render = Template.render
 
-        def rendered(template: Template, context: Any) -> Any:
+        def measured_render(template: Template, context: Any) -> Any:
             if self._depth:
                 return render(template, context)
-            self._depth, sql, begun = 1, profile.sql.wall, time.perf_counter()
+            self._depth, sql, started_at = 1, profile.sql.wall, time.perf_counter()
             try:
                 return render(template, context)
             finally:
                 self._depth = 0
-                self.seconds += time.perf_counter() - begun - (profile.sql.wall - sql)
+                self.seconds += time.perf_counter() - started_at - (profile.sql.wall - sql)
 
-        with mock.patch.object(Template, "render", rendered):
+        with mock.patch.object(Template, "render", measured_render):
             yield

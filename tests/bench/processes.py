@@ -1,4 +1,4 @@
-"""What the system tells of processes: processor time, and memory by what they are. Linux only."""
+"""Processor time and memory of processes, as the system reports them. Linux only."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def family(pid: int) -> list[int]:
-    """A process and all below it."""
-    below: dict[int, list[int]] = defaultdict(list)
+def process_tree(pid: int) -> list[int]:
+    """Return a process and all its descendants."""
+    children: dict[int, list[int]] = defaultdict(list)
     for path in Path("/proc").glob("[0-9]*"):
         if fields := _stat(int(path.name)):
-            below[int(fields[1])].append(int(path.name))
-    found = [pid]
-    for one in found:
-        found += below[one]
-    return found
+            children[int(fields[1])].append(int(path.name))
+    pids = [pid]
+    for member in pids:
+        pids += children[member]
+    return pids
 
 
 def alive(pid: int) -> bool:
-    """Whether it runs; one that has ended and waits to be collected does not."""
+    """Return whether the process runs. An ended process that waits to be collected does not."""
     return (_stat(pid) or "Z")[0] != "Z"
 
 
@@ -32,27 +32,29 @@ def parent_of(pid: int) -> int:
 
 
 def processor_seconds(pid: int) -> float:
-    """Of a process and of all below it, those that have ended included."""
+    """Return the processor seconds of a process and its descendants, with those that have ended."""
     return sum(
-        sum(map(int, fields[11:15] if one == pid else fields[11:13])) / _TICK
-        for one in family(pid)
-        if (fields := _stat(one))
+        sum(map(int, fields[11:15] if member == pid else fields[11:13])) / _TICK
+        for member in process_tree(pid)
+        if (fields := _stat(member))
     )
 
 
 def memory_of(pid: int) -> dict[str, float]:
-    """MB of a process and those below it, by what they do; shared pages are shared out. One whose
-    command line says nothing does what its parent does."""
-    does: dict[int, str] = {}
-    found: dict[str, float] = defaultdict(float)
-    for one in family(pid):
-        if fields := _stat(one):
-            does[one] = _what(_command(one)) or does.get(int(fields[1]), "other")
-            found[does[one]] += _megabytes(one)
-    return {name: round(size, 1) for name, size in sorted(found.items())}
+    """Return the MB of a process and its descendants by kind. Shared pages are divided.
+
+    A process whose command line has no known kind counts as the kind of its parent.
+    """
+    kinds: dict[int, str] = {}
+    sizes: dict[str, float] = defaultdict(float)
+    for member in process_tree(pid):
+        if fields := _stat(member):
+            kinds[member] = _kind(_command(member)) or kinds.get(int(fields[1]), "other")
+            sizes[kinds[member]] += _megabytes(member)
+    return {name: round(size, 1) for name, size in sorted(sizes.items())}
 
 
-SIGNS = {
+KINDS_BY_COMMAND = {
     " beat ": "beat",
     "granian": "web",
     "-m sandbox": "sandbox",
@@ -63,10 +65,10 @@ SIGNS = {
 }
 
 
-def _what(words: str) -> str:
-    if "--queues " in words:
-        return f"worker {words.split('--queues ')[1].split()[0]}"
-    return next((name for sign, name in SIGNS.items() if sign in words), "")
+def _kind(command: str) -> str:
+    if "--queues " in command:
+        return f"worker {command.split('--queues ')[1].split()[0]}"
+    return next((name for text, name in KINDS_BY_COMMAND.items() if text in command), "")
 
 
 def _command(pid: int) -> str:
@@ -82,12 +84,15 @@ def _megabytes(pid: int) -> float:
             if line.startswith("Pss:"):
                 return int(line.split()[1]) / 1024
     except OSError:
-        pass  # Of another user, or gone.
+        pass  # It belongs to another user, or it ended.
     return 0.0
 
 
 def _stat(pid: int) -> list[str]:
-    """Fields of `/proc/<pid>/stat` after the name: state, parent, …; empty when it is gone."""
+    """Return the fields of `/proc/<pid>/stat` after the name: state, parent, and so on.
+
+    Empty if the process has ended.
+    """
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.table NAME…`: what these measurements wrote, as one table."""
+"""`python -m tests.bench.table NAME…`: print the reports of these measurements as one table."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tests.bench.common import FOLDER, Goal, Growth, print_goals, print_growth
 def main(names: Sequence[str]) -> int:
     goals: list[Goal] = []
     growth: list[Growth] = []
-    took: dict[str, int] = {}
+    seconds_by_name: dict[str, int] = {}
     for name in names:
         path = FOLDER / f"{name}.json"
         if not path.exists():
             goals.append(Goal(f"? {name}", "broke off", "its end", False))
             continue
-        told = json.loads(path.read_text())
-        goals += [Goal(**goal) for goal in told["goals"]]
-        growth += [Growth(**one) for one in told["growth"]]
-        took[name] = told["seconds"]
+        report = json.loads(path.read_text())
+        goals += [Goal(**goal) for goal in report["goals"]]
+        growth += [Growth(**row) for row in report["growth"]]
+        seconds_by_name[name] = report["seconds"]
     print_goals(sorted(goals, key=_number))
     print_growth(growth)
-    parts = ", ".join(f"{name} {seconds} s" for name, seconds in took.items())
-    minutes, seconds = divmod(sum(took.values()), 60)
+    parts = ", ".join(f"{name} {seconds} s" for name, seconds in seconds_by_name.items())
+    minutes, seconds = divmod(sum(seconds_by_name.values()), 60)
     print(f"\nseconds of each: {parts}; together {minutes} min {seconds} s")
     missed = [goal.name for goal in goals if not goal.met]
     print(f"{len(goals) - len(missed)} met, {len(missed)} missed")

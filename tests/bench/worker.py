@@ -1,6 +1,8 @@
-"""`python -m tests.bench.worker KIND`: what a Celery worker does when beat rings, until nothing of
-this kind is left to do. It says when it is ready, begins when it is told to, and ends by saying
-what it took."""
+"""`python -m tests.bench.worker KIND`: does what a Celery worker does on a message of beat, until
+no work of this kind is left.
+
+It prints "ready", starts when it reads a line, and prints its processor time at the end.
+"""
 
 from __future__ import annotations
 
@@ -28,21 +30,21 @@ from backoffice.sync.runs import work_on_run  # noqa: E402
 from webhooks import apply_events  # noqa: E402
 
 
-def inbox() -> None:
+def apply_inbox() -> None:
     apply_events.drain()
 
 
-def whole() -> None:
-    """Lists that nobody walks, then records that nobody looks up, until neither is left."""
+def run_sync() -> None:
+    """Sync lists that no other worker syncs, then look up records, until neither is left."""
     lists = SyncRun.objects.filter(state__in=[SyncRun.State.DUE, SyncRun.State.RUNNING])
     records = Lookup.objects.filter(due_at__lte=Now())
     while lists.exists() or records.exists():
-        walked = [work_on_run(synced_list) for synced_list in SYNCED_LISTS]
-        if not run_due_lookups(LOOKUP_TYPES) and not any(walked):
-            time.sleep(0.05)  # Another has what is left.
+        worked = [work_on_run(synced_list) for synced_list in SYNCED_LISTS]
+        if not run_due_lookups(LOOKUP_TYPES) and not any(worked):
+            time.sleep(0.05)  # Another worker has the rest.
 
 
-KINDS: dict[str, Callable[[], None]] = {"inbox": inbox, "sync": whole}
+KINDS: dict[str, Callable[[], None]] = {"inbox": apply_inbox, "sync": run_sync}
 
 
 def main() -> None:
@@ -50,9 +52,9 @@ def main() -> None:
     connection.ensure_connection()
     print("ready", flush=True)
     sys.stdin.readline()
-    begun = time.process_time()
+    started_at = time.process_time()
     work()
-    print(json.dumps({"cpu": time.process_time() - begun}), flush=True)
+    print(json.dumps({"cpu": time.process_time() - started_at}), flush=True)
 
 
 if __name__ == "__main__":

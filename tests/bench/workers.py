@@ -1,8 +1,9 @@
-"""Goal 14: two workers beside one, on the inbox and on a sync, with the processors they used.
+"""Goal 14: two workers compared with one, on the inbox and on a sync, with the processors they
+used.
 
-Workers are processes of their own that begin at one moment and end when nothing is left. In turns:
-one, two. The sync is the whole of it, every list and all that is looked up then, into an empty
-mirror, from a sandbox as far away as a real service.
+Workers are separate processes that start at the same time and end when no work is left. Runs with
+one and with two workers alternate. The sync is a full one, with every list and all look-ups that
+follow, into an empty mirror, from a sandbox with the latency of a real service.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from backoffice.sync.models import (  # noqa: E402
 )
 from backoffice.sync.runs import request_run  # noqa: E402
 from tests.bench import events  # noqa: E402
-from tests.bench.common import Goal, at_least, beside, execute, report  # noqa: E402
+from tests.bench.common import Goal, at_least, execute, median_ratio, report  # noqa: E402
 from tests.bench.processes import parent_of, processor_seconds  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
 from tests.sync.house import House, end  # noqa: E402
@@ -47,30 +48,31 @@ from tests.webhooks.records import OUR_TEAM  # noqa: E402
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "2"))
 EVENTS = int(os.environ.get("BENCH_EVENTS", "12000"))
 ORDERS = int(os.environ.get("BENCH_SYNC", "140"))
-AWAY_MS = 100
-GAIN = 1.6
-CREW = (1, 2)
-DOMAINS = ("patients", "labs", "orders", "wearables")
-"""Apps with what the service tells."""
+LATENCY_MS = 100
+MIN_GAIN = 1.6
+WORKER_COUNTS = (1, 2)
+MIRRORED_APPS = ("patients", "labs", "orders", "wearables")
+"""Apps with records of the service."""
 
 
 @dataclass
-class Kind:
-    """One kind of work: how it is laid out anew, how much of it there is, and how that is seen."""
+class Workload:
+    """One kind of work: how it is prepared, how much there is, and how completed work is
+    counted."""
 
     name: str
-    words: str
-    lay_out: Callable[[], None]
+    label: str
+    prepare: Callable[[], None]
     count: int
     done: Callable[[], int]
-    rates: dict[int, list[float]] = field(default_factory=lambda: {n: [] for n in CREW})
-    cores: dict[int, list[float]] = field(default_factory=lambda: {n: [] for n in CREW})
+    rates: dict[int, list[float]] = field(default_factory=lambda: {n: [] for n in WORKER_COUNTS})
+    cores: dict[int, list[float]] = field(default_factory=lambda: {n: [] for n in WORKER_COUNTS})
 
     def goal(self) -> Goal:
-        one, two = (statistics.median(self.cores[n]) for n in CREW)
-        ratio = beside(self.rates[2], self.rates[1])
-        name = f"14 two workers on {self.words} (cores {one:.1f}, {two:.1f})"
-        return at_least(name, ratio, GAIN, "{:.2f} times")
+        one, two = (statistics.median(self.cores[n]) for n in WORKER_COUNTS)
+        ratio = median_ratio(self.rates[2], self.rates[1])
+        name = f"14 two workers on {self.label} (cores {one:.1f}, {two:.1f})"
+        return at_least(name, ratio, MIN_GAIN, "{:.2f} times")
 
 
 def main() -> int:
@@ -80,30 +82,36 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="bench-") as name,
         running(users=max(5, ORDERS // 2), orders=ORDERS, seed=14) as sandbox,
     ):
-        sandbox.control("faults", {"rate": 1, "kinds": ["slow"], "latency_ms": AWAY_MS})
+        sandbox.control("faults", {"rate": 1, "kinds": ["slow"], "latency_ms": LATENCY_MS})
         house = House(os.environ["DATABASE_URL"], sandbox.url, Path(name) / "log")
-        events.make(EVENTS)
-        # In this order: the patients that events are about do not outlive the sync.
-        inbox = Kind("inbox", "the inbox", lambda: events.put(EVENTS), EVENTS, events.applied)
-        synced = Kind("sync", "the whole sync", _nothing_yet, ORDERS, _synced)
-        found = [_compared(house, kind) for kind in (inbox, synced)]
+        events.create_backlog(EVENTS)
+        # The order matters: the sync deletes the patients that events are about.
+        inbox = Workload(
+            "inbox",
+            "the inbox",
+            lambda: events.restore_backlog(EVENTS),
+            EVENTS,
+            events.applied_count,
+        )
+        synced = Workload("sync", "the whole sync", _reset_mirror, ORDERS, _synced_count)
+        measured = [_measure(house, workload) for workload in (inbox, synced)]
     figures: dict[str, object] = {
-        kind.name: {
+        workload.name: {
             f"{n} worker{'s' * (n > 1)}": {
-                "per_second": [round(rate) for rate in kind.rates[n]],
-                "cores": [round(used, 2) for used in kind.cores[n]],
+                "per_second": [round(rate) for rate in workload.rates[n]],
+                "cores": [round(used, 2) for used in workload.cores[n]],
             }
-            for n in CREW
+            for n in WORKER_COUNTS
         }
-        for kind in found
+        for workload in measured
     }
-    return report("workers", [kind.goal() for kind in found], figures)
+    return report("workers", [workload.goal() for workload in measured], figures)
 
 
-def _nothing_yet() -> None:
-    """An empty mirror, and every list to be walked."""
+def _reset_mirror() -> None:
+    """Empty the mirror and request a sync of every list."""
     models: list[type[Model]] = [Lookup, SyncRun, UnreadRecord]
-    for app in DOMAINS:
+    for app in MIRRORED_APPS:
         models += apps.get_app_config(app).get_models()
     tables = [model._meta.db_table for model in models if model._meta.managed]
     execute(f"TRUNCATE {', '.join(tables)} CASCADE")
@@ -113,48 +121,50 @@ def _nothing_yet() -> None:
             request_run(synced_list)
 
 
-def _synced() -> int:
-    """Records read: on lists, and one by one."""
-    left = SyncRun.objects.exclude(state="done"), Lookup.objects.exclude(error="")
-    assert not any(rows.exists() for rows in (*left, UnreadRecord.objects)), "something was left"
+def _synced_count() -> int:
+    """Return the number of records read, in lists and one by one."""
+    unfinished = SyncRun.objects.exclude(state="done"), Lookup.objects.exclude(error="")
+    assert not any(rows.exists() for rows in (*unfinished, UnreadRecord.objects)), (
+        "something was left"
+    )
     listed: int = SyncRun.objects.aggregate(Sum("fetched"))["fetched__sum"]
     return listed + Lookup.objects.exclude(looked_at=None).count()
 
 
-def _compared(house: House, kind: Kind) -> Kind:
-    for turn in range(ROUNDS):
-        for crew in CREW:
-            kind.lay_out()
-            rate, cores = _worked(house, kind, crew)
-            kind.rates[crew].append(rate)
-            kind.cores[crew].append(cores)
-        said = ", ".join(f"{n}: {kind.rates[n][-1]:,.0f} a second" for n in CREW)
-        print(f"  {kind.words}, turn {turn + 1}: {said}", flush=True)
-    return kind
+def _measure(house: House, workload: Workload) -> Workload:
+    for round_number in range(ROUNDS):
+        for worker_count in WORKER_COUNTS:
+            workload.prepare()
+            rate, cores = _run_workers(house, workload, worker_count)
+            workload.rates[worker_count].append(rate)
+            workload.cores[worker_count].append(cores)
+        rates_text = ", ".join(f"{n}: {workload.rates[n][-1]:,.0f} a second" for n in WORKER_COUNTS)
+        print(f"  {workload.label}, turn {round_number + 1}: {rates_text}", flush=True)
+    return workload
 
 
-def _worked(house: House, kind: Kind, crew: int) -> tuple[float, float]:
-    """How much a second, and how many processors workers and PostgreSQL had on the way."""
-    workers = [_started(house, kind.name) for _ in range(crew)]
+def _run_workers(house: House, workload: Workload, worker_count: int) -> tuple[float, float]:
+    """Return the work done per second, and the processors that workers and PostgreSQL used."""
+    workers = [_start_worker(house, workload.name) for _ in range(worker_count)]
     try:
-        server = _server()
-        used, begun = processor_seconds(server), time.perf_counter()
+        server = _server_pid()
+        used, started_at = processor_seconds(server), time.perf_counter()
         for worker in workers:
             assert worker.stdin
             worker.stdin.write(b"go\n")
             worker.stdin.flush()
-        told = [json.loads(_line(worker, house)) for worker in workers]
-        took = time.perf_counter() - begun
-        used = processor_seconds(server) - used + sum(each["cpu"] for each in told)
+        reports = [json.loads(_read_line(worker, house)) for worker in workers]
+        seconds = time.perf_counter() - started_at
+        used = processor_seconds(server) - used + sum(report["cpu"] for report in reports)
     finally:
         for worker in workers:
             end(worker)
-    done = kind.done()
-    assert done >= kind.count, f"{kind.name}: {done} of {kind.count} done"
-    return done / took, used / took
+    done = workload.done()
+    assert done >= workload.count, f"{workload.name}: {done} of {workload.count} done"
+    return done / seconds, used / seconds
 
 
-def _started(house: House, kind: str) -> subprocess.Popen[bytes]:
+def _start_worker(house: House, kind: str) -> subprocess.Popen[bytes]:
     with house.log.open("ab") as log:
         worker = subprocess.Popen(
             [sys.executable, "-m", "tests.bench.worker", kind],
@@ -164,19 +174,19 @@ def _started(house: House, kind: str) -> subprocess.Popen[bytes]:
             stderr=log,
             start_new_session=True,
         )
-    assert _line(worker, house) == "ready"
+    assert _read_line(worker, house) == "ready"
     return worker
 
 
-def _line(worker: subprocess.Popen[bytes], house: House) -> str:
+def _read_line(worker: subprocess.Popen[bytes], house: House) -> str:
     assert worker.stdout
-    said = worker.stdout.readline().decode().strip()
-    assert said, f"a worker ended:\n{house.said()}"
-    return said
+    line = worker.stdout.readline().decode().strip()
+    assert line, f"a worker ended:\n{house.said()}"
+    return line
 
 
-def _server() -> int:
-    """Process of the database server."""
+def _server_pid() -> int:
+    """Return the process ID of the database server."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         return parent_of(cursor.fetchone()[0])

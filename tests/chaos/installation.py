@@ -23,7 +23,7 @@ import httpx
 
 from backoffice.devtools.embedded import ROOT, dies_with_parent
 from backoffice.devtools.launcher import SERVICE_VARIABLES
-from tests.bench.processes import alive, family
+from tests.bench.processes import alive, process_tree
 from tests.sync.house import House, wait_until
 
 NOT_COPIED: Final = (".git", ".venv", "var", ".*_cache")
@@ -120,7 +120,7 @@ class Installation:
         if self.process is None or self.process.poll() is not None:
             return 0
         killed: set[int] = set()
-        while new := set(family(self.process.pid)) - killed:
+        while new := set(process_tree(self.process.pid)) - killed:
             for pid in new:
                 _send(pid, signal.SIGSTOP)
             killed |= new

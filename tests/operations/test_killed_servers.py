@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.processes import family, parent_of
+from tests.bench.processes import parent_of, process_tree
 from tests.chaos.installation import Installation, find_free_port
 from tests.sync.house import wait_until
 
@@ -34,7 +34,7 @@ def _server(installation: Installation, program: str) -> int:
     """
     assert installation.process is not None
     parents: dict[int, int] = {}
-    for pid in family(installation.process.pid):
+    for pid in process_tree(installation.process.pid):
         with contextlib.suppress(OSError):  # It ended meanwhile.
             if Path(f"/proc/{pid}/comm").read_text().startswith(program):
                 parents[pid] = parent_of(pid)

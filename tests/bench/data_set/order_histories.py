@@ -1,7 +1,7 @@
-"""How orders of the made-up world have lived: their steps, and the record that tells them.
+"""The histories of generated orders: their steps and their record.
 
-What follows from the steps alone (stage, bucket, usual spelling, …) is not written here: it is
-asked of the function that promotes a real order, once for each life.
+What follows from the steps alone (stage, bucket, usual spelling and so on) is not written here: the
+function that promotes a real order is called once for each history.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ METHODS: Final = {
     "at_home_phlebotomy": 15,
     "on_site_collection": 5,
 }
-"""Shares of a hundred."""
+"""Percentages."""
 
 STAGES: Final = {
     "received": "ordered awaiting_registration requisition_created requisition_bypassed",
@@ -68,8 +68,8 @@ DETAILS: Final = (
 
 
 @dataclass(frozen=True)
-class Life:
-    """One way an order may have lived, and how many of all orders lived so."""
+class OrderHistory:
+    """One way an order can go, and the share of orders with this history."""
 
     method: str
     steps: tuple[str, ...]
@@ -81,19 +81,19 @@ class Life:
 
     @property
     def hours(self) -> int:
-        """From the first step to the last."""
+        """The hours from the first step to the last."""
         return 20 * len(self.steps)
 
     @property
     def visit(self) -> str | None:
-        """Status of the order's appointment."""
+        """The status of the order's appointment."""
         if "appointment_pending" not in self.steps:
             return None
-        ended = {"appointment_cancelled": "cancelled", "cancelled": "cancelled"}
+        final_states = {"appointment_cancelled": "cancelled", "cancelled": "cancelled"}
         booked = "confirmed" if "appointment_scheduled" in self.steps else "pending"
         if "draw_completed" in self.steps:
             return "completed"
-        return ended.get(self.steps[-1], booked)
+        return final_states.get(self.steps[-1], booked)
 
     @property
     def has_sample(self) -> bool:
@@ -106,7 +106,7 @@ class Life:
         return "partial" if "partial_results" in self.steps else None
 
     def record(self) -> dict[str, Any]:
-        """An order with `format` places: see `building.ARGUMENTS`."""
+        """Return an order with `format` placeholders: see the columns of `rows.INSERT_ORDERS`."""
         events = [
             {
                 "id": f"<%17$s{position:02d}>",
@@ -171,9 +171,10 @@ class Life:
         return as_format(self.record())
 
     def promoted(self) -> RowValues:
-        """The columns that follow from the life alone, by the function that orders pass."""
+        """Return the columns that follow from the history alone, from the function that real orders
+        go through."""
         filled = self.text()
-        for number, value in EXAMPLE.items():
+        for number, value in EXAMPLE_VALUES.items():
             filled = filled.replace(f"%{number}$s", value)
         read = ORDER.read(filled.encode(), datetime.now(UTC))
         assert isinstance(read, Record), read
@@ -185,7 +186,7 @@ class Life:
         return {name: values[name] for name in names}
 
 
-EXAMPLE: Final = {
+EXAMPLE_VALUES: Final = {
     **dict.fromkeys(range(25 + MOST_STEPS, 24, -1), "2026-01-02T03:04:05+00:00"),
     **dict.fromkeys((24, 18, 1, 2), "00000000-0000-4000-8000-000000000001"),
     **dict.fromkeys((3, 4, 6, 7, 8, 9, 10, 11, 12), "A"),
@@ -204,59 +205,72 @@ EXAMPLE: Final = {
 
 
 def as_format(record: dict[str, Any]) -> str:
-    """JSON in which `"<%1$s>"` stands for something that brings its own quotes, or needs none."""
+    """Return JSON.
+
+    `"<%1$s>"` becomes a placeholder without quotes, for values that have their own or need none.
+    """
     return json.dumps(record, ensure_ascii=False).replace('"<%', "%").replace('>"', "")
 
 
-def lives() -> list[Life]:
-    """All of them; the weights of the open ones and of the others are each shares of a whole."""
-    found = []
+def order_histories() -> list[OrderHistory]:
+    """Return all histories.
+
+    The weights of the open ones and of the others are each shares of a total.
+    """
+    histories = []
     for method, share in METHODS.items():
-        for plan, part in PLANS[method]:
-            whole = share * part / sum(each for _, each in PLANS[method])
-            found += _over(method, tuple(plan.split()), whole)
-            found += _under_way(method, tuple(plan.split()), whole)
-    return found
+        for plan, plan_weight in PLANS[method]:
+            plan_share = share * plan_weight / sum(weight for _, weight in PLANS[method])
+            histories += _closed_histories(method, tuple(plan.split()), plan_share)
+            histories += _open_histories(method, tuple(plan.split()), plan_share)
+    return histories
 
 
-def _over(method: str, steps: tuple[str, ...], share: float) -> list[Life]:
-    looks = {"normal": 0.70, "abnormal": 0.2, "critical": 0.008, "unknown": 0.012}
-    found = [Life(method, steps, share * part, False, look) for look, part in looks.items()]
+def _closed_histories(method: str, steps: tuple[str, ...], share: float) -> list[OrderHistory]:
+    interpretations = {"normal": 0.70, "abnormal": 0.2, "critical": 0.008, "unknown": 0.012}
+    histories = [
+        OrderHistory(method, steps, share * part, False, interpretation)
+        for interpretation, part in interpretations.items()
+    ]
     corrected = (*steps, "corrected")
     return [
-        *found,
-        Life(method, corrected, share * 0.015, False, "abnormal"),
-        Life(method, (*steps[:2], "cancelled"), share * 0.05, False),
-        Life(method, (*steps[:-2], "cancelled"), share * 0.01, False),
-        Life(method, (*steps[:-1], "sample_error"), share * 0.01, False, None, DETAILS[0]),
-        Life(method, (*steps[:1], "do_not_process"), share * 0.005, False),
+        *histories,
+        OrderHistory(method, corrected, share * 0.015, False, "abnormal"),
+        OrderHistory(method, (*steps[:2], "cancelled"), share * 0.05, False),
+        OrderHistory(method, (*steps[:-2], "cancelled"), share * 0.01, False),
+        OrderHistory(method, (*steps[:-1], "sample_error"), share * 0.01, False, None, DETAILS[0]),
+        OrderHistory(method, (*steps[:1], "do_not_process"), share * 0.005, False),
     ]
 
 
-def _under_way(method: str, steps: tuple[str, ...], share: float) -> list[Life]:
-    found = [
-        Life(method, steps[:reached], share * 0.83 / (len(steps) - 1), True)
+def _open_histories(method: str, steps: tuple[str, ...], share: float) -> list[OrderHistory]:
+    histories = [
+        OrderHistory(method, steps[:reached], share * 0.83 / (len(steps) - 1), True)
         for reached in range(1, len(steps))
     ]
-    found += [
-        Life(method, (*steps[:-1], "partial_results"), share * 0.03, True, "normal"),
-        Life(method, (*steps[:-1], "partial_results"), share * 0.002, True, "critical"),
-        Life(method, (*steps[:-1], "lab_processing_blocked"), share * 0.01, True, None, DETAILS[2]),
-        Life(method, (*steps[:-1], "sample_error"), share * 0.02, True, None, DETAILS[0]),
-        Life(method, (*steps[:-1], "sample_error"), share * 0.02, True, None, DETAILS[1]),
-        Life(method, (*steps[:-1], "redraw_available"), share * 0.01, True),
-        Life(method, steps[:1], share * 0.02, True, scheduled=True),
+    histories += [
+        OrderHistory(method, (*steps[:-1], "partial_results"), share * 0.03, True, "normal"),
+        OrderHistory(method, (*steps[:-1], "partial_results"), share * 0.002, True, "critical"),
+        OrderHistory(
+            method, (*steps[:-1], "lab_processing_blocked"), share * 0.01, True, None, DETAILS[2]
+        ),
+        OrderHistory(method, (*steps[:-1], "sample_error"), share * 0.02, True, None, DETAILS[0]),
+        OrderHistory(method, (*steps[:-1], "sample_error"), share * 0.02, True, None, DETAILS[1]),
+        OrderHistory(method, (*steps[:-1], "redraw_available"), share * 0.01, True),
+        OrderHistory(method, steps[:1], share * 0.02, True, scheduled=True),
     ]
     if "appointment_scheduled" in steps:
-        until = steps.index("appointment_scheduled") + 1
-        found.append(Life(method, (*steps[:until], "appointment_cancelled"), share * 0.03, True))
+        step_count = steps.index("appointment_scheduled") + 1
+        histories.append(
+            OrderHistory(method, (*steps[:step_count], "appointment_cancelled"), share * 0.03, True)
+        )
     elif method == "testkit":
-        found += [
-            Life(method, (*steps[:3], "problem_in_transit_customer"), share * 0.02, True),
-            Life(method, (*steps[:5], "lost"), share * 0.01, True),
+        histories += [
+            OrderHistory(method, (*steps[:3], "problem_in_transit_customer"), share * 0.02, True),
+            OrderHistory(method, (*steps[:5], "lost"), share * 0.01, True),
         ]
-    return found
+    return histories
 
 
-FOLDED_TOGETHER: Final = name_key("De É", "O Ñ") == "de e o n  dee on"
-assert FOLDED_TOGETHER, "a name can no longer be folded in two parts (see PEOPLE)"
+NAME_KEY_HAS_TWO_PARTS: Final = name_key("De É", "O Ñ") == "de e o n  dee on"
+assert NAME_KEY_HAS_TWO_PARTS, "name keys no longer have two parts (see `rows.PEOPLE`)"

@@ -1,4 +1,5 @@
-"""Worlds are kept: a database per size and way of building, made once and used by many runs."""
+"""Generated data sets are stored: one database per size and version of the code, built once and
+used by many runs."""
 
 from __future__ import annotations
 
@@ -21,33 +22,33 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 HERE: Final = Path(__file__).resolve().parent
 
 
-def kept(server: str, orders: int) -> str:
-    """Address of a world of so many orders on the server of `server`, brought up to date.
+def database_with_orders(server: str, orders: int) -> str:
+    """Return the URL of an up-to-date data set of this size on the server of `server`.
 
-    It is made anew when the way of building changed, and every week: what is "today" grows old.
+    It is built again when its code has changed, and every week, because its "today" grows old.
     """
     stem = f"world_{orders}_"
     name = f"{stem}{_fingerprint()}"
-    door = urlunsplit(urlsplit(server)._replace(path="/postgres"))
-    with closing(psycopg.connect(door, autocommit=True)) as connection:
+    maintenance_url = urlunsplit(urlsplit(server)._replace(path="/postgres"))
+    with closing(psycopg.connect(maintenance_url, autocommit=True)) as connection:
         rows = connection.execute(
             "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [stem]
         )
-        there = {str(found) for (found,) in rows}
-        for old in there - {name}:
+        existing = {str(name_found) for (name_found,) in rows}
+        for old in existing - {name}:
             drop = sql.SQL("DROP DATABASE {} WITH (FORCE)")
             connection.execute(drop.format(sql.Identifier(old)))
-        if name not in there:
+        if name not in existing:
             print(f"{orders:,} orders: making them up", flush=True)
-            making = f"{stem}making"
-            address = make_database(server, making)
-            _run(address, "-m", "tests.bench.world", str(orders))
+            temporary_name = f"{stem}making"
+            address = make_database(server, temporary_name)
+            _run(address, "-m", "tests.bench.data_set", str(orders))
             rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
-            connection.execute(rename.format(sql.Identifier(making), sql.Identifier(name)))
+            connection.execute(rename.format(sql.Identifier(temporary_name), sql.Identifier(name)))
     address = make_database(server, name)
-    before = _migrated(address)
+    migrations_before = _migration_count(address)
     _run(address, "manage.py", "migrate", "-v0")
-    if name not in there or before != _migrated(address):
+    if name not in existing or migrations_before != _migration_count(address):
         _run(address, "manage.py", "demo_users")
         with closing(psycopg.connect(address, autocommit=True)) as connection:
             connection.execute("VACUUM (ANALYZE)")
@@ -55,10 +56,10 @@ def kept(server: str, orders: int) -> str:
     return address
 
 
-def _migrated(address: str) -> int:
+def _migration_count(address: str) -> int:
     with closing(psycopg.connect(address)) as connection:
-        found = connection.execute("SELECT count(*) FROM django_migrations").fetchone()
-        return int(found[0]) if found else 0
+        row = connection.execute("SELECT count(*) FROM django_migrations").fetchone()
+        return int(row[0]) if row else 0
 
 
 def _fingerprint() -> str:

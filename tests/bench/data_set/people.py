@@ -1,4 +1,4 @@
-"""Names, places, tests and results of the made-up world."""
+"""Names, places, tests and results of the generated data set."""
 
 from __future__ import annotations
 
@@ -45,8 +45,16 @@ PANELS: Final = (
     "Invented liver panel", "Dummy sugar panel", "Made-up allergy panel", "Sample heart panel",
 )  # fmt: skip
 MARKERS_A_PANEL: Final = 10
-LOOKS: Final = ("normal", "normal", "normal", "abnormal", "abnormal", "critical", "unknown")
-"""Variants of each panel's result, by what it says."""
+INTERPRETATIONS: Final = (
+    "normal",
+    "normal",
+    "normal",
+    "abnormal",
+    "abnormal",
+    "critical",
+    "unknown",
+)
+"""Variants of the results of each panel, by interpretation."""
 
 
 def lab(number: int) -> dict[str, Any]:
@@ -64,7 +72,7 @@ def lab(number: int) -> dict[str, Any]:
 
 
 def lab_test(method: str, number: int) -> dict[str, Any]:
-    """One of twelve tests of a method; each is of a panel and of a lab."""
+    """Return one of twelve tests of a collection method. Each belongs to a panel and a lab."""
     return {
         "id": f"1ab7e570-0000-4000-8000-{len(method):04d}{number:08d}",
         "slug": f"made-up-{method}-{number}",
@@ -98,13 +106,15 @@ def account(number: int) -> dict[str, Any]:
 
 
 def result(panel: int, variant: int) -> dict[str, Any]:
-    """A result with `format` places: 1 person, 2 born, 3 collected, 4 reported, 5 specimen,
-    6 status, 7 patient id."""
-    look = LOOKS[variant]
+    """Return a result with `format` placeholders:
+
+    1 name, 2 birth date, 3 collected, 4 reported, 5 specimen, 6 status, 7 patient ID.
+    """
+    interpretation = INTERPRETATIONS[variant]
     lines = []
     for position in range(MARKERS_A_PANEL):
-        odd = look != "normal" and position % 5 == variant % 5
-        value = 40.0 + 3 * position + variant + (70 if odd else 0)
+        is_outside = interpretation != "normal" and position % 5 == variant % 5
+        value = 40.0 + 3 * position + variant + (70 if is_outside else 0)
         code = f"marker-{panel}-{position}"
         lines.append(
             {
@@ -120,7 +130,7 @@ def result(panel: int, variant: int) -> dict[str, Any]:
                 "max_range_value": 90.0,
                 "is_above_max_range": value > 90,
                 "is_below_min_range": False,
-                "interpretation": look if odd else "normal",
+                "interpretation": interpretation if is_outside else "normal",
                 "loinc": f"{1000 + panel * 16 + position}-{position}",
                 "loinc_slug": code,
                 "provider_id": f"P{panel:02d}{position:02d}",
@@ -145,7 +155,7 @@ def result(panel: int, variant: int) -> dict[str, Any]:
             "date_reported": "%4$s",
             "specimen_number": "%5$s",
             "status": "%6$s",
-            "interpretation": look,
+            "interpretation": interpretation,
             "patient_id": "%7$s",
         },
         "results": lines,

@@ -1,7 +1,8 @@
-"""Whether the world is what the mirror would have written: its own records are given to it again.
+"""Checks that the data set is what the mirror would have written: its own records are given to the
+mirror again.
 
-A row that was made as it should be is equal in its content hash, so nothing is written; and with
-another hash all of it is written again, and must come out the same in every column.
+A correct row has an equal content hash, so nothing is written. With another hash it is written
+again, and must be equal in every column.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from orders.sync.results import RESULTS
 from patients.sync import DEMOGRAPHICS, PATIENTS
 
 SAMPLE: Final = 150
-KINDS: Final[tuple[tuple[MirrorTable, Reader[Any]], ...]] = (
+RECORD_TYPES: Final[tuple[tuple[MirrorTable, Reader[Any]], ...]] = (
     (ORDERS, ORDER),
     (TRANSACTIONS, TRANSACTION),
     (APPOINTMENTS, APPOINTMENT),
@@ -36,14 +37,14 @@ KINDS: Final[tuple[tuple[MirrorTable, Reader[Any]], ...]] = (
 )
 
 
-class _Undone(Exception):
-    """What was tried is not to stay."""
+class _RollBack(Exception):
+    """Raised to roll back the trial."""
 
 
 def check() -> list[str]:
-    """What is wrong with a sample of each kind, in words; empty when nothing is."""
-    wrong: list[str] = []
-    for table, reader in KINDS:
+    """Return descriptions of what is wrong with a sample of each kind."""
+    problems: list[str] = []
+    for table, reader in RECORD_TYPES:
         with connection.cursor() as cursor:
             cursor.execute(f'SELECT count(*) FROM "{table.name}"')
             share = min(100.0, 100.0 * 4 * SAMPLE / max(1, cursor.fetchone()[0]))
@@ -53,13 +54,13 @@ def check() -> list[str]:
             )
             rows = cursor.fetchall()
         if not rows:
-            wrong.append(f"{table.name} is empty")
-        records = [_again(table, reader, row[:-1], row[-1]) for row in rows]
-        wrong += [f"{table.name}: {words}" for words in _tried(table, records)]
-    return wrong
+            problems.append(f"{table.name} is empty")
+        records = [_read_again(table, reader, row[:-1], row[-1]) for row in rows]
+        problems += [f"{table.name}: {text}" for text in _apply_again(table, records)]
+    return problems
 
 
-def _again(
+def _read_again(
     table: MirrorTable, reader: Reader[Any], key: tuple[Any, ...], text: str
 ) -> MirrorRecord:
     read = reader.read(text.encode(), datetime.now(UTC))
@@ -67,9 +68,9 @@ def _again(
     return mirror_record_of(read) if table is ORDERS else MirrorRecord.from_service(read, *key)
 
 
-def _tried(table: MirrorTable, records: Sequence[MirrorRecord]) -> list[str]:
+def _apply_again(table: MirrorTable, records: Sequence[MirrorRecord]) -> list[str]:
     outcome = apply_batch(table, records)
-    wrong = [] if outcome.unchanged == len(records) else [f"{outcome.unchanged} were unchanged"]
+    problems = [] if outcome.unchanged == len(records) else [f"{outcome.unchanged} were unchanged"]
     keys = [record.key for record in records]
     try:
         with transaction.atomic():
@@ -79,28 +80,31 @@ def _tried(table: MirrorTable, records: Sequence[MirrorRecord]) -> list[str]:
             )
             apply_batch(table, records)
             after = _rows(table, keys)
-            for name, found in before.items():
-                if found != after[name]:
-                    odd = [
-                        (column, one[column], other[column])
-                        for one, other in zip(found, after[name], strict=False)
-                        for column in one
-                        if one[column] != other[column]
+            for name, rows_before in before.items():
+                if rows_before != after[name]:
+                    differences = [
+                        (column, first[column], second[column])
+                        for first, second in zip(rows_before, after[name], strict=False)
+                        for column in first
+                        if first[column] != second[column]
                     ]
-                    wrong.append(f"{name} differs: {len(found)} {len(after[name])} {odd[:3]}")
-            raise _Undone
-    except _Undone:
-        return wrong
+                    problems.append(
+                        f"{name} differs: {len(rows_before)} {len(after[name])} {differences[:3]}"
+                    )
+            raise _RollBack
+    except _RollBack:
+        return problems
 
 
 def _rows(table: MirrorTable, keys: Sequence[RecordKey]) -> dict[str, list[dict[str, Any]]]:
-    """The rows with those below them, without when and from what they were made."""
-    found = {table.name: _values(table.model, "pk__in", [key[0] for key in keys], table.key)}
+    """Return the rows and their child rows, without the columns that say when and from what they
+    were made."""
+    rows = {table.name: _values(table.model, "pk__in", [key[0] for key in keys], table.key)}
     for children in table.children:
-        found[children.name] = _values(
+        rows[children.name] = _values(
             children.model, f"{children.parent}__in", [key[0] for key in keys], children.key
         )
-    return found
+    return rows
 
 
 def _values(

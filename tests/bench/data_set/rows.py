@@ -1,24 +1,27 @@
-"""The statements that make rows of a few hundred lives, names and places.
+"""The statements that create rows from a few hundred order histories, names and places.
 
-Everything random is a function of a row's number and a salt: `draw(number, salt, below)`.
+Everything random is a function of the number of a row and a salt: `draw(number, salt, below)`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from tests.bench.world.lives import MOST_STEPS
+from tests.bench.data_set.order_histories import MOST_STEPS
 
 SPAN_DAYS: Final = 3 * 365
-"""Orders are spread evenly over so long a time, but for the last days."""
-A_DAY: Final = 1_000_000 / SPAN_DAYS
-"""Orders of each of the `LAST_DAYS`, in a world of any size: what differs is how much lies behind
-them, and a page of today's work has as many rows in the one as in the other."""
+"""Orders are spread evenly over this time, except for the last days."""
+ORDERS_PER_DAY: Final = 1_000_000 / SPAN_DAYS
+"""Orders of each of the `LAST_DAYS`, in a data set of any size.
+
+Sizes differ in the older orders only, so a page of today's work has the same number of rows in
+each.
+"""
 LAST_DAYS: Final = 5
 RESULTS_SHARE: Final = 0.68
-"""From this part of the orders on, oldest first, results were read."""
+"""Results were read from this share of the orders on, oldest first."""
 MIRRORED: Final = "record, content_hash, as_of"
-"""Records are made behind `OFFSET 0`: PostgreSQL would make each again for its hash."""
+"""Records are built behind `OFFSET 0`, because PostgreSQL would build each again for its hash."""
 
 SCHEMA: Final = """
 DROP SCHEMA IF EXISTS world CASCADE;
@@ -88,20 +91,20 @@ JOIN world.slot ON slot.i = world.draw(n, 12, 1000) AND slot.open = (world.draw(
 JOIN world.life ON life.i = slot.life
 """
 
-RESTING: Final = """
+SELECT_LIMITED_ORDERS: Final = """
 SELECT n, low_level_status, life.method, test.slug, to_timestamp(at + lived), activate_by, expected
 FROM world.orders o JOIN world.life ON life.i = o.life
 JOIN world.lab_test test ON test.method = life.method AND test.i = o.test
 WHERE low_level_status = ANY(%s)
 """
-"""Orders that may be over their usual time, with what that depends on."""
+"""Orders that may be over their usual time, with the values that it depends on."""
 
 _STEP_TIMES = ", ".join(
     f"world.said(at + floor(lived * {n}.0 / greatest(cardinality(steps) - 1, 1)))"
     for n in range(MOST_STEPS)
 )
 
-GROUP: Final = """
+GROUP_JSON: Final = """
 '[' || format(
  '{{"id": "%s", "low_level_status": "", "origin": "initial", "parent_id": null}}',
  md5('order' || o.grouped)::uuid
@@ -135,7 +138,7 @@ FROM (
   SELECT o.id, o.n, o.at, o.lived, o.group_id, o.visit_id, life.*, test.id AS lab_test_id,
    test.name AS lab_test_name, test.slug AS lab_slug, test.json AS test_json,
    person.id AS user_id, first_name, last_name, name_key, dob, gender, phone, email, street, city,
-   state, zip, {GROUP} AS siblings,
+   state, zip, {GROUP_JSON} AS siblings,
    CASE WHEN o.n > o.grouped THEN md5('order' || o.grouped)::uuid END AS parent_id,
    CASE WHEN o.n > o.grouped THEN 'redraw' ELSE 'initial' END AS origin,
    world.draw(o.n, 20, 100) < 4 AS priority,
@@ -164,8 +167,8 @@ WHERE o.n % {parts} = {part}
 INSERT_TRANSACTIONS: Final = f"""
 INSERT INTO orders_transaction (id, status, {MIRRORED})
 SELECT group_id, 'active', record, world.hash(record), to_timestamp({{now}}) FROM (
- SELECT group_id, format('{{{{"id": "%s", "status": "active", "orders": %s}}}}', group_id, {GROUP})
-  AS record FROM world.orders o WHERE n = grouped OFFSET 0
+ SELECT group_id, format('{{{{"id": "%s", "status": "active", "orders": %s}}}}', group_id,
+  {GROUP_JSON}) AS record FROM world.orders o WHERE n = grouped OFFSET 0
 ) AS whole
 """
 
@@ -265,27 +268,27 @@ INSERT INTO orders_resultmarker ({columns})
 SELECT {values} FROM world.results r JOIN world.marker m USING (panel, variant)
 """
 
-COUNTED: Final = """
+INSERT_COUNTS: Final = """
 INSERT INTO orders_ordercount (bucket, low_level_status, method, change)
 SELECT bucket, low_level_status, method, count(*) FROM orders_order GROUP BY 1, 2, 3
 """
-NAMES: Final = """
+INSERT_NAMES: Final = """
 INSERT INTO orders_ordername (id, patient_name, recipient_name)
 SELECT DISTINCT ON (names_id) names_id, patient_name, recipient_name FROM orders_order
 ORDER BY names_id
 """
-PATIENT_WORDS: Final = """
+INSERT_PATIENT_WORDS: Final = """
 INSERT INTO patients_patientnameword (word, user_id, name_key)
 SELECT word, id, name_key FROM patients_patient, patients_name_words(name_key) AS word
 ORDER BY 1, 2
 """
-HAPPENINGS: Final = """
+INSERT_HAPPENINGS: Final = """
 INSERT INTO orders_orderactivity (transaction, kind, order_id, patient_id, after, bucket_after, at)
 SELECT pg_current_xact_id()::text::bigint, 'order', id, user_id, low_level_status, bucket,
  last_event_at
 FROM orders_order WHERE last_event_at > now() - interval '3 days'
 """
-"""Triggers rest while the world is made: what they would have noted of these days."""
+"""Triggers are off while the data set is built. These are the rows they would have written."""
 NEWEST_RESULTS: Final = """
 SELECT order_id FROM orders_result JOIN orders_order ON orders_order.id = order_id
 ORDER BY updated_at DESC LIMIT %s
