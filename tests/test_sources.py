@@ -138,10 +138,10 @@ def seconds(pattern: AnyPattern, method: str, text: str) -> float:
     """Return processor seconds: the minimum of three when the first is too long, because others
     share its caches."""
     for _ in range(3):
-        took = _seconds_once(pattern, method, text)
-        if took <= MAX_SECONDS:
+        duration = _seconds_once(pattern, method, text)
+        if duration <= MAX_SECONDS:
             break
-    return took
+    return duration
 
 
 def _seconds_once(pattern: AnyPattern, method: str, text: str) -> float:
@@ -157,13 +157,13 @@ def _seconds_once(pattern: AnyPattern, method: str, text: str) -> float:
 @pytest.mark.parametrize("unit", ["a", " ", "1", "a.", "1 ", "\n", "/", "<", "@a"])
 def test_no_pattern_backtracks_on_hostile_text(unit: str) -> None:
     text = unit * (HOSTILE_LENGTH // len(unit))
-    took = {
+    durations = {
         (name, method, tail): seconds(pattern, method, text + tail)
         for name, (pattern, methods) in patterns().items()
         for method in methods
         for tail in ("", "\x00!")
     }
-    assert {key: time for key, time in took.items() if time > MAX_SECONDS} == {}
+    assert {key: time for key, time in durations.items() if time > MAX_SECONDS} == {}
 
 
 def test_backtracking_pattern_is_detected() -> None:

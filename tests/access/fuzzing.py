@@ -19,7 +19,7 @@ from typing import Final
 from urllib.parse import quote_from_bytes, urlencode, urlsplit
 
 from tests.access.canaries import ABOUT_PEOPLE, FORM_TOKEN, RESULTS
-from tests.access.served import Site
+from tests.access.served_data_set import Site
 
 TIMEOUT_SECONDS: Final = 20.0
 """Time limit for a response before the server counts as hanging."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.access.served import Site
+from tests.access.served_data_set import Site
 
 _CASES: Final = re.compile(r"^\s*(\d+) generated", re.M)
 _OPERATIONS: Final = re.compile(r"Tested: (\d+)")

@@ -11,7 +11,7 @@ import pytest
 from tests.access.canaries import ABOUT_PEOPLE
 from tests.access.fuzzing import Fuzzer
 from tests.access.properties import run_tester
-from tests.access.served import Site, serve_small_data_set
+from tests.access.served_data_set import Site, serve_small_data_set
 from tests.sync.house import Houses
 
 FUZZ_SECONDS = 20

@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.access.canaries import ABOUT_PEOPLE
 from tests.access.fuzzing import Fuzzer
 from tests.access.properties import run_tester
-from tests.access.served import serve_small_data_set
+from tests.access.served_data_set import serve_small_data_set
 from tests.bench.common import Goal
 from tests.chaos.common import run
 from tests.sync.house import Houses

@@ -47,6 +47,7 @@ from tests.labs.reporting import (
     stored_report,
 )
 from tests.sandboxes import Sandbox
+from tests.sync.house import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("report_folder")]
 
@@ -362,7 +363,7 @@ def test_concurrent_event_does_not_block_the_answer(uploader: User, patient: Pat
     with transaction.atomic():
         sync_reports.create_missing_reports(job_ids=[job_id])
         accepting.start()
-        wait_until(is_lock_awaited)
+        wait_until(is_lock_awaited, 30, "the lock is awaited")
     accepting.join()
     report = Report.objects.get()
     assert (report.state, report.job_id) == ("started", job_id)
@@ -480,7 +481,7 @@ def test_killed_worker_never_sends_twice(
         preexec_fn=dies_with_parent(signal.SIGKILL),
     )
     try:
-        wait_until(lambda: Report.objects.get().state == "sending")
+        wait_until(lambda: Report.objects.get().state == "sending", 30, "the report is sent")
         time.sleep(1)
     finally:
         worker.kill()
@@ -497,10 +498,3 @@ def test_killed_worker_never_sends_twice(
 
 
 SEND_DUE_REPORTS = "from labs.reports import delivery; delivery.send_due()"
-
-
-def wait_until(is_true: Callable[[], bool], seconds: float = 30) -> None:
-    ends = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < ends, "the condition did not become true"
-        time.sleep(0.05)

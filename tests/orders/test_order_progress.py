@@ -197,7 +197,7 @@ def test_handled_exception_shows_person_time_and_outcome(client: Client, clinici
     assert turn_in_list_text(client).startswith("Us")
 
 
-def test_turn_is_ours_until_result_is_signed(client: Client, clinician: User) -> None:
+def test_clinic_has_the_turn_until_result_is_signed(client: Client, clinician: User) -> None:
     row = create_order(low_level_status="completed", bucket="result-in")
     receive_result(row.pk, ("Sodium", "4.1", "normal"))
     assert "Our turn." in turn_text(client, row) and turn_in_list_text(client).startswith("Us")

@@ -303,8 +303,8 @@ def test_measurement_reads_only_latest_changed_orders(monkeypatch: pytest.Monkey
     monkeypatch.setattr(measurement, "MAX_ORDERS", 20)
     assert measurement.measure(NOW)
     newest = Order.objects.order_by("-updated_at")[:20].values("pk")
-    told_events = OrderEvent.objects.filter(order_id__in=newest)
-    pairs = told_events.count() - told_events.values("order_id").distinct().count()
+    newest_events = OrderEvent.objects.filter(order_id__in=newest)
+    pairs = newest_events.count() - newest_events.values("order_id").distinct().count()
     assert sum(UsualTime.objects.values_list("samples", flat=True)) == pairs
 
 
