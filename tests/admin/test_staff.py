@@ -149,7 +149,7 @@ def test_changed_roles_end_sessions(client: Client, administrator: User) -> None
         "a changed name does not end sessions"
     )
     other.refresh_from_db()
-    change(client, other, current_roles=["clinician"])
+    change(client, other, roles=["clinician"])
     assert current_roles(other) == {"clinician"} and other_group in other.groups.all()
     assert their_client.get("/preferences/").status_code == 302
     assert client.get(LIST).status_code == 200, "the session of the administrator continues"
@@ -210,7 +210,7 @@ def test_administrator_cannot_remove_own_role(client: Client, administrator: Use
         assert answer.status_code == 200 and words in answer.content.decode()
     administrator.refresh_from_db()
     assert administrator.is_active and current_roles(administrator) == {ADMINISTRATOR}
-    assert change(client, administrator, current_roles=[ADMINISTRATOR, "viewer"]).status_code == 302
+    assert change(client, administrator, roles=[ADMINISTRATOR, "viewer"]).status_code == 302
     assert client.get(LIST).status_code == 200
 
 
@@ -218,7 +218,7 @@ def test_superuser_loses_administration_with_the_role(client: Client, administra
     root = set_name(User.objects.create_superuser("root-sample"), "Rob")
     page = client.get(f"{LIST}{root.pk}/").content.decode()
     assert 'value="administrator" id="id_roles_6" checked' in page or "checked" in page
-    change(client, root, current_roles=["viewer"])
+    change(client, root, roles=["viewer"])
     root.refresh_from_db()
     assert not root.is_superuser and current_roles(root) == {"viewer"}
 
@@ -233,7 +233,7 @@ def test_concurrent_role_removal_leaves_one_administrator() -> None:
     answers: list[int] = []
 
     def take(client: Client, other: User) -> None:
-        form = form_values(other, current_roles=["viewer"])
+        form = form_values(other, roles=["viewer"])
         start.wait(20)
         try:
             answers.append(client.post(f"{LIST}{other.pk}/", form).status_code)
@@ -278,19 +278,19 @@ def test_removal_of_all_roles_shows_warning(client: Client, administrator: User)
     page = client.get(f"{LIST}{other.pk}/").content.decode()
     assert NO_ROLE_WARNING not in page
     answer = client.post(
-        f"{LIST}{other.pk}/", form_values(other, current_roles=[], _continue="1"), follow=True
+        f"{LIST}{other.pk}/", form_values(other, roles=[], _continue="1"), follow=True
     )
     assert current_roles(other) == frozenset(), "the change is not refused"
     assert answer.content.decode().count(f"Vera Sample {NO_ROLE_WARNING}") == 2, (
         "in the message and on the page"
     )
-    change(client, other, current_roles=["viewer"])
+    change(client, other, roles=["viewer"])
     assert NO_ROLE_WARNING not in client.get(f"{LIST}{other.pk}/", follow=True).content.decode()
 
 
 def test_closed_account_without_role_shows_no_warning(client: Client, administrator: User) -> None:
     other = set_name(staff("viewer"), "Vera")
-    change(client, other, current_roles=[], is_active=None)
+    change(client, other, roles=[], is_active=None)
     page = client.get(f"{LIST}{other.pk}/").content.decode()
     assert NO_ROLE_WARNING not in page and "finds no pages" not in client.get(LIST).content.decode()
 
