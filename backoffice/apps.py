@@ -66,5 +66,5 @@ def create_role_groups(
         group = apps.get_model("auth", "Group")
     except LookupError:
         return
-    made = [group(name=role) for role in ROLES]
-    group.objects.using(using).bulk_create(made, ignore_conflicts=True)
+    groups = [group(name=role) for role in ROLES]
+    group.objects.using(using).bulk_create(groups, ignore_conflicts=True)

@@ -47,13 +47,13 @@ clear_errors()
 
 def configured(name: str, development: str, hint: str = "") -> str:
     """Return a required value; its published default applies only when `LOCAL` is on."""
-    said = text(name, development if LOCAL else "")
-    if not said:
+    value = text(name, development if LOCAL else "")
+    if not value:
         add_error(
             f"{name} is not set. Development values hold only while everything is local: set "
             f"{name}{hint}, or LOCAL=1 on a development machine."
         )
-    return said
+    return value
 
 
 # Environment

@@ -6,8 +6,8 @@ import pytest
 from django.template import Context, Template, TemplateSyntaxError
 
 FRAGMENT = (
-    "{% load cached_fragment %}{% kept name=name %}"
-    "<b>{{ name }}</b>{% csrf_token %}{{ other }}{% endkept %}"
+    "{% load cached_fragment %}{% cached name=name %}"
+    "<b>{{ name }}</b>{% csrf_token %}{{ other }}{% endcached %}"
 )
 
 
@@ -57,4 +57,4 @@ def test_fragment_is_rendered_once_for_equal_values() -> None:
 @pytest.mark.parametrize("inside", ["{% now 'Y' %}", "{% block b %}{% endblock %}"])
 def test_page_specific_tags_are_refused(inside: str) -> None:
     with pytest.raises(TemplateSyntaxError, match="of one page"):
-        Template("{% load cached_fragment %}{% kept %}" + inside + "{% endkept %}")
+        Template("{% load cached_fragment %}{% cached %}" + inside + "{% endcached %}")

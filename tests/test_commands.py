@@ -54,7 +54,7 @@ def test_progress_bar_hides_total_smaller_than_rows(total: int | None, shown: bo
     out = StringIO()
     bar = Bar(OutputWrapper(out), "orders")
     bar.live = True
-    bar.shown -= 1
+    bar.shown_at -= 1
     bar.show(600, total)
     assert "600" in out.getvalue()
     assert (" of " in out.getvalue()) is shown

@@ -78,16 +78,18 @@ class EventFilters(forms.Form):
 
     def apply(self, rows: QuerySet[Event]) -> QuerySet[Event]:
         """Filter rows by everything except the type."""
-        given = self.cleaned_data
+        filters = self.cleaned_data
         plain: dict[str, Any] = {
-            "user_id": given.get("user_id"),
-            "subject_id": given.get("subject_id"),
-            "message_id": given.get("message_id"),
+            "user_id": filters.get("user_id"),
+            "subject_id": filters.get("subject_id"),
+            "message_id": filters.get("message_id"),
         }
         rows = rows.filter(**{name: value for name, value in plain.items() if value})
-        if given.get("conflict"):
+        if filters.get("conflict"):
             rows = rows.filter(Q(body_conflict=True))
-        return event_log.received_between(rows, given.get("since"), given.get("until"), self.within)
+        return event_log.received_between(
+            rows, filters.get("since"), filters.get("until"), self.within
+        )
 
     @cached_property
     def within(self) -> tuple[int, int]:
@@ -136,14 +138,14 @@ class ReplayFilters(forms.Form):
 
     def apply(self, rows: QuerySet[Event], types: list[str]) -> QuerySet[Event]:
         """Filter the rows that the page has shown, without events that arrived or failed since."""
-        given = self.cleaned_data
+        filters = self.cleaned_data
         rows = rows.filter(state=self.chosen_state())
-        if given.get("type"):
-            rows = rows.filter(event_type__in=event_log.types_with_prefix(types, given["type"]))
-        if given.get("reason"):
-            rows = rows.filter(reason=given["reason"])
-        if given.get("through"):
-            rows = rows.filter(pk__lte=given["through"])
-        if given.get("shown_at"):
-            rows = rows.filter(applied_at__lte=given["shown_at"])
-        return event_log.received_between(rows, given.get("since"), None)
+        if filters.get("type"):
+            rows = rows.filter(event_type__in=event_log.types_with_prefix(types, filters["type"]))
+        if filters.get("reason"):
+            rows = rows.filter(reason=filters["reason"])
+        if filters.get("through"):
+            rows = rows.filter(pk__lte=filters["through"])
+        if filters.get("shown_at"):
+            rows = rows.filter(applied_at__lte=filters["shown_at"])
+        return event_log.received_between(rows, filters.get("since"), None)

@@ -86,10 +86,10 @@ class GroupCommit:
         """
         taken: list[_WaitingRow] = []
         left: list[_WaitingRow] = []
-        seen = {mine.row[0]}
+        row_keys = {mine.row[0]}
         for place in self._waiting:
-            if len(taken) + 1 < self._most and place.row[0] not in seen:
-                seen.add(place.row[0])
+            if len(taken) + 1 < self._most and place.row[0] not in row_keys:
+                row_keys.add(place.row[0])
                 taken.append(place)
             else:
                 left.append(place)

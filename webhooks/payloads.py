@@ -98,9 +98,9 @@ def display_body(event: Event, *, values: bool) -> tuple[str, bool]:
         return "", False
     raw = bytes(event.body)
     try:
-        found = json.loads(raw)
-        seen = found if values else _structure(found)
-        text = json.dumps(seen, indent=2, ensure_ascii=False)
+        decoded = json.loads(raw)
+        displayed = decoded if values else _structure(decoded)
+        text = json.dumps(displayed, indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
         text = raw.decode("utf-8", "replace") if values else f"{len(raw)} bytes that are no JSON"
     return replace_surrogates(text[:MAX_DISPLAYED]), len(text) > MAX_DISPLAYED

@@ -113,8 +113,8 @@ class SourceFinder:
     def __init__(self, order: Order, event_rows: Sequence[EventRow]) -> None:
         self.event_rows = {row.event.received_at: row for row in event_rows}
         names = ("orders", "results", "appointment-phlebotomy", "appointment-psc")
-        asked = Lookup.objects.filter(kind__in=names, key=str(order.pk), looked_at__isnull=False)
-        self.lookups = dict(asked.values_list("kind", "looked_at"))
+        lookups = Lookup.objects.filter(kind__in=names, key=str(order.pk), looked_at__isnull=False)
+        self.lookups = dict(lookups.values_list("kind", "looked_at"))
         ran = Q(started_at__lte=order.as_of) & (
             Q(finished_at__gte=order.as_of) | Q(finished_at=None)
         )

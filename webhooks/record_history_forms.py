@@ -49,8 +49,8 @@ class MomentForm(forms.Form):
 
     def shareable(self) -> bool:
         """Return whether the URL has the moment in UTC, which is the same for every user."""
-        given = str(self.data.get("at", "")).strip()
-        return "stop" not in self.data and given.endswith("Z") and _is_moment(given)
+        text = str(self.data.get("at", "")).strip()
+        return "stop" not in self.data and text.endswith("Z") and _is_moment(text)
 
     def moment(self, stops: Sequence[SliderStop]) -> datetime | None:
         """Return the chosen moment: that of the stop, else the time; None without either."""

@@ -81,10 +81,10 @@ class ChangePasswordForm(_NewPasswordMixin, PasswordChangeForm):
         return typed
 
     def clean(self) -> dict[str, Any]:
-        given: dict[str, Any] = super().clean() or self.cleaned_data
-        if given.get("old_password") and given.get("new_password1") == given["old_password"]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("old_password") and cleaned.get("new_password1") == cleaned["old_password"]:
             self.add_error("new_password2", "This is the one you have: choose another.")
-        return given
+        return cleaned
 
 
 class NewPasswordForm(_NewPasswordMixin, SetPasswordForm):  # type: ignore[type-arg]  # only in the stubs

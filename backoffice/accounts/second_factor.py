@@ -136,12 +136,12 @@ class _VerifyCodeMixin(_CodeFieldForm):
         if not throttle.CODES.try_acquire(who):
             raise forms.ValidationError("Too many wrong codes. Wait four minutes, then try again.")
         code: str = self.cleaned_data["code"]
-        for kept in Authenticator.objects.filter(user=self.user).exclude(
+        for authenticator in Authenticator.objects.filter(user=self.user).exclude(
             type=Authenticator.Type.WEBAUTHN
         ):
-            if _matches(kept, code):
-                kept.user = self.user
-                self.authenticator = kept
+            if _matches(authenticator, code):
+                authenticator.user = self.user
+                self.authenticator = authenticator
                 throttle.CODES.release(who)
                 return code
         record_failed_sign_in(context.request, "second factor")
@@ -150,13 +150,13 @@ class _VerifyCodeMixin(_CodeFieldForm):
         )
 
 
-def _matches(kept: Authenticator, code: str) -> bool:
-    if kept.type != Authenticator.Type.TOTP:
-        return recovery_codes.use_code(kept, normalize_user_code(code))
+def _matches(authenticator: Authenticator, code: str) -> bool:
+    if authenticator.type != Authenticator.Type.TOTP:
+        return recovery_codes.use_code(authenticator, normalize_user_code(code))
     # allauth forgets used codes too early: codes are valid shortly before and after their time.
-    is_valid = validate_totp_code(decrypt(kept.data["secret"]), code)
+    is_valid = validate_totp_code(decrypt(authenticator.data["secret"]), code)
     return is_valid and throttle.USED_CODES.try_acquire(
-        f"{kept.user_id}\n{normalize_user_code(code)}"
+        f"{authenticator.user_id}\n{normalize_user_code(code)}"
     )
 
 

@@ -22,8 +22,10 @@ class SecondFactorSecrets:
     name: Final = "secrets of second factors"
 
     def count(self) -> Counter[int | None]:
-        kept = Authenticator.objects.values_list("data", flat=True)
-        return Counter(cipher.key_id_of(text) for data in kept for text in _encrypted_values(data))
+        stored = Authenticator.objects.values_list("data", flat=True)
+        return Counter(
+            cipher.key_id_of(text) for data in stored for text in _encrypted_values(data)
+        )
 
     def encrypt_again(self) -> Iterator[int]:
         for key in Authenticator.objects.order_by("pk").values_list("pk", flat=True):

@@ -261,8 +261,8 @@ def _list_status(synced_list: SyncedList) -> FetchStatus:
     if run is None:
         return FetchStatus(what, "Never read.", vocabulary.PREPARING)
     family, _, word = state_of(run)
-    asked = ago(run.finished_at or run.created_at, timezone.now())
-    return FetchStatus(what, f"{word}, {asked}.{f' {run.error}' if run.error else ''}", family)
+    last_read = ago(run.finished_at or run.created_at, timezone.now())
+    return FetchStatus(what, f"{word}, {last_read}.{f' {run.error}' if run.error else ''}", family)
 
 
 def _retry_text(failing: Lookup, now: datetime) -> str:

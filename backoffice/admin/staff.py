@@ -135,16 +135,16 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
     clean_time_zone = PreferencesForm.clean_time_zone
 
     def clean(self) -> dict[str, Any]:
-        given: dict[str, Any] = super().clean() or self.cleaned_data
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         administrators = _locked_administrators()
         if self.actor.pk not in administrators:
             raise ValidationError(NO_LONGER_ADMINISTRATOR)
         if self.instance.pk == self.actor.pk:
-            if ADMINISTRATOR not in given.get("roles", ()):
+            if ADMINISTRATOR not in cleaned.get("roles", ()):
                 self.add_error("roles", OWN_ADMINISTRATION)
-            if not given.get("is_active"):
+            if not cleaned.get("is_active"):
                 self.add_error("is_active", OWN_ACCOUNT)
-        return given
+        return cleaned
 
 
 class RoleFilter(SimpleListFilter):
@@ -250,21 +250,21 @@ class StaffAdmin(BaseAdmin):
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Save the account, its roles, and the audit entry in the transaction of the request."""
         before = staff_changes.account_snapshot(obj) if change else {}
-        given = form.cleaned_data
+        cleaned = form.cleaned_data
         obj.save()
-        staff_changes.set_roles(obj, given["roles"])
+        staff_changes.set_roles(obj, cleaned["roles"])
         after = staff_changes.account_snapshot(obj)
-        if not change or given.get("anew"):
+        if not change or cleaned.get("anew"):
             first = first_passwords.issue(obj, voided=change)
             request.first_password = first  # type: ignore[attr-defined]  # for `_first_password_page`
-        recorded = {**after, "password": "set anew"} if given.get("anew") else after
+        recorded = {**after, "password": "set anew"} if cleaned.get("anew") else after
         record_change(request, staff_changes.TOPIC, [obj.pk], before=before, after=recorded)
         if obj.pk != getattr(request.user, "pk", None) and _ends_sessions(before, recorded):
             other_sessions(obj.pk, request).delete()
-        if obj.is_active and not given["roles"]:
+        if obj.is_active and not cleaned["roles"]:
             messages.warning(request, _no_role_warning(obj))
         if change:
-            _notify_owner(request, obj, before["e-mail"], voided=bool(given.get("anew")))
+            _notify_owner(request, obj, before["e-mail"], voided=bool(cleaned.get("anew")))
 
     def response_add(self, request: HttpRequest, obj: User, *args: Any) -> HttpResponse:
         return self._first_password_page(request, obj) or super().response_add(request, obj, *args)

@@ -197,8 +197,8 @@ def item_serializer(resource: type[Resource]) -> type[serializers.Serializer[Any
     fields |= {name: describe() for name, describe in resource.added.items()}
     for child in resource.children:
         fields[child.name] = _child(resource, child)
-    made = type(f"{resource.__name__}Item", (serializers.Serializer,), fields)
-    return _ITEMS.setdefault(resource, made)
+    serializer = type(f"{resource.__name__}Item", (serializers.Serializer,), fields)
+    return _ITEMS.setdefault(resource, serializer)
 
 
 def _child(resource: type[Resource], child: ChildRows) -> Any:

@@ -51,11 +51,11 @@ def new(request: HttpRequest) -> HttpResponse:
     form = TokenForm(request.POST)
     if form.is_valid():
         try:
-            made, text = _made(request, form.cleaned_data)
+            token, text = _issue_token(request, form.cleaned_data)
         except ValidationError as error:
             form.add_error("account", error)
         else:
-            return render(request, "system/token.html", {"token": made, "text": text})
+            return render(request, "system/token.html", {"token": token, "text": text})
     return _form(request, form, status=422)
 
 
@@ -75,24 +75,24 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     return redirect("system:tokens")
 
 
-def _made(request: HttpRequest, asked: dict[str, Any]) -> tuple[ApiToken, str]:
+def _issue_token(request: HttpRequest, values: dict[str, Any]) -> tuple[ApiToken, str]:
     """Return the token and its text. The text is empty if the same form was sent before."""
     assert isinstance(request.user, User)
     with transaction.atomic(durable=True):
-        account, _ = tokens.account_of(asked["account"])
-        earlier = ApiToken.objects.filter(form_id=asked["form_id"]).select_related("user").first()
+        account, _ = tokens.account_of(values["account"])
+        earlier = ApiToken.objects.filter(form_id=values["form_id"]).select_related("user").first()
         if earlier is not None:
             return earlier, ""
-        made, text = tokens.issue(
+        token, text = tokens.issue(
             account,
-            name=asked["name"],
-            scopes=asked["scopes"],
-            days=asked["days"],
+            name=values["name"],
+            scopes=values["scopes"],
+            days=values["days"],
             by=request.user,
-            form_id=asked["form_id"],
+            form_id=values["form_id"],
         )
-        record_action(request, "make token", [made.key_id, account.username], [])
-    return made, text
+        record_action(request, "make token", [token.key_id, account.username], [])
+    return token, text
 
 
 def _form(request: HttpRequest, form: TokenForm, status: int = 200) -> HttpResponse:

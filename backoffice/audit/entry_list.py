@@ -152,13 +152,13 @@ AUDIT_LIST: Final = AuditList()
 
 
 def render_rows(rows: Iterable[AuditEntry], columns: Sequence[Column], user: Any) -> SafeString:
-    drawn = []
+    html = []
     leads = may(user, "audit.view")
     for row in rows:
-        drawn.append(f"<tr>{_at_cell(row, leads)}")
-        drawn += [CELL_RENDERERS[column.key](row, user) for column in columns[1:]]
-        drawn.append("</tr>\n")
-    return SafeString("".join(drawn))
+        html.append(f"<tr>{_at_cell(row, leads)}")
+        html += [CELL_RENDERERS[column.key](row, user) for column in columns[1:]]
+        html.append("</tr>\n")
+    return SafeString("".join(html))
 
 
 def _at_cell(row: AuditEntry, leads: bool) -> str:
@@ -209,8 +209,8 @@ def _patient_cell(row: AuditEntry, user: Any) -> str:
 
 def _plain_cell(label: str, name: str, css: str = "") -> Callable[[AuditEntry, Any], str]:
     def cell(row: AuditEntry, user: Any) -> str:
-        said = conditional_escape(dash(getattr(row, name)))
-        return f'<td data-label="{label}"{css}>{said}</td>\n'
+        text = conditional_escape(dash(getattr(row, name)))
+        return f'<td data-label="{label}"{css}>{text}</td>\n'
 
     return cell
 

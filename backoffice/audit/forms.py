@@ -120,7 +120,7 @@ class AuditFilterForm(FilterForm):
         check_day_order(self, "since", "until")
 
     def apply(self, rows: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
-        given = self.cleaned_data
+        filters = self.cleaned_data
         for name, condition in (
             ("did", "action__in"),
             ("kind", "object_type__in"),
@@ -129,16 +129,16 @@ class AuditFilterForm(FilterForm):
             ("until", "at__lte"),
             ("request", "request_id"),
         ):
-            if given[name]:
-                rows = rows.filter(**{condition: given[name]})
-        if given["day"]:
-            first, after = given["day"]
+            if filters[name]:
+                rows = rows.filter(**{condition: filters[name]})
+        if filters["day"]:
+            first, after = filters["day"]
             rows = rows.filter(at__gte=first, at__lt=after)
-        if given["patient"]:
-            rows = rows.filter(patient_ids__contains=[given["patient"]])
-        if given["record"]:
-            rows = rows.filter(object_ids__contains=[given["record"]])
-        if given["person"]:
-            known = Q(actor__in=[int(key) for key in given["person"] if key != NOBODY])
-            rows = rows.filter(known | Q(actor=None) if NOBODY in given["person"] else known)
+        if filters["patient"]:
+            rows = rows.filter(patient_ids__contains=[filters["patient"]])
+        if filters["record"]:
+            rows = rows.filter(object_ids__contains=[filters["record"]])
+        if filters["person"]:
+            known = Q(actor__in=[int(key) for key in filters["person"] if key != NOBODY])
+            rows = rows.filter(known | Q(actor=None) if NOBODY in filters["person"] else known)
         return rows

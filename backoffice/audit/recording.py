@@ -209,9 +209,11 @@ def record_list(
 
     `searched` says that staff typed words to search for.
     """
-    shown = list(ids)
+    row_ids = list(ids)
     action = "search" if searched else "list"
-    record_entry(request, action, object_type, ids=shown, patients=patients, row_count=len(shown))
+    record_entry(
+        request, action, object_type, ids=row_ids, patients=patients, row_count=len(row_ids)
+    )
 
 
 def record_denied(request: HttpRequest, permission: str) -> None:

@@ -123,21 +123,30 @@ def lock_chain() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
 
 
-def append(made: AuditSeal) -> None:
+def append(seal: AuditSeal) -> None:
     """Append a seal to the chain, which the caller has locked."""
     before = AuditSeal.objects.order_by("-n").first()
     key_id, key = next(iter(keys().items()))
-    made.n = before.n + 1 if before else 1
-    made.prev = bytes(before.mac) if before else b""
-    made.form, made.key_id = FORM, key_id
-    made.mac = compute_mac(made, key)
-    made.save(force_insert=True)
+    seal.n = before.n + 1 if before else 1
+    seal.prev = bytes(before.mac) if before else b""
+    seal.form, seal.key_id = FORM, key_id
+    seal.mac = compute_mac(seal, key)
+    seal.save(force_insert=True)
 
 
 def compute_mac(one: AuditSeal, key: bytes) -> bytes:
     moment = one.at.astimezone(UTC).isoformat(timespec="microseconds")
-    said = (one.n, int(one.removal), one.from_id, one.to_id, one.rows, one.form, one.key_id, moment)
-    text = "|".join(map(str, said)).encode()
+    parts = (
+        one.n,
+        int(one.removal),
+        one.from_id,
+        one.to_id,
+        one.rows,
+        one.form,
+        one.key_id,
+        moment,
+    )
+    text = "|".join(map(str, parts)).encode()
     return hmac.digest(key, b"|".join((text, bytes(one.digest), bytes(one.prev))), "sha256")
 
 
@@ -153,15 +162,15 @@ def head_of(one: AuditSeal) -> str:
 
 def keys() -> Mapping[str, bytes]:
     """Return the keys by key id. The first one makes new seals; the others made earlier ones."""
-    given = settings.AUDIT_KEYS or [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    return _keys(tuple(given))
+    texts = settings.AUDIT_KEYS or [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return _keys(tuple(texts))
 
 
 @lru_cache(maxsize=8)
-def _keys(given: tuple[str, ...]) -> Mapping[str, bytes]:
+def _keys(texts: tuple[str, ...]) -> Mapping[str, bytes]:
     purpose = b"backoffice: seals of the audit trail"
-    made = [hmac.digest(text.encode(), purpose, "sha256") for text in given]
-    return {hashlib.sha256(key).hexdigest()[:8]: key for key in made}
+    derived = [hmac.digest(text.encode(), purpose, "sha256") for text in texts]
+    return {hashlib.sha256(key).hexdigest()[:8]: key for key in derived}
 
 
 def flush_index_pending_lists() -> int:

@@ -49,19 +49,21 @@ def entry_list_page(request: HttpRequest) -> HttpResponse:
     if screen.redirect_url:
         return redirect(screen.redirect_url)
     rows = AUDIT_LIST.rows(form, request.user) if valid else AuditEntry.objects.none()
-    found = match_rows(rows, AUDIT_LIST.visible_rows(request.user), form.keyset())
-    page = AUDIT_LIST.page(found.rows, form, screen.size, page_position(request), found.all_rows)
+    matches = match_rows(rows, AUDIT_LIST.visible_rows(request.user), form.keyset())
+    page = AUDIT_LIST.page(
+        matches.rows, form, screen.size, page_position(request), matches.all_rows
+    )
     patient = form.cleaned_data.get("patient") if valid else None
-    shown = [*_named_patients(request, page.rows), *([patient] if patient else [])]
-    record_list(request, AUDIT_LIST.subject, (row.pk for row in page.rows), shown)
+    patients = [*_named_patients(request, page.rows), *([patient] if patient else [])]
+    record_list(request, AUDIT_LIST.subject, (row.pk for row in page.rows), patients)
     context = {
         "list": screen,
         "filters": form,
         "chips": form.active_filters(request.GET) if valid else [],
         "narrowed": valid and form.is_filtered(),
         "page": page,
-        "pager": screen.pager(page, found.count),
-        "total": found.count,
+        "pager": screen.pager(page, matches.count),
+        "total": matches.count,
         "patient": patient,
         "broken": _findings(verification.latest_check()),
     }
@@ -186,8 +188,8 @@ def integrity(request: HttpRequest) -> HttpResponse:
 def check_now(request: HttpRequest) -> HttpResponse:
     """Request a check now: a worker runs it within a minute."""
     with transaction.atomic(durable=True):
-        made = AuditCheck(asked_by=staff_user(request))
-        AuditCheck.objects.bulk_create([made], ignore_conflicts=True)
+        check = AuditCheck(asked_by=staff_user(request))
+        AuditCheck.objects.bulk_create([check], ignore_conflicts=True)
         record_action(request, "audit check", [], [])
     wake_worker("backoffice.operations.tasks.check_audit", queue="bulk")
     messages.success(request, "It is checked now. This page shows what was found when it is done.")
@@ -224,13 +226,13 @@ def reviews(request: HttpRequest) -> HttpResponse:
     form = AuditReviewForm(request.POST) if request.method == "POST" else None
     if form is not None and form.is_valid() and _save_review(request, form):
         return redirect("audit:reviews")
-    said: dict[date, list[AuditReview]] = {}
+    by_month: dict[date, list[AuditReview]] = {}
     for one in AuditReview.objects.select_related("by").order_by("-month", "at")[
         : SHOWN_MONTHS * 20
     ]:
-        said.setdefault(one.month, []).append(one)
+        by_month.setdefault(one.month, []).append(one)
     months = [
-        _month_context(first, said.get(first, []), request, form) for first in _review_months()
+        _month_context(first, by_month.get(first, []), request, form) for first in _review_months()
     ]
     context = {"months": months, "form": form}
     return render(request, "audit/reviews.html", context, status=422 if form else 200)
@@ -262,7 +264,10 @@ def _review_months() -> list[date]:
 
 
 def _month_context(
-    first: date, said: list[AuditReview], request: HttpRequest, form: AuditReviewForm | None
+    first: date,
+    month_reviews: list[AuditReview],
+    request: HttpRequest,
+    form: AuditReviewForm | None,
 ) -> dict[str, Any]:
     last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
     key = f"{first:%Y-%m}"
@@ -271,8 +276,8 @@ def _month_context(
         "key": key,
         "first": first,
         "range": f"since={first}&until={last}",
-        "said": said,
-        "mine": any(one.by_id == request.user.pk for one in said),
+        "reviews": month_reviews,
+        "mine": any(one.by_id == request.user.pk for one in month_reviews),
         "form": form if typed else AuditReviewForm(initial={"month": key}, auto_id=f"{key}_%s"),
         "open": typed,
     }

@@ -107,7 +107,7 @@ class EncryptedColumn:
             if cipher.key_id_of(value) == cipher.current_key_id():
                 return None
             try:
-                value = self.field.opened(value, bound)
+                value = self.field.decrypted(value, bound)
             except cipher.DecryptionError:
                 return None
         return self.field.stored(value, bound), row.pk

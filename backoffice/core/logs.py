@@ -63,9 +63,9 @@ def _message(record: logging.LogRecord) -> str:
     message = record.getMessage()
     if record.exc_info and record.exc_info[1] is not None:
         error = record.exc_info[1]
-        for said in (repr(error), str(error)):
-            if said:
-                message = message.replace(said, type(error).__name__)
+        for text in (repr(error), str(error)):
+            if text:
+                message = message.replace(text, type(error).__name__)
     return _ADDRESS.sub(r"\1/…", message)
 
 

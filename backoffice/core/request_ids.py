@@ -142,10 +142,10 @@ def client_address(request: HttpRequest) -> str | None:
 
     Earlier hops of X-Forwarded-For come from the client and prove nothing.
     """
-    seen = [request.META.get("REMOTE_ADDR", "")]
+    candidates = [request.META.get("REMOTE_ADDR", "")]
     if settings.BEHIND_PROXY:
-        seen.insert(0, request.headers.get("X-Forwarded-For", "").rpartition(",")[2])
-    for candidate in seen:
+        candidates.insert(0, request.headers.get("X-Forwarded-For", "").rpartition(",")[2])
+    for candidate in candidates:
         for text in (candidate.strip(), _without_port(candidate.strip())):
             try:
                 return str(ip_address(text.partition("%")[0]))

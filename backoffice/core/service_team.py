@@ -40,8 +40,8 @@ class AnotherTeam(Exception):
     """The key is of another team: nothing may be stored, marked missing, or sent."""
 
     def __init__(self, theirs: UUID | None, ours: UUID) -> None:
-        shown = f"It is of team {theirs}" if theirs else "It lists no user and no order"
-        super().__init__(f"{ANOTHER_TEAM} {shown}, the records here are of team {ours}.")
+        their_records = f"It is of team {theirs}" if theirs else "It lists no user and no order"
+        super().__init__(f"{ANOTHER_TEAM} {their_records}, the records here are of team {ours}.")
 
 
 def mirror_team() -> UUID | None:

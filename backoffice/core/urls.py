@@ -35,8 +35,8 @@ def _address(route: str, any_key: str) -> str:
 def build_query(values: Mapping[str, Iterable[str]]) -> QueryDict:
     """Return values by field name as the QueryDict of a form or an address."""
     data = QueryDict(mutable=True)
-    for name, given in values.items():
-        data.setlist(name, list(given))
+    for name, texts in values.items():
+        data.setlist(name, list(texts))
     return data
 
 

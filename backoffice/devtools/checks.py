@@ -82,7 +82,7 @@ def _check(database_url: str) -> int:
     return 1 if failed else 0
 
 
-def report_vulnerabilities(answer: str, said: str) -> bool:
+def report_vulnerabilities(answer: str, error_output: str) -> bool:
     """Print known vulnerabilities and return whether there are none.
 
     Packages that could not be checked are printed but do not fail the check, because there may be
@@ -92,32 +92,36 @@ def report_vulnerabilities(answer: str, said: str) -> bool:
         packages = json.loads(answer)["dependencies"]
     except (ValueError, KeyError, TypeError):
         packages = []
-    unasked = [package["name"] for package in packages if "skip_reason" in package]
-    found = [
+    unchecked = [package["name"] for package in packages if "skip_reason" in package]
+    flaws = [
         f"{package['name']} {package['version']}: {flaw['id']}, fixed in"
         f" {', '.join(flaw['fix_versions']) or 'no release yet'}"
         for package in packages
         for flaw in package.get("vulns", ())
     ]
-    if found:
-        print("FAILED  known vulnerabilities", *found, sep="\n")
+    if flaws:
+        print("FAILED  known vulnerabilities", *flaws, sep="\n")
     elif not packages:
-        print("COULD NOT ASK for known vulnerabilities: no answer.", said.strip()[-300:], sep="\n")
-    elif unasked:
         print(
-            f"COULD NOT ASK for known vulnerabilities of {len(unasked)} of {len(packages)}:"
-            f" {', '.join(unasked[:5])} …"
+            "COULD NOT ASK for known vulnerabilities: no answer.",
+            error_output.strip()[-300:],
+            sep="\n",
+        )
+    elif unchecked:
+        print(
+            f"COULD NOT ASK for known vulnerabilities of {len(unchecked)} of {len(packages)}:"
+            f" {', '.join(unchecked[:5])} …"
         )
     else:
         print(f"ok      known vulnerabilities ({len(packages)} packages)")
-    return not found
+    return not flaws
 
 
 def production_environment() -> dict[str, str]:
     """Return settings of a deployment with made-up values, for Django's deploy check."""
-    kept = ("PATH", "HOME", "LANG", "PYTHONPATH")
+    inherited = ("PATH", "HOME", "LANG", "PYTHONPATH")
     return {
-        **{name: os.environ[name] for name in kept if name in os.environ},
+        **{name: os.environ[name] for name in inherited if name in os.environ},
         "DATABASE_URL": "postgres://backoffice@database.invalid/backoffice",
         "REDIS_URL": "rediss://redis.invalid/0",
         "SECRET_KEY": secrets.token_urlsafe(60),

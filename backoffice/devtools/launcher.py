@@ -58,7 +58,7 @@ PROOFS: Final = {
     "bench": ("mirror", "inbox", "wearables", "commands", "workers", "pages", "demo"),
     "chaos": ("sync", "inbox", "outbox", "restore", "shutdown", "http", "power"),
 }
-KEPT: Final = ("pages",)
+WITH_OWN_SERVERS: Final = ("pages",)
 WITHOUT_WORDS: Final = ("up", "check")
 ANEW: Final = "--anew"
 STOP: Final = "--stop"
@@ -255,12 +255,14 @@ def _start_workers(supervisor: Supervisor) -> None:
         supervisor.start(name, PYTHON, *command, variables=checked, orphaned=orphaned)
 
 
-def resolve_service_settings(given: Mapping[str, str], sandbox_port: int | None) -> dict[str, str]:
-    """Return the settings in `given`.
+def resolve_service_settings(
+    variables: Mapping[str, str], sandbox_port: int | None
+) -> dict[str, str]:
+    """Return the settings in `variables`.
 
     With a sandbox, its settings replace those of a configured service.
     """
-    environment = dict(given)
+    environment = dict(variables)
     if sandbox_port is not None:
         for name in SERVICE_VARIABLES:
             environment.pop(name, None)
@@ -303,10 +305,10 @@ def run_or_raise(code: int, environment: Mapping[str, str], *command: str) -> st
 
 
 def port_of(name: str, default: int) -> int:
-    said = os.environ.get(name, "") or str(default)
-    if not (said.isascii() and said.isdigit() and 0 < int(said) < 65536):
+    text = os.environ.get(name, "") or str(default)
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
         raise LauncherError(f"{name} must be a whole number from 1 to 65535.")
-    return int(said)
+    return int(text)
 
 
 def check_port_is_free(port: int, name: str, other: int) -> None:
@@ -338,13 +340,13 @@ def answers(url: str) -> bool:
 
 def write_running_environment(base: Path, environment: Mapping[str, str]) -> None:
     """Write the environment for `./run manage` to a file that only its owner can read."""
-    ours = ("DATABASE_URL", "REDIS_URL", "LOCAL", "PORT", "SANDBOX_PORT", "SERVICE_BASE_URL")
-    kept = {name: environment[name] for name in ours if name in environment}
+    names = ("DATABASE_URL", "REDIS_URL", "LOCAL", "PORT", "SANDBOX_PORT", "SERVICE_BASE_URL")
+    published = {name: environment[name] for name in names if name in environment}
     base.mkdir(mode=0o711, parents=True, exist_ok=True)  # Missing with configured servers.
     path = base / "running.json"
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
-    path.write_text(json.dumps({"pid": os.getpid(), "environment": kept}))
+    path.write_text(json.dumps({"pid": os.getpid(), "environment": published}))
 
 
 def remove_running_environment(base: Path) -> None:
@@ -358,13 +360,13 @@ def remove_running_environment(base: Path) -> None:
 def running_environment() -> dict[str, str]:
     """Return the environment of a running demo of this folder; empty when none runs."""
     try:
-        told = json.loads((embedded.home() / "running.json").read_text())
-        os.kill(told["pid"], 0)
+        running = json.loads((embedded.home() / "running.json").read_text())
+        os.kill(running["pid"], 0)
     except (OSError, ValueError, KeyError):
         return {}
-    if told["pid"] == os.getpid() or not _is_launcher(told["pid"]):
+    if running["pid"] == os.getpid() or not _is_launcher(running["pid"]):
         return {}  # It was killed, and its id was reused; in a container often by this process.
-    return dict(told["environment"])
+    return dict(running["environment"])
 
 
 def _is_launcher(pid: int) -> bool:
@@ -376,8 +378,8 @@ def _is_launcher(pid: int) -> bool:
         return not Path("/proc/self").exists()
 
 
-def environment_for(servers: Servers, given: Mapping[str, str]) -> dict[str, str]:
-    environment = local_by_default(given, embedded_database=servers.embedded)
+def environment_for(servers: Servers, variables: Mapping[str, str]) -> dict[str, str]:
+    environment = local_by_default(variables, embedded_database=servers.embedded)
     return {
         **environment,
         "DATABASE_URL": servers.database_url,
@@ -385,10 +387,10 @@ def environment_for(servers: Servers, given: Mapping[str, str]) -> dict[str, str
     }
 
 
-def local_by_default(given: Mapping[str, str], *, embedded_database: bool) -> dict[str, str]:
-    environment = dict(given)
+def local_by_default(variables: Mapping[str, str], *, embedded_database: bool) -> dict[str, str]:
+    environment = dict(variables)
     environment.pop("DJANGO_SETTINGS_MODULE", None)  # Back office and sandbox set their own.
-    if embedded_database and given.get("MANAGEMENT_ENV") != "production":
+    if embedded_database and variables.get("MANAGEMENT_ENV") != "production":
         environment.setdefault("LOCAL", "1")
     return environment
 
@@ -474,8 +476,10 @@ def proofs(kind: str, names: list[str]) -> int:
         if kind == "bench":
             (ROOT / "var" / "bench" / f"{name}.json").unlink(missing_ok=True)
         # Test data takes minutes to create, so the servers of this benchmark keep theirs.
-        kept = embedded.servers(embedded.home() / "bench") if name in KEPT else None
-        with kept or embedded.throwaway_servers(durable=True) as servers:
+        own_servers = (
+            embedded.servers(embedded.home() / "bench") if name in WITH_OWN_SERVERS else None
+        )
+        with own_servers or embedded.throwaway_servers(durable=True) as servers:
             module = f"tests.{kind}.{name}"
             worst = max(
                 worst, run_in_foreground([PYTHON, "-m", module], throwaway_environment(servers))

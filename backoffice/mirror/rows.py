@@ -210,8 +210,8 @@ def replace_children(
         f'DELETE FROM "{children.name}" WHERE "{children.parent}" = ANY(%s)',
         [[record.key[0] for record in records]],
     )
-    made = (row for record in records for row in _child_rows(children, record))
-    _copy(cursor, children.name, made)
+    child_rows = (row for record in records for row in _child_rows(children, record))
+    _copy(cursor, children.name, child_rows)
 
 
 def _child_rows(

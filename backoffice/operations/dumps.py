@@ -107,8 +107,8 @@ def finish(process: subprocess.Popen[str], what: str) -> str:
 
 def snapshot_connection() -> psycopg.Connection[Any]:
     """Open a separate connection with one snapshot (REPEATABLE READ, read only)."""
-    given = {name: value for name, value in _parameters().items() if name in _VARIABLES}
-    snapshot: psycopg.Connection[Any] = psycopg.connect(**given, connect_timeout=5)
+    parameters = {name: value for name, value in _parameters().items() if name in _VARIABLES}
+    snapshot: psycopg.Connection[Any] = psycopg.connect(**parameters, connect_timeout=5)
     snapshot.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     snapshot.read_only = True
     snapshot.execute("SET idle_in_transaction_session_timeout = 0")

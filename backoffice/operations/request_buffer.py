@@ -100,9 +100,9 @@ class Web:
         """Call the WSGI application and send its response. Runs in a thread."""
         status, headers = 500, Headers()
 
-        def start_response(line: str, given: Headers, exc_info: Any = None) -> None:
+        def start_response(line: str, response_headers: Headers, exc_info: Any = None) -> None:
             nonlocal status, headers
-            status, headers = int(line[:3]), given
+            status, headers = int(line[:3]), response_headers
 
         try:
             parts = self.wsgi(environ_of(scope, content), start_response)

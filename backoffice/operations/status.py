@@ -259,8 +259,8 @@ def _reasons(figures: Figures, late: list[str], unsafe_log_settings: list[str]) 
         )
     age = figures["backup"]["age_seconds"]
     if not settings.LOCAL and (age is None or age > BACKUP_OLD_SECONDS):
-        told = "none was ever made" if age is None else f"the last shows {spoken(age)} ago"
-        yield Reason("degraded", f"There is no backup of today: {told}.")
+        age_text = "none was ever made" if age is None else f"the last shows {spoken(age)} ago"
+        yield Reason("degraded", f"There is no backup of today: {age_text}.")
 
 
 def _of_sync(sync: dict[str, Figure]) -> Iterator[Reason]:
@@ -321,9 +321,9 @@ def _of_commands(commands: dict[str, Figure]) -> Iterator[Reason]:
 def _of_queues(queues: dict[str, Figure]) -> Iterator[Reason]:
     for queue, age in queues.items():
         if age is None or age > QUEUE_SILENT:
-            told = "yet" if age is None else f"for {spoken(age)}"
+            silence = "yet" if age is None else f"for {spoken(age)}"
             level: Level = "degraded" if queue in MAY_BE_BUSY else "failing"
-            yield Reason(level, f"No worker has answered on the queue {queue} {told}.")
+            yield Reason(level, f"No worker has answered on the queue {queue} {silence}.")
 
 
 def _of_servers(figures: Figures, unsafe_log_settings: list[str]) -> Iterator[Reason]:

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 _PROGRESS: Final = re.compile(r"([a-z0-9]{1,20})\.([0-9]{1,9})")
 """The hidden field `written`: a random name of the page, a dot, its number of inputs so far."""
-KEPT: Final = timedelta(days=14)
+LIFETIME: Final = timedelta(days=14)
 """Retention after the last change, because a draft contains personal data."""
 
 
@@ -32,7 +32,7 @@ class Draft(models.Model):
         abstract = True
 
     @classmethod
-    def keep(cls, typed: Mapping[str, Sequence[str]], written: str = "", **whose: Any) -> None:
+    def keep(cls, typed: Mapping[str, Sequence[str]], written: str = "", **owner: Any) -> None:
         """Store a draft in place of the earlier draft of the same form.
 
         A page sends its contents once more when it is closed, while an earlier request may still be
@@ -42,7 +42,7 @@ class Draft(models.Model):
         values = {"typed": dict(typed), "saved_at": timezone.now(), "written": written}
         with transaction.atomic():
             drafts = cls._default_manager.select_for_update()
-            draft, is_new = drafts.get_or_create(**whose, defaults=values)
+            draft, is_new = drafts.get_or_create(**owner, defaults=values)
             if not is_new and not draft.overtakes(written):
                 for name, value in values.items():
                     setattr(draft, name, value)
@@ -50,11 +50,11 @@ class Draft(models.Model):
 
     def overtakes(self, written: str) -> bool:
         """Return whether this draft is from the same page as `written`, and has more inputs."""
-        said, ours = _PROGRESS.fullmatch(written), _PROGRESS.fullmatch(self.written)
-        if said is None or ours is None:
+        incoming, stored = _PROGRESS.fullmatch(written), _PROGRESS.fullmatch(self.written)
+        if incoming is None or stored is None:
             return False
-        return said[1] == ours[1] and int(said[2]) < int(ours[2])
+        return incoming[1] == stored[1] and int(incoming[2]) < int(stored[2])
 
     @classmethod
     def forget_old(cls) -> None:
-        cls._default_manager.filter(saved_at__lt=timezone.now() - KEPT).delete()
+        cls._default_manager.filter(saved_at__lt=timezone.now() - LIFETIME).delete()

@@ -79,16 +79,16 @@ def broken(request: HttpRequest) -> HttpResponse:
     cause = error.__cause__ if error else None
     slow = away and isinstance(cause, psycopg.errors.QueryCanceled)
     status = 503 if away else 500
-    found: HttpResponse
+    response: HttpResponse
     if request.path.startswith("/api/"):
         words = "The database does not answer." if away else "This request could not be answered."
         words = "This took too long. Ask for less at once." if slow else words
         code = "unavailable" if away else "error"
         body = {"code": code, "message": words, "request_id": request_id_of(request)}
-        found = JsonResponse(body, status=status)
+        response = JsonResponse(body, status=status)
     else:
-        told = {"away": away, "slow": slow, "reference": request_id_of(request)}
-        found = HttpResponse(render_to_string("500.html", told), status=status)
+        context = {"away": away, "slow": slow, "reference": request_id_of(request)}
+        response = HttpResponse(render_to_string("500.html", context), status=status)
     if away:
-        found.headers["Retry-After"] = str(RETRY_SECONDS)
-    return found
+        response.headers["Retry-After"] = str(RETRY_SECONDS)
+    return response

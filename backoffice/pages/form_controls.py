@@ -34,7 +34,7 @@ class Controls(DjangoTemplates):
     def render(
         self, template_name: str, context: dict[str, Any], request: HttpRequest | None = None
     ) -> str:
-        draw = _DRAWN.get(template_name)
+        draw = _RENDERERS.get(template_name)
         if draw is None:
             return super().render(template_name, context, request)
         return SafeString(draw(context["widget"]))
@@ -42,15 +42,15 @@ class Controls(DjangoTemplates):
 
 def _input(widget: Mapping[str, Any]) -> str:
     value = widget["value"]
-    said = "" if value is None else f' value="{conditional_escape(value)}"'
+    value_attribute = "" if value is None else f' value="{conditional_escape(value)}"'
     name = conditional_escape(widget["name"])
-    return f'<input type="{widget["type"]}" name="{name}"{said}{_attributes(widget)}>'
+    return f'<input type="{widget["type"]}" name="{name}"{value_attribute}{_attributes(widget)}>'
 
 
 def _textarea(widget: Mapping[str, Any]) -> str:
-    said = conditional_escape(widget["value"]) if widget["value"] else ""
+    text = conditional_escape(widget["value"]) if widget["value"] else ""
     name = conditional_escape(widget["name"])
-    return f'<textarea name="{name}"{_attributes(widget)}>\n{said}</textarea>'
+    return f'<textarea name="{name}"{_attributes(widget)}>\n{text}</textarea>'
 
 
 def _option(widget: Mapping[str, Any]) -> str:
@@ -58,8 +58,8 @@ def _option(widget: Mapping[str, Any]) -> str:
     if not widget["wrap_label"]:
         return _input(widget)
     key = widget["attrs"].get("id")
-    whose = f' for="{conditional_escape(key)}"' if key else ""
-    return f"<label{whose}>{_input(widget)}\n {conditional_escape(widget['label'])}</label>"
+    for_attribute = f' for="{conditional_escape(key)}"' if key else ""
+    return f"<label{for_attribute}>{_input(widget)}\n {conditional_escape(widget['label'])}</label>"
 
 
 def _select(widget: Mapping[str, Any]) -> str:
@@ -85,7 +85,7 @@ def _attributes(widget: Mapping[str, Any]) -> str:
     )
 
 
-_DRAWN: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
+_RENDERERS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     f"{_OF_DJANGO}select.html": _select,
     f"{_OF_DJANGO}textarea.html": _textarea,
     f"{_OF_DJANGO}radio_option.html": _option,

@@ -59,8 +59,8 @@ class Policy(CSPMiddleware):
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
-        asked = (*vars(request), *vars(response))
-        if settings.DEBUG or any(name.startswith("_csp") for name in asked):
+        attribute_names = (*vars(request), *vars(response))
+        if settings.DEBUG or any(name.startswith("_csp") for name in attribute_names):
             return super().process_response(request, response)
         response.headers.setdefault(HEADER, _policy())
         return response

@@ -24,12 +24,12 @@ class _Controls(HTMLParser):
         self.others: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        name = given.get("name")
+        attributes = dict(attrs)
+        name = attributes.get("name")
         if not name or tag not in ("input", "select", "textarea", "button"):
             return
-        if given.get("type") in _TICKS:
-            self.ticks.setdefault(name, set()).add(given.get("value") or "on")
+        if attributes.get("type") in _TICKS:
+            self.ticks.setdefault(name, set()).add(attributes.get("value") or "on")
         else:
             self.others.add(name)
 
@@ -41,13 +41,13 @@ def unshown(
     controls = _Controls()
     controls.feed(page)
     controls.close()
-    found: list[tuple[str, str]] = []
+    unsendable: list[tuple[str, str]] = []
     for name, values in typed.items():
         if name in without or name in _NEVER or name in controls.others:
             continue
-        shown = controls.ticks.get(name)
-        if shown is None:
-            found += [(name, value) for value in values if value]
-        elif len(shown) > 1 or "on" not in shown:
-            found += [(name, value) for value in values if value not in shown]
-    return found
+        box_values = controls.ticks.get(name)
+        if box_values is None:
+            unsendable += [(name, value) for value in values if value]
+        elif len(box_values) > 1 or "on" not in box_values:
+            unsendable += [(name, value) for value in values if value not in box_values]
+    return unsendable

@@ -56,8 +56,8 @@ def glyph_svg(name: str) -> SafeString:
 def icon_svg(name: str, large: bool = False) -> SafeString:
     """Return an icon. It is hidden from screen readers, because text next to it has its meaning."""
     draw = heroicon_outline if large else heroicon_micro
-    drawn = draw(name, **{"class": "icon", "aria-hidden": "true"})  # type: ignore[arg-type]
-    return SafeString(drawn)
+    svg = draw(name, **{"class": "icon", "aria-hidden": "true"})  # type: ignore[arg-type]
+    return SafeString(svg)
 
 
 COPY: Final = SafeString(
@@ -68,5 +68,5 @@ COPY: Final = SafeString(
 
 @lru_cache(maxsize=1)
 def copy_icon() -> SafeString:
-    drawn = heroicon_micro("clipboard-document", id="copy-icon")
-    return SafeString(f"<div hidden>{drawn}</div>")
+    svg = heroicon_micro("clipboard-document", id="copy-icon")
+    return SafeString(f"<div hidden>{svg}</div>")

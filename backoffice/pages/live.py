@@ -63,7 +63,7 @@ def about(text: str) -> About:
     return About(tuple(topics), tuple(subjects))
 
 
-def changes_since(cursor_text: str, shown: About) -> tuple[int, str]:
+def changes_since(cursor_text: str, watched: About) -> tuple[int, str]:
     """Return how many of the shown rows changed since the cursor, and the cursor of now.
 
     One statement on the index `change_since`. It skips transactions older than the oldest one that
@@ -82,8 +82,8 @@ def changes_since(cursor_text: str, shown: About) -> tuple[int, str]:
             """,
             {
                 "since": cursor_text,
-                "topics": list(shown.topics),
-                "subjects": list(shown.subjects),
+                "topics": list(watched.topics),
+                "subjects": list(watched.subjects),
             },
         )
         count, now = cursor.fetchone()

@@ -59,11 +59,11 @@ def preferences(request: HttpRequest) -> HttpResponse:
     user = request.user
     assert isinstance(user, User)
     if request.method != "POST":
-        kept = {name: getattr(user, name) for name in PreferencesForm.base_fields}
-        return _shown(request, PreferencesForm(initial=kept))
+        initial = {name: getattr(user, name) for name in PreferencesForm.base_fields}
+        return _page(request, PreferencesForm(initial=initial))
     form = PreferencesForm(request.POST)
     if not form.is_valid():
-        return _shown(request, form, status=400)
+        return _page(request, form, status=400)
     User.objects.filter(pk=user.pk).update(**form.cleaned_data)
     messages.success(request, "Preferences saved")
     response = HttpResponseRedirect(reverse("preferences"))
@@ -71,6 +71,6 @@ def preferences(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _shown(request: HttpRequest, form: PreferencesForm, status: int = 200) -> HttpResponse:
+def _page(request: HttpRequest, form: PreferencesForm, status: int = 200) -> HttpResponse:
     context: dict[str, Any] = {"form": form, "zones": sorted(available_timezones())}
     return render(request, "preferences/page.html", context, status=status)

@@ -136,27 +136,31 @@ class Call:
         status = response.status_code
         if status < 400:
             return self.unusable_error(response, "unexpected status")
-        said = wire.words(self._read_error_body(response, budget))
+        error_body = wire.words(self._read_error_body(response, budget))
         if status == 429:
             wait = 5.0 if wait is None else wait
-            return self.error(errors.Limited, response, retry_after=wait, message=said.message)
-        if status == 503 and "/psc/" in self.route and _NOT_ENABLED.search(said.message):
-            return self.error(errors.NotEnabled, response, message=said.message)
+            return self.error(
+                errors.Limited, response, retry_after=wait, message=error_body.message
+            )
+        if status == 503 and "/psc/" in self.route and _NOT_ENABLED.search(error_body.message):
+            return self.error(errors.NotEnabled, response, message=error_body.message)
         if status >= 500 or status == 408:
             if not self.reads:
-                return self.error(errors.Uncertain, response, message=said.message)
-            return self.error(errors.Unreachable, response, retry_after=wait, message=said.message)
+                return self.error(errors.Uncertain, response, message=error_body.message)
+            return self.error(
+                errors.Unreachable, response, retry_after=wait, message=error_body.message
+            )
         if status == 409 and "x-idempotency-key" in self.headers:
             # Another request with this key is in progress and may still succeed.
             reason = "idempotency key at work"
-            return self.error(errors.Uncertain, response, reason=reason, message=said.message)
+            return self.error(errors.Uncertain, response, reason=reason, message=error_body.message)
         if status == 404:
-            return self.error(errors.Missing, response, message=said.message)
-        words: dict[str, Any] = {"message": said.message, "fields": said.fields}
+            return self.error(errors.Missing, response, message=error_body.message)
+        words: dict[str, Any] = {"message": error_body.message, "fields": error_body.fields}
         if status in (401, 403):
             return self.error(errors.Denied, response, **words)
-        if status in (400, 409) and said.existing is not None:
-            return self.error(errors.Duplicate, response, existing_id=said.existing, **words)
+        if status in (400, 409) and error_body.existing is not None:
+            return self.error(errors.Duplicate, response, existing_id=error_body.existing, **words)
         return self.error(errors.Refused, response, **words)
 
     def _read_error_body(self, response: httpx.Response, budget: Budget) -> bytes:

@@ -279,14 +279,14 @@ class Exchange:
         call = self._call(method, route, path, query, body)
         answer = self._json(call, self._write_deadline, empty=True)
         try:
-            said = msgspec.json.decode(answer.body) if answer.body else None
+            decoded = msgspec.json.decode(answer.body) if answer.body else None
         except (ValueError, RecursionError):
-            said = call
-        if said is call:
+            decoded = call
+        if decoded is call:
             raise call.shape_error(answer.response, "no JSON")
-        if isinstance(said, dict) and said.get("success") is False:
-            told = wire.words(answer.body)
-            raise call.error(errors.Refused, answer.response, message=told.message)
+        if isinstance(decoded, dict) and decoded.get("success") is False:
+            error_body = wire.words(answer.body)
+            raise call.error(errors.Refused, answer.response, message=error_body.message)
 
     def _budget(self, seconds: float) -> Budget:
         return Budget(self._clock, min(seconds, self._ends - self._clock.monotonic()))
@@ -429,12 +429,12 @@ class Exchange:
         attempts = self._attempts if call.reads else 1
         attempt = 1
         while True:
-            outcome, asked = self._attempt(call, budget, consume)
+            outcome, requested_wait = self._attempt(call, budget, consume)
             if not isinstance(outcome, errors.ServiceError):
                 return outcome
-            wait = asked if asked is not None else wire.backoff(attempt)
-            again = type(outcome) in (errors.Limited, errors.Unreachable)
-            if not again or attempt >= attempts or wait >= budget.left():
+            wait = requested_wait if requested_wait is not None else wire.backoff(attempt)
+            is_retryable = type(outcome) in (errors.Limited, errors.Unreachable)
+            if not is_retryable or attempt >= attempts or wait >= budget.left():
                 # Raised outside the except block: the text of the cause may contain the URL.
                 raise outcome
             self._clock.sleep(wait)

@@ -118,28 +118,28 @@ def _fit_struct(
     wrapper = getattr(shape.cls, "wrapped_in", None)
     if wrapper and wrapper in values and bytes(values[wrapper]).strip()[:1] == b"{":
         values = _decoded(_object, bytes(values[wrapper]), path)
-    kept: dict[str, msgspec.Raw] = {}
+    result: dict[str, msgspec.Raw] = {}
     for field in shape.fields:
         name = field.encode_name
-        fitted, found = _ABSENT, values.get(name)
-        if found is not None:
+        fitted, value = _ABSENT, values.get(name)
+        if value is not None:
             try:
-                fitted = _fit(found, field.type, f"{path}.{name}", dropped)
+                fitted = _fit(value, field.type, f"{path}.{name}", dropped)
             except Misfit as misfit:
                 if field.required:
                     raise
                 dropped.append(DroppedField(misfit.path, misfit.reason))
         if fitted is not _ABSENT:
-            kept[name] = fitted
+            result[name] = fitted
         elif field.required:
             raise Misfit(path, f"Object missing required field `{name}`")
-    return msgspec.Raw(_encode(kept))
+    return msgspec.Raw(_encode(result))
 
 
 def _fit_list(
     sent: bytes, shape: typed.ListType, path: str, dropped: list[DroppedField]
 ) -> msgspec.Raw:
-    kept: list[msgspec.Raw] = []
+    result: list[msgspec.Raw] = []
     for place, item in enumerate(_decoded(_array, sent, path)):
         before = len(dropped)
         try:
@@ -151,14 +151,14 @@ def _fit_list(
             reason = f"{misfit.reason} at `{inside[1:]}`" if inside else misfit.reason
             dropped[before:] = [DroppedField(f"{path}[{place}]", reason)]
         else:
-            kept.append(fitted)
-    return msgspec.Raw(_encode(kept))
+            result.append(fitted)
+    return msgspec.Raw(_encode(result))
 
 
 def _fit_dict(
     sent: bytes, shape: typed.DictType, path: str, dropped: list[DroppedField]
 ) -> msgspec.Raw:
-    kept: dict[str, msgspec.Raw] = {}
+    result: dict[str, msgspec.Raw] = {}
     for name, value in _decoded(_object, sent, path).items():
         try:
             # Keys may be personal data, so the path does not contain them.
@@ -167,8 +167,8 @@ def _fit_dict(
             dropped.append(DroppedField(misfit.path, misfit.reason))
         else:
             if fitted is not _ABSENT:
-                kept[name] = fitted
-    return msgspec.Raw(_encode(kept))
+                result[name] = fitted
+    return msgspec.Raw(_encode(result))
 
 
 def _fit_union(

@@ -124,10 +124,10 @@ class Management(Chapter):
         """
         body = as_json({"url": url, "description": description})
         path = self._within(team_id=team_id)
-        made = self._call.send("POST", _WEBHOOKS, _WEBHOOK, body, **path)
-        if not made.data.url:
+        created = self._call.send("POST", _WEBHOOKS, _WEBHOOK, body, **path)
+        if not created.data.url:
             raise errors.Uncertain(route=f"POST {_WEBHOOKS}", reason="no address in the answer")
-        return made
+        return created
 
     def switch_webhook(
         self, team_id: UUID | str, webhook_id: str, *, disabled: bool

@@ -175,10 +175,10 @@ def _signer(content: bytes, signatures: str, secrets: Sequence[Secret]) -> str |
 
     Every secret is compared with every signature, so that the duration reveals nothing.
     """
-    given = signatures.split(" ", MOST_SIGNATURES)[:MOST_SIGNATURES]
+    sent = signatures.split(" ", MOST_SIGNATURES)[:MOST_SIGNATURES]
     names: list[str] = []
     for secret in secrets:
         expected = b"v1," + b64encode(hmac.digest(secret.key, content, "sha256"))
-        same = sum(hmac.compare_digest(expected, one.encode()) for one in given)
+        same = sum(hmac.compare_digest(expected, one.encode()) for one in sent)
         names += [secret.name] * min(same, 1)
     return names[0] if names else None

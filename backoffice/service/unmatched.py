@@ -142,8 +142,8 @@ class UnmatchedResultCalls(Chapter):
         Without ids, the service accepts only when there is one possibility. Raises Missing when
         another person has already resolved the result.
         """
-        given = {"order_id": order_id, "user_id": user_id, "note": note}
-        body = as_json({name: one for name, one in given.items() if one is not None})
+        values = {"order_id": order_id, "user_id": user_id, "note": note}
+        body = as_json({name: one for name, one in values.items() if one is not None})
         return self._call.send("POST", f"{_PATH}/accept", ORDER, body, raw_result_id=raw_result_id)
 
     def resolve(

@@ -43,8 +43,12 @@ def words(body: bytes) -> Words:
         sent = msgspec.json.decode(body)
     except (ValueError, RecursionError):
         return Words(_clean(re.sub(r"<[^<>]*>", " ", body.decode(errors="replace"))))
-    said = _documented_words(sent.get("detail", sent) if isinstance(sent, dict) else sent)
-    return said if said.message or said.fields else Words(_clean(" ".join(_texts(sent))))
+    documented = _documented_words(sent.get("detail", sent) if isinstance(sent, dict) else sent)
+    return (
+        documented
+        if documented.message or documented.fields
+        else Words(_clean(" ".join(_texts(sent))))
+    )
 
 
 def _documented_words(detail: Any) -> Words:
@@ -108,11 +112,11 @@ def retry_after(response: httpx.Response, now: datetime) -> float | None:
     try:
         wait = float(response.headers["retry-after-ms"]) / 1000
     except (KeyError, ValueError):
-        asked = response.headers.get("retry-after", "").strip()
+        header = response.headers.get("retry-after", "").strip()
         try:
-            wait = float(asked)
+            wait = float(header)
         except ValueError:
-            moment = http_date(asked)
+            moment = http_date(header)
             if moment is None:
                 return None
             # Compare with the clock of the service when it is sent, because ours may be wrong.
@@ -153,19 +157,19 @@ def is_utf8(body: bytes) -> bool:
     return True
 
 
-def slash_only(asked: httpx.URL, location: str) -> str | None:
+def slash_only(url: httpx.URL, location: str) -> str | None:
     """Return the URL with or without its final slash, if the redirect changes nothing else."""
     try:
-        target = asked.join(location)
+        target = url.join(location)
     except (httpx.InvalidURL, ValueError):
         return None
-    same_place = (asked.scheme, asked.host, asked.port) == (target.scheme, target.host, target.port)
-    same_path = asked.path.rstrip("/") == target.path.rstrip("/") and asked.path != target.path
-    if not (location and same_place and same_path) or target.query not in (b"", asked.query):
+    same_place = (url.scheme, url.host, url.port) == (target.scheme, target.host, target.port)
+    same_path = url.path.rstrip("/") == target.path.rstrip("/") and url.path != target.path
+    if not (location and same_place and same_path) or target.query not in (b"", url.query):
         return None
     if target.userinfo:
         return None
-    plain = str(asked.copy_with(query=None))
+    plain = str(url.copy_with(query=None))
     return plain.rstrip("/") if plain.endswith("/") else plain + "/"
 
 

@@ -119,9 +119,9 @@ def run_due_lookups(lookup_types: Sequence[LookupType], *, seconds: float | None
             if not claims:
                 break
             asked_at = datetime.now(UTC)
-            asked = _fetch_answers(threads, by_kind, claims, closed)
+            results = _fetch_answers(threads, by_kind, claims, closed)
             for kind, lookup_type in by_kind.items():
-                pairs = [pair for pair in zip(claims, asked, strict=True) if pair[0].kind == kind]
+                pairs = [pair for pair in zip(claims, results, strict=True) if pair[0].kind == kind]
                 if not pairs:
                     continue
                 try:
@@ -216,7 +216,7 @@ def _fetch_answer(
 
 def _store_answers(
     lookup_type: LookupType,
-    asked: list[tuple[LookupClaim, Any]],
+    results: list[tuple[LookupClaim, Any]],
     token: uuid.UUID,
     asked_at: datetime,
 ) -> int:
@@ -225,7 +225,7 @@ def _store_answers(
     missing: list[str] = []
     failed: list[tuple[LookupClaim, Exception]] = []
     done: list[LookupClaim] = []
-    for claim, result in asked:
+    for claim, result in results:
         if isinstance(result, errors.Missing):
             missing.append(claim.key)
             done.append(claim)
@@ -250,8 +250,8 @@ def _store_answers(
     except (OperationalError, InterfaceError):
         raise
     except Exception as error:
-        if len(asked) > 1:
-            return sum(_store_answers(lookup_type, [one], token, asked_at) for one in asked)
+        if len(results) > 1:
+            return sum(_store_answers(lookup_type, [one], token, asked_at) for one in results)
         logger.exception("an answer could not be stored", extra={"kind": lookup_type.kind})
         failed, done = [(claim, error) for claim in done], []
 
@@ -259,7 +259,7 @@ def _store_answers(
         with transaction.atomic():
             _put_back(failed, token)
             _release(
-                [claim.key for claim, result in asked if result is None], lookup_type.kind, token
+                [claim.key for claim, result in results if result is None], lookup_type.kind, token
             )
 
     _retry_rollbacks(release)

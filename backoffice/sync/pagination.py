@@ -117,7 +117,7 @@ def batches_by_cursor(
 ) -> Iterator[Batch[T]]:
     """Yield a list paged by an opaque cursor; pages before the end may be short, even empty."""
     cursor: str | None = None
-    seen: set[str] = set()
+    cursors: set[str] = set()
     batch: Batch[T] = Batch()
     for _ in range(at_most):
         page = fetch(cursor)
@@ -128,9 +128,9 @@ def batches_by_cursor(
         if cursor is None:
             yield batch
             return
-        if cursor in seen:
+        if cursor in cursors:
             raise PaginationError("the service repeated a cursor")
-        seen.add(cursor)
+        cursors.add(cursor)
         if len(batch) >= BATCH_SIZE:
             yield batch
             batch = Batch(clock=batch.clock)
@@ -149,7 +149,7 @@ def batches_by_number(
     that pages fetched out of order may have missed one; a smaller total shows deleted rows.
     """
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        seen: set[object] = set()
+        seen_keys: set[object] = set()
         first: RecordPage[T] | None = None
         totals: list[int | None] = []
         read = 0
@@ -159,8 +159,8 @@ def batches_by_number(
             totals.append(page.total)
             if len(totals) == at_most:
                 raise PaginationError(_NO_END)
-            seen.update(key(record.data) for record in page.records)
-            seen.update(item.raw for item in page.unreadable)
+            seen_keys.update(key(record.data) for record in page.records)
+            seen_keys.update(item.raw for item in page.unreadable)
             read += _size(page)
             batch.total, batch.clock = page.total, ClockReading.from_page(first)
             batch.add(page)
@@ -168,10 +168,10 @@ def batches_by_number(
                 yield batch
                 batch = Batch()
         yield batch
-        if read > len(seen) and attempt < MAX_ATTEMPTS:
+        if read > len(seen_keys) and attempt < MAX_ATTEMPTS:
             continue
         known_totals = [total for total in totals if total is not None]
-        if len(known_totals) < len(totals) or known_totals[0] <= min(*known_totals, len(seen)):
+        if len(known_totals) < len(totals) or known_totals[0] <= min(*known_totals, len(seen_keys)):
             return
     raise PaginationError("the list kept shrinking while it was read")
 

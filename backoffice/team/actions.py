@@ -130,7 +130,7 @@ def assign(
     """
     about, by = make_subject(subject_type, subject_id, patient_id), _user(request)
     with transaction.atomic():
-        made = Assignment(
+        assignment = Assignment(
             subject_type=about.type,
             subject_id=about.id,
             patient_id=patient_id,
@@ -142,7 +142,7 @@ def assign(
         try:
             # Of two simultaneous requests, the second waits here until the first has committed.
             with transaction.atomic():
-                made.save(force_insert=True)
+                assignment.save(force_insert=True)
         except IntegrityError:
             # Select without a join to the user: with one, a row that changed while this transaction
             # waited would not be found.
@@ -150,18 +150,18 @@ def assign(
             row = rows.filter(subject_type=about.type, subject_id=about.id).first()
             if row is None:
                 # Released between the two statements.
-                made.save(force_insert=True)
+                assignment.save(force_insert=True)
             elif row.user_id == user.pk:
                 return row
             elif (not take and row.user.is_active) or (seen is not None and row.user_id != seen):
                 raise AlreadyAssigned(row.user, row.at) from None
             else:
                 before = row.user
-                row.user, row.by, row.at, row.known = user, by, made.at, ""
+                row.user, row.by, row.at, row.known = user, by, assignment.at, ""
                 row.save(update_fields=["user", "by", "at", "known"])
-                made = row
-        _record_assignment_change(request, made, before, user)
-    return made
+                assignment = row
+        _record_assignment_change(request, assignment, before, user)
+    return assignment
 
 
 def release(request: HttpRequest, subject_type: str, subject_id: object) -> bool:
@@ -274,5 +274,5 @@ def _user(request: HttpRequest) -> User:
 
 
 def _clean_text(text: str) -> str:
-    kept = text.replace("\x00", "").encode("utf-8", "replace").decode()
-    return kept.replace("\r\n", "\n").strip()
+    clean = text.replace("\x00", "").encode("utf-8", "replace").decode()
+    return clean.replace("\r\n", "\n").strip()

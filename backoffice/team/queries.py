@@ -56,8 +56,8 @@ def notes_and_calls(subject: Subject, *, sees_results: bool) -> list[NoteOrCall]
     about = _PATIENT_CONDITION if subject.type == "patient" else _SUBJECT_CONDITION
     statement = _NOTES_AND_CALLS.format(staff=columns(User), about=about)
     hidden = [] if sees_results else list(RESULT_SUBJECTS)
-    asked = {"type": subject.type, "id": subject.id, "hidden": hidden, "most": MAX_NOTES + 1}
-    found: Iterable[Any] = read(User, statement, asked)
+    parameters = {"type": subject.type, "id": subject.id, "hidden": hidden, "most": MAX_NOTES + 1}
+    rows: Iterable[Any] = read(User, statement, parameters)
     return [
         NoteOrCall(
             one.at,
@@ -67,7 +67,7 @@ def notes_and_calls(subject: Subject, *, sees_results: bool) -> list[NoteOrCall]
             one.next_due_at,
             *other_subject(one, subject),
         )
-        for one in found
+        for one in rows
     ]
 
 

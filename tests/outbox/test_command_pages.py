@@ -16,7 +16,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from backoffice.outbox.enqueueing import typed_values
 from backoffice.outbox.models import CommandRecord
-from backoffice.outbox.templatetags.commands import SHOWN, asked_about
+from backoffice.outbox.templatetags.commands import SHOWN, record_commands
 from tests.api.rows import staff
 
 State = CommandRecord.State
@@ -150,7 +150,7 @@ def test_undecided_command_stays_on_its_record_page(nurse: User) -> None:
     ]
     request = RequestFactory().get("/")
     request.user = nurse
-    commands = asked_about(Context({"request": request}), "order", order_id)["commands"]
+    commands = record_commands(Context({"request": request}), "order", order_id)["commands"]
     assert undecided.pk in {row.pk for row in commands}
     assert len(commands) == 1 + SHOWN and {row.pk for row in commands} - {undecided.pk} <= set(
         ended
@@ -161,7 +161,7 @@ def test_viewer_without_permission_sees_no_commands(nurse: User) -> None:
     row = create_command(nurse)
     request = RequestFactory().get("/")
     request.user = staff("viewer")
-    assert asked_about(Context({"request": request}), "order", row.subject_id)["commands"] == []
+    assert record_commands(Context({"request": request}), "order", row.subject_id)["commands"] == []
 
 
 def test_form_values_drop_nul_characters(nurse: User) -> None:

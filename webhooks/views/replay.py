@@ -60,8 +60,8 @@ def replay_failed(request: HttpRequest) -> HttpResponse:
 
     POST replays all.
     """
-    given = request.POST if request.method == "POST" else request.GET
-    form = ReplayFilters(given)
+    data = request.POST if request.method == "POST" else request.GET
+    form = ReplayFilters(data)
     valid = form.is_valid()
     chosen = Event.objects.none()
     if valid:

@@ -182,10 +182,10 @@ class _ShowRecoveryCodes(ViewRecoveryCodesView):
     template_name = "accounts/codes.html"
 
     def get_context_data(self, **more: Any) -> dict[str, Any]:
-        shown: dict[str, Any] = super().get_context_data(**more)
-        if shown["can_view_codes"]:
+        context: dict[str, Any] = super().get_context_data(**more)
+        if context["can_view_codes"]:
             recovery_codes.store_hashes(self.request.user)
-        return shown
+        return context
 
 
 verify_at_sign_in = public(_VerifyAtSignIn.as_view())
@@ -211,11 +211,11 @@ def second_factors_of(user: User) -> dict[str, Any]:
     `app` is the authenticator app or None; `codes` is the number of unused recovery codes, or None
     if there are none.
     """
-    kept = list(Authenticator.objects.filter(user=user).order_by("created_at"))
-    by_type = {one.type: one for one in kept}
+    authenticators = list(Authenticator.objects.filter(user=user).order_by("created_at"))
+    by_type = {one.type: one for one in authenticators}
     codes = by_type.get(Authenticator.Type.RECOVERY_CODES)
     return {
         "app": by_type.get(Authenticator.Type.TOTP),
-        "passkeys": [one for one in kept if one.type == Authenticator.Type.WEBAUTHN],
+        "passkeys": [one for one in authenticators if one.type == Authenticator.Type.WEBAUTHN],
         "codes": None if codes is None else len(codes.wrap().get_unused_codes()),
     }

@@ -47,7 +47,7 @@ class _DecryptingAttribute(DeferredAttribute):
         if not isinstance(value, EncryptedToken | EncryptedBlob):
             return value
         field = self.field
-        found = field.shown(value, getattr(instance, field.bound.attname))
+        found = field.value_or_unreadable(value, getattr(instance, field.bound.attname))
         if found != field.unreadable():
             instance.__dict__[field.attname] = found
         return found
@@ -88,17 +88,17 @@ class EncryptedField(models.Field):  # type: ignore[type-arg]
         meta = self.model._meta
         return meta.pk if self.by == "pk" else meta.get_field(self.by)
 
-    def shown(self, value: Any, bound: object) -> Any:
+    def value_or_unreadable(self, value: Any, bound: object) -> Any:
         """Return a value of the row `bound`, decrypted; `unreadable()` when that fails."""
         if not isinstance(value, EncryptedToken | EncryptedBlob):
             return value
         try:
-            return self.opened(value, bound)
+            return self.decrypted(value, bound)
         except cipher.DecryptionError as error:
             logger.warning("a value of %s cannot be read: %s", self.place_name(), error)
             return self.unreadable()
 
-    def opened(self, value: EncryptedToken | EncryptedBlob, bound: object) -> Any:
+    def decrypted(self, value: EncryptedToken | EncryptedBlob, bound: object) -> Any:
         """Decrypt a value of the row `bound`. Raises DecryptionError."""
         return self.python(self.open(value, self.place_of(self.bound.to_python(bound))))
 
@@ -226,7 +226,7 @@ def decrypt_rows(
     found = [fields.get(name) for name in names]
     return [
         tuple(
-            value if field is None else field.shown(value, row[0])
+            value if field is None else field.value_or_unreadable(value, row[0])
             for field, value in zip(found, row, strict=True)
         )
         for row in rows

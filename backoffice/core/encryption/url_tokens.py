@@ -61,14 +61,14 @@ class PersonalParameters:
 
 def redirect_to_list(request: HttpRequest, address: str, words: PersonalParameters) -> HttpResponse:
     """Redirect a posted filter form to the list with these filters."""
-    given = request.POST.copy()
-    given.pop("csrfmiddlewaretoken", None)
-    for name in words.names & given.keys():
+    data = request.POST.copy()
+    data.pop("csrfmiddlewaretoken", None)
+    for name in words.names & data.keys():
         # A value that looks like a token and cannot be decrypted was typed, and may be personal.
-        typed = [one for one in given.getlist(name) if one]
+        typed = [one for one in data.getlist(name) if one]
         done = [one if words.open(name, one) else words.seal(name, one) for one in typed]
-        given.setlist(name, done)
-    query = encrypted_query(given, words).urlencode()
+        data.setlist(name, done)
+    query = encrypted_query(data, words).urlencode()
     return redirect(f"{address}?{query}" if query else address)
 
 
@@ -78,27 +78,29 @@ def encrypt_address(request: HttpRequest, words: PersonalParameters) -> None:
         request.GET = encrypted_query(request.GET, words)  # type: ignore[assignment]
 
 
-def encrypted_query(given: QueryDict, words: PersonalParameters) -> QueryDict:
+def encrypted_query(query: QueryDict, words: PersonalParameters) -> QueryDict:
     """Return a query with encrypted personal text and without empty values."""
-    found = QueryDict(mutable=True)
-    for name, values in given.lists():
-        kept = [value for value in values if value]
+    encrypted = QueryDict(mutable=True)
+    for name, values in query.lists():
+        present = [value for value in values if value]
         if name in words.names:
-            kept = [one if is_encrypted_token(one) else words.seal(name, one) for one in kept]
-        if kept:
-            found.setlist(name, kept)
-    return found
+            present = [one if is_encrypted_token(one) else words.seal(name, one) for one in present]
+        if present:
+            encrypted.setlist(name, present)
+    return encrypted
 
 
-def decrypted_query(given: QueryDict, words: PersonalParameters) -> QueryDict:
+def decrypted_query(query: QueryDict, words: PersonalParameters) -> QueryDict:
     """Return a query with its personal text decrypted. Raises BadRequest when that fails."""
-    closed = [name for name in words.names if any(map(is_encrypted_token, given.getlist(name)))]
+    closed = [name for name in words.names if any(map(is_encrypted_token, query.getlist(name)))]
     if not closed:
-        return given
-    found = given.copy()
+        return query
+    decrypted = query.copy()
     for name in closed:
-        found.setlist(name, [_decrypted_value(words, name, value) for value in given.getlist(name)])
-    return found
+        decrypted.setlist(
+            name, [_decrypted_value(words, name, value) for value in query.getlist(name)]
+        )
+    return decrypted
 
 
 def is_encrypted_token(value: str) -> bool:

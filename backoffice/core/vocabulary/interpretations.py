@@ -233,12 +233,12 @@ def read_line(
     """
     kind = fold(type or "")
     text = (text or "").strip()
-    said = [one for one in (read_word(word), read_word(flag)) if one is not None]
+    readings = [one for one in (read_word(word), read_word(flag)) if one is not None]
     values, suffix = _values(kind, text, value, unit or "")
     if suffix and (printed := read_word(suffix)) is not None:
-        said.append(printed)
+        readings.append(printed)
     if kind != "comment" and (named := _named_by(text)) is not None:
-        said.append(named)
+        readings.append(named)
     ranges = [Interval(low, high), range_of(reference_range or "", unit or "")]
     pairs = [(r, v) for r in ranges for v in values]
     titers = titer_of(reference_range), titer_of(text)
@@ -247,14 +247,14 @@ def read_line(
     is_above = above is True or any(r.is_exceeded_by(v) for r, v in pairs)
     is_below = below is True or any(r.is_undercut_by(v) for r, v in pairs)
     if not (is_above or is_below) and kind != "comment" and contradicts(text, reference_range):
-        said.append(Reading(ABNORMAL))
+        readings.append(Reading(ABNORMAL))
     if is_above or is_below:
         side = "" if is_above and is_below else HIGH if is_above else LOW
-        found = worst([*said, Reading(ABNORMAL, side)])
+        found = worst([*readings, Reading(ABNORMAL, side)])
         return Reading(found.interpretation, side or found.side)
-    if not said:
+    if not readings:
         return Reading(NOTHING if kind == "comment" else UNKNOWN)
-    found = worst(said)
+    found = worst(readings)
     if found.interpretation == NORMAL and kind != "comment" and not _has_value(kind, text, values):
         return Reading(UNKNOWN)
     return found

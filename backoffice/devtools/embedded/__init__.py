@@ -101,8 +101,8 @@ def default_database_url() -> str:
     It is the running one, or the address at which one would listen.
     """
     base = home()
-    told = ownership.read(base).get("database_url")
-    return told or postgres.socket_url(sockets_of(base), DATABASE)
+    running_url = ownership.read(base).get("database_url")
+    return running_url or postgres.socket_url(sockets_of(base), DATABASE)
 
 
 def default_redis_url() -> str:
@@ -131,20 +131,20 @@ def servers(
     processes: list[RunningServer] = []
     with contextlib.ExitStack() as stack:
         if stack.enter_context(ownership.held(base)):
-            ours: dict[str, str] = {}
+            addresses: dict[str, str] = {}
             if not database_url:
                 processes.append(stack.enter_context(postgres.running(base, who, durable)))
-                ours["database_url"] = processes[-1].url
+                addresses["database_url"] = processes[-1].url
             if not redis_url:
                 processes.append(stack.enter_context(valkey.running(base, who)))
-                ours["redis_url"] = processes[-1].url
-            stack.enter_context(ownership.told(base, ours))
+                addresses["redis_url"] = processes[-1].url
+            stack.enter_context(ownership.publish_addresses(base, addresses))
         elif borrow:
-            ours = ownership.awaited(base)
+            addresses = ownership.awaited(base)
         else:
             raise ServersError("Another ./run command has the servers: wait until it is done.")
-        database_url = database_url or ours.get("database_url", "")
-        redis_url = redis_url or ours.get("redis_url", "")
+        database_url = database_url or addresses.get("database_url", "")
+        redis_url = redis_url or addresses.get("redis_url", "")
         if not database_url or not redis_url:
             raise ServersError(
                 "The running ./run demo uses another PostgreSQL or Redis: give this command the "

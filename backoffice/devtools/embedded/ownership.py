@@ -31,7 +31,7 @@ def held(base: Path) -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def told(base: Path, addresses: Mapping[str, str]) -> Iterator[None]:
+def publish_addresses(base: Path, addresses: Mapping[str, str]) -> Iterator[None]:
     """Write `database_url` and `redis_url` to a file for other commands; remove it at the end."""
     path = base / "servers.json"
     making = base / "servers.json.new"

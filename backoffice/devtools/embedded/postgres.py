@@ -181,13 +181,13 @@ def _is_postgres_of(pid: int, data: Path) -> bool:
         except OSError:
             return False
         return words[0].endswith(b"postgres") and str(data).encode() in words
-    told = subprocess.run(  # noqa: S603
+    command_line = subprocess.run(  # noqa: S603
         ["ps", "-p", str(pid), "-o", "command="],  # noqa: S607 - where ps is differs
         capture_output=True,
         text=True,
         check=False,
     ).stdout
-    return "postgres" in told and str(data) in told
+    return "postgres" in command_line and str(data) in command_line
 
 
 def _shared_memory() -> dict[str, str]:

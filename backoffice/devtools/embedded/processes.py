@@ -102,8 +102,8 @@ def as_account(who: Account | None) -> dict[str, Any]:
 
 
 def bare_environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
-    return {**kept, "LC_ALL": "C", "TZ": "UTC"}
+    inherited = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
+    return {**inherited, "LC_ALL": "C", "TZ": "UTC"}
 
 
 def await_ready(

@@ -61,7 +61,7 @@ class Command(BaseCommand):
 
     def _explain(self, ours: UUID, theirs: UUID | None) -> None:
         former = team_move.FormerRecords.count(ours)
-        shown = (
+        team_line = (
             f"SERVICE_API_KEY is of team {theirs}."
             if theirs
             else "The service shows no patient and no order of the team of SERVICE_API_KEY, so its"
@@ -70,7 +70,7 @@ class Command(BaseCommand):
         lines = [
             f"The records here are of team {ours}: {former.patients:,} patients,"
             f" {former.orders:,} orders.",
-            shown,
+            team_line,
             "If you go on:",
             "- Nothing is deleted. Those patients and orders stay, with their results and reviews,"
             " marked as no longer at the service. Nothing can be asked of the service about them.",

@@ -60,12 +60,12 @@ class Command(BaseCommand):
             raise CommandError("--label must be one line of at most 80 characters.")
         with transaction.atomic(durable=True):
             try:
-                account, made = tokens.account_of(name)
+                account, is_new_account = tokens.account_of(name)
             except ValidationError as error:
                 raise CommandError(" ".join(error.messages)) from error
             now = timezone.now()
-            all_of_it = ApiToken.objects.filter(user=account)
-            earlier = [token for token in all_of_it if token.state(now) == "good"]
+            account_tokens = ApiToken.objects.filter(user=account)
+            earlier = [token for token in account_tokens if token.state(now) == "good"]
             if revoke:
                 for token in earlier:
                     tokens.revoke(token)
@@ -74,7 +74,7 @@ class Command(BaseCommand):
                 account, name=label, scopes=scope or tokens.SCOPES, days=None if never else days
             )
             record_console_action("make token", [token.key_id, account.username])
-        if made:
+        if is_new_account:
             self.stderr.write(f"Made the service account {name}.")
         elif earlier:
             count = "1 earlier token" if len(earlier) == 1 else f"{len(earlier)} earlier tokens"

@@ -37,14 +37,16 @@ class Command(BaseCommand):
         if not settings.LOCAL or settings.MANAGEMENT_ENV == "production":
             raise CommandError("Demo users have a published password: they are for LOCAL=1 only.")
         with transaction.atomic(durable=True):
-            for role, (given, zone) in PEOPLE.items():
-                self.stdout.write(f"{_user(role, given, zone).username:16} {PASSWORD:20} {role}")
+            for role, (first_name, zone) in PEOPLE.items():
+                self.stdout.write(
+                    f"{_user(role, first_name, zone).username:16} {PASSWORD:20} {role}"
+                )
 
 
-def _user(role: str, given: str, zone: str) -> User:
+def _user(role: str, first_name: str, zone: str) -> User:
     user, _ = User.objects.get_or_create(
         username=role.replace(" ", "-"),
-        defaults={"first_name": given, "last_name": "Madeup", "time_zone": zone},
+        defaults={"first_name": first_name, "last_name": "Madeup", "time_zone": zone},
     )
     user.is_staff = user.is_superuser = role == ADMINISTRATOR
     user.is_active = True

@@ -23,10 +23,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, moment: str, **options: Any) -> None:
         try:
-            shown = datetime.fromisoformat(moment)
+            backup_moment = datetime.fromisoformat(moment)
         except ValueError:
-            shown = None
-        if shown is None or shown.tzinfo is None:
+            backup_moment = None
+        if backup_moment is None or backup_moment.tzinfo is None:
             raise CommandError("Say the moment with its zone: 2026-11-22T10:00:00+00:00.")
-        restore.hold(shown)
+        restore.hold(backup_moment)
         self.stdout.write("Sending is on hold until manage.py resumesending, or System > Status.")

@@ -25,5 +25,7 @@ class Command(BaseCommand):
                 " say --yes. They are looked up either way before they are sent."
             )
             raise SystemExit(1)
-        said = "Sending goes on." if heartbeats.release_hold(None) else "Sending was not on hold."
-        self.stdout.write(said)
+        message = (
+            "Sending goes on." if heartbeats.release_hold(None) else "Sending was not on hold."
+        )
+        self.stdout.write(message)

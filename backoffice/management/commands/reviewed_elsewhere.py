@@ -27,7 +27,7 @@ from backoffice.audit.recording import record_follow_up
 A_BATCH: Final = 1_000
 NOTE: Final = "Reviewed in another system, before this office was in use"
 
-TOLD: Final = "whoever the other system names"
+RECIPIENT: Final = "whoever the other system names"
 
 # Why a result is not signed with the others, the most serious reason first. The one parameter is
 # whether critical results are signed.
@@ -115,7 +115,9 @@ def left(before: datetime, *, critical: bool = False) -> list[tuple[str, int]]:
 
 def _signed(before: datetime, by: User, critical: bool) -> int:
     with transaction.atomic(durable=True), connection.cursor() as cursor:
-        cursor.execute(_SIGN, [before, critical, A_BATCH, by.pk, by.pk, TOLD, NOTE, by.pk, NOTE])
+        cursor.execute(
+            _SIGN, [before, critical, A_BATCH, by.pk, by.pk, RECIPIENT, NOTE, by.pk, NOTE]
+        )
         rows: list[tuple[UUID, UUID | None, bool]] = cursor.fetchall()
         _noted(by, "sign result", rows)
         for kind in ("acknowledge critical", "critical call"):

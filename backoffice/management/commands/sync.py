@@ -182,15 +182,15 @@ class Bar:
     def __init__(self, out: Any, name: str) -> None:
         self.out, self.name = out, name
         self.live = bool(getattr(sys.stdout, "isatty", lambda: False)())
-        self.started = self.shown = time.monotonic()
+        self.started = self.shown_at = time.monotonic()
         self.rows = 0
 
     def show(self, rows: int, total: int | None) -> None:
         self.rows = rows
         now = time.monotonic()
-        if not self.live or now - self.shown < 0.2:
+        if not self.live or now - self.shown_at < 0.2:
             return
-        self.shown = now
+        self.shown_at = now
         rate = rows / max(now - self.started, 0.001)
         line = f"{self.name:14} {rows:>9,}"
         if total and total >= rows:

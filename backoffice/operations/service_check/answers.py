@@ -65,14 +65,14 @@ class ServiceAnswers:
     def _client(
         self, *, key_header: str | None = None, management_key_header: str | None = None
     ) -> Service:
-        made = service_client.new_service_client(
+        client = service_client.new_service_client(
             key_header=key_header,
             management_key_header=management_key_header,
             deadline=CALL_SECONDS,
             attempts=1,
         )
-        self._open.enter_context(made)
-        return made.until(self._ends)
+        self._open.enter_context(client)
+        return client.until(self._ends)
 
     def ask(self, call: Callable[[], T]) -> T | errors.ServiceError:
         """Return the answer of a call, or its error."""
@@ -120,9 +120,9 @@ class ServiceAnswers:
     @cached_property
     def team(self) -> UUID | None:
         """The team of the key, else the team stored in this installation."""
-        shown = self.key_team
-        if isinstance(shown, service_team.KeyTeam) and shown.team is not None:
-            return shown.team
+        key_team = self.key_team
+        if isinstance(key_team, service_team.KeyTeam) and key_team.team is not None:
+            return key_team.team
         return service_team.mirror_team()
 
     @cached_property

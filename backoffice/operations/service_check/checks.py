@@ -134,16 +134,18 @@ class TeamCheck(Check):
     title = "Team"
 
     def run(self, answers: ServiceAnswers) -> CheckFinding:
-        shown, ours = answers.key_team, service_team.mirror_team()
-        if not isinstance(shown, service_team.KeyTeam):
-            return self.unknown(NOT_ACCEPTED if shown is None else f"No team: {trouble(shown)}.")
+        key_team, ours = answers.key_team, service_team.mirror_team()
+        if not isinstance(key_team, service_team.KeyTeam):
+            return self.unknown(
+                NOT_ACCEPTED if key_team is None else f"No team: {trouble(key_team)}."
+            )
         if ours is None:
-            named = f" {shown.team}" if shown.team else ""
+            named = f" {key_team.team}" if key_team.team else ""
             return self.ok(
                 f"No record is here yet. The first sync remembers the key's team{named}."
             )
         try:
-            is_ours = service_team.is_our_key(shown, ours)
+            is_ours = service_team.is_our_key(key_team, ours)
         except service_team.AnotherTeam as error:
             return self.problem(
                 str(error),

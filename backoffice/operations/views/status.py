@@ -39,8 +39,8 @@ def health_status(request: HttpRequest) -> JsonResponse:
     try:
         read = status.read()
     except DatabaseError:
-        said: dict[str, Any] = {"status": "failing", "reasons": ["PostgreSQL does not answer."]}
-        return JsonResponse({**said, "version": settings.VERSION}, status=503)
+        failure: dict[str, Any] = {"status": "failing", "reasons": ["PostgreSQL does not answer."]}
+        return JsonResponse({**failure, "version": settings.VERSION}, status=503)
     body = {
         "status": read.level,
         "reasons": [reason.words for reason in read.reasons],
@@ -77,8 +77,8 @@ def prometheus(request: HttpRequest) -> HttpResponse:
 
 def _bears(request: HttpRequest, token: str) -> bool:
     scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
-    given = sent.strip().encode()
-    return bool(token) and scheme == "Bearer" and hmac.compare_digest(given, token.encode())
+    sent_token = sent.strip().encode()
+    return bool(token) and scheme == "Bearer" and hmac.compare_digest(sent_token, token.encode())
 
 
 @requires("system.view")

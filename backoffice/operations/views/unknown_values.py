@@ -118,7 +118,7 @@ def value(request: HttpRequest, value_id: int) -> HttpResponse:
                 moving = RANKING if row.vocabulary in interpretations.VOCABULARIES else moving
                 messages.success(request, (TAKEN_BACK if back else SAVED).format(moving))
                 return redirect("system:unknown-value", row.pk)
-    context = {"told": _value_context(row), "row": row, "form": form, "obstacle": obstacle}
+    context = {"unknown": _value_context(row), "row": row, "form": form, "obstacle": obstacle}
     return render(request, "system/unknown_value.html", context, status=status)
 
 

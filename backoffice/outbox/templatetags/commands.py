@@ -36,7 +36,9 @@ PAGES: Final = {
 
 
 @register.inclusion_tag("commands/_strips.html", takes_context=True)
-def asked_about(context: template.Context, subject_type: str, subject_id: object) -> dict[str, Any]:
+def record_commands(
+    context: template.Context, subject_type: str, subject_id: object
+) -> dict[str, Any]:
     """Render the commands about a record: all open ones, and the newest that ended recently.
 
     One simple query on each page of a record. Usually it finds nothing.
@@ -49,14 +51,14 @@ def asked_about(context: template.Context, subject_type: str, subject_id: object
     rows = read(CommandRecord, _LATELY, lately)
     prefetch_related_objects(rows, "requested_by")
     ended = [row for row in rows if not row.is_open][:SHOWN]
-    shown = [row for row in rows if row.is_open or row in ended]
+    listed = [row for row in rows if row.is_open or row in ended]
     # The page may lack the outcome of a command that ended while the page was rendered. Then the
     # strip makes the page reload itself.
     began = getattr(request, "began", now)
-    for row in shown:
+    for row in listed:
         just_now = row.finished_at is not None and row.finished_at > began - OVERLAP
         row.ended_just_now = just_now  # type: ignore[attr-defined]
-    return {"commands": shown}
+    return {"commands": listed}
 
 
 @register.filter

@@ -41,7 +41,7 @@ SECONDS: Final = 8.0
 """Seconds that one task works, because the runs of other people wait too."""
 LONGEST: Final = 50
 LEASE: Final = timedelta(seconds=60)
-KEPT: Final = timedelta(days=30)
+RUN_LIFETIME: Final = timedelta(days=30)
 FAULT: Final = "A fault of the back office; it was written to the log."
 NOT_ALLOWED: Final = "Who asked for this may not do it any more."
 
@@ -244,7 +244,9 @@ def process_runs(lists: Sequence[ListPage], seconds: float = SECONDS) -> int:
 
 def delete_old_runs() -> int:
     """Delete runs that ended long ago. The audit trail has the outcomes of their rows."""
-    old = BulkRun.objects.exclude(state=State.OPEN).filter(finished_at__lt=timezone.now() - KEPT)
+    old = BulkRun.objects.exclude(state=State.OPEN).filter(
+        finished_at__lt=timezone.now() - RUN_LIFETIME
+    )
     return old.delete()[0]
 
 

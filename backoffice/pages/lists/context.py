@@ -93,12 +93,12 @@ class ListContext:
     def of(cls, request: HttpRequest, list_page: ListPage, form: FilterForm) -> Self:
         """Return the context for a validated form. Two queries, and one more for a bulk run."""
         user = staff_user(request)
-        given = request.GET
+        parameters = request.GET
         saved = saving.visible_views(list_page, form, user)
         choice = next(iter(read(ListChoice, _CHOICE, [user.pk, list_page.name])), None)
-        view = next((one for one in saved if str(one.pk) == given.get("view")), None)
-        query = filters_in(given, form)
-        own = view is None or given.get("columns") == OWN
+        view = next((one for one in saved if str(one.pk) == parameters.get("view")), None)
+        query = filters_in(parameters, form)
+        own = view is None or parameters.get("columns") == OWN
         chosen = (choice.columns if choice else []) if own or view is None else view.columns
         allowed = list_page.columns_for(user)
         columns = _chosen(allowed, chosen)
@@ -115,17 +115,17 @@ class ListContext:
             size=size or (choice.size if choice else None) or SIZE,
             view=view,
             is_changed=view is not None
-            and (given.get("columns") == OWN or not saving.is_same_query(query, view)),
+            and (parameters.get("columns") == OWN or not saving.is_same_query(query, view)),
             may_change_view=view is not None and saving.may_change(view, user),
             views=saved,
             tabs=[],
             has_stale_counts=False,
             clear_url=f"{list_page.url()}?view={NO_VIEW}" if opened else list_page.url(),
             query=_encoded(query),
-            current_query=given.urlencode(),
-            at=_number(given.get("at")),
-            run=_run(given.get("run"), user),
-            redirect_url=url_of_view(list_page, opened) if opened and not given else "",
+            current_query=parameters.urlencode(),
+            at=_number(parameters.get("at")),
+            run=_run(parameters.get("run"), user),
+            redirect_url=url_of_view(list_page, opened) if opened and not parameters else "",
         )
         screen._tabs(query)
         if view is not None and (unknown := saving.unknown_filters(view, form)):
@@ -133,12 +133,12 @@ class ListContext:
                 f"The view “{view.name}” asks for something this list no longer knows"
                 f" ({', '.join(unknown)}). It is left out, so more is shown than was meant."
             )
-        if unread := _unread(given, form):
+        if unread := _unread(parameters, form):
             screen.notices.append(
                 f"This list has no filter called {unread}: it is left out, so more may be shown"
                 " than was meant."
             )
-        wanted = given.get("view", "")
+        wanted = parameters.get("view", "")
         if wanted not in ("", NO_VIEW) and view is None:
             screen.notices.append(
                 "The view of this address is gone, or your role may not use its filters."
@@ -209,16 +209,16 @@ class ListContext:
 
     def state_fields(self) -> list[tuple[str, str]]:
         """Return the hidden fields that the filter form needs to keep the state of the page."""
-        kept = [(name, self._given(name)) for name in (*self.form.TAB_FIELDS, "order_key",
+        fields = [(name, self._parameter(name)) for name in (*self.form.TAB_FIELDS, "order_key",
                 "order_direction", "size")]  # fmt: skip
         if self.view is not None:
-            kept.append(("view", str(self.view.pk)))
-            kept.append(("columns", OWN if "columns=own" in self.current_query else ""))
+            fields.append(("view", str(self.view.pk)))
+            fields.append(("columns", OWN if "columns=own" in self.current_query else ""))
         elif self.clear_url.endswith(NO_VIEW):
-            kept.append(("view", NO_VIEW))
-        return [(name, value) for name, value in kept if value]
+            fields.append(("view", NO_VIEW))
+        return [(name, value) for name, value in fields if value]
 
-    def _given(self, name: str) -> str:
+    def _parameter(self, name: str) -> str:
         return str(self.form.data.get(name) or "")
 
     def pager(self, page: Page[Any], total: Count | None) -> PagerContext:
@@ -262,11 +262,11 @@ def _chosen(allowed: list[Column], keys: list[str]) -> list[Column]:
     return [lead, *chosen]
 
 
-def _unread(given: QueryDict, form: FilterForm) -> str:
+def _unread(data: QueryDict, form: FilterForm) -> str:
     """Return the names of unknown parameters, as text for a notice."""
-    names = [name for name in given if name not in form.fields and name not in OWN_NAMES]
-    told = [f"“{name[:LONGEST_NAME]}”" for name in names[:NAMED]]
-    return ", ".join([*told, "…"] if len(names) > NAMED else told)
+    names = [name for name in data if name not in form.fields and name not in OWN_NAMES]
+    quoted = [f"“{name[:LONGEST_NAME]}”" for name in names[:NAMED]]
+    return ", ".join([*quoted, "…"] if len(names) > NAMED else quoted)
 
 
 def _number(text: str | None) -> int:

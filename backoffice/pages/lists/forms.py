@@ -103,7 +103,7 @@ class FilterForm(forms.Form):
         self.words = replace(self.WORDS, by_name=by_name)
         self.base_fields = _Shared(self.base_fields)  # type: ignore[misc]
         super().__init__(decrypted_query(data, self.words) if isinstance(data, QueryDict) else data)
-        self.given = data
+        self.url_data = data
         """The parameters as they are in the URL, with personal text encrypted."""
         self.by_name = by_name
         self.hidden: dict[str, str] = {}
@@ -176,16 +176,16 @@ class FilterForm(forms.Form):
         """Whether some filters are behind `+ Filter`."""
         return not all(chip.always_shown for chip in self.chips)
 
-    def active_filters(self, given: QueryDict) -> list[dict[str, Any]]:
+    def active_filters(self, parameters: QueryDict) -> list[dict[str, Any]]:
         """Return each active filter value in words, with its parameter.
 
         `many` is true if the same filter has other values too.
         """
-        if given.keys().isdisjoint(self.filter_names()):
+        if parameters.keys().isdisjoint(self.filter_names()):
             return []
-        typed_in = decrypted_query(given, self.words)
+        typed_in = decrypted_query(parameters, self.words)
         several = {
-            name for one in self.FILTERS if len(self._given(one)) > 1 for name in one.fields
+            name for one in self.FILTERS if len(self._filter_values(one)) > 1 for name in one.fields
         }  # fmt: skip
         return [
             {
@@ -195,7 +195,7 @@ class FilterForm(forms.Form):
                 "many": name in several,
             }
             for name in self.filter_names()
-            for value, typed in zip(given.getlist(name), typed_in.getlist(name), strict=True)
+            for value, typed in zip(parameters.getlist(name), typed_in.getlist(name), strict=True)
             if value
         ]
 
@@ -204,29 +204,29 @@ class FilterForm(forms.Form):
         if not names:
             return None
         zone = timezone.get_current_timezone_name() if one.shows_zone else ""
-        given, wrong = self._given(one), not self.errors.keys().isdisjoint(names)
+        values, wrong = self._filter_values(one), not self.errors.keys().isdisjoint(names)
         return FilterChip(
             label=one.label,
             form=self,
             names=names,
-            always_shown=one.always_shown or bool(given) or wrong,
+            always_shown=one.always_shown or bool(values) or wrong,
             options=all(isinstance(self.fields[n], forms.MultipleChoiceField) for n in names),
-            active=bool(given),
+            active=bool(values),
             wrong=wrong,
-            summary=_summary(given),
-            drop=self._as_given(*given[0]) if len(given) == 1 else None,
+            summary=_summary(values),
+            drop=self._url_value(*values[0]) if len(values) == 1 else None,
             zone=zone,
             looks=None
-            if given or not self.data.keys().isdisjoint(names)
+            if values or not self.data.keys().isdisjoint(names)
             else self._looks(one, zone),
         )
 
-    def _as_given(self, bound: BoundField, value: str) -> tuple[str, str]:
+    def _url_value(self, bound: BoundField, value: str) -> tuple[str, str]:
         """Return the parameter and value of a filter with one value, as they are in the URL."""
-        sealed = bound.name in self.words.names and self.given is not None
-        return bound.name, self.given.get(bound.name) if sealed else value
+        sealed = bound.name in self.words.names and self.url_data is not None
+        return bound.name, self.url_data.get(bound.name) if sealed else value
 
-    def _given(self, one: Filter) -> list[tuple[BoundField, str]]:
+    def _filter_values(self, one: Filter) -> list[tuple[BoundField, str]]:
         """Return each value that the URL has for this filter, with its field."""
         if self.data.keys().isdisjoint(one.fields):
             return []
@@ -243,8 +243,8 @@ def filters_in(data: QueryDict, form: FilterForm) -> dict[str, list[str]]:
     """Return the parameters that a saved view stores: filters, tab and sort, not the position."""
     return {
         name: values
-        for name, given in decrypted_query(data, form.words).lists()
-        if name in form.fields and name != "size" and (values := [text for text in given if text])
+        for name, texts in decrypted_query(data, form.words).lists()
+        if name in form.fields and name != "size" and (values := [text for text in texts if text])
     }
 
 
@@ -254,13 +254,13 @@ def _values(bound: BoundField) -> list[str]:
     return [str(one) for one in many if one not in (None, "")]
 
 
-def _summary(given: list[tuple[BoundField, str]]) -> str:
+def _summary(values: list[tuple[BoundField, str]]) -> str:
     """Return a short summary: the words of one value, or the number of several values."""
-    if not given:
+    if not values:
         return ""
-    if len(given) > 1:
-        return str(len(given))
-    bound, value = given[0]
+    if len(values) > 1:
+        return str(len(values))
+    bound, value = values[0]
     words = _words(bound.field, value)
     short = getattr(bound.field, "short", "")
     return (f"{short}, {words}" if short else words)[:40]

@@ -29,19 +29,21 @@ NARROWED: Final = 8
 """With more checkboxes than this, a filter has a text field to search them."""
 
 
-def filters(form: FilterForm, given: QueryDict) -> SafeString:
+def filters(form: FilterForm, parameters: QueryDict) -> SafeString:
     """Render the filter row: one popover for each shown filter, and one for all the others."""
     first = (
-        _untouched(chip, _popover) + _drop(chip, given) for chip in form.chips if chip.always_shown
+        _untouched(chip, _popover) + _drop(chip, parameters)
+        for chip in form.chips
+        if chip.always_shown
     )
-    drawn = "".join(first)
+    html = "".join(first)
     if form.more:
         more = (_untouched(chip, _folded) for chip in form.chips if not chip.always_shown)
-        drawn += (
+        html += (
             f'<details class="pop" data-pop>\n  <summary>{icon_svg("plus")}Filter</summary>\n'
             f'  <div class="panel more">\n    {"".join(more)}\n    {_APPLY}\n  </div>\n</details>'
         )
-    return SafeString(drawn)
+    return SafeString(html)
 
 
 _APPLY: Final = (
@@ -57,33 +59,33 @@ def _untouched(chip: FilterChip, draw: Callable[[FilterChip], str]) -> str:
     if chip.looks is None:
         return draw(chip)
     key = (draw, chip.looks)
-    drawn = _LOOKS.get(key)
-    if drawn is None:
+    html = _LOOKS.get(key)
+    if html is None:
         if len(_LOOKS) >= MOST:
             _LOOKS.clear()
-        drawn = _LOOKS[key] = draw(chip)
-    return drawn
+        html = _LOOKS[key] = draw(chip)
+    return html
 
 
 def _popover(chip: FilterChip) -> str:
-    said = f": {escape(chip.summary)}" if chip.summary else ""
+    summary = f": {escape(chip.summary)}" if chip.summary else ""
     state = (" data-active" if chip.active else "") + (" open" if chip.wrong else "")
     return (
         f'<details class="pop" data-pop{state}>\n'
-        f"  <summary>{escape(chip.label)}{said}{icon_svg('chevron-down')}</summary>\n"
+        f"  <summary>{escape(chip.label)}{summary}{icon_svg('chevron-down')}</summary>\n"
         f'  <div class="panel{" days" if chip.zone else ""}">\n    {_fields(chip)}\n    {_APPLY}\n'
         "  </div>\n</details>"
     )
 
 
-def _drop(chip: FilterChip, given: QueryDict) -> str:
+def _drop(chip: FilterChip, parameters: QueryDict) -> str:
     if chip.drop is None:
         return ""
-    rest = address_without(given, *chip.drop)
-    told = f"Remove {escape(chip.label)}: {escape(chip.summary)}"
+    rest = address_without(parameters, *chip.drop)
+    description = f"Remove {escape(chip.label)}: {escape(chip.summary)}"
     return (
         f'<a class="drop" href="{escape(rest)}" title="Remove this filter">{icon_svg("x-mark")}'
-        f'<span class="sr">{told}</span></a>'
+        f'<span class="sr">{description}</span></a>'
     )
 
 
@@ -96,38 +98,38 @@ def _folded(chip: FilterChip) -> str:
 
 def _fields(chip: FilterChip) -> str:
     """Render the fields of one filter."""
-    drawn = []
+    html = []
     label = escape(chip.label)
     for bound in chip.fields:
         if chip.options:
             boxes = tick_boxes(bound)
             if len(boxes) > NARROWED:
-                drawn.append(
+                html.append(
                     '<input class="js-only" type="search" data-narrow placeholder="Type to narrow"'
                     f' aria-label="Narrow the choices of {label}" autocomplete="off">\n'
                 )
-            drawn.append(_options(f'<legend class="sr">{label}</legend>', boxes))
-            drawn += errors_of(bound)
+            html.append(_options(f'<legend class="sr">{label}</legend>', boxes))
+            html += errors_of(bound)
         elif hasattr(bound.field, "vocabulary"):
             legend = f'<legend class="group">{escape(str(bound.label))}</legend>'
-            drawn.append(_options(legend, tick_boxes(bound)))
+            html.append(_options(legend, tick_boxes(bound)))
         else:
-            drawn.append(field(bound))
+            html.append(field(bound))
     if chip.zone:
-        drawn.append(f'<p class="muted small">Days begin and end in {escape(chip.zone)}.</p>')
-    return "\n".join(drawn)
+        html.append(f'<p class="muted small">Days begin and end in {escape(chip.zone)}.</p>')
+    return "\n".join(html)
 
 
 def _options(legend: str, boxes: list[str]) -> str:
     return f'<fieldset class="options">{legend}\n  {"".join(boxes)}\n</fieldset>'
 
 
-def heads(screen: ListContext, given: QueryDict) -> SafeString:
+def heads(screen: ListContext, parameters: QueryDict) -> SafeString:
     """Render the column headers. Headers of columns that the list can sort by are links."""
-    return SafeString("".join(_head(screen, column, given) for column in screen.columns))
+    return SafeString("".join(_head(screen, column, parameters) for column in screen.columns))
 
 
-def _head(screen: ListContext, column: Column, given: QueryDict) -> str:
+def _head(screen: ListContext, column: Column, parameters: QueryDict) -> str:
     css = f' class="{column.css}"' if column.css else ""
     key, label = column.sort, escape(column.label)
     if not screen.form.can_sort_by(key):
@@ -139,63 +141,63 @@ def _head(screen: ListContext, column: Column, given: QueryDict) -> str:
         sorted_, icon, clicked = "ascending", "chevron-up", "desc"
     else:
         sorted_, icon, clicked = "descending", "chevron-down", "asc"
-    address = escape(address_with(given, order_key=key, order_direction=clicked))
+    address = escape(address_with(parameters, order_key=key, order_direction=clicked))
     link = f'<a href="{address}">{label}{icon_svg(icon)}</a>'
     return f'<th scope="col"{css} aria-sort="{sorted_}">{link}</th>'
 
 
-def buckets(tabs: Iterable[Mapping[str, Any]], given: QueryDict) -> SafeString:
+def buckets(tabs: Iterable[Mapping[str, Any]], parameters: QueryDict) -> SafeString:
     """Render a tab for each status group, with its glyph and its count."""
-    drawn = []
+    html = []
     for tab in tabs:
         here = ' aria-current="page"' if tab["current"] else ""
         count = f' <span class="count">{tab["count"]}</span>' if tab["count"] else ""
-        address = escape(address_with(given, bucket=tab["bucket"]))
-        drawn.append(
+        address = escape(address_with(parameters, bucket=tab["bucket"]))
+        html.append(
             f'<a href="{address}" data-st="{tab["bucket"]}"{here}>{glyph_svg(tab["glyph"])}'
             f"{escape(tab['label'])}{count}</a>"
         )
-    return SafeString("".join(drawn))
+    return SafeString("".join(html))
 
 
-def pager(screen: ListContext, shown: PagerContext, given: QueryDict) -> SafeString:
+def pager(screen: ListContext, pager_context: PagerContext, parameters: QueryDict) -> SafeString:
     """Render the pager: row numbers, total, page sizes, and links to the neighboring pages."""
-    told, page = "", shown["page"]
+    row_range, page = "", pager_context["page"]
     if page.rows:
-        of = f" of {shown['total']}" if shown["total"] else ""
-        told = f"{shown['first']:,}–{shown['last']:,}{of} {screen.noun}"
+        of = f" of {pager_context['total']}" if pager_context["total"] else ""
+        row_range = f"{pager_context['first']:,}–{pager_context['last']:,}{of} {screen.noun}"
     sizes = ""
     for size in SIZES:
         here = ' aria-current="true"' if size == screen.size else ""
-        address = escape(address_with(given, size=size))
+        address = escape(address_with(parameters, size=size))
         sizes += f'<a href="{address}"{here}>{size}<span class="sr"> rows on a page</span></a>'
     back, on = f"{icon_svg('chevron-left')}Previous", f"Next{icon_svg('chevron-right')}"
     if page.previous:
-        address = address_with(given, before=page.previous, at=shown["previous_at"])
+        address = address_with(parameters, before=page.previous, at=pager_context["previous_at"])
         back = f'<a class="btn" rel="prev" data-key="[" href="{escape(address)}">{back}</a>'
     else:
         back = f'<span class="btn" aria-disabled="true">{back}</span>'
     if page.next:
-        address = address_with(given, after=page.next, at=shown["next_at"])
+        address = address_with(parameters, after=page.next, at=pager_context["next_at"])
         on = f'<a class="btn" rel="next" data-key="]" href="{escape(address)}">{on}</a>'
     else:
         on = f'<span class="btn" aria-disabled="true">{on}</span>'
     return SafeString(
         '<div class="pager" hx-swap="outerHTML show:.table:top">\n'
-        f"  <span>{told}</span>\n"
+        f"  <span>{row_range}</span>\n"
         f'  <nav class="sizes" aria-label="Rows on a page">{sizes}'
         '<span class="muted">a page</span></nav>\n'
         f'  <nav aria-label="Pages">\n    {back}\n    {on}\n  </nav>\n</div>'
     )
 
 
-def held(screen: ListContext) -> SafeString:
+def state_inputs(screen: ListContext) -> SafeString:
     """Render hidden fields with the state of the list: its query, density and columns."""
-    said = [("query", screen.query), ("here", screen.current_query), ("density", screen.density)]
-    said += [("column", column.key) for column in screen.columns]
+    fields = [("query", screen.query), ("here", screen.current_query), ("density", screen.density)]
+    fields += [("column", column.key) for column in screen.columns]
     return SafeString(
         "".join(
-            f'<input type="hidden" name="{name}" value="{escape(value)}">' for name, value in said
+            f'<input type="hidden" name="{name}" value="{escape(value)}">' for name, value in fields
         )
     )
 
@@ -209,8 +211,8 @@ def column_choices(screen: ListContext) -> SafeString:
 
 def _choice(column: Column, screen: ListContext) -> str:
     key, label = column.key, escape(column.label)
-    shown, moves = column in screen.columns, ""
-    if shown:
+    is_shown, moves = column in screen.columns, ""
+    if is_shown:
         buttons = "".join(
             f'<button class="btn quiet small square" id="{way}-{key}" name="move"'
             f' value="{way}:{key}" type="submit" title="{when.capitalize()}">'
@@ -220,5 +222,5 @@ def _choice(column: Column, screen: ListContext) -> str:
         moves = f'<span class="moves">{buttons}</span>'
     return (
         '<div class="check column"><label><input type="checkbox" name="column"'
-        f' value="{key}"{" checked" if shown else ""}><span>{label}</span></label>{moves}</div>'
+        f' value="{key}"{" checked" if is_shown else ""}><span>{label}</span></label>{moves}</div>'
     )

@@ -25,7 +25,7 @@ MOST: Final = 50
 """Most views of one user for one list."""
 FRESH: Final = 60
 """Seconds after which a count is stale."""
-KEPT: Final = 3_600
+CACHE_SECONDS: Final = 3_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +145,10 @@ def unknown_filters(view: SavedView, form: FilterForm) -> list[str]:
 def is_same_query(query: dict[str, list[str]], view: SavedView) -> bool:
     """Return whether a query is that of the view. The order of filter values does not count."""
 
-    def told(one: dict[str, list[str]]) -> dict[str, list[str]]:
+    def comparable(one: dict[str, list[str]]) -> dict[str, list[str]]:
         return {name: sorted(values) for name, values in one.items() if name not in SORTING}
 
-    return told(query) == told(view.query) and all(
+    return comparable(query) == comparable(view.query) and all(
         query.get(name) == view.query.get(name) for name in SORTING
     )
 
@@ -200,14 +200,14 @@ def cached_counts(keys: Sequence[str], user: Any) -> dict[str, TabCount]:
     if not keys:
         return {}
     try:
-        found = cache.get_many([_key(key, user) for key in keys])
+        entries = cache.get_many([_key(key, user) for key in keys])
     except (RedisError, OSError):
         return {}
     now = timezone.now().timestamp()
     return {
-        key: TabCount(told[0], now - told[1] > FRESH)
+        key: TabCount(entry[0], now - entry[1] > FRESH)
         for key in keys
-        if (told := found.get(_key(key, user))) is not None
+        if (entry := entries.get(_key(key, user))) is not None
     }
 
 
@@ -220,7 +220,9 @@ def refresh_counts(list_page: ListPage, queries: dict[str, Any], user: Any) -> d
             found[key] = TabCount(str(capped_count(list_page.rows(form, user))), False)
     now = timezone.now().timestamp()
     try:
-        cache.set_many({_key(key, user): (one.words, now) for key, one in found.items()}, KEPT)
+        cache.set_many(
+            {_key(key, user): (one.words, now) for key, one in found.items()}, CACHE_SECONDS
+        )
     except (RedisError, OSError):
         return found
     return found

@@ -30,15 +30,15 @@ class _Address(URLNode):
     """A URL node that caches routes with no argument or one key. Django reverses all others."""
 
     def render(self, context: Context) -> str:
-        made = self._made(context)
-        if made is None:
+        url = self._fast_url(context)
+        if url is None:
             return str(super().render(context))
         if self.asvar:
-            context[self.asvar] = made
+            context[self.asvar] = url
             return ""
-        return conditional_escape(made) if context.autoescape else made
+        return conditional_escape(url) if context.autoescape else url
 
-    def _made(self, context: Context) -> str | None:
+    def _fast_url(self, context: Context) -> str | None:
         if self.kwargs or len(self.args) > 1:
             return None
         route = self.view_name.resolve(context)

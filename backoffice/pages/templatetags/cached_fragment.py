@@ -1,6 +1,6 @@
 """A template tag that caches a fragment in the process, for each combination of its values.
 
-    {% load cached_fragment %}{% kept places=entries tally=to_review %}<nav>…</nav>{% endkept %}
+    {% load cached_fragment %}{% cached places=entries tally=to_review %}<nav>…</nav>{% endcached %}
 
 The content has access to the named values only. It has no request and no user, so nothing of one
 page can get into another. The values are the cache key, and the HTML must not depend on anything
@@ -31,42 +31,42 @@ _TOKEN: Final = secrets.token_hex(16)
 
 
 @register.tag
-def kept(parser: Parser, token: Token) -> Node:
-    _, *given = token.split_contents()
-    values = token_kwargs(given, parser)
-    if given:
-        raise TemplateSyntaxError("kept takes name=value only.")
-    inside = parser.parse(("endkept",))
+def cached(parser: Parser, token: Token) -> Node:
+    _, *arguments = token.split_contents()
+    values = token_kwargs(arguments, parser)
+    if arguments:
+        raise TemplateSyntaxError("cached takes name=value only.")
+    inside = parser.parse(("endcached",))
     parser.delete_first_token()
     if any(inside.get_nodes_by_type(kind) for kind in (NowNode, BlockNode)):
-        raise TemplateSyntaxError("Times and blocks are of one page: they are not kept.")
-    return _Kept(inside, values)
+        raise TemplateSyntaxError("Times and blocks are of one page: they are not cached.")
+    return _CachedNode(inside, values)
 
 
-class _Kept(Node):
+class _CachedNode(Node):
     child_nodelists = ()
     """Empty, because the content has no blocks that Django would have to find."""
 
     def __init__(self, nodelist: NodeList, values: dict[str, FilterExpression]) -> None:
         self.nodelist = nodelist
         self.values = values
-        self.drawn: dict[tuple[Any, ...], tuple[SafeString, bool]] = {}
+        self.rendered: dict[tuple[Any, ...], tuple[SafeString, bool]] = {}
         """The cached HTML, each with whether it has forms."""
 
     def render(self, context: Context) -> SafeString:
         values = {name: value.resolve(context) for name, value in self.values.items()}
         # The types are part of the key: `1` and `True` are equal, and so are safe and unsafe text.
         key = tuple((type(value), value) for value in values.values())
-        found = self.drawn.get(key)
-        if found is None:
-            if len(self.drawn) >= MOST:
-                self.drawn.clear()
+        cached_html = self.rendered.get(key)
+        if cached_html is None:
+            if len(self.rendered) >= MOST:
+                self.rendered.clear()
             assert context.template is not None
             alone = Context({**values, "csrf_token": _TOKEN})
             with alone.bind_template(context.template):
-                drawn = self.nodelist.render(alone)
-            found = self.drawn[key] = drawn, _TOKEN in drawn
-        drawn, has_forms = found
+                html = self.nodelist.render(alone)
+            cached_html = self.rendered[key] = html, _TOKEN in html
+        html, has_forms = cached_html
         if not has_forms:
-            return drawn
-        return SafeString(drawn.replace(_TOKEN, escape(str(context.get("csrf_token", "")))))
+            return html
+        return SafeString(html.replace(_TOKEN, escape(str(context.get("csrf_token", "")))))

@@ -76,30 +76,30 @@ class Chart:
 
 
 @register.inclusion_tag("components/chart.html")
-def chart(drawn: Chart) -> dict[str, Any]:
+def chart(plot: Chart) -> dict[str, Any]:
     """Render a chart: `{% chart plot %}`."""
-    there = [point for point in drawn.points if point.value is not None]
-    context: dict[str, Any] = {"chart": drawn, "empty": not there}
+    there = [point for point in plot.points if point.value is not None]
+    context: dict[str, Any] = {"chart": plot, "empty": not there}
     if not there:
         return context
-    bottom, top, step = scale(_values(there), from_zero=drawn.kind == BARS)
+    bottom, top, step = scale(_values(there), from_zero=plot.kind == BARS)
     levels = [bottom + step * i for i in range(round((top - bottom) / step) + 1)]
     place = _Place(bottom, top)
     return {
         **context,
-        "width": len(drawn.points) * STEP,
+        "width": len(plot.points) * STEP,
         "height": HEIGHT,
         "levels": [(place.share(level), place.y(level), written(level)) for level in levels],
         "ticks": [
-            (f"{tick.place * 100:.2f}%", round(tick.place * len(drawn.points) * STEP), tick.label)
-            for tick in drawn.ticks
+            (f"{tick.place * 100:.2f}%", round(tick.place * len(plot.points) * STEP), tick.label)
+            for tick in plot.ticks
         ],
-        "paths": _paths(drawn, place),
-        "body": _body(drawn),
+        "paths": _paths(plot, place),
+        "body": _body(plot),
         "filling": _listed([point.label for point in there if point.is_filling]),
-        "heads": HEADS[drawn.kind],
-        "facts": _facts(drawn, there),
-        "gaps": sum(1 for there, _ in groupby(p.value is None for p in drawn.points) if there),
+        "heads": HEADS[plot.kind],
+        "facts": _facts(plot, there),
+        "gaps": sum(1 for there, _ in groupby(p.value is None for p in plot.points) if there),
     }
 
 
@@ -167,61 +167,63 @@ def _runs(points: Sequence[Point]) -> Iterator[list[tuple[int, Point]]]:
             yield list(run)
 
 
-def _paths(drawn: Chart, place: _Place) -> list[tuple[str, str]]:
+def _paths(plot: Chart, place: _Place) -> list[tuple[str, str]]:
     """Return the CSS class and the SVG path of each shape."""
-    if drawn.kind == BARS:
+    if plot.kind == BARS:
         zero = place.y(0)
         bars = {False: "", True: ""}
-        for i, point in enumerate(drawn.points):
+        for i, point in enumerate(plot.points):
             if point.value:
                 left, top = i * STEP + (STEP - BAR) // 2, place.y(point.value)
                 bars[point.is_filling] += f"M{left} {zero}V{top}h{BAR}V{zero}z"
         return [("bars", bars[False]), ("bars filling", bars[True])]
-    if drawn.kind == SPAN:
+    if plot.kind == SPAN:
         spans = (
             f"M{i * STEP + STEP // 2} {place.y(point.high)}V{place.y(point.low)}"
-            for i, point in enumerate(drawn.points)
+            for i, point in enumerate(plot.points)
             if point.high is not None and point.low is not None
         )
         return [("spans", "".join(spans))]
     lines: list[str] = []
     dots: list[str] = []
     bands: list[str] = []
-    for run in _runs(drawn.points):
+    for run in _runs(plot.points):
         start = run[0][0] * STEP + STEP // 2
         middle = [place.y(point.value or 0.0) for _, point in run]
-        (lines if len(run) > 1 else dots).append(_along(start, middle))
+        (lines if len(run) > 1 else dots).append(_line_path(start, middle))
         highs = [place.y(point.high) for _, point in run if point.high is not None]
         lows = [place.y(point.low) for _, point in run if point.low is not None]
         if len(run) > 1 and len(highs) == len(lows) == len(run) and highs != lows:
             back = "".join(f"{-STEP} {b - a} " for a, b in pairwise(lows[::-1]))
-            bands.append(f"{_along(start, highs)}V{lows[-1]}l{back}z")
+            bands.append(f"{_line_path(start, highs)}V{lows[-1]}l{back}z")
     return [("band", "".join(bands)), ("line", "".join(lines)), ("dots", "".join(dots))]
 
 
-def _along(start: int, heights: list[int]) -> str:
+def _line_path(start: int, heights: list[int]) -> str:
     """Return the path of a line through points one step apart. A single point is a dot."""
     steps = "".join(f"{STEP} {b - a} " for a, b in pairwise(heights))
     return f"M{start} {heights[0]}" + (f"l{steps}" if steps else "h0")
 
 
-def _body(drawn: Chart) -> SafeString:
+def _body(plot: Chart) -> SafeString:
     """Render the rows of the table. A gap is one row.
 
     Closing tags are omitted, as HTML allows, because a chart may have a year of rows.
     """
-    width = len(HEADS[drawn.kind]) + 1
+    width = len(HEADS[plot.kind]) + 1
     rows = []
-    for there, run in groupby(drawn.points, key=lambda point: point.value is not None):
+    for is_measured, run in groupby(plot.points, key=lambda point: point.value is not None):
         points = list(run)
-        if not there:
+        if not is_measured:
             first, last = points[0].label, points[-1].label
             label = first if first == last else f"{first} – {last}"
             rows.append(format_html(_GAP, label, width))
             continue
         for point in points:
-            shown = (_NOT_GIVEN if v is None else written(v) for v in _shown(drawn.kind, point))
-            cells = (*shown, f"{point.count:,}")
+            texts = (
+                _NOT_GIVEN if v is None else written(v) for v in _displayed_values(plot.kind, point)
+            )
+            cells = (*texts, f"{point.count:,}")
             numbers = format_html_join("", "<td>{}", ((cell,) for cell in cells))
             label = f"{point.label}, {_STILL_FILLING}" if point.is_filling else point.label
             rows.append(format_html("<tr><th scope=row>{}{}", label, numbers))
@@ -234,7 +236,7 @@ _NAMED: Final = 3
 _GAP: Final = "<tr><th scope=row>{}<td colspan={} class=gap>no data"
 
 
-def _shown(kind: str, point: Point) -> list[float | None]:
+def _displayed_values(kind: str, point: Point) -> list[float | None]:
     if kind == SPAN:
         return [point.high, point.low]
     value = point.value or 0.0
@@ -243,20 +245,20 @@ def _shown(kind: str, point: Point) -> list[float | None]:
     return [value] if kind == BARS else [value, low, high]
 
 
-def _facts(drawn: Chart, there: list[Point]) -> list[tuple[str, str]]:
+def _facts(plot: Chart, measured: list[Point]) -> list[tuple[str, str]]:
     """Return the summary values of the whole chart, each with its label."""
-    if drawn.kind == BARS:
-        facts = [("Total", written(sum(point.value or 0.0 for point in there)))]
+    if plot.kind == BARS:
+        facts = [("Total", written(sum(point.value or 0.0 for point in measured)))]
         # A total that is still filling would lower the mean.
-        if whole := [point.value or 0.0 for point in there if not point.is_filling]:
-            facts.append((f"Mean per {drawn.each}", written(sum(whole) / len(whole))))
+        if whole := [point.value or 0.0 for point in measured if not point.is_filling]:
+            facts.append((f"Mean per {plot.each}", written(sum(whole) / len(whole))))
         return facts
-    if drawn.kind == SPAN:
-        ends = ("Upper", [p.high for p in there]), ("Lower", [p.low for p in there])
-        return [(name, _from_to([v for v in found if v is not None])) for name, found in ends]
-    values = _values(there)
-    count = sum(point.count for point in there)
-    mean = sum((point.value or 0.0) * point.count for point in there) / count
+    if plot.kind == SPAN:
+        ends = ("Upper", [p.high for p in measured]), ("Lower", [p.low for p in measured])
+        return [(name, _from_to([v for v in limits if v is not None])) for name, limits in ends]
+    values = _values(measured)
+    count = sum(point.count for point in measured)
+    mean = sum((point.value or 0.0) * point.count for point in measured) / count
     return [
         ("Average", written(mean)),
         ("Lowest", written(min(values))),

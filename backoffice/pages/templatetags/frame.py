@@ -207,8 +207,8 @@ def theme(context: Context) -> str:
         return ""
     request: HttpRequest = context["request"]
     user = getattr(request, "user", None)
-    kept = request.COOKIES.get(settings.THEME_COOKIE_NAME, "")
-    chosen = user.theme if isinstance(user, User) else kept
+    cookie_theme = request.COOKIES.get(settings.THEME_COOKIE_NAME, "")
+    chosen = user.theme if isinstance(user, User) else cookie_theme
     return chosen if chosen in ("light", "dark") else ""
 
 

@@ -37,8 +37,8 @@ def buckets(context: Context, tabs: list[dict[str, Any]]) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
-def pager(context: Context, screen: ListContext, shown: PagerContext) -> SafeString:
-    return rendering.pager(screen, shown, context["request"].GET)
+def pager(context: Context, screen: ListContext, pager_context: PagerContext) -> SafeString:
+    return rendering.pager(screen, pager_context, context["request"].GET)
 
 
 @register.simple_tag
@@ -53,8 +53,8 @@ def new_view(shares: bool) -> ViewForm:
 
 
 @register.simple_tag
-def held(screen: ListContext) -> SafeString:
-    return rendering.held(screen)
+def state_inputs(screen: ListContext) -> SafeString:
+    return rendering.state_inputs(screen)
 
 
 @register.simple_tag

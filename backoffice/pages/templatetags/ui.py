@@ -106,17 +106,17 @@ def flag(
 @register.simple_tag
 def event_status_differs(status: str, event_status: str) -> bool:
     """Return whether the two statuses of an appointment differ in meaning (appointments.md 6)."""
-    told = vocabulary.term("appointment.status", status).label
+    label = vocabulary.term("appointment.status", status).label
     return bool(event_status) and (
-        vocabulary.term("appointment.event_status", event_status).label != told
+        vocabulary.term("appointment.event_status", event_status).label != label
     )
 
 
 @register.simple_tag
 def turn(low_level_status: str, method: str) -> SafeString | str:
     """Return who acts next on an order: `Patient`, `Lab` or `Us`; a dash if nobody does."""
-    whose = vocabulary.order_term(low_level_status, method, ()).turn
-    return whose.removeprefix("the ").capitalize() or DASH
+    actor = vocabulary.order_term(low_level_status, method, ()).turn
+    return actor.removeprefix("the ").capitalize() or DASH
 
 
 @register.simple_tag
@@ -159,10 +159,10 @@ def when(
         return DASH
     now = timezone.now()
     local = moment.astimezone(zone_of(zone) or timezone.get_current_timezone())
-    shown = _time(moment, spoken(local, now.astimezone(local.tzinfo)))
+    time_html = _time(moment, spoken(local, now.astimezone(local.tzinfo)))
     if not relative:
-        return shown
-    return SafeString(f'{shown} <span class="muted nowrap">{ago(moment, now)}</span>')
+        return time_html
+    return SafeString(f'{time_html} <span class="muted nowrap">{ago(moment, now)}</span>')
 
 
 def _time(moment: datetime, text: str) -> SafeString:
@@ -412,10 +412,10 @@ def range_bar(value: float | None, low: float | None, high: float | None) -> Saf
     state = "mark out" if beyond else "mark"
     if value < start or value > start + unit:
         arrow = "M6 1v10L0 6z" if value < start else "M90 1v10l6-5z"
-        drawn = format_html('<path class="{}" d="{}"/>', state, arrow)
+        mark_svg = format_html('<path class="{}" d="{}"/>', state, arrow)
     else:
         place = f"{min(max(mark, 4), 92):.1f}"
-        drawn = format_html('<circle class="{}" cx="{}" cy="6" r="4"/>', state, place)
+        mark_svg = format_html('<circle class="{}" cx="{}" cy="6" r="4"/>', state, place)
     return format_html(
         '<svg class="range" viewBox="0 0 96 12" aria-hidden="true">'
         '<rect class="track" x="0" y="4" width="96" height="4" rx="2"/>'
@@ -423,7 +423,7 @@ def range_bar(value: float | None, low: float | None, high: float | None) -> Saf
         "{}</svg>",
         f"{left:.1f}",
         f"{max(right - left, 0):.1f}",
-        drawn,
+        mark_svg,
     )
 
 
@@ -436,13 +436,13 @@ def field(bound: BoundField, optional: bool = False) -> SafeString:
     key, marked = bound.auto_id, ""
     if optional and not bound.field.required:
         marked = ' <span class="optional">(optional)</span>'
-    told = ""
+    below = ""
     if bound.help_text:
-        told = f'<p class="hint" id="{key}_helptext">{conditional_escape(bound.help_text)}</p>'
-    told += "".join(errors_of(bound, f' id="{key}_error"'))
+        below = f'<p class="hint" id="{key}_helptext">{conditional_escape(bound.help_text)}</p>'
+    below += "".join(errors_of(bound, f' id="{key}_error"'))
     return SafeString(
         f'<div class="field">\n  <label for="{bound.id_for_label}">'
-        f"{conditional_escape(bound.label)}{marked}</label>\n  {bound}\n  {told}\n</div>"
+        f"{conditional_escape(bound.label)}{marked}</label>\n  {bound}\n  {below}\n</div>"
     )
 
 
@@ -489,24 +489,26 @@ def query(context: Context, **changes: Any) -> str:
     return address_with(context["request"].GET, **changes)
 
 
-def address_with(given: QueryDict, **changes: Any) -> str:
+def address_with(parameters: QueryDict, **changes: Any) -> str:
     dropped = {"after", "before", "at", "panel", *changes}
-    kept = [written for name, written in _written(given) if name not in dropped]
+    unchanged = [written for name, written in _written(parameters) if name not in dropped]
     new = [(name, value) for name, value in changes.items() if value not in (None, "")]
-    return f"?{'&'.join(filter(None, [*kept, urlencode(new, doseq=True)]))}"
+    return f"?{'&'.join(filter(None, [*unchanged, urlencode(new, doseq=True)]))}"
 
 
-def _written(given: QueryDict) -> list[tuple[str, str]]:
+def _written(parameters: QueryDict) -> list[tuple[str, str]]:
     """Return the encoded parameters of a page, by name.
 
     They are cached, because a list has dozens of links with most of its own parameters.
     """
-    known: list[tuple[str, str]] | None = vars(given).get("_written")
-    if known is None:
-        known = [(name, urlencode({name: values}, doseq=True)) for name, values in given.lists()]
-        if not given._mutable:
-            vars(given)["_written"] = known
-    return known
+    encoded: list[tuple[str, str]] | None = vars(parameters).get("_written")
+    if encoded is None:
+        encoded = [
+            (name, urlencode({name: values}, doseq=True)) for name, values in parameters.lists()
+        ]
+        if not parameters._mutable:
+            vars(parameters)["_written"] = encoded
+    return encoded
 
 
 @register.simple_tag(takes_context=True)
@@ -518,8 +520,10 @@ def query_without(context: Context, name: str, value: str) -> str:
     return address_without(context["request"].GET, name, value)
 
 
-def address_without(given: QueryDict, name: str, value: str) -> str:
-    return address_with(given, **{name: [one for one in given.getlist(name) if one != value]})
+def address_without(parameters: QueryDict, name: str, value: str) -> str:
+    return address_with(
+        parameters, **{name: [one for one in parameters.getlist(name) if one != value]}
+    )
 
 
 @register.filter

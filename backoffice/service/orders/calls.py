@@ -200,8 +200,8 @@ class OrderCalls(Chapter):
         """
         if not order_ids and start_at is None:
             raise ValueError("which orders: by id, or since when")
-        given = {"order_ids": order_ids or None, "start_at": start_at, "end_at": end_at}
-        body = as_json({name: one for name, one in given.items() if one is not None})
+        values = {"order_ids": order_ids or None, "start_at": start_at, "end_at": end_at}
+        body = as_json({name: one for name, one in values.items() if one is not None})
         return self._call.send("POST", "/v3/order/resend_events", RESENT, body)
 
     def result_pdf(self, order_id: UUID | str) -> AbstractContextManager[Document]:

@@ -56,7 +56,7 @@ def notes_context(
     next_page: str,
     typed: str = "",
     error: str = "",
-    told: str = "",
+    message: str = "",
 ) -> dict[str, Any]:
     """Return the context of `team/_notes.html`.
 
@@ -64,19 +64,19 @@ def notes_context(
     """
     if request is None or not may(request.user, "patients.view"):
         return {"hidden": True}
-    said = notes_and_calls(about, sees_results=may(request.user, "results.view"))
+    notes = notes_and_calls(about, sees_results=may(request.user, "results.view"))
     return {
         "request": request,
         "key": f"{about.type}-{about.id}",
         "about": about.signed(),
-        "newest": said[:SHOWN_NOTES],
-        "older": said[SHOWN_NOTES:],
+        "newest": notes[:SHOWN_NOTES],
+        "older": notes[SHOWN_NOTES:],
         "may_write": may(request.user, "notes.write"),
         "letters": MAX_NOTE_LENGTH,
         "next_page": next_page,
         "typed": typed,
         "error": error,
-        "told": told,
+        "message": message,
     }
 
 
@@ -93,7 +93,7 @@ def assigned(
 
 
 def assigned_context(
-    request: Any, about: Subject, *, next_page: str, told: str = ""
+    request: Any, about: Subject, *, next_page: str, message: str = ""
 ) -> dict[str, Any]:
     """Return the context of `team/_assigned.html`."""
     if request is None:
@@ -107,7 +107,7 @@ def assigned_context(
         "mine": row is not None and row.user_id == request.user.pk,
         "may_write": may(request.user, "notes.write"),
         "next_page": next_page,
-        "told": told,
+        "message": message,
     }
 
 

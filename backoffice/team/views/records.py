@@ -51,7 +51,7 @@ def write_note(request: HttpRequest) -> HttpResponse:
         next_page=_return_url(request),
         typed=text if error else "",
         error=error,
-        told=message,
+        message=message,
     )
     if request.headers.get("HX-Request") == "true":
         return render(request, "team/_notes.html", context)
@@ -69,7 +69,7 @@ def assign_to_me(request: HttpRequest) -> HttpResponse:
     """Assign a record to the user. Replace only the assignee that the page showed."""
     about = _subject_of(request)
     assert isinstance(request.user, User)
-    seen = request.POST.get("seen", "")
+    shown_assignee = request.POST.get("seen", "")
     message = ""
     try:
         actions.assign(
@@ -78,8 +78,10 @@ def assign_to_me(request: HttpRequest) -> HttpResponse:
             about.id,
             request.user,
             about.patient_id,
-            take=bool(seen),
-            seen=int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 10 else None,
+            take=bool(shown_assignee),
+            seen=int(shown_assignee)
+            if shown_assignee.isascii() and shown_assignee.isdigit() and len(shown_assignee) < 10
+            else None,
         )
     except actions.AlreadyAssigned as taken:
         message = _taken_message(taken)
@@ -142,7 +144,7 @@ def changes(request: HttpRequest) -> HttpResponse:
 def _assignment_response(request: HttpRequest, about: Subject, message: str) -> HttpResponse:
     if request.headers.get("HX-Request") == "true":
         context: dict[str, Any] = assigned_context(
-            request, about, next_page=_return_url(request), told=message
+            request, about, next_page=_return_url(request), message=message
         )
         return render(request, "team/_assigned.html", context)
     if message:
@@ -157,8 +159,8 @@ def _taken_message(taken: actions.AlreadyAssigned) -> str:
 def _unknown_names_message(names: list[str]) -> str:
     if not names:
         return ""
-    shown = ", ".join(f"@{name}" for name in names)
-    return f"The note is kept, but nobody here is called {shown}: nobody else was told."
+    names_text = ", ".join(f"@{name}" for name in names)
+    return f"The note is kept, but nobody here is called {names_text}: nobody else was told."
 
 
 def _subject_of(request: HttpRequest) -> Subject:

@@ -57,8 +57,8 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     matches = MatchDigest.of(rows)
     total = matches.total
     # A run on all matching rows always shows their number first.
-    asked_first = action.needs_confirmation or (everything and total > 0)
-    begun = "go" in request.POST or not asked_first
+    confirms_first = action.needs_confirmation or (everything and total > 0)
+    begun = "go" in request.POST or not confirms_first
     data = request.POST.copy()
     data.setdefault("form_id", str(uuid.uuid4()))
     form = action.form(data) if begun else action.form()
@@ -66,10 +66,12 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
         if total > action.max_rows:
             form.add_error(None, _too_many(list_page, action))
         else:
-            kept = {name: values for name, values in QueryDict(back).lists() if name != "run"}
+            list_query = {name: values for name, values in QueryDict(back).lists() if name != "run"}
             try:
                 confirmed = _confirmed(request) if everything else None
-                found = start_run(request, list_page, action, rows, form, kept, confirmed=confirmed)
+                run = start_run(
+                    request, list_page, action, rows, form, list_query, confirmed=confirmed
+                )
             except TooManyRows:
                 form.add_error(None, _too_many(list_page, action))
             except MatchesChanged:
@@ -77,23 +79,23 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
                 total = matches.total
                 form.add_error(None, _changed(request, list_page, total))
             else:
-                if found is None:
+                if run is None:
                     messages.error(request, GONE)
                     return redirect(f"{list_page.url()}?{back}")
                 enqueueing.wake_worker(BELL, "staff")
-                return redirect(_back(list_page, found))
+                return redirect(_back(list_page, run))
     review = action.review(rows, user) if total <= action.max_rows else {}
     keys = [] if everything else selected_keys(request)
     if review.get("shown"):
-        shown = review["shown"]
+        review_rows = review["shown"]
         # The page lists these rows one by one. The run takes exactly them, even if the filter
         # matches others by then.
-        keys, everything = [row.pk for row in shown], False
+        keys, everything = [row.pk for row in review_rows], False
         record_list(
             request,
             list_page.subject,
-            [row.pk for row in shown],
-            map(list_page.patient_id_of, shown),
+            [row.pk for row in review_rows],
+            map(list_page.patient_id_of, review_rows),
         )
     context = {
         "list_page": list_page,
@@ -118,16 +120,16 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
 @require_GET
 def run_page(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpResponse:
     """Show one run: its progress, and each row that was not done, with the reason."""
-    found = _run(request, list_page, key)
-    failed = BulkRow.objects.filter(run=found.pk, state=BulkRow.State.FAILED)
+    run = _run(request, list_page, key)
+    failed = BulkRow.objects.filter(run=run.pk, state=BulkRow.State.FAILED)
     page = fetch_page(failed, Sort(("key",)), size=SHOWN, **page_position(request))
-    told = list_page.labels_and_urls([row.key for row in page.rows], request.user)
-    commands = _commands(found)
+    labels = list_page.labels_and_urls([row.key for row in page.rows], request.user)
+    commands = _commands(run)
     refused = CommandRecord.objects.filter(
-        pk__in=_rows_of(found).exclude(command_id=None).values("command_id"),
+        pk__in=_rows_of(run).exclude(command_id=None).values("command_id"),
         state__in=(CommandRecord.State.REFUSED, CommandRecord.State.UNDECIDED),
     ).order_by("requested_at")[:SHOWN]
-    refused_told = list_page.labels_and_urls(
+    refused_labels = list_page.labels_and_urls(
         [UUID(row.subject_id) for row in refused], request.user
     )
     record_list(
@@ -138,12 +140,12 @@ def run_page(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRes
     )
     context = {
         "list_page": list_page,
-        "run": found,
+        "run": run,
         "page": page,
-        "failed": [(row, *_named(told, row.key)) for row in page.rows],
+        "failed": [(row, *_named(labels, row.key)) for row in page.rows],
         "commands": commands,
-        "refused": [(row, *_named(refused_told, UUID(row.subject_id))) for row in refused],
-        "back": _back(list_page, found, shown=False),
+        "refused": [(row, *_named(refused_labels, UUID(row.subject_id))) for row in refused],
+        "back": _back(list_page, run, with_run=False),
         "form_id": uuid.uuid4(),
     }
     return render(request, "lists/run.html", context)
@@ -152,15 +154,15 @@ def run_page(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRes
 @require_GET
 def run_progress(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpResponse:
     """Return the fragment with the progress of a run. The page of the run polls it."""
-    found = _run(request, list_page, key)
-    context = {"run": found, "list_page": list_page, "polled": True, "commands": _commands(found)}
+    run = _run(request, list_page, key)
+    context = {"run": run, "list_page": list_page, "polled": True, "commands": _commands(run)}
     return render(request, "lists/_run.html", context)
 
 
 @require_POST
 def stop(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpResponse:
-    found = _run(request, list_page, key)
-    if stop_run(found):
+    run = _run(request, list_page, key)
+    if stop_run(run):
         messages.success(request, "Stopped. What was done so far stays done.")
     else:
         messages.error(request, "It had ended already.")
@@ -171,10 +173,10 @@ def stop(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRespons
 def repeat(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpResponse:
     """Start a new run with the rows that were not done."""
     user = staff_user(request)
-    found = _run(request, list_page, key)
-    action = _action(list_page, found.verb, user)
-    left = _rows_of(found).exclude(state=BulkRow.State.DONE)
-    if found.is_open:
+    run = _run(request, list_page, key)
+    action = _action(list_page, run.verb, user)
+    left = _rows_of(run).exclude(state=BulkRow.State.DONE)
+    if run.is_open:
         messages.error(request, "It is still under way.")
         return redirect(list_page.url("run", key))
     rows = list_page.visible_rows(user).filter(pk__in=left.values("key"))
@@ -182,12 +184,12 @@ def repeat(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRespo
     form = CommandForm(request.POST)
     if not form.is_valid():
         raise BadRequest("This form is not one of ours.")
-    made = start_run(request, list_page, action, rows, form, found.query, again=found)
-    if made is None:
+    new_run = start_run(request, list_page, action, rows, form, run.query, again=run)
+    if new_run is None:
         messages.error(request, GONE)
         return redirect(list_page.url("run", key))
     enqueueing.wake_worker(BELL, "staff")
-    return redirect(list_page.url("run", made.pk))
+    return redirect(list_page.url("run", new_run.pk))
 
 
 def _confirmed(request: HttpRequest) -> MatchDigest:
@@ -195,19 +197,23 @@ def _confirmed(request: HttpRequest) -> MatchDigest:
 
     Without it the digest equals that of no set of rows.
     """
-    seen = request.POST.get("total", "")
-    total = int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 10 else -1
+    sent_total = request.POST.get("total", "")
+    total = (
+        int(sent_total)
+        if sent_total.isascii() and sent_total.isdigit() and len(sent_total) < 10
+        else -1
+    )
     return MatchDigest(total, request.POST.get("matches", ""))
 
 
 def _changed(request: HttpRequest, list_page: ListPage, total: int) -> str:
-    seen = _confirmed(request).total
+    confirmed = _confirmed(request).total
     noun = list_page.nouns[total != 1]
-    if seen == total:
+    if confirmed == total:
         return f"Other {list_page.nouns[1]} match now than when you looked. Check the list again."
-    if seen < 0:
+    if confirmed < 0:
         return f"The filter matches {total:,} {noun}. Confirm the number."
-    return f"The filter matches {total:,} {noun} now; it was {seen:,} when you looked."
+    return f"The filter matches {total:,} {noun} now; it was {confirmed:,} when you looked."
 
 
 def _action(list_page: ListPage, name: str, user: Any) -> BulkAction:
@@ -227,26 +233,26 @@ def _run(request: HttpRequest, list_page: ListPage, key: UUID) -> BulkRun:
     return found
 
 
-def _rows_of(found: BulkRun) -> Any:
-    return BulkRow.objects.filter(run=found.pk)
+def _rows_of(run: BulkRun) -> Any:
+    return BulkRow.objects.filter(run=run.pk)
 
 
-def _commands(found: BulkRun) -> list[tuple[str, int]]:
+def _commands(run: BulkRun) -> list[tuple[str, int]]:
     """Return the number of the run's commands in each state."""
-    keys = _rows_of(found).exclude(command_id=None).values("command_id")
+    keys = _rows_of(run).exclude(command_id=None).values("command_id")
     states = CommandRecord.objects.filter(pk__in=keys).values_list("state")
     return sorted(states.annotate(number=CountOf("pk")).order_by("state"))
 
 
-def _named(told: dict[UUID, tuple[str, str]], key: UUID) -> tuple[str, str]:
-    return told.get(key, (str(key)[:8], ""))
+def _named(labels: dict[UUID, tuple[str, str]], key: UUID) -> tuple[str, str]:
+    return labels.get(key, (str(key)[:8], ""))
 
 
-def _back(list_page: ListPage, found: BulkRun, shown: bool = True) -> str:
+def _back(list_page: ListPage, run: BulkRun, with_run: bool = True) -> str:
     """Return the URL of the list as the user left it, with the run shown above it."""
-    data = build_query(found.query)
-    if shown:
-        data["run"] = str(found.pk)
+    data = build_query(run.query)
+    if with_run:
+        data["run"] = str(run.pk)
     return f"{list_page.url()}?{data.urlencode()}" if data else list_page.url()
 
 

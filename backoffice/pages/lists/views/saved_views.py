@@ -60,31 +60,31 @@ def open_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpRes
 def change_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpResponse:
     """Rename, share, move or delete a view, or store the current state of the list in it."""
     user = staff_user(request)
-    found = saved.get_view(list_page, key, user)
-    if found is None:
+    view = saved.get_view(list_page, key, user)
+    if view is None:
         raise Http404
-    if not saved.may_change(found, user):
+    if not saved.may_change(view, user):
         messages.error(request, "Only its owner, or who may share views, can change it.")
         return redirect(list_page.url("views"))
-    asked = request.POST.get("do", "")
-    if asked == "delete":
-        found.delete()
-        messages.success(request, f"“{found.name}” is deleted.")
-    elif asked in ("up", "down"):
-        saved.move(list_page, found, user, asked == "up")
-    elif asked == "update":
-        found.query, found.columns, found.density = _posted(request, list_page)
-        saved.save(found)
-        messages.success(request, f"“{found.name}” now shows this.")
-        return redirect(url_of_view(list_page, found))
-    elif asked == "change":
-        form = saved.view_form(user, request.POST, view=found)
+    action = request.POST.get("do", "")
+    if action == "delete":
+        view.delete()
+        messages.success(request, f"“{view.name}” is deleted.")
+    elif action in ("up", "down"):
+        saved.move(list_page, view, user, action == "up")
+    elif action == "update":
+        view.query, view.columns, view.density = _posted(request, list_page)
+        saved.save(view)
+        messages.success(request, f"“{view.name}” now shows this.")
+        return redirect(url_of_view(list_page, view))
+    elif action == "change":
+        form = saved.view_form(user, request.POST, view=view)
         trouble = ""
         if form.is_valid():
-            _named(found, form)
-            trouble = saved.save(found)
+            _named(view, form)
+            trouble = saved.save(view)
             if not trouble:
-                messages.success(request, f"“{found.name}” is changed.")
+                messages.success(request, f"“{view.name}” is changed.")
                 return redirect(list_page.url("views"))
             form.add_error("name", trouble)
         return _views_page(request, list_page, 422, changed=(key, form))
