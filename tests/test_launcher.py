@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from backoffice.devtools import demo_data, embedded, launcher
+from backoffice.devtools import demo_data, embedded, environments, launcher, running_demo
 from backoffice.devtools.embedded import Servers, free_port
 from backoffice.devtools.supervisor import ChildError, Supervisor
 from tests import databases
@@ -181,12 +181,12 @@ def test_used_port_is_reported() -> None:
 
 def test_only_owner_removes_running_environment(tmp_path: Path) -> None:
     running_file = tmp_path / "running.json"
-    launcher.remove_running_environment(tmp_path)
+    running_demo.remove_running_environment(tmp_path)
     running_file.write_text(json.dumps({"pid": os.getppid(), "environment": {}}))
-    launcher.remove_running_environment(tmp_path)
+    running_demo.remove_running_environment(tmp_path)
     assert running_file.exists()
-    launcher.write_running_environment(tmp_path, {"PORT": "8000"})
-    launcher.remove_running_environment(tmp_path)
+    running_demo.write_running_environment(tmp_path, {"PORT": "8000"})
+    running_demo.remove_running_environment(tmp_path)
     assert not running_file.exists()
 
 
@@ -194,12 +194,12 @@ def test_reused_process_number_is_not_the_launcher(tmp_path: Path) -> None:
     code = f"""
 import json, os
 from pathlib import Path
-from backoffice.devtools import embedded, launcher
+from backoffice.devtools import embedded, running_demo
 embedded.home = lambda: Path({str(tmp_path)!r})
 left = {{"pid": os.getpid(), "environment": {{"PORT": "8000"}}}}
 (embedded.home() / "running.json").write_text(json.dumps(left))
-assert launcher._is_launcher(os.getpid())
-assert launcher.running_environment() == {{}}
+assert running_demo._is_launcher(os.getpid())
+assert running_demo.running_environment() == {{}}
 """
     command = [sys.executable, "-c", code, "backoffice.devtools.launcher"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -216,12 +216,12 @@ def test_second_start_does_not_change_the_first(
         running_file.write_text(json.dumps({"pid": first.pid, "environment": {"PORT": "8000"}}))
         try:
             give_up_at = time.monotonic() + 10
-            while not launcher.running_environment() and time.monotonic() < give_up_at:
+            while not running_demo.running_environment() and time.monotonic() < give_up_at:
                 time.sleep(0.05)  # Wait until the process has the name it was started with.
-            assert launcher.running_environment()
+            assert running_demo.running_environment()
             with pytest.raises(launcher.LauncherError, match="running already"):
                 launcher.run_all(with_sandbox=True)
-            assert launcher.running_environment() == {"PORT": "8000"}
+            assert running_demo.running_environment() == {"PORT": "8000"}
         finally:
             first.kill()
 
@@ -326,7 +326,7 @@ def test_unknown_proof_is_refused(kind: str) -> None:
 def test_test_environment_has_no_configured_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_API_KEY", "pk_us_real")
     monkeypatch.setenv("MANAGEMENT_ENV", "production")
-    environment = launcher.throwaway_environment(
+    environment = environments.throwaway_environment(
         Servers("postgres://x/y", "redis://z", embedded=True)
     )
     assert "pk_us_real" not in environment.values()
@@ -455,7 +455,7 @@ def test_every_proof_and_benchmark_can_be_imported(proof: tuple[str, str]) -> No
 
 def test_demo_uses_reason_field_of_its_sandbox() -> None:
     settings = {REASON_FIELD: "of_the_service"}
-    assert launcher.resolve_service_settings(settings, None) == settings
-    assert REASON_FIELD not in launcher.resolve_service_settings(settings, 8100)
+    assert environments.resolve_service_settings(settings, None) == settings
+    assert REASON_FIELD not in environments.resolve_service_settings(settings, 8100)
     settings |= {"SANDBOX_ORDER_REASON_FIELD": "of_the_sandbox"}
-    assert launcher.resolve_service_settings(settings, 8100)[REASON_FIELD] == "of_the_sandbox"
+    assert environments.resolve_service_settings(settings, 8100)[REASON_FIELD] == "of_the_sandbox"

@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from backoffice.core.key_strength import weakness, weakness_of_bytes
 from backoffice.devtools.checks import production_environment
-from backoffice.devtools.launcher import SERVICE_VARIABLES
+from backoffice.devtools.environments import SERVICE_VARIABLES
 
 SETTINGS = Path(__file__).resolve().parent.parent / "backoffice" / "settings.py"
 OUR_VARIABLES = (

@@ -15,7 +15,7 @@ from django.test import RequestFactory
 from django.utils import timezone
 
 from backoffice.core import time_formats, vocabulary
-from backoffice.pages import icons
+from backoffice.pages import icons, query_strings
 from backoffice.pages.templatetags import frame, ui
 
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)
@@ -33,10 +33,10 @@ def render_template(template: str, **context: Any) -> str:
 
 def test_address_without_removes_value() -> None:
     given = QueryDict("lab=north&lab=south&status=lost&after=x")
-    assert ui.address_without(given, "status", "lost") == "?lab=north&lab=south"
-    assert ui.address_without(given, "lab", "north") == "?status=lost&lab=south"
-    assert ui.address_without(QueryDict("status=lost"), "status", "lost") == "?"
-    assert ui.address_with(given, size=25) == "?lab=north&lab=south&status=lost&size=25"
+    assert query_strings.address_without(given, "status", "lost") == "?lab=north&lab=south"
+    assert query_strings.address_without(given, "lab", "north") == "?status=lost&lab=south"
+    assert query_strings.address_without(QueryDict("status=lost"), "status", "lost") == "?"
+    assert query_strings.address_with(given, size=25) == "?lab=north&lab=south&status=lost&size=25"
 
 
 def test_every_named_glyph_and_icon_exists() -> None:

@@ -8,7 +8,6 @@ They stop in the reverse order. The script `./run` creates the environment of th
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -21,10 +20,16 @@ from typing import Any, Final
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from backoffice.devtools import embedded, programs
+from backoffice.devtools import embedded, programs, running_demo
 from backoffice.devtools.checks import check
 from backoffice.devtools.demo_data import has_earlier_tables, is_demo_database, is_empty
 from backoffice.devtools.embedded import ROOT, Servers, ServersError, background
+from backoffice.devtools.environments import (
+    environment_for,
+    local_by_default,
+    resolve_service_settings,
+    throwaway_environment,
+)
 from backoffice.devtools.progress import FirstSync
 from backoffice.devtools.supervisor import ChildError, Supervisor
 
@@ -40,20 +45,6 @@ A day of the service takes six minutes, and something changes every second. At a
 visits would end before their hour and lists would change too fast to read.
 """
 
-SERVICE_VARIABLES: Final = (
-    "SERVICE_BASE_URL",
-    "SERVICE_API_KEY",
-    "SERVICE_API_KEY_HEADER",
-    "SERVICE_ORDER_CREATE_PATH",
-    "SERVICE_ORDER_REASON_FIELD",
-    "MANAGEMENT_BASE_URL",
-    "MANAGEMENT_KEY",
-    "MANAGEMENT_KEY_HEADER",
-    "MANAGEMENT_ORG_ID",
-    "MANAGEMENT_ENV",
-    "MANAGEMENT_REGION",
-    "WEBHOOK_SECRETS",
-)
 PROOFS: Final = {
     "bench": ("mirror", "inbox", "wearables", "commands", "workers", "pages", "demo"),
     "chaos": ("sync", "inbox", "outbox", "restore", "shutdown", "http", "power"),
@@ -133,13 +124,13 @@ def run_all(*, with_sandbox: bool, anew: bool = False) -> int:
         except StopRequested:
             say("Stopped.")
         finally:
-            remove_running_environment(base)
+            running_demo.remove_running_environment(base)
     return 0
 
 
 def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
     port, sandbox_port = port_of("PORT", 8000), port_of("SANDBOX_PORT", 8100)
-    if running_environment():
+    if running_demo.running_environment():
         raise LauncherError("It is running already, from this folder: stop that one first.")
     if with_sandbox and port == sandbox_port:
         raise LauncherError(f"PORT and SANDBOX_PORT are both {port}: they must differ.")
@@ -158,7 +149,7 @@ def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
             )
         environment = environment_for(servers, settled)
         environment["PORT"] = str(port)
-        write_running_environment(base, environment)
+        running_demo.write_running_environment(base, environment)
         supervisor = Supervisor(environment, ROOT / "var" / "log", say)
         try:
             first_sync = _start_all(
@@ -255,25 +246,6 @@ def _start_workers(supervisor: Supervisor) -> None:
         supervisor.start(name, PYTHON, *command, variables=checked, orphaned=orphaned)
 
 
-def resolve_service_settings(
-    variables: Mapping[str, str], sandbox_port: int | None
-) -> dict[str, str]:
-    """Return the settings in `variables`.
-
-    With a sandbox, its settings replace those of a configured service.
-    """
-    environment = dict(variables)
-    if sandbox_port is not None:
-        for name in SERVICE_VARIABLES:
-            environment.pop(name, None)
-        environment["LOCAL"] = "1"
-        environment["SERVICE_BASE_URL"] = f"http://127.0.0.1:{sandbox_port}"
-        environment["SANDBOX_PORT"] = str(sandbox_port)
-        if "SANDBOX_ORDER_REASON_FIELD" in environment:
-            environment["SERVICE_ORDER_REASON_FIELD"] = environment["SANDBOX_ORDER_REASON_FIELD"]
-    return environment
-
-
 def check_settings(environment: Mapping[str, str]) -> None:
     """Report invalid settings before anything starts.
 
@@ -335,66 +307,6 @@ def answers(url: str) -> bool:
         return False
 
 
-# Environment of a running demo, for other commands
-
-
-def write_running_environment(base: Path, environment: Mapping[str, str]) -> None:
-    """Write the environment for `./run manage` to a file that only its owner can read."""
-    names = ("DATABASE_URL", "REDIS_URL", "LOCAL", "PORT", "SANDBOX_PORT", "SERVICE_BASE_URL")
-    published = {name: environment[name] for name in names if name in environment}
-    base.mkdir(mode=0o711, parents=True, exist_ok=True)  # Missing with configured servers.
-    path = base / "running.json"
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600)
-    path.write_text(json.dumps({"pid": os.getpid(), "environment": published}))
-
-
-def remove_running_environment(base: Path) -> None:
-    """Remove the environment file if this process wrote it."""
-    path = base / "running.json"
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        if json.loads(path.read_text())["pid"] == os.getpid():
-            path.unlink()
-
-
-def running_environment() -> dict[str, str]:
-    """Return the environment of a running demo of this folder; empty when none runs."""
-    try:
-        running = json.loads((embedded.home() / "running.json").read_text())
-        os.kill(running["pid"], 0)
-    except (OSError, ValueError, KeyError):
-        return {}
-    if running["pid"] == os.getpid() or not _is_launcher(running["pid"]):
-        return {}  # It was killed, and its id was reused; in a container often by this process.
-    return dict(running["environment"])
-
-
-def _is_launcher(pid: int) -> bool:
-    """Return whether the process is still a launcher, where the system can tell."""
-    path = Path(f"/proc/{pid}/cmdline")
-    try:
-        return b"backoffice.devtools.launcher" in path.read_bytes()
-    except OSError:
-        return not Path("/proc/self").exists()
-
-
-def environment_for(servers: Servers, variables: Mapping[str, str]) -> dict[str, str]:
-    environment = local_by_default(variables, embedded_database=servers.embedded)
-    return {
-        **environment,
-        "DATABASE_URL": servers.database_url,
-        "REDIS_URL": servers.redis_url,
-    }
-
-
-def local_by_default(variables: Mapping[str, str], *, embedded_database: bool) -> dict[str, str]:
-    environment = dict(variables)
-    environment.pop("DJANGO_SETTINGS_MODULE", None)  # Back office and sandbox set their own.
-    if embedded_database and variables.get("MANAGEMENT_ENV") != "production":
-        environment.setdefault("LOCAL", "1")
-    return environment
-
-
 MOST_TEST_PROCESSES: Final = 4
 """The most test processes: each has its own sandboxes and about fifty connections."""
 
@@ -408,7 +320,7 @@ def _make_static_folder() -> None:
 
 
 def manage(arguments: list[str]) -> int:
-    for name, value in running_environment().items():
+    for name, value in running_demo.running_environment().items():
         os.environ.setdefault(name, value)
     check_settings(os.environ)
     with embedded.servers() as servers:
@@ -499,15 +411,6 @@ def shots(arguments: list[str]) -> int:
         return run_in_foreground(
             [PYTHON, "-m", "tests.browser.shots", *folder], throwaway_environment(servers)
         )
-
-
-def throwaway_environment(servers: Servers) -> dict[str, str]:
-    """Return the environment of throw-away servers, without any configured service."""
-    environment = environment_for(servers, os.environ)
-    ours = ("SECRET_KEY", "FIELD_KEYS", "ALLOWED_HOSTS", "HTTPS_ONLY", "DEBUG")
-    for name in (*SERVICE_VARIABLES, *ours):
-        environment.pop(name, None)
-    return {**environment, "LOCAL": "1", "TEST_SANDBOX_DATABASE": servers.database_url}
 
 
 def run_in_foreground(command: list[str], environment: Mapping[str, str]) -> int:

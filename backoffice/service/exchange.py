@@ -9,7 +9,6 @@ error.
 from __future__ import annotations
 
 import copy
-import functools
 import logging
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -23,7 +22,7 @@ import msgspec
 
 from backoffice.service import errors, json_text, wire
 from backoffice.service.call import Budget, Call, Clock, Watch
-from backoffice.service.field_by_field import NULL
+from backoffice.service.list_envelope import list_in
 from backoffice.service.payload import Reader, Record, RecordPage, RequestBody
 from backoffice.service.transport import READ_SECONDS, timeouts
 
@@ -82,46 +81,6 @@ class Document:
 
     def __iter__(self) -> Iterator[bytes]:
         return self._chunks
-
-
-class ListEnvelope(msgspec.Struct, kw_only=True, gc=False):
-    """The parts of a list answer other than its records; each may be missing or null."""
-
-    items: list[msgspec.Raw] = []
-    total: msgspec.Raw = NULL
-    page: msgspec.Raw = NULL
-    size: msgspec.Raw = NULL
-    offset: msgspec.Raw = NULL
-    limit: msgspec.Raw = NULL
-    next_cursor: msgspec.Raw = NULL
-
-
-@functools.cache
-def _envelope(key: str | None) -> Callable[[bytes], ListEnvelope]:
-    """Return a decoder for a list under ``key``, or for a bare array."""
-    if key is None:
-        array = msgspec.json.Decoder(list[msgspec.Raw]).decode
-        return lambda body: ListEnvelope(items=array(body))
-    items = ("items", list[msgspec.Raw], msgspec.field(name=key))
-    kind: Any = msgspec.defstruct(
-        "ListEnvelope", [items], bases=(ListEnvelope,), kw_only=True, gc=False
-    )
-    decode: Callable[[bytes], ListEnvelope] = msgspec.json.Decoder(kind).decode
-    return decode
-
-
-def _list_in(body: bytes, key: str | None) -> ListEnvelope | None:
-    """Return the list in a body, or None when there is none.
-
-    When the body cannot be decoded as it is, invalid characters and numbers are replaced first: one
-    of them must not make the whole page unreadable.
-    """
-    decode = _envelope(key)
-    with suppress(ValueError, RecursionError):
-        return decode(body)
-    with suppress(ValueError, RecursionError):
-        return decode(json_text.make_decodable(body))
-    return None
 
 
 def as_json(body: RequestBody | Mapping[str, Any]) -> dict[str, Any]:
@@ -331,7 +290,7 @@ class Exchange:
         method = "GET" if body is None else "POST"
         call = self._call(method, route, path, query, body, reads=True)
         answer = self._json(call, self._lookup_seconds() if quick else self._deadline)
-        envelope = _list_in(answer.body, key)
+        envelope = list_in(answer.body, key)
         if envelope is None:
             raise call.shape_error(answer.response, "no list where one was promised")
         records, unreadable = reader.page(envelope.items, answer.asked_at)

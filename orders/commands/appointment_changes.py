@@ -21,7 +21,7 @@ from backoffice.outbox.command import (
     SendContext,
 )
 from backoffice.outbox.models import CommandRecord
-from backoffice.service import Service
+from backoffice.service import Service, areas
 from backoffice.service import appointments as service_appointments
 from backoffice.service import orders as service_orders
 from orders.commands.appointments import (
@@ -172,7 +172,7 @@ class MoveVisit(_ActiveVisitCommand, kw_only=True):
         """
         visit = found.data
         address = visit.address or service_appointments.AppointmentAddress()
-        spot = visit.location or service_appointments.LngLat()
+        spot = visit.location or areas.LngLat()
         now = _place_values(
             visit.provider_id or "", address.first_line, address.zip_code or "", spot.lng, spot.lat
         )

@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from backoffice.core.service_client import service
-from backoffice.service import Service, errors
-from backoffice.service import appointments as service_appointments
+from backoffice.service import Service, areas, errors
 from labs.models import Lab
 from orders.models import Appointment, Order
 from orders.rules import appointment_rules
@@ -47,7 +46,7 @@ NOT_ENABLED: Final = (
 class NearbySite:
     """A service center near the patient."""
 
-    site: service_appointments.Site
+    site: areas.Site
     chosen: bool = False
 
     @property
@@ -217,9 +216,7 @@ def sort_groups(groups: Iterable[SiteTimes], wanted: Sequence[str]) -> list[Site
     return sorted(groups, key=lambda group: places.get(group.site, len(places)))
 
 
-def _nearby_sites(
-    calls: Service, order: Order, zip_code: str, radius: str
-) -> Sequence[service_appointments.Site]:
+def _nearby_sites(calls: Service, order: Order, zip_code: str, radius: str) -> Sequence[areas.Site]:
     lab = Lab.objects.filter(slug=order_lab_slug(order)).only("pk").first()
     if not zip_code or lab is None or zip_code == order_address(order)["zip_code"][:5]:
         answer = calls.appointments.order_psc_info(order.pk, radius)

@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from backoffice.mirror.applying import apply_batch
 from backoffice.mirror.tables import ChildTable, MirrorRecord, MirrorTable, RowValues
-from backoffice.service import Record
+from backoffice.service import Record, areas
 from backoffice.service import appointments as service_appointments
 from backoffice.sync.lookups import LookupType
 from orders.models import Appointment, AppointmentEvent
@@ -29,7 +29,7 @@ LONG_PAST = timedelta(days=7)
 def _appointment(record: MirrorRecord) -> RowValues:
     draw: service_appointments.AppointmentPayload = record.data
     address = draw.address or service_appointments.AppointmentAddress()
-    place = draw.location or service_appointments.LngLat()
+    place = draw.location or areas.LngLat()
     return {
         "user_id": draw.user_id,
         "order_id": draw.order_id,

@@ -22,7 +22,7 @@ from typing import Final
 import httpx
 
 from backoffice.devtools.embedded import ROOT, dies_with_parent
-from backoffice.devtools.launcher import SERVICE_VARIABLES
+from backoffice.devtools.environments import SERVICE_VARIABLES
 from tests.bench.processes import alive, process_tree
 from tests.sync.house import House, wait_until
 

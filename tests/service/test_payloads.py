@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from backoffice.service import Payload, Reader, Record, Unreadable
-from backoffice.service.appointments import AppointmentPayload, AreaInfo, PscInfo
+from backoffice.service.appointments import AppointmentPayload
+from backoffice.service.areas import AreaInfo, PscInfo
 from backoffice.service.insurance import DiagnosisPayload, InsurancePayload, PayorPayload
 from backoffice.service.labs import (
     LabAccountPayload,

@@ -5,12 +5,10 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from html import escape
 from typing import Any, Final
-from urllib.parse import urlencode
 from uuid import UUID
 
 from django import template
 from django.forms import BoundField
-from django.http import QueryDict
 from django.template import Context
 from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
@@ -29,8 +27,9 @@ from backoffice.core.time_formats import (
     zone_of,
 )
 from backoffice.core.urls import record_url
-from backoffice.pages.form_controls import choices_of
+from backoffice.pages.form_fields import errors_of, tick_boxes
 from backoffice.pages.icons import COPY, copy_icon, glyph_svg, icon_svg
+from backoffice.pages.query_strings import address_with, address_without
 from backoffice.service.written_times import Precision, WrittenTime, read_written_time
 
 register = template.Library()
@@ -446,31 +445,10 @@ def field(bound: BoundField, optional: bool = False) -> SafeString:
     )
 
 
-def errors_of(bound: BoundField, attributes: str = "") -> list[str]:
-    return [
-        f'<p class="error" data-st="needs-action"{attributes}>'
-        f"{glyph_svg('warning')}{conditional_escape(str(error))}</p>"
-        for error in bound.errors
-    ]
-
-
 @register.simple_tag
 def ticks(bound: BoundField) -> SafeString:
     """Render the checkboxes of a multiple choice field."""
     return SafeString("".join(tick_boxes(bound)))
-
-
-def tick_boxes(bound: BoundField) -> list[str]:
-    """Return a checkbox for each known value, and for each other value that is chosen."""
-    chosen = [str(value) for value in bound.value() or ()]
-    known = {str(value): str(label) for value, label in choices_of(bound.field)}
-    others = {value: value for value in chosen if value not in known}
-    name = escape(bound.html_name)
-    return [
-        f'<label class="check"><input type="checkbox" name="{name}" value="{escape(value)}"'
-        f"{' checked' if value in chosen else ''}><span>{escape(label)}</span></label>"
-        for value, label in {**known, **others}.items()
-    ]
 
 
 # URLs
@@ -489,28 +467,6 @@ def query(context: Context, **changes: Any) -> str:
     return address_with(context["request"].GET, **changes)
 
 
-def address_with(parameters: QueryDict, **changes: Any) -> str:
-    dropped = {"after", "before", "at", "panel", *changes}
-    unchanged = [written for name, written in _written(parameters) if name not in dropped]
-    new = [(name, value) for name, value in changes.items() if value not in (None, "")]
-    return f"?{'&'.join(filter(None, [*unchanged, urlencode(new, doseq=True)]))}"
-
-
-def _written(parameters: QueryDict) -> list[tuple[str, str]]:
-    """Return the encoded parameters of a page, by name.
-
-    They are cached, because a list has dozens of links with most of its own parameters.
-    """
-    encoded: list[tuple[str, str]] | None = vars(parameters).get("_written")
-    if encoded is None:
-        encoded = [
-            (name, urlencode({name: values}, doseq=True)) for name, values in parameters.lists()
-        ]
-        if not parameters._mutable:
-            vars(parameters)["_written"] = encoded
-    return encoded
-
-
 @register.simple_tag(takes_context=True)
 def query_without(context: Context, name: str, value: str) -> str:
     """Return the query string of this page without one value of a parameter.
@@ -518,12 +474,6 @@ def query_without(context: Context, name: str, value: str) -> str:
     The link that removes a filter uses it.
     """
     return address_without(context["request"].GET, name, value)
-
-
-def address_without(parameters: QueryDict, name: str, value: str) -> str:
-    return address_with(
-        parameters, **{name: [one for one in parameters.getlist(name) if one != value]}
-    )
 
 
 @register.filter
