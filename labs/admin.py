@@ -50,7 +50,7 @@ class LabAccountAdmin(CatalogAdmin):
     list_display = ("account", "lab", "status", "delegated_flow", "catalog", "teams")
     list_filter = ("status", "lab")
     searched = ("pk", "provider_account_id")
-    found_by = "Full ID, or the number at the lab"
+    search_hint = "Full ID, or the number at the lab"
     synced_list = _LISTS["lab-accounts"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -148,7 +148,7 @@ class LabAdmin(CatalogAdmin):
     words = "Labs the service works with"
     topic = "lab"
     list_display = ("id", "name", "slug", "city", "missing_since")
-    found_by = "Full number"
+    search_hint = "Full number"
     synced_list = _LISTS["labs"]
 
     def lead(self, row: Any) -> tuple[str, str]:
@@ -160,7 +160,7 @@ class MarkerAdmin(CatalogAdmin):
     words = "What labs measure"
     topic = "marker"
     list_display = ("id", "name", "slug", "lab_id", "type", "missing_since")
-    found_by = "Full number"
+    search_hint = "Full number"
     synced_list = _LISTS["markers"]
 
 
@@ -181,7 +181,7 @@ class PhysicianAdmin(CatalogAdmin):
     topic = "physician"
     sort = Sort(("npi",))
     list_display = ("npi", "first_name", "last_name", "missing_since")
-    found_by = "Full NPI"
+    search_hint = "Full NPI"
     synced_list = _LISTS["physicians"]
 
 

@@ -34,7 +34,7 @@ class OrderAdmin(RecordAdmin):
     )
     searched = ("pk", "sample_id")
     identifiers = ("sample_id",)
-    found_by = "Full ID, or sample ID"
+    search_hint = "Full ID, or sample ID"
 
     def reasons(self, row: Any) -> LookupKeys:
         return {"orders": [row.pk]}
@@ -63,7 +63,7 @@ class AppointmentAdmin(RecordAdmin):
     needs = ("appointments.view", "patients.view", "records.view")
     list_display = ("id", "order_id", "type", "status", "start_at", "superseded_at")
     searched = ("pk", "order")
-    found_by = "Full ID, or the order’s ID"
+    search_hint = "Full ID, or the order’s ID"
 
     def reasons(self, row: Any) -> LookupKeys:
         kind = LOOKUP_KIND_BY_TYPE.get(row.type)
@@ -82,7 +82,7 @@ class ResultAdmin(RecordAdmin):
     needs = ("results.view", "patients.view", "records.view")
     sort = Sort(("order",))
     list_display = ("order_id", "status", "interpretation", "returned", "missing", "as_of")
-    found_by = "The order’s full ID"
+    search_hint = "The order’s full ID"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request).select_related("order")

@@ -20,7 +20,7 @@ class PatientRecordAdmin(RecordAdmin):
     needs: ClassVar[tuple[str, ...]] = ("patients.view", "records.view")
     patient = "user_id"
     searched: ClassVar[tuple[str, ...]] = ("pk", "user")
-    found_by = "Full ID, or the patient’s ID"
+    search_hint = "Full ID, or the patient’s ID"
 
     def lead(self, row: Any) -> tuple[str, str]:
         patient_id = getattr(row, self.patient)
@@ -38,7 +38,7 @@ class PatientAdmin(PatientRecordAdmin):
     list_display = ("id", "client_user_id", "created_on", "fallback_time_zone", "missing_since")
     searched = ("pk", "client_user_id")
     identifiers = ("client_user_id",)
-    found_by = "Full ID, or the full client user ID"
+    search_hint = "Full ID, or the full client user ID"
 
     def reasons(self, row: Any) -> LookupKeys:
         return {"users": [row.pk]}
@@ -52,7 +52,7 @@ class DemographicsAdmin(PatientRecordAdmin):
     sort = Sort(("user",))
     list_display = ("user_id", "first_name", "last_name", "dob", "missing_since")
     searched = ("pk",)
-    found_by = "The patient’s full ID"
+    search_hint = "The patient’s full ID"
 
     def reasons(self, row: Any) -> LookupKeys:
         return {"demographics": [row.pk]}
@@ -88,7 +88,7 @@ class PayorAdmin(RecordAdmin):
     sort = Sort(("payor_code",))
     list_display = ("payor_code", "name", "source", "city", "state")
     searched = ("pk", "name")
-    found_by = "Full code or name"
+    search_hint = "Full code or name"
 
     def reasons(self, row: Any) -> LookupKeys:
         return {"payors": [row.name]}
@@ -102,5 +102,5 @@ class ProviderAdmin(RecordAdmin):
     needs = ("patients.view", "records.view")
     sort = Sort(("slug",))
     list_display = ("slug", "name", "auth_type", "missing_since")
-    found_by = "Full slug"
+    search_hint = "Full slug"
     synced_list = PROVIDER_LIST

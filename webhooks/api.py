@@ -68,10 +68,10 @@ class Events(Resource):
         items = super()._items(request, rows)
         bodies: dict[int, Any] = {}
         if may(request.user, "records.view"):
-            found = Event.objects.filter(pk__in=[item["id"] for item in items])
+            events = Event.objects.filter(pk__in=[item["id"] for item in items])
             if "id" not in self.kwargs:
-                found = found.alias(size=Length("body")).filter(size__lte=MAX_LISTED_BODY)
-            stored = found.exclude(body=None).values_list("pk", "message_id", "body")
+                events = events.alias(size=Length("body")).filter(size__lte=MAX_LISTED_BODY)
+            stored = events.exclude(body=None).values_list("pk", "message_id", "body")
             bodies.update(
                 (pk, _decrypted_or_none(message_id, body)) for pk, message_id, body in stored
             )

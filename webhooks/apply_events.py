@@ -219,7 +219,7 @@ def _group_by_route(
     bodies: dict[int, bytes | None] = dict(
         binary_rows.fetch_all(_BODIES_SQL, [[claim.number for claim in claims]])
     )
-    found: dict[str, list[ReceivedEvent]] = defaultdict(list)
+    by_type: dict[str, list[ReceivedEvent]] = defaultdict(list)
     for claim in sorted(claims, key=lambda claim: claim.number):
         try:
             stored = bodies.get(claim.number)
@@ -245,15 +245,15 @@ def _group_by_route(
             if route is UNKNOWN_TYPE:
                 result.unknown[envelope.event_type].append(claim.message_id)
         else:
-            found[envelope.event_type].append(
+            by_type[envelope.event_type].append(
                 event_envelope.received_event(
                     claim.number, claim.message_id, claim.received_at, envelope
                 )
             )
     groups: dict[Route, list[ReceivedEvent]] = defaultdict(list)
     for event_type, route in ROUTES.items():
-        if event_type in found:
-            groups[route] += found[event_type]
+        if event_type in by_type:
+            groups[route] += by_type[event_type]
     for route, events in groups.items():
         yield route, sorted(events, key=lambda event: event.number)
 

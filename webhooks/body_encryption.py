@@ -56,14 +56,14 @@ def encrypt_bodies(seconds: float | None = None) -> int:
 def _unencrypted() -> list[tuple[int, int]]:
     """Return event ids and sizes of unencrypted bodies, newest first, up to an encrypted one."""
     at = event_log.last_event_before(timezone.now() - MIN_AGE) + 1
-    found: list[tuple[int, int]] = []
-    while len(found) < MAX_EVENTS and (rows := binary_rows.fetch_all(_BEFORE_SQL, [at, STEP])):
+    numbers: list[tuple[int, int]] = []
+    while len(numbers) < MAX_EVENTS and (rows := binary_rows.fetch_all(_BEFORE_SQL, [at, STEP])):
         for number, size, head in rows:
             if cipher.is_encrypted(head):
-                return found
-            found.append((number, size))
+                return numbers
+            numbers.append((number, size))
         at = rows[-1][0]
-    return found
+    return numbers
 
 
 def _take_step(unencrypted: list[tuple[int, int]]) -> list[int]:

@@ -87,10 +87,10 @@ class CreateEndpoint(EndpointCommand, kw_only=True):
 
     def refresh(self, service: Service) -> None:
         try:
-            found = list(service.management.every_webhook(self.team_id))
+            endpoints = list(service.management.every_webhook(self.team_id))
         except errors.Denied:
             raise PreconditionFailed(KEY_REFUSED) from None
-        if any(one.data.url == self.url and not one.data.disabled for one in found):
+        if any(one.data.url == self.url and not one.data.disabled for one in endpoints):
             raise PreconditionFailed("The service delivers to this address already.", field="url")
 
     def send(self, service: Service, sending: SendContext) -> Record[Webhook]:
@@ -132,10 +132,10 @@ class RotateSecret(ExistingEndpointCommand, kw_only=True):
         return reverse("operations:endpoint-secret", args=[self.endpoint_id])
 
     def refresh(self, service: Service) -> None:
-        found = _call_management(
+        endpoints = _call_management(
             lambda: service.management.webhook_secret(self.team_id, self.endpoint_id)
         )
-        self.before = self.before or secret_name(found)
+        self.before = self.before or secret_name(endpoints)
 
     def send(self, service: Service, sending: SendContext) -> Record[WebhookSecret]:
         service.management.rotate_webhook_secret(self.team_id, self.endpoint_id)
@@ -144,8 +144,8 @@ class RotateSecret(ExistingEndpointCommand, kw_only=True):
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "GET /{webhook_id}/secret" shows the secret that signs; a rotation makes another
         # (webhooks.md 1.2).
-        found = service.management.webhook_secret(self.team_id, self.endpoint_id)
-        return NoTrace() if secret_name(found) == self.before else Confirmed(found)
+        answer = service.management.webhook_secret(self.team_id, self.endpoint_id)
+        return NoTrace() if secret_name(answer) == self.before else Confirmed(answer)
 
     def store(self, answer: Record[WebhookSecret]) -> str:
         """Return the endpoint id. The secret is not stored: a page shows it to staff."""
@@ -178,8 +178,8 @@ class SwitchEndpoint(ExistingEndpointCommand, kw_only=True):
     def settle(self, service: Service, sending: SendContext) -> Confirmed | NoTrace:
         # "PATCH: any of url, description, rate_limit, disabled, filter_types" and the answer is the
         # Webhook, which shows `disabled` (webhooks.md 1.2).
-        found = service.management.webhook(self.team_id, self.endpoint_id)
-        return Confirmed(found) if bool(found.data.disabled) is self.disabled else NoTrace()
+        answer = service.management.webhook(self.team_id, self.endpoint_id)
+        return Confirmed(answer) if bool(answer.data.disabled) is self.disabled else NoTrace()
 
     def store(self, answer: Record[Webhook]) -> str:
         return self.endpoint_id

@@ -81,11 +81,11 @@ def _is_https(environ: Mapping[str, Any]) -> bool:
 def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
     """Return the headers that `receive` needs, by lower-case name."""
     prefixes = tuple(settings.WEBHOOK_HEADER_PREFIXES)
-    found = {name: environ.get(variable) for name, variable in _header_variables(prefixes)}
-    if not found["content-length"] and "HTTP_TRANSFER_ENCODING" not in environ:
+    headers = {name: environ.get(variable) for name, variable in _header_variables(prefixes)}
+    if not headers["content-length"] and "HTTP_TRANSFER_ENCODING" not in environ:
         # There is no body. Without a length, a server may wait for one forever.
-        found["content-length"] = "0"
-    return {name: value for name, value in found.items() if value is not None}
+        headers["content-length"] = "0"
+    return {name: value for name, value in headers.items() if value is not None}
 
 
 @lru_cache(maxsize=8)

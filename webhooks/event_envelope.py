@@ -60,10 +60,10 @@ def _canonical_type() -> Any:
     """Return the type that the fast check decodes: limited depth, integers of 64 bits."""
     whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
     scalar: Any = bool | whole | float | str | None
-    found = scalar
+    canonical = scalar
     for _ in range(_MAX_CANONICAL_DEPTH):
-        found = scalar | list[found] | dict[str, found]  # type: ignore[valid-type]
-    return found
+        canonical = scalar | list[canonical] | dict[str, canonical]  # type: ignore[valid-type]
+    return canonical
 
 
 _envelope = msgspec.json.Decoder(events.EventEnvelope).decode
@@ -131,9 +131,9 @@ def subject(envelope: events.EventEnvelope) -> tuple[str, UUID | None]:
             continue
         # Use the mirror's spelling of the id, so that pages find the event by it.
         known = _uuid(sent)
-        found = str(known) if known else _text_or_empty(sent)
-        if found:
-            return found[:_SUBJECT_LETTERS], user_id
+        text = str(known) if known else _text_or_empty(sent)
+        if text:
+            return text[:_SUBJECT_LETTERS], user_id
     return "", user_id
 
 

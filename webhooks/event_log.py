@@ -194,8 +194,8 @@ def oldest_waiting() -> datetime | None:
     """
     with connection.cursor() as cursor:
         cursor.execute(_OLDEST_SQL)
-        found: datetime | None = cursor.fetchone()[0]
-        return found
+        received_at: datetime | None = cursor.fetchone()[0]
+        return received_at
 
 
 def group_types(counts: dict[str, Count]) -> list[EventTypeGroup]:

@@ -47,12 +47,14 @@ class EventRow:
 
 def event_rows(events: Iterable[Event], *, by_name: bool) -> list[EventRow]:
     """Return rows of the events; `by_name` adds the names of patients by one query."""
-    found = list(events)
-    users = {event.user_id for event in found if event.user_id}
+    events_list = list(events)
+    users = {event.user_id for event in events_list if event.user_id}
     people: dict[UUID, Patient] = {}
     if by_name and users:
         people = Patient.objects.named().in_bulk(users)
-    return [_row(event, people.get(event.user_id) if event.user_id else None) for event in found]
+    return [
+        _row(event, people.get(event.user_id) if event.user_id else None) for event in events_list
+    ]
 
 
 def outcome_term(event: Event) -> vocabulary.Term:

@@ -56,12 +56,10 @@ def happened_at(body: bytes | memoryview | None) -> datetime | None:
     if body is None:
         return None
     try:
-        found = msgspec.json.decode(
-            msgspec.json.decode(body, type=_Envelope).data, type=_Timestamps
-        )
+        data = msgspec.json.decode(msgspec.json.decode(body, type=_Envelope).data, type=_Timestamps)
     except UNREADABLE:
         return None
-    for text in (found.updated_at, _last_step(found.events), found.created_at, found.time_start):
+    for text in (data.updated_at, _last_step(data.events), data.created_at, data.time_start):
         moment = parse_instant(text)
         if moment is not None:
             return moment
@@ -73,10 +71,10 @@ def data_of(event: Event) -> dict[str, Any]:
     if event.body is None:
         return {}
     try:
-        found = json.loads(bytes(event.body))
+        body = json.loads(bytes(event.body))
     except (ValueError, RecursionError):
         return {}
-    data = found.get("data") if isinstance(found, dict) else None
+    data = body.get("data") if isinstance(body, dict) else None
     return data if isinstance(data, dict) else {}
 
 
@@ -116,9 +114,9 @@ def _structure(body: Any) -> Any:
 def mask(value: Any) -> Any:
     """Return the structure of a JSON value: names, no values, the first items of long lists."""
     if isinstance(value, dict):
-        return {key: mask(found) for key, found in value.items()}
+        return {key: mask(item) for key, item in value.items()}
     if isinstance(value, list):
-        items = [mask(found) for found in value[:LISTED_ITEMS]]
+        items = [mask(item) for item in value[:LISTED_ITEMS]]
         more = len(value) - LISTED_ITEMS
         return [*items, f"and {more} more"] if more > 0 else items
     return None if value is None else MASK

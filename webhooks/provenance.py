@@ -79,14 +79,14 @@ def record_histories(
     granted: frozenset[str],
 ) -> list[RecordHistory]:
     """Return the histories of the records of an order that the user may see: at most one query."""
-    found = [order_history(order, event_rows, granted)]
+    histories = [order_history(order, event_rows, granted)]
     if "results.view" in granted:
         of_result = result_history(order.pk, result)
         warning = warning_history(event_rows, granted)
-        found += [one for one in (of_result, warning) if one.versions]
+        histories += [one for one in (of_result, warning) if one.versions]
     if "appointments.view" in granted:
-        found += visit_histories(visits, event_rows, granted)
-    return found
+        histories += visit_histories(visits, event_rows, granted)
+    return histories
 
 
 def visits_of_order(order: Order) -> Iterable[Appointment]:
@@ -101,10 +101,10 @@ def stored_events(order: Order, until: datetime | None) -> list[Event]:
     If there are more, also return some before `until`.
     """
     about = Event.objects.filter(subject_id=str(order.pk)).defer("body_digest").order_by("-pk")
-    found = list(about[:MAX_EVENTS])
-    if until is not None and len(found) == MAX_EVENTS and found[-1].received_at > until:
-        found += about.filter(pk__lt=found[-1].pk, received_at__lte=until)[:MAX_EVENTS]
-    return found
+    events = list(about[:MAX_EVENTS])
+    if until is not None and len(events) == MAX_EVENTS and events[-1].received_at > until:
+        events += about.filter(pk__lt=events[-1].pk, received_at__lte=until)[:MAX_EVENTS]
+    return events
 
 
 class SourceFinder:
@@ -171,7 +171,7 @@ def sourced_values(
     sees_results: bool,
 ) -> list[SourcedValue]:
     steps = [step.low_level_status for step in history]
-    found = [
+    values = [
         SourcedValue(
             "Status of the order",
             vocabulary.order_term(order.low_level_status, order.method, steps),
@@ -180,14 +180,14 @@ def sourced_values(
     ]
     if result is not None:
         term = vocabulary.term("result.status", result.status)
-        found.append(SourcedValue("Result", term, sources.find(result, "results")))
+        values.append(SourcedValue("Result", term, sources.find(result, "results")))
     if sees_results and (critical := _critical_warning(order, sources)) is not None:
-        found.append(critical)
+        values.append(critical)
     for visit in visits:
         term = vocabulary.term("appointment.status", visit.status)
         source = sources.find(visit, "appointment-phlebotomy", "appointment-psc")
-        found.append(SourcedValue("Visit", term, source))
-    return found
+        values.append(SourcedValue("Visit", term, source))
+    return values
 
 
 def _critical_warning(order: Order, sources: SourceFinder) -> SourcedValue | None:

@@ -160,10 +160,10 @@ def compare(
 
 def value_at(values: Values, path: str) -> Any:
     """Return the value at a dotted path, or None."""
-    found: Any = values
+    value: Any = values
     for name in path.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def display_value(value: Any, field: RecordField) -> DisplayedValue:

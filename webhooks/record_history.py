@@ -251,10 +251,12 @@ def warning_history(event_rows: Sequence[EventRow], granted: frozenset[str]) -> 
 
 def result_history(order_id: UUID, result: Result | None) -> RecordHistory:
     """Return the history of the result, whose versions are all stored forever: one query."""
-    found = ResultVersion.objects.filter(order_id=order_id).order_by("-number")[:MAX_VERSIONS]
+    newest_first = ResultVersion.objects.filter(order_id=order_id).order_by("-number")[
+        :MAX_VERSIONS
+    ]
     versions = [
         RecordVersion(one.received_at, "version", one.content, number=one.number)
-        for one in reversed(found)
+        for one in reversed(newest_first)
     ]
     return RecordHistory(
         "Result",

@@ -58,8 +58,8 @@ class MomentForm(forms.Form):
         if stop is not None and stops:
             last: SliderStop = stops[min(stop, len(stops) - 1)]
             return last.at
-        found: datetime | None = self.cleaned_data.get("at")
-        return found
+        chosen_at: datetime | None = self.cleaned_data.get("at")
+        return chosen_at
 
 
 def _is_moment(text: str) -> bool:

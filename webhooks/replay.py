@@ -87,9 +87,9 @@ def preview(event: Event) -> Preview:
             cursor.execute(f"SET LOCAL statement_timeout = '{SECONDS}s'")
             cursor.execute(f"SET LOCAL lock_timeout = '{SECONDS}s'")
             cursor.execute("SELECT pg_current_xact_id()")
-        found = _preview_in_transaction(event)
+        result = _preview_in_transaction(event)
         transaction.set_rollback(True)
-    return found
+    return result
 
 
 def _preview_in_transaction(event: Event) -> Preview:
@@ -114,7 +114,9 @@ def _preview_in_transaction(event: Event) -> Preview:
         return Preview(vocabulary.term("event.outcome", "failed"), reason, path)
     transaction.savepoint_rollback(savepoint)
     rows = [
-        change for table, found in after.items() for change in _row_changes(table, found, event)
+        change
+        for table, table_rows in after.items()
+        for change in _row_changes(table, table_rows, event)
     ]
     rows.sort(key=lambda row: row.key != event.subject_id)  # The event's own record is first.
     return Preview(vocabulary.term("event.outcome", outcome), rows=rows, written=written)
@@ -165,21 +167,21 @@ def _event_condition(model: type[models.Model], event: Event) -> Q | None:
     An index finds the rows of the condition.
     """
     names = {item.attname for item in model._meta.concrete_fields}
-    found: list[Q] = []
+    conditions: list[Q] = []
     try:
         subject = UUID(event.subject_id)
     except ValueError:
         pass
     else:
         if isinstance(model._meta.pk, models.UUIDField):
-            found.append(Q(pk=subject))
+            conditions.append(Q(pk=subject))
         if "order_id" in names:
-            found.append(Q(order_id=subject))
+            conditions.append(Q(order_id=subject))
     # Other tables with a patient are tables of samples, with millions of rows.
     if "user_id" in names and event.user_id is not None and issubclass(model, MirrorModel):
-        found.append(Q(user_id=event.user_id))
+        conditions.append(Q(user_id=event.user_id))
     condition = None
-    for each in found:
+    for each in conditions:
         condition = each if condition is None else condition | each
     return condition
 
@@ -190,11 +192,11 @@ def _values(model: type[models.Model], rows: QuerySet[Any]) -> dict[Any, dict[st
     names = [
         item.attname for item in model._meta.concrete_fields if item.name not in UNCOMPARED_COLUMNS
     ]
-    found = {}
+    rows_by_key = {}
     for row in rows.values(*names):
         parts = tuple(row.pop(name) for name in key)
-        found[parts if len(parts) > 1 else parts[0]] = row
-    return found
+        rows_by_key[parts if len(parts) > 1 else parts[0]] = row
+    return rows_by_key
 
 
 def _row_changes(table: str, after: dict[Any, dict[str, Any]], event: Event) -> list[RowChange]:
@@ -202,7 +204,7 @@ def _row_changes(table: str, after: dict[Any, dict[str, Any]], event: Event) -> 
     if model is None:
         return []
     before = _values(model, model._default_manager.filter(pk__in=list(after)))
-    found = []
+    row_changes = []
     for key, row in after.items():
         known = before.get(key)
         changes = payloads.field_changes(known or {}, row)
@@ -211,8 +213,10 @@ def _row_changes(table: str, after: dict[Any, dict[str, Any]], event: Event) -> 
         if changes:
             parts = [str(part) for part in (key if isinstance(key, tuple) else (key,))]
             name = ", ".join(part for part in parts if part != event.subject_id) or parts[0]
-            found.append(RowChange(str(model._meta.verbose_name), name, known is None, changes))
-    return found
+            row_changes.append(
+                RowChange(str(model._meta.verbose_name), name, known is None, changes)
+            )
+    return row_changes
 
 
 # Replaying

@@ -130,10 +130,10 @@ def _latest_stale_offset() -> timedelta | None:
     of this server may be wrong.
     """
     late = Refusal.objects.filter(reason=STALE_REASON, last_at__gte=Now() - STALE_WITHIN)
-    found = (
+    offsets = (
         late.exclude(seconds_off=None).order_by("-last_at").values_list("seconds_off", flat=True)
     )
-    seconds = found.first()
+    seconds = offsets.first()
     return None if seconds is None else timedelta(seconds=seconds)
 
 
@@ -155,8 +155,8 @@ def recent_refusals(now: datetime | None = None) -> list[dict[str, Any]]:
     """Return recently refused deliveries by reason, the most frequent first: one query."""
     since = (now or timezone.now()) - REFUSED_WITHIN
     rows = Refusal.objects.filter(hour__gte=since - timedelta(hours=1)).values("reason")
-    found = rows.annotate(count=Sum("times")).order_by("-count", "reason")
-    return [{"reason": row["reason"], "count": row["count"]} for row in found]
+    counted = rows.annotate(count=Sum("times")).order_by("-count", "reason")
+    return [{"reason": row["reason"], "count": row["count"]} for row in counted]
 
 
 def _usual_pause(received: list[datetime]) -> timedelta:
@@ -227,15 +227,15 @@ def schedule_resends() -> bool:
 
 def _ended_gaps(latest: list[tuple[int, datetime]], now: datetime) -> list[Gap]:
     """Return silences that ended recently. Each pause is judged by the state at its end."""
-    found = []
+    gaps = []
     for place, ((_, ended), (number, began)) in enumerate(pairwise(latest), 1):
         if now - ended > RESEND_INTERVAL:
             break
         if ended - began > SHORTEST_SILENCE:
             before = [received for _, received in latest[place : place + RHYTHM_EVENTS + 1]]
             if ended - began > _usual_pause(before) and _unannounced_step(began, ended):
-                found.append(Gap(number, began))
-    return found
+                gaps.append(Gap(number, began))
+    return gaps
 
 
 def _request_resend(service: Service, key: str) -> tuple[datetime, Any]:

@@ -128,10 +128,10 @@ def roles_of(user: AbstractBaseUser | AnonymousUser) -> frozenset[str]:
         return frozenset()
     known: frozenset[str] | None = getattr(user, "_roles", None)
     if known is None:
-        found = getattr(user, "group_names", None)
-        if found is None:
-            found = user.groups.values_list("name", flat=True)
-        names = ROLES.keys() & set(found)
+        group_names = getattr(user, "group_names", None)
+        if group_names is None:
+            group_names = user.groups.values_list("name", flat=True)
+        names = ROLES.keys() & set(group_names)
         known = frozenset(names | {ADMINISTRATOR} if user.is_superuser else names)
         user._roles = known  # type: ignore[attr-defined]
     return known
@@ -223,9 +223,9 @@ def public(view: View) -> View:
 def declared_permissions(view: Callable[..., Any]) -> tuple[str, ...] | None:
     """Return the permissions a URL callback declares: () for public, None without a declaration."""
     for holder in (view, getattr(view, "cls", None), getattr(view, "view_class", None)):
-        found: tuple[str, ...] | None = getattr(holder, _DECLARATION, None)
-        if found is not None:
-            return found
+        declared: tuple[str, ...] | None = getattr(holder, _DECLARATION, None)
+        if declared is not None:
+            return declared
     return None
 
 

@@ -42,8 +42,8 @@ def forbidden_words() -> list[str]:
     hosts = [*settings.ALLOWED_HOSTS, urlsplit(settings.SITE_URL).hostname or ""]
     # Of office.clinic.example use the first two labels: the last one is not specific to the site.
     parts = [part for host in hosts for part in (host.split(".")[:-1] or [host])]
-    found = map(_normalize, [*PRODUCT, *parts, *settings.PASSWORD_WORDS])
-    return sorted({word for word in found if len(word) >= _MIN_WORD_LENGTH and not word.isdigit()})
+    words = map(_normalize, [*PRODUCT, *parts, *settings.PASSWORD_WORDS])
+    return sorted({word for word in words if len(word) >= _MIN_WORD_LENGTH and not word.isdigit()})
 
 
 def _normalize(text: str) -> str:

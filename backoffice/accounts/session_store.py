@@ -39,9 +39,9 @@ class SessionStore(db.SessionStore):
         return StaffSession
 
     def _get_session_from_db(self) -> Any:
-        for found in read(StaffSession, _FIND, [self.session_key, timezone.now()]):
-            self.expires_at = found.expire_date
-            return found
+        for session in read(StaffSession, _FIND, [self.session_key, timezone.now()]):
+            self.expires_at = session.expire_date
+            return session
         self._session_key = None
         return None
 

@@ -117,8 +117,8 @@ def _lock_email(claims: dict[str, Any]) -> None:
 def _find_account(claims: dict[str, Any]) -> User | None:
     """Return the account with the verified address, if there is exactly one."""
     email = _verified_email(claims)
-    found = list(User.objects.filter(email__iexact=email).order_by("pk")[:2]) if email else []
-    return found[0] if len(found) == 1 else None
+    accounts = list(User.objects.filter(email__iexact=email).order_by("pk")[:2]) if email else []
+    return accounts[0] if len(accounts) == 1 else None
 
 
 def is_linked(user: User) -> bool:

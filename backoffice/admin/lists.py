@@ -37,8 +37,8 @@ class KeysetList(ChangeList):
     page: Page[Any]
 
     def get_filters_params(self, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        found = super().get_filters_params(params)
-        return {name: value for name, value in found.items() if name not in CURSOR_PARAMETERS}
+        parameters = super().get_filters_params(params)
+        return {name: value for name, value in parameters.items() if name not in CURSOR_PARAMETERS}
 
     def get_query_string(
         self, new_params: dict[str, Any] | None = None, remove: Iterable[str] | None = None
@@ -106,7 +106,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
     needs: ClassVar[tuple[str, ...]]
     changes: ClassVar[str] = ""
     sort: ClassVar[Sort] = Sort(("id",))
-    found_by: ClassVar[str] = ""
+    search_hint: ClassVar[str] = ""
     """Description of what the search box accepts."""
 
     def __init__(self, model: Any, admin_site: Any) -> None:
@@ -127,11 +127,11 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
     def get_urls(self) -> list[URLPattern]:
         name = f"{self.opts.app_label}_{self.opts.model_name}"
         view = self.admin_site.admin_view
-        found = [path("", view(self.changelist_view), name=f"{name}_changelist")]
+        patterns = [path("", view(self.changelist_view), name=f"{name}_changelist")]
         if self.changes:
-            found.append(path("add/", view(self.add_view), name=f"{name}_add"))
-        found.append(path("<str:object_id>/", view(self.change_view), name=f"{name}_change"))
-        return found
+            patterns.append(path("add/", view(self.add_view), name=f"{name}_add"))
+        patterns.append(path("<str:object_id>/", view(self.change_view), name=f"{name}_change"))
+        return patterns
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Allow only the offered filters: the answer to others would reveal hidden values."""
@@ -182,7 +182,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
 
     def log_change(self, *args: Any, **kwargs: Any) -> Any: ...
 
-    def found(self, request: HttpRequest, object_id: str) -> Any:
+    def row_or_none(self, request: HttpRequest, object_id: str) -> Any:
         """Return the row with this key; None if there is none or the key is invalid."""
         key = unquote(object_id)
         if not self._is_key(key):

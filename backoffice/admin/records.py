@@ -86,7 +86,7 @@ class RecordAdmin(BaseAdmin):
     identifiers: ClassVar[tuple[str, ...]] = ()
     """Those of `searched` that match in any spelling."""
     synced_list: ClassVar[SyncedList | None] = None
-    found_by = "Full ID"
+    search_hint = "Full ID"
     search_fields = ("pk",)  # `get_search_results` reads `searched`
     actions = ("fetch_again",)
 
@@ -214,12 +214,12 @@ class RecordAdmin(BaseAdmin):
         known: dict[str, list[Lookup]] = {kind: [] for kind in reasons}
         for lookup in Lookup.objects.filter(wanted).order_by("kind", "key")[:MAX_FETCHED]:
             known[lookup.kind].append(lookup)
-        return [_lookup_status(kind, found) for kind, found in known.items()]
+        return [_lookup_status(kind, lookups) for kind, lookups in known.items()]
 
     def _row(self, request: HttpRequest, object_id: str) -> Any:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        row = self.found(request, object_id)
+        row = self.row_or_none(request, object_id)
         if row is None:
             raise Http404
         return row
@@ -233,16 +233,16 @@ def admin_list_url(kind: BaseAdmin) -> str:
     return reverse(f"{kind.admin_site.name}:{name}")
 
 
-def _lookup_status(kind: str, found: list[Lookup]) -> FetchStatus:
+def _lookup_status(kind: str, lookups: list[Lookup]) -> FetchStatus:
     what = vocabulary.LISTS.get(kind, kind)
     now = timezone.now()
-    if not found:
+    if not lookups:
         return FetchStatus(
             what, "Came with its list; not fetched on its own yet.", vocabulary.PREPARING
         )
-    due = [one for one in found if one.due_at is not None and one.due_at <= now]
-    failing = next((one for one in found if one.error), None)
-    looked = max((one.looked_at for one in found if one.looked_at), default=None)
+    due = [one for one in lookups if one.due_at is not None and one.due_at <= now]
+    failing = next((one for one in lookups if one.error), None)
+    looked = max((one.looked_at for one in lookups if one.looked_at), default=None)
     if failing is not None:
         return FetchStatus(
             what, f"{failing.error}. {_retry_text(failing, now)}", vocabulary.NEEDS_ACTION

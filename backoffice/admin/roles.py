@@ -54,7 +54,7 @@ class RoleAdmin(BaseAdmin):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         """Show the role. Nothing can be changed."""
-        role = self.found(request, object_id)
+        role = self.row_or_none(request, object_id)
         if role is None:
             raise Http404
         holders = Q(groups=role)

@@ -58,9 +58,9 @@ class AdministrationSite(AdminSite):
                 line = {"label": link.label, "words": link.words, "url": url + link.query}
                 lines[link.group].append(line)
         groups = [
-            {"title": title, "words": GROUPS[title], "lines": found}
-            for title, found in lines.items()
-            if found
+            {"title": title, "words": GROUPS[title], "lines": entries}
+            for title, entries in lines.items()
+            if entries
         ]
         return TemplateResponse(request, "administration/index.html", {"groups": groups})
 

@@ -177,7 +177,7 @@ class StaffAdmin(BaseAdmin):
     change_form_template = add_form_template = "administration/staff.html"
     list_filter = (RoleFilter, "is_active")
     search_fields = ("username", "first_name", "last_name", "email")
-    found_by = "Name, log-in name or e-mail"
+    search_hint = "Name, log-in name or e-mail"
     actions = ("take_second_factors", "unlink_single_sign_on")
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:

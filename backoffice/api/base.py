@@ -41,7 +41,7 @@ class TokenAuthentication(BaseAuthentication):
         if scheme.lower() != "token":
             return None
         try:
-            token = tokens.found(text.strip())
+            token = tokens.get_token(text.strip())
         except tokens.TokenRefused as refused:
             raise exceptions.AuthenticationFailed(str(refused)) from refused
         token.user.scopes = frozenset({"api.read", *token.scopes})  # type: ignore[attr-defined]

@@ -234,9 +234,9 @@ class Resource(BaseAPIView):
             items.append(item)
         keys = [row[0] for row in rows]
         for child in self.children:
-            found = _children(child, keys, shows_record)
+            children_by_key = _children(child, keys, shows_record)
             for key, item in zip(keys, items, strict=True):
-                item[child.name] = found.get(key, [] if child.many else None)
+                item[child.name] = children_by_key.get(key, [] if child.many else None)
         return items
 
 
@@ -286,7 +286,7 @@ def _children(child: ChildRows, keys: list[Any], shows_record: bool) -> dict[Any
         .order_by(*child.order)
         .values_list(child.parent, *names)
     )
-    found: dict[Any, Any] = {}
+    values_by_key: dict[Any, Any] = {}
     for key, *values in rows:
         if len(names) == 1:
             value = values[0]
@@ -295,10 +295,10 @@ def _children(child: ChildRows, keys: list[Any], shows_record: bool) -> dict[Any
             if child.record:
                 value["record"] = _as_received(value["record"]) if shows_record else None
         if child.many:
-            found.setdefault(key, []).append(value)
+            values_by_key.setdefault(key, []).append(value)
         else:
-            found[key] = value
-    return found
+            values_by_key[key] = value
+    return values_by_key
 
 
 def _as_received(record: str) -> orjson.Fragment:

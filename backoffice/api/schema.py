@@ -177,9 +177,9 @@ class ResourceSchema(AutoSchema):
         pk = self._resource.model._meta.pk
         while isinstance(pk, models.ForeignKey):
             pk = pk.target_field
-        for kind, found in ((models.UUIDField, OpenApiTypes.UUID), (models.IntegerField, int)):
+        for kind, key_type in ((models.UUIDField, OpenApiTypes.UUID), (models.IntegerField, int)):
             if isinstance(pk, kind):
-                return found
+                return key_type
         return OpenApiTypes.STR
 
 

@@ -82,10 +82,10 @@ def issue(
     return token, text
 
 
-def found(text: str) -> ApiToken:
+def get_token(text: str) -> ApiToken:
     """Return the token of this text, with its account and the account's groups.
 
-    Raises Refused.
+    Raises TokenRefused.
     """
     groups = Group.objects.filter(user=OuterRef("user_id")).values("name")
     rows = ApiToken.objects.select_related("user").annotate(group_names=ArraySubquery(groups))

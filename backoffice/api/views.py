@@ -34,8 +34,8 @@ _STATES: Final = {
 @require_safe
 def listed(request: HttpRequest) -> HttpResponse:
     """List all tokens, newest first. Revoked and expired tokens are included."""
-    found = ApiToken.objects.select_related("user", "created_by")
-    page = fetch_page(found, NEWEST_FIRST, size=SIZE, **page_position(request))
+    stored_tokens = ApiToken.objects.select_related("user", "created_by")
+    page = fetch_page(stored_tokens, NEWEST_FIRST, size=SIZE, **page_position(request))
     now = timezone.now()
     rows = [(token, _STATES[token.state(now)]) for token in page.rows]
     return render(request, "system/tokens.html", {"page": page, "rows": rows})

@@ -48,8 +48,8 @@ def seal_and_remember(seconds: float | None = None) -> None:
 
 def is_in_chain(head: str) -> bool:
     number, _, _ = head.partition(":")
-    found = AuditSeal.objects.filter(n=int(number)).first() if number.isdigit() else None
-    return found is not None and seals.head_of(found) == head
+    seal = AuditSeal.objects.filter(n=int(number)).first() if number.isdigit() else None
+    return seal is not None and seals.head_of(seal) == head
 
 
 def remembered_head() -> str:
@@ -106,6 +106,6 @@ def _record_finding(head: str) -> None:
     if latest is None or not any(
         verification.lost_head_finding(head) == words for words in latest.trouble
     ):
-        found = verification.check_chain(heads=[head])
+        result = verification.check_chain(heads=[head])
         now = timezone.now()
-        AuditCheck(asked_at=now, finished_at=now, **verification.check_columns(found)).save()
+        AuditCheck(asked_at=now, finished_at=now, **verification.check_columns(result)).save()

@@ -135,8 +135,8 @@ class AuditList(ListPage):
         return AuditEntry.objects.select_related("actor").defer("before", "after")
 
     def rows(self, form: Any, user: Any) -> QuerySet[AuditEntry]:
-        found: QuerySet[AuditEntry] = form.apply(self.visible_rows(user))
-        return found
+        rows: QuerySet[AuditEntry] = form.apply(self.visible_rows(user))
+        return rows
 
     def render_rows(self, rows: list[Any], screen: ListContext) -> SafeString:
         return render_rows(rows, screen.columns, screen.user)

@@ -37,8 +37,8 @@ class RemovalBacklog:
 
 
 def removal_backlog() -> RemovalBacklog:
-    found = _expired_seals().aggregate(rows=Sum("rows"))
-    return RemovalBacklog(_expired_seals().count(), found["rows"] or 0)
+    totals = _expired_seals().aggregate(rows=Sum("rows"))
+    return RemovalBacklog(_expired_seals().count(), totals["rows"] or 0)
 
 
 def remove_expired(seconds: float | None = None) -> int:
@@ -67,8 +67,8 @@ def _remove_next() -> int:
             rows += one.rows
         if not chosen:
             return 0
-        found = verification.check_chain(after=chosen[0].n - 1, until=chosen[-1].n)
-        if found.troubles:
+        result = verification.check_chain(after=chosen[0].n - 1, until=chosen[-1].n)
+        if result.troubles:
             logger.error("audit entries stay: what has grown old does not fit its seals")
             return 0
         _remove(chosen, rows)

@@ -102,10 +102,10 @@ def check_chain(
     for done, one in enumerate(_read_seals(after, until), 1):
         walk.look(one)
         if progress and done % STEP == 0:
-            progress(walk.found)
+            progress(walk.result)
     if until == MAX_NUMBER:
         walk.end(heads)
-    return walk.found
+    return walk.result
 
 
 def lost_head_finding(head: str) -> str:
@@ -117,10 +117,10 @@ def lost_head_finding(head: str) -> str:
     )
 
 
-def check_columns(found: CheckResult) -> dict[str, Any]:
+def check_columns(result: CheckResult) -> dict[str, Any]:
     """Return the columns of an AuditCheck for a result."""
     names = ("seals", "entries", "removed", "unsealed", "unknown_key", "head")
-    return {**{name: getattr(found, name) for name in names}, "trouble": found.findings}
+    return {**{name: getattr(result, name) for name in names}, "trouble": result.findings}
 
 
 def last_seal_before(moment: datetime) -> int:
@@ -147,7 +147,7 @@ class _ChainCheck:
     """A check that reads the chain seal by seal."""
 
     def __init__(self, after: int) -> None:
-        self.found = CheckResult()
+        self.result = CheckResult()
         self.keys = seals.keys()
         self.known = False
         """A seal with one of our keys was read: after it, another key is a finding."""
@@ -159,7 +159,7 @@ class _ChainCheck:
 
     def look(self, read: SealReading) -> None:
         one = read.seal
-        self.found.seals += 1
+        self.result.seals += 1
         self._chain(one)
         self._key(one)
         if one.removal:
@@ -187,7 +187,7 @@ class _ChainCheck:
         elif self.known:
             self._add_finding(one, "it was made with a key that is not ours, after seals of ours")
         else:
-            self.found.unknown_key += 1
+            self.result.unknown_key += 1
 
     def _entries(self, read: SealReading) -> None:
         one, rows = read.seal, read.rows or 0
@@ -200,13 +200,13 @@ class _ChainCheck:
             self._add_finding(one, "there are entries before the first that was sealed")
         self.sealed_to = one.to_id
         if one.to_id <= (read.removed_to or 0):
-            self.found.removed += one.rows
+            self.result.removed += one.rows
             if rows:
                 self._add_finding(
                     one, f"{_count_entries(rows)} that had been taken away stand here again"
                 )
             return
-        self.found.entries += rows
+        self.result.entries += rows
         if one.form != seals.FORM:
             self._add_finding(one, f"it is of a form ({one.form}) that this version does not know")
         elif rows != one.rows:
@@ -228,16 +228,16 @@ class _ChainCheck:
             self._add_finding(one, "it says that entries were taken away before they were old")
 
     def end(self, heads: Iterable[str]) -> None:
-        self.found.head = seals.head_of(self.last) if self.last else ""
+        self.result.head = seals.head_of(self.last) if self.last else ""
         for remembered in filter(None, heads):
             n = remembered.partition(":")[0]
             one = AuditSeal.objects.filter(n=int(n)).first()
             if one is None or seals.head_of(one) != remembered:
-                self.found.add_finding(lost_head_finding(remembered))
-        self.found.unsealed = AuditEntry.objects.filter(pk__gt=self.sealed_to or 0).count()
+                self.result.add_finding(lost_head_finding(remembered))
+        self.result.unsealed = AuditEntry.objects.filter(pk__gt=self.sealed_to or 0).count()
 
     def _add_finding(self, one: AuditSeal, words: str) -> None:
-        self.found.add_finding(
+        self.result.add_finding(
             f"Seal {one.n} (entries {one.from_id} to {one.to_id}, made {one.at:%d %b %Y %H:%M}"
             f" UTC): {words}."
         )
@@ -273,14 +273,14 @@ def run_due_check(now: datetime | None = None) -> AuditCheck | None:
 
 def _run_check(due: AuditCheck) -> None:
     earlier = AuditCheck.objects.exclude(head="").order_by("-finished_at").first()
-    found = check_chain(heads=[earlier.head] if earlier else [])
-    for name, value in check_columns(found).items():
+    result = check_chain(heads=[earlier.head] if earlier else [])
+    for name, value in check_columns(result).items():
         setattr(due, name, value)
     due.finished_at = timezone.now()
     due.save()
-    logger.info("audit trail ends with seal %s", found.head or "none")
-    if found.troubles:
-        logger.error("audit trail is broken: %s findings, see System > Audit", found.troubles)
+    logger.info("audit trail ends with seal %s", result.head or "none")
+    if result.troubles:
+        logger.error("audit trail is broken: %s findings, see System > Audit", result.troubles)
 
 
 def latest_check() -> AuditCheck | None:

@@ -75,37 +75,37 @@ def entry_list_page(request: HttpRequest) -> HttpResponse:
 def entry(request: HttpRequest, entry_id: int) -> HttpResponse:
     """Show one entry: actor, action, patients, changes, and other entries of the same request."""
     try:
-        found = AuditEntry.objects.select_related("actor").get(pk=entry_id)
+        one = AuditEntry.objects.select_related("actor").get(pk=entry_id)
     except (AuditEntry.DoesNotExist, OverflowError) as error:
         raise Http404 from error
     beside: list[AuditEntry] = []
-    if found.request_id:
-        same = AuditEntry.objects.filter(request_id=found.request_id).exclude(pk=found.pk)
+    if one.request_id:
+        same = AuditEntry.objects.filter(request_id=one.request_id).exclude(pk=one.pk)
         beside = list(same.select_related("actor").order_by("at", "pk")[:MAX_SHOWN])
-    patients = found.patient_ids[:MAX_SHOWN]
+    patients = one.patient_ids[:MAX_SHOWN]
     record_view(
         request,
         AUDIT_LIST.subject,
-        [found.pk],
+        [one.pk],
         patients if may(request.user, "patients.view") else [],
     )
-    seal = AuditSeal.objects.filter(removal=False, to_id__gte=found.pk).order_by("to_id").first()
+    seal = AuditSeal.objects.filter(removal=False, to_id__gte=one.pk).order_by("to_id").first()
     context = {
-        "entry": found,
-        "who": entry_list.actor_name(found),
-        "did": entry_list.action_label(found),
-        "kind": kind_label(found.object_type),
-        "outcome": entry_list.outcome_html(found.outcome),
+        "entry": one,
+        "who": entry_list.actor_name(one),
+        "did": entry_list.action_label(one),
+        "kind": kind_label(one.object_type),
+        "outcome": entry_list.outcome_html(one.outcome),
         "records": [
-            (key, entry_list.record_page_url(found.object_type, key, request.user))
-            for key in found.object_ids[:MAX_SHOWN]
+            (key, entry_list.record_page_url(one.object_type, key, request.user))
+            for key in one.object_ids[:MAX_SHOWN]
         ],
         "patients": patients,
         "shown": MAX_SHOWN,
-        "differences": _differences(found),
+        "differences": _differences(one),
         "beside": beside,
         "columns": entry_list.COLUMNS[:6],
-        "seal": seal if seal and seal.from_id <= found.pk else None,
+        "seal": seal if seal and seal.from_id <= one.pk else None,
     }
     return render(request, "audit/entry.html", context)
 
@@ -131,8 +131,8 @@ def _named_patients(request: HttpRequest, rows: Iterable[AuditEntry]) -> list[UU
     return [entry_list.single_patient(row) for row in rows]
 
 
-def _differences(found: AuditEntry) -> list[dict[str, Any]]:
-    before, after = found.before or {}, found.after or {}
+def _differences(one: AuditEntry) -> list[dict[str, Any]]:
+    before, after = one.before or {}, one.after or {}
     return [
         {
             "name": name.replace("_", " ").capitalize(),
@@ -196,8 +196,8 @@ def check_now(request: HttpRequest) -> HttpResponse:
     return redirect("audit:integrity")
 
 
-def _findings(found: AuditCheck | None) -> list[str]:
-    return list(found.trouble) if found else []
+def _findings(check: AuditCheck | None) -> list[str]:
+    return list(check.trouble) if check else []
 
 
 # Reviews
@@ -254,13 +254,13 @@ def _save_review(request: HttpRequest, form: AuditReviewForm) -> bool:
 def _review_months() -> list[date]:
     """Return the first days of all complete months since the first entry, newest first."""
     begun = AuditEntry.objects.order_by("at", "pk").values_list("at", flat=True).first()
-    found: list[date] = []
+    months: list[date] = []
     month = timezone.localdate().replace(day=1)
     first = timezone.localtime(begun).date().replace(day=1) if begun else month
-    while len(found) < SHOWN_MONTHS and month > first:
+    while len(months) < SHOWN_MONTHS and month > first:
         month = (month - timedelta(days=1)).replace(day=1)
-        found.append(month)
-    return found
+        months.append(month)
+    return months
 
 
 def _month_context(

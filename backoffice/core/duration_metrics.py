@@ -84,11 +84,11 @@ class Counters:
     def add(self, family: Histogram, labels: tuple[str, ...], seconds: float) -> None:
         key = (family.name, *labels)
         with self._lock:
-            found = self._counts.get(key)
-            if found is None:
-                found = self._counts[key] = [0.0] * (len(family.bounds) + 2)
-            found[0] += seconds
-            found[1 + bisect_left(family.bounds, seconds)] += 1
+            counts = self._counts.get(key)
+            if counts is None:
+                counts = self._counts[key] = [0.0] * (len(family.bounds) + 2)
+            counts[0] += seconds
+            counts[1 + bisect_left(family.bounds, seconds)] += 1
             if self._pid != os.getpid():
                 self._pid = os.getpid()
                 threading.Thread(target=self._flush_forever, name="counters", daemon=True).start()
@@ -152,8 +152,8 @@ def read_series() -> Iterator[HistogramSeries]:
     counts: dict[Key, list[int]] = {}
     sums: dict[Key, float] = {}
     # redis-py types the answer for its sync and async clients at once.
-    found: Any = _redis().hgetall(KEY)
-    for field, value in found.items():
+    stored: Any = _redis().hgetall(KEY)
+    for field, value in stored.items():
         *key, last = field.decode().split(_SEPARATOR)
         family = HISTOGRAMS.get(key[0])
         if family is None or len(key) != 1 + len(family.labels):

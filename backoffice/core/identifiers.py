@@ -98,7 +98,7 @@ def comparison_key(text: str) -> str:
 
 def same_identifier(column: str, *texts: str) -> Q:
     """Return a condition for rows that have one of these identifiers in any spelling."""
-    keys = sorted({found for text in texts if (found := comparison_key(text.replace("\x00", "")))})
+    keys = sorted({key for text in texts if (key := comparison_key(text.replace("\x00", "")))})
     if len(keys) == 1:
         return Q(**{f"{column}__identifier": keys[0]})
     return Q(**{f"{column}__identifier__in": keys}) if keys else Q(pk__in=[])

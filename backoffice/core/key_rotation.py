@@ -85,13 +85,13 @@ class EncryptedColumn:
                 f' {where} ORDER BY "{key}" LIMIT {BATCH_ROWS}',
                 [] if after is None else [after],
             )
-            found = cursor.fetchall()
+            rows = cursor.fetchall()
         held = 0
-        for number, (_, size) in enumerate(found):
+        for number, (_, size) in enumerate(rows):
             held += size
             if number and held > BATCH_BYTES:
-                return [row[0] for row in found[:number]]
-        return [row[0] for row in found]
+                return [row[0] for row in rows[:number]]
+        return [row[0] for row in rows]
 
     def _rows(self, keys: list[Any]) -> list[Any]:
         names = {self.model._meta.pk.name, self.field.bound.name, self.field.name}

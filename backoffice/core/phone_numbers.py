@@ -60,10 +60,10 @@ def e164(typed: str) -> str:
     reason = phonenumbers.is_possible_number_with_reason(parsed)
     if reason != ValidationResult.IS_POSSIBLE:
         raise NotAPhoneNumber(AREA_CODE)
-    found = str(phonenumbers.format_number(parsed, PhoneNumberFormat.E164))
-    if parsed.country_code == NORTH_AMERICA and not _NORTH_AMERICAN.fullmatch(found):
+    number_text = str(phonenumbers.format_number(parsed, PhoneNumberFormat.E164))
+    if parsed.country_code == NORTH_AMERICA and not _NORTH_AMERICAN.fullmatch(number_text):
         raise NotAPhoneNumber(AREA_CODE)
-    return found
+    return number_text
 
 
 def e164_or_unchanged(typed: str) -> str:
@@ -82,15 +82,15 @@ def display_and_dial(number: str) -> tuple[str, str]:
     """
     digits = "".join(mark for mark in number if mark in "0123456789")
     try:
-        found = e164(number)
+        dial = e164(number)
     except NotAPhoneNumber:
         return number, ""
-    if found not in (f"+{digits}", f"+1{digits}"):
+    if dial not in (f"+{digits}", f"+1{digits}"):
         return number, ""
-    parsed = phonenumbers.parse(found)
+    parsed = phonenumbers.parse(dial)
     is_ours = parsed.country_code == NORTH_AMERICA
     form = PhoneNumberFormat.NATIONAL if is_ours else PhoneNumberFormat.INTERNATIONAL
-    return str(phonenumbers.format_number(parsed, form)), found
+    return str(phonenumbers.format_number(parsed, form)), dial
 
 
 def _plain(typed: str) -> str:

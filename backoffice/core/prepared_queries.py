@@ -90,8 +90,8 @@ def read(
     fields = _fields(model, names, but)
     with cursor() if planned else connection.cursor() as db_cursor:
         db_cursor.execute(statement, values)
-        found = db_cursor.fetchall()
-        has_more = found and len(found[0]) > len(fields)
+        records = db_cursor.fetchall()
+        has_more = records and len(records[0]) > len(fields)
         more = [column.name for column in db_cursor.description[len(fields) :]] if has_more else []
     attribute_names = [field.attname for field in fields]
     converters = [
@@ -100,7 +100,7 @@ def read(
         if hasattr(field, "from_db_value")
     ]
     rows = []
-    for record in found:
+    for record in records:
         field_values = list(record[: len(attribute_names)])
         for place, convert in converters:
             field_values[place] = convert(field_values[place], None, connection)
@@ -122,8 +122,8 @@ def where(
 
     For rows of one record: the ORM takes longer to build the query than PostgreSQL to answer it.
     """
-    found = f"SELECT {columns(model, names, but)} FROM {model._meta.db_table}"  # noqa: S608
-    return read(model, f"{found} WHERE {condition}", values, names, but)
+    selection = f"SELECT {columns(model, names, but)} FROM {model._meta.db_table}"  # noqa: S608
+    return read(model, f"{selection} WHERE {condition}", values, names, but)
 
 
 def by_key(

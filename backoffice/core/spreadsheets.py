@@ -40,8 +40,8 @@ def damage_message(text: str) -> str:
     text = text.strip()
     if _SHORTENED.fullmatch(text):
         return f"“{text}” is a number that a spreadsheet shortened: its digits are lost. {_AS_TEXT}"
-    if found := _FORMULA.fullmatch(text):
-        return f"“{text}” is a spreadsheet formula. Write only {found[1] or 'the value'}."
+    if match := _FORMULA.fullmatch(text):
+        return f"“{text}” is a spreadsheet formula. Write only {match[1] or 'the value'}."
     if text.startswith("="):
         return f"“{text}” is a spreadsheet formula. Write its value."
     if text.startswith("'") and len(text) > 1:
@@ -54,8 +54,8 @@ def damage_message(text: str) -> str:
         return f"“{text}” has neither a letter nor a digit. Write the value."
     if _DATE.fullmatch(text):
         return f"“{text}” is a date or time, perhaps made by a spreadsheet. {_AS_TEXT}"
-    if found := _DECIMALS.fullmatch(text):
-        return f"“{text}” was turned into a number by a spreadsheet. Write {found[1]}."
+    if match := _DECIMALS.fullmatch(text):
+        return f"“{text}” was turned into a number by a spreadsheet. Write {match[1]}."
     if _THOUSANDS.fullmatch(text):
         return f"“{text}” was turned into a number by a spreadsheet. {_AS_TEXT}"
     return ""

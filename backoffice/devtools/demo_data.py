@@ -18,8 +18,8 @@ def is_empty(database_url: str) -> bool:
     """Return whether a database has no tables; also False when it cannot be reached."""
     try:
         with psycopg.connect(database_url, connect_timeout=3) as connection:
-            found = connection.execute("SELECT FROM pg_tables WHERE schemaname = 'public' LIMIT 1")
-            return found.fetchone() is None
+            tables = connection.execute("SELECT FROM pg_tables WHERE schemaname = 'public' LIMIT 1")
+            return tables.fetchone() is None
     except psycopg.Error:
         return False
 
@@ -28,8 +28,8 @@ def is_demo_database(database_url: str) -> bool:
     """Return whether a database has only demo data, with its sandbox database next to it."""
     beside = f"{embedded.database_name(database_url)}_sandbox"
     with psycopg.connect(database_url, connect_timeout=3) as connection:
-        found = connection.execute("SELECT FROM pg_database WHERE datname = %s", [beside])
-        if found.fetchone() is None:
+        databases = connection.execute("SELECT FROM pg_database WHERE datname = %s", [beside])
+        if databases.fetchone() is None:
             return False
         return all(
             environment == DEMO_ENVIRONMENT

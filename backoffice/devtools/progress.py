@@ -123,8 +123,8 @@ class FirstSync:
     started: float = 0
     rows_before: int = 0
     look_at: float = 0
-    said: str = ""
-    said_at: float = 0
+    last_line: str = ""
+    last_line_at: float = 0
     width: int = 0
 
     def __post_init__(self) -> None:
@@ -172,8 +172,8 @@ class FirstSync:
         if sys.stdout.isatty():
             print("\r" + text.ljust(self.width), end="", flush=True)
             self.width = len(text)
-        elif text != self.said and now - self.said_at >= LINE_SECONDS:
-            self.said, self.said_at = text, now
+        elif text != self.last_line and now - self.last_line_at >= LINE_SECONDS:
+            self.last_line, self.last_line_at = text, now
             print(text, flush=True)
 
     def _clear(self) -> None:

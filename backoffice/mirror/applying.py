@@ -112,8 +112,8 @@ def flag_missing(table: MirrorTable, keys: Sequence[RecordKey], asked_at: dateti
         )
         flagged = cursor.fetchall()
     Drift.objects.bulk_create(
-        Drift(resource=table.name, key=key_text(found), kind=Drift.Kind.MISSING_REMOTE)
-        for found in flagged
+        Drift(resource=table.name, key=key_text(flagged_key), kind=Drift.Kind.MISSING_REMOTE)
+        for flagged_key in flagged
     )
     if flagged:
         _record_change(table, flagged)

@@ -91,10 +91,10 @@ def _empty(field: models.Field[Any, Any]) -> Any:
 
 def _indexed(model: type[models.Model]) -> set[str]:
     with connection.cursor() as cursor:
-        found = connection.introspection.get_constraints(cursor, model._meta.db_table)
+        constraints = connection.introspection.get_constraints(cursor, model._meta.db_table)
     return {
         column
-        for index in found.values()
+        for index in constraints.values()
         if index["index"] or index["unique"]
         for column in index["columns"] or ()
         if column

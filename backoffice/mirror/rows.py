@@ -56,13 +56,13 @@ def stored_versions(
     columns = (*table.key, "content_hash", "missing_since", *table.version, "as_of")
     # Lock in key order, so that two workers wait for each other instead of deadlocking.
     locking = f' ORDER BY {column_list(table.key, table.name)} FOR NO KEY UPDATE OF "{table.name}"'
-    found = binary_rows.fetch_all(
+    rows = binary_rows.fetch_all(
         f'SELECT {column_list(columns, table.name)} FROM "{table.name}" JOIN {unnest_keys(table)}'
         f" ON {key_condition(table, table.name, 'wanted')}{locking if lock else ''}",
         key_arrays(keys),
     )
     return {
-        row[:width]: StoredVersion(row[width], row[width + 1], row[width + 2 :]) for row in found
+        row[:width]: StoredVersion(row[width], row[width + 1], row[width + 2 :]) for row in rows
     }
 
 

@@ -20,12 +20,12 @@ MAX_NAMED_PARTS: Final = 20
 def key_from_raw(raw: bytes) -> str:
     """Return the id in an unreadable record, else a digest of the record."""
     try:
-        found = msgspec.json.decode(raw)
+        record = msgspec.json.decode(raw)
     except (ValueError, RecursionError):
-        found = None
+        record = None
     for name in ("id", "user_id", "npi", "slug", "payor_code"):
-        if isinstance(found, dict) and isinstance(found.get(name), str | int):
-            return str(found[name])
+        if isinstance(record, dict) and isinstance(record.get(name), str | int):
+            return str(record[name])
     return _digest(raw)
 
 

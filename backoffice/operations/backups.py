@@ -111,20 +111,20 @@ def _copy_if_present(source: str, target: str) -> None:
 
 
 def _fetch_one(opened: psycopg.Connection[Any], statement: str) -> tuple[Any, ...]:
-    found: tuple[Any, ...] | None = opened.execute(statement.encode()).fetchone()
-    assert found is not None
-    return found
+    row: tuple[Any, ...] | None = opened.execute(statement.encode()).fetchone()
+    assert row is not None
+    return row
 
 
 def measure_files(folder: Path) -> dict[str, tuple[int, str]]:
     """Return size and SHA-256 of every file except the manifest, by path in the folder."""
-    found = {}
+    files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != MANIFEST:
             with path.open("rb") as content:
                 digest = hashlib.file_digest(content, "sha256").hexdigest()
-            found[str(path.relative_to(folder))] = (path.stat().st_size, digest)
-    return found
+            files[str(path.relative_to(folder))] = (path.stat().st_size, digest)
+    return files
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -44,25 +44,25 @@ def program(name: str) -> str:
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version_num")
         wanted = int(cursor.fetchone()[0]) // 10_000
-    found = {
+    programs = {
         release: path for path in reversed([*_candidates(name)]) if (release := _release(path))
     }
-    usable = [release for release in found if release >= wanted]
+    usable = [release for release in programs if release >= wanted]
     if not usable:
         raise CommandError(
             f"{name} of PostgreSQL {wanted} or later is not installed here"
             f" (on Debian: postgresql-client-{wanted})."
         )
     # Much later releases may use settings that an older server does not know.
-    return found[min(usable)]
+    return programs[min(usable)]
 
 
 def _release(path: str) -> int | None:
     version = subprocess.run(  # noqa: S603 - a program of PostgreSQL
         [path, "--version"], capture_output=True, text=True, check=False
     )
-    found = re.search(r"\d+", version.stdout)
-    return int(found[0]) if found else None
+    match = re.search(r"\d+", version.stdout)
+    return int(match[0]) if match else None
 
 
 def _candidates(name: str) -> Iterator[str]:
@@ -132,5 +132,5 @@ def _content(snapshot: psycopg.Connection[Any], table: str) -> list[Any]:
         "SELECT count(*), coalesce(sum(hashtextextended(row::text, 0)::numeric), 0)::text"
         " FROM {} AS row"
     ).format(sql.Identifier(table))
-    found = snapshot.execute(statement).fetchone()
-    return list(found or ())
+    row = snapshot.execute(statement).fetchone()
+    return list(row or ())

@@ -25,11 +25,11 @@ def unsafe_log_settings(alias: str = "default") -> list[str]:
     """Return the settings that differ from `SAFE_LOG_SETTINGS`, as `name = value` to set."""
     with connections[alias].cursor() as cursor:
         cursor.execute(_SETTINGS, [list(SAFE_LOG_SETTINGS)])
-        found = dict(cursor.fetchall())
+        values = dict(cursor.fetchall())
     return [
         f"{name} = {value}"
         for name, value in SAFE_LOG_SETTINGS.items()
-        if found.get(name, value) != value
+        if values.get(name, value) != value
     ]
 
 
@@ -41,10 +41,10 @@ def check_log_settings(databases: Any = None, **_: Any) -> list[checks.CheckMess
     if "default" not in (databases or ()):
         return []
     try:
-        found = unsafe_log_settings()
+        unsafe = unsafe_log_settings()
     except DatabaseError:
         return []  # The command that needs the database reports this error.
-    if not found:
+    if not unsafe:
         return []
     words = "PostgreSQL may write health data into its own log."
-    return [checks.Warning(words, hint=f"Set {'; '.join(found)}.", id="backoffice.W001")]
+    return [checks.Warning(words, hint=f"Set {'; '.join(unsafe)}.", id="backoffice.W001")]

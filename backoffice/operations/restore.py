@@ -166,11 +166,13 @@ def _compare(expected: dumps.Contents, *, only: bool = False) -> None:
     except the table of holds.
     """
     with dumps.snapshot_connection() as snapshot:
-        found = dumps.contents(snapshot, tables=expected.keys() if only else None)
+        restored = dumps.contents(snapshot, tables=expected.keys() if only else None)
     if not only:
-        found.pop(_HOLDS, None)
+        restored.pop(_HOLDS, None)
     wrong = sorted(
-        name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)
+        name
+        for name in expected.keys() | restored.keys()
+        if expected.get(name) != restored.get(name)
     )
     if wrong:
         raise CommandError(f"What was restored differs from the backup, in {', '.join(wrong[:5])}.")

@@ -144,11 +144,11 @@ def _inbox(health: silence.DeliveryHealth, now: datetime) -> dict[str, Figure]:
 def _commands() -> dict[str, Figure]:
     with connection.cursor() as cursor:
         cursor.execute(_COMMANDS)
-        found = {state: (count, float(age)) for state, count, age in cursor.fetchall()}
+        by_state = {state: (count, float(age)) for state, count, age in cursor.fetchall()}
     return {
-        **{state: found.get(state, (0, 0.0))[0] for state in _OPEN_STATES},
-        "oldest_uncertain_seconds": found.get("uncertain", (0, 0.0))[1],
-        "oldest_undecided_seconds": found.get("undecided", (0, 0.0))[1],
+        **{state: by_state.get(state, (0, 0.0))[0] for state in _OPEN_STATES},
+        "oldest_uncertain_seconds": by_state.get("uncertain", (0, 0.0))[1],
+        "oldest_undecided_seconds": by_state.get("undecided", (0, 0.0))[1],
         "on_hold": heartbeats.active_hold() is not None,
         "sealed": _sealed(),
     }

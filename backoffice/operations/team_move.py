@@ -76,8 +76,8 @@ def move(ours: UUID, theirs: UUID, synced_lists: Sequence[SyncedList]) -> None:
         with connection.cursor() as cursor:
             # Nobody can enqueue a command between the check and the change.
             cursor.execute(_LOCK)
-        if found := waiting():
-            raise CannotMove(still_waiting(found))
+        if open_work := waiting():
+            raise CannotMove(still_waiting(open_work))
         if service_team.mirror_team() != ours:
             raise CannotMove("The team was changed by somebody else just now.")
         Installation.objects.filter(pk=INSTALLATION_ID).update(team_id=theirs)
@@ -98,10 +98,10 @@ def move(ours: UUID, theirs: UUID, synced_lists: Sequence[SyncedList]) -> None:
             SyncRun.objects.filter(pk=run.pk).update(checkpoint={})
 
 
-def still_waiting(found: Sequence[str]) -> str:
+def still_waiting(open_work: Sequence[str]) -> str:
     return (
-        f"Nothing was changed: {', '.join(found)}. Wait until they have ended, or take them back"
-        " (System > Requests, Uploaded reports), and run this again."
+        f"Nothing was changed: {', '.join(open_work)}. Wait until they have ended, or take"
+        " them back (System > Requests, Uploaded reports), and run this again."
     )
 
 

@@ -61,11 +61,11 @@ def claim_command(kinds: Sequence[type[Command]]) -> CommandClaim | None:
     parameters: list[Any] = [token, settings.OUTBOX_LEASE_SECONDS, list(by_kind)]
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(_CLAIM_OPEN, parameters)
-        found = cursor.fetchone()
-        if found is None:
+        claimed = cursor.fetchone()
+        if claimed is None:
             cursor.execute(_CLAIM_ENDED, parameters)
-            found = cursor.fetchone()
-    if found is None:
+            claimed = cursor.fetchone()
+    if claimed is None:
         return None
-    row = CommandRecord.objects.get(pk=found[0])
-    return CommandClaim(row, token, found[1], by_kind[row.kind])
+    row = CommandRecord.objects.get(pk=claimed[0])
+    return CommandClaim(row, token, claimed[1], by_kind[row.kind])

@@ -236,22 +236,22 @@ def _refuse(claim: CommandClaim, words: str, *, look: bool, **refusal: Any) -> N
     with unknown outcome a refusal proves nothing: if the lookups do not show the outcome, a person
     decides.
     """
-    row, found = claim.row, None
+    row, settlement = claim.row, None
     if look:
         try:
-            found = claim.command.settle(service(), send_context(row))
+            settlement = claim.command.settle(service(), send_context(row))
         except errors.ServiceError:
             if row.first_sent_at is not None:
                 _look_up_after_refusal(claim, words, **refusal)
                 return
-    if isinstance(found, Confirmed):
-        _done(claim, found.answer, "look-up")
+    if isinstance(settlement, Confirmed):
+        _done(claim, settlement.answer, "look-up")
     elif not row.doubted:
         _close(claim, State.REFUSED, refusal=words, **refusal)
-    elif isinstance(found, Disproved):
-        _close(claim, State.REFUSED, refusal=found.message)
-    elif isinstance(found, Ambiguous):
-        _mark_undecided(claim, found, refusal=words, **refusal)
+    elif isinstance(settlement, Disproved):
+        _close(claim, State.REFUSED, refusal=settlement.message)
+    elif isinstance(settlement, Ambiguous):
+        _mark_undecided(claim, settlement, refusal=words, **refusal)
     else:
         _look_up_after_refusal(claim, words, **refusal)
 
@@ -271,23 +271,23 @@ def _settle(claim: CommandClaim) -> None:
     row, command = claim.row, claim.command
     with AttemptLog(claim.row, "look up") as attempt:
         try:
-            found = command.settle(service(), send_context(row))
+            settlement = command.settle(service(), send_context(row))
         except errors.ServiceError as error:
             attempt.record("failed", error)
             _look_up_failed(claim, error)
             return
-        attempt.record(found.outcome, None)
-    if isinstance(found, Confirmed):
-        _done(claim, found.answer, "look-up")
+        attempt.record(settlement.outcome, None)
+    if isinstance(settlement, Confirmed):
+        _done(claim, settlement.answer, "look-up")
     elif not _is_final(claim):
         _schedule_lookup(claim)
     elif row.refusal and not row.doubted:
         # Its only sending was refused, and the lookup does not contradict.
         _close(claim, State.REFUSED)
-    elif isinstance(found, Disproved):
-        _close(claim, State.REFUSED, refusal=found.message)
-    elif isinstance(found, Ambiguous):
-        _mark_undecided(claim, found)
+    elif isinstance(settlement, Disproved):
+        _close(claim, State.REFUSED, refusal=settlement.message)
+    elif isinstance(settlement, Ambiguous):
+        _mark_undecided(claim, settlement)
     elif row.refusal:
         _mark_undecided(claim)
     elif row.state == State.UNCERTAIN and _may_send_again(claim):
@@ -384,11 +384,13 @@ def _schedule_lookup(claim: CommandClaim) -> None:
 
 
 def _mark_undecided(claim: CommandClaim, several: Ambiguous | None = None, **changes: Any) -> None:
-    found = [{"id": one.id, "words": one.description} for one in several.matches] if several else []
+    matches = (
+        [{"id": one.id, "words": one.description} for one in several.matches] if several else []
+    )
     _update(
         claim,
         state=State.UNDECIDED,
-        found=found,
+        found=matches,
         due_at=_seconds_from_now(UNDECIDED_LOOKUP_SECONDS),
         **changes,
     )
@@ -397,11 +399,11 @@ def _mark_undecided(claim: CommandClaim, several: Ambiguous | None = None, **cha
 def _look_up_ended(claim: CommandClaim) -> None:
     """Look up an ended command, and close it as done if it happened after all."""
     try:
-        found = claim.command.settle(service(), send_context(claim.row))
+        settlement = claim.command.settle(service(), send_context(claim.row))
     except errors.ServiceError:
-        found = None
-    if isinstance(found, Confirmed):
-        _done(claim, found.answer, "look-up")
+        settlement = None
+    if isinstance(settlement, Confirmed):
+        _done(claim, settlement.answer, "look-up")
     _schedule_ended_lookup(claim)
 
 

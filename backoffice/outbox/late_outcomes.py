@@ -79,10 +79,10 @@ def suspend_repeats(row: CommandRecord) -> None:
 
     Runs in the transaction that closes `row`.
     """
-    found = [{"id": row.remote_id, "words": EARLIER_HAPPENED}]
+    matches = [{"id": row.remote_id, "words": EARLIER_HAPPENED}]
     later_commands(row).filter(state=State.WAITING, first_sent_at=None).update(
         state=State.UNDECIDED,
-        found=found,
+        found=matches,
         # A worker that is preparing one loses its lease, so it does not send it.
         lease_token=None,
         lease_until=None,

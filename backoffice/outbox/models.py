@@ -18,8 +18,8 @@ class CommandRecords(models.QuerySet["CommandRecord"]):
 
     def about(self, subject_type: str, subject_id: object) -> CommandRecords:
         """Return the commands on this record, newest first."""
-        found = self.filter(subject_type=subject_type, subject_id=str(subject_id))
-        return found.select_related("requested_by").order_by("-requested_at")
+        commands = self.filter(subject_type=subject_type, subject_id=str(subject_id))
+        return commands.select_related("requested_by").order_by("-requested_at")
 
 
 class CommandRecord(models.Model):

@@ -20,15 +20,15 @@ def declare(permission: str, query: str) -> None:
     _DECLARED.append((permission, query))
 
 
-def found(user: Any, name: str) -> Any:
+def badge_number(user: Any, name: str) -> Any:
     """Return a number by its name; None if the user may not see it.
 
     The first call reads all numbers for this request's user.
     """
-    known: dict[str, Any] | None = getattr(user, "_frame_numbers", None)
+    known: dict[str, Any] | None = getattr(user, "_badge_numbers", None)
     if known is None:
         known = _read(user)
-        user._frame_numbers = known
+        user._badge_numbers = known
     return known.get(name)
 
 

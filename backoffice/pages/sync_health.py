@@ -130,12 +130,12 @@ def walks() -> list[Walk]:
     """Return the sync runs of each list and scope. Two queries."""
     with connection.cursor() as cursor:
         cursor.execute(_RUNS)
-        found: list[tuple[str, bool, int, int | None, datetime]] = cursor.fetchall()
-    ids = {pk for _, _, *two, _ in found for pk in two if pk is not None}
+        rows: list[tuple[str, bool, int, int | None, datetime]] = cursor.fetchall()
+    ids = {pk for _, _, *two, _ in rows for pk in two if pk is not None}
     runs = SyncRun.objects.in_bulk(ids)
     return [
         Walk(resource, full, runs[latest], runs.get(success or 0), since)
-        for resource, full, latest, success, since in found
+        for resource, full, latest, success, since in rows
     ]
 
 
@@ -149,13 +149,13 @@ def lookups() -> list[LookupHealth]:
         ]
 
 
-def data_as_of(found: Sequence[Walk]) -> datetime | None:
+def data_as_of(walks: Sequence[Walk]) -> datetime | None:
     """Return the time as of which the whole mirror is current: that of its oldest list.
 
     None if one of the lists was never read completely.
     """
     known: dict[str, datetime | None] = {}
-    for walk in found:
+    for walk in walks:
         before, moment = known.get(walk.resource), walk.as_of
         known[walk.resource] = max(before, moment) if before and moment else before or moment
     complete = [moment for moment in known.values() if moment is not None]

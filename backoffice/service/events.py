@@ -198,25 +198,25 @@ _anything = msgspec.json.Decoder().decode
 
 def read(raw_body: bytes) -> EventEnvelope:
     """Return the envelope of an event, with its ``data`` validated; raises Misread."""
-    found = _ENVELOPE.read(raw_body, NEVER)
+    envelope = _ENVELOPE.read(raw_body, NEVER)
     event_type = ""
-    if not isinstance(found, Unreadable):
-        event_type = found.data.event_type
+    if not isinstance(envelope, Unreadable):
+        event_type = envelope.data.event_type
     problem = _unsound(raw_body)
-    if isinstance(found, Unreadable):
-        path, reason = problem or (found.path, found.reason)
+    if isinstance(envelope, Unreadable):
+        path, reason = problem or (envelope.path, envelope.reason)
         raise Misread(path, reason)
     if problem is not None:
         raise Misread(*problem, event_type if _SHOWN_TYPE.fullmatch(event_type) else "")
-    return found.data
+    return envelope.data
 
 
 def typed(reader: Reader[T], event: ReceivedEvent) -> T:
     """Return the data of an event in its type; raises Misread when it does not fit."""
-    found = reader.read(event.data, event.received_at)
-    if isinstance(found, Unreadable):
-        raise misfit(found)
-    return found.data
+    record = reader.read(event.data, event.received_at)
+    if isinstance(record, Unreadable):
+        raise misfit(record)
+    return record.data
 
 
 def misfit(data: Unreadable) -> Misread:

@@ -61,19 +61,19 @@ def make_decodable(body: bytes) -> bytes:
     depth = place = 0
     cut = -1
     for token in _TOKEN.finditer(text):
-        found = token[0]
-        if found in (b"[", b"{"):
+        token_bytes = token[0]
+        if token_bytes in (b"[", b"{"):
             depth += 1
             if depth == DEEPEST + 1 and cut < 0:
                 parts.append(text[place : token.start()])
                 cut = depth
-        elif found in (b"]", b"}"):
+        elif token_bytes in (b"]", b"}"):
             if depth == cut:
                 parts.append(b'"nested too deep"')
                 place, cut = token.end(), -1
             depth -= 1
         elif cut < 0:
-            parts += [text[place : token.start()], _storable_token(found)]
+            parts += [text[place : token.start()], _storable_token(token_bytes)]
             place = token.end()
     if cut < 0:
         parts.append(text[place:])

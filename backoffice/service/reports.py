@@ -100,9 +100,9 @@ class ReportJobPayload(Payload):
 
     @property
     def id(self) -> UUID:
-        found = self.id_sent or self.job_id
-        assert found is not None
-        return found
+        job_id = self.id_sent or self.job_id
+        assert job_id is not None
+        return job_id
 
     @property
     def in_review(self) -> bool:

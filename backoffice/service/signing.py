@@ -163,8 +163,8 @@ def claimed(headers: Mapping[str, str], prefixes: Sequence[str]) -> tuple[str, s
 def _headers(headers: Mapping[str, str], prefixes: Sequence[str]) -> tuple[str, str, str]:
     """Return the headers of the first prefix that has all three; prefixes are never mixed."""
     for prefix in prefixes:
-        found = [headers.get(f"{prefix}-{part}") for part in ("id", "timestamp", "signature")]
-        message_id, timestamp, signatures = found
+        values = [headers.get(f"{prefix}-{part}") for part in ("id", "timestamp", "signature")]
+        message_id, timestamp, signatures = values
         if message_id is not None and timestamp is not None and signatures is not None:
             return message_id, timestamp, signatures
     raise Unsigned

@@ -99,8 +99,8 @@ def _read_iso(text: str, written: str) -> WrittenTime | None:
 
 
 def _read_slashed(text: str, written: str) -> WrittenTime | None:
-    found = _SLASHED.match(written)
-    return found and _read_day_first(text, written, found.end(), _one_meaning)
+    match = _SLASHED.match(written)
+    return match and _read_day_first(text, written, match.end(), _one_meaning)
 
 
 def _read_day_first(
@@ -134,16 +134,16 @@ def _one_meaning(written: str) -> date | None:
 
 
 def _time_of_day(text: str) -> time | None:
-    found = _CLOCK.fullmatch(text)
-    if found is None:
+    match = _CLOCK.fullmatch(text)
+    if match is None:
         return None
-    hour, half = int(found[1]), (found[4] or "").lower()
+    hour, half = int(match[1]), (match[4] or "").lower()
     if half:
         if not 1 <= hour <= 12:
             return None
         hour = hour % 12 + (12 if half == "p" else 0)
     try:
-        return time(hour, int(found[2]), int(found[3] or 0))
+        return time(hour, int(match[2]), int(match[3] or 0))
     except ValueError:
         return None
 

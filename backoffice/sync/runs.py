@@ -405,7 +405,7 @@ def _report_drift(
     if not synced_list.full or synced_list.updated_at is None or expected is None:
         return
     limit = datetime.fromisoformat(expected)
-    found = [
+    drifts = [
         (key_text(record.key), kind)
         for records, kind in (
             (outcome.created, Drift.Kind.MISSING_LOCAL),
@@ -414,10 +414,10 @@ def _report_drift(
         for record in records
         if synced_list.updated_at(record.data) < limit
     ]
-    counts.count(run, "drifted", len(found))
-    room = max(0, MAX_DRIFTS - run.drifted + len(found))
+    counts.count(run, "drifted", len(drifts))
+    room = max(0, MAX_DRIFTS - run.drifted + len(drifts))
     Drift.objects.bulk_create(
-        Drift(run=run, resource=run.resource, key=key, kind=kind) for key, kind in found[:room]
+        Drift(run=run, resource=run.resource, key=key, kind=kind) for key, kind in drifts[:room]
     )
 
 

@@ -101,7 +101,7 @@ def people_who_may(permission: str) -> QuerySet[User]:
 
 def mentioned_names(text: str) -> list[str]:
     """Return the names that a note mentions, in lower case and in order."""
-    return list(dict.fromkeys(found.lower() for found in MENTION_PATTERN.findall(text)))
+    return list(dict.fromkeys(name.lower() for name in MENTION_PATTERN.findall(text)))
 
 
 def mentioned_staff(text: str) -> dict[str, User]:
@@ -109,8 +109,8 @@ def mentioned_staff(text: str) -> dict[str, User]:
     names = mentioned_names(text)
     if not names:
         return {}
-    found = colleagues().annotate(folded=Lower("username")).filter(folded__in=names)
-    return {user.username.lower(): user for user in found}
+    users = colleagues().annotate(folded=Lower("username")).filter(folded__in=names)
+    return {user.username.lower(): user for user in users}
 
 
 def assign(

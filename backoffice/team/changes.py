@@ -85,13 +85,13 @@ def change_log(
             "-requested_at"
         )[:most]
     )
-    found = _requests(commands, subject)
-    found += _decisions(subject, {str(row.pk): row for row in commands}, most, sees_results)
+    entries = _requests(commands, subject)
+    entries += _decisions(subject, {str(row.pk): row for row in commands}, most, sees_results)
     notes = _of_subject(Note.objects.select_related("author"), subject).order_by("-at", "-pk")
     notes = notes.exclude(subject_type__in=hidden)
     for note in notes[:most]:
         on, url = other_subject(note, subject)
-        found.append(
+        entries.append(
             ChangeLogEntry(note.at, note.author, "Note", text=note.text, on=on, on_url=url)
         )
     calls = _of_subject(Contact.objects.select_related("by"), subject).order_by("-at", "-pk")
@@ -99,7 +99,7 @@ def change_log(
     for call in calls[:most]:
         on, url = other_subject(call, subject)
         what = call.get_outcome_display()
-        found.append(ChangeLogEntry(call.at, call.by, what, text=call.note, on=on, on_url=url))
+        entries.append(ChangeLogEntry(call.at, call.by, what, text=call.note, on=on, on_url=url))
     moves = AssignmentChange.objects.select_related("before", "after", "by")
     for move in _of_subject(moves, subject).order_by("-at", "-pk")[:most]:
         on, url = other_subject(move, subject)
@@ -107,10 +107,10 @@ def change_log(
             "Works on it", _staff_name(move.before), _staff_name(move.after)
         )
         what = _assignment_label(move)
-        found.append(
+        entries.append(
             ChangeLogEntry(move.at, move.by, what, differences=[difference], on=on, on_url=url)
         )
-    return sorted(found, key=lambda one: one.at, reverse=True)[:most]
+    return sorted(entries, key=lambda one: one.at, reverse=True)[:most]
 
 
 def _of_subject(rows: QuerySet[Any], subject: Subject) -> QuerySet[Any]:
@@ -120,11 +120,11 @@ def _of_subject(rows: QuerySet[Any], subject: Subject) -> QuerySet[Any]:
 
 
 def _requests(rows: Iterable[CommandRecord], subject: Subject) -> list[ChangeLogEntry]:
-    found = []
+    entries = []
     details: dict[Any, Mapping[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row.requested_at):
         on, url = other_subject(row, subject)
-        found.append(
+        entries.append(
             ChangeLogEntry(
                 row.requested_at,
                 row.requested_by,
@@ -140,7 +140,7 @@ def _requests(rows: Iterable[CommandRecord], subject: Subject) -> list[ChangeLog
         )
         if row.kind in DEMOGRAPHICS_COMMANDS and row.state == CommandRecord.State.DONE:
             details[row.patient_id] = row.payload.get("info", {})
-    return found
+    return entries
 
 
 def _differences(row: CommandRecord, saved: Mapping[str, Any] | None) -> list[FieldDifference]:
@@ -183,21 +183,23 @@ def _decisions(
         entries = entries.filter(patient_ids__contains=[subject.id])
     else:
         entries = entries.filter(object_ids__contains=[subject.id])
-    found = []
+    decisions = []
     for entry in entries.select_related("actor").order_by("-at")[:most]:
         kind, _, decision = entry.object_type.partition(" ")
         if "." not in kind:
             what = KIND_LABELS.get(entry.object_type, entry.object_type.capitalize())
             on, url = _related_order(entry, subject)
-            found.append(
+            decisions.append(
                 ChangeLogEntry(entry.at, entry.actor, what, reason=entry.reason, on=on, on_url=url)
             )
         elif decision in DECISION_LABELS:
             row = next((rows[key] for key in entry.object_ids if key in rows), None)
             what = f"{DECISION_LABELS[decision]}: {row.title if row else kind}"
             url = str(row.pk) if row else ""
-            found.append(ChangeLogEntry(entry.at, entry.actor, what, reason=entry.reason, url=url))
-    return found
+            decisions.append(
+                ChangeLogEntry(entry.at, entry.actor, what, reason=entry.reason, url=url)
+            )
+    return decisions
 
 
 def _related_order(entry: AuditEntry, subject: Subject) -> tuple[str, str]:
@@ -228,13 +230,13 @@ def _parse_time(text: object) -> str | datetime | None:
 
 
 def _flatten(info: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, value in info.items():
         if isinstance(value, Mapping):
-            found |= _flatten(value, f"{prefix}{name} ")
+            texts |= _flatten(value, f"{prefix}{name} ")
         elif value not in (None, ""):
-            found[f"{prefix}{name}"] = str(value)
-    return found
+            texts[f"{prefix}{name}"] = str(value)
+    return texts
 
 
 def _label(name: str) -> str:

@@ -46,10 +46,10 @@ def send_due(seconds: float = 20.0) -> int:
         return 0
     until, sent = time.monotonic() + seconds, 0
     while time.monotonic() < until:
-        found = _claim()
-        if found is None:
+        claimed = _claim()
+        if claimed is None:
             break
-        user, rows = found
+        user, rows = claimed
         sent += _send(user, rows) if rows else 0
     return sent
 

@@ -58,7 +58,7 @@ def _notify_of_late_successes() -> int:
 
 def commands_to_notify() -> dict[str, QuerySet[CommandRecord]]:
     """Return the commands without a notification yet, by the kind of notification."""
-    found: dict[str, QuerySet[CommandRecord]] = {}
+    by_kind: dict[str, QuerySet[CommandRecord]] = {}
     since = timezone.now() - NEWS_PERIOD
     for state, kind in KIND_BY_STATE.items():
         about = Concat(Value("attempt "), Cast(OuterRef("attempts"), CharField()))
@@ -70,5 +70,5 @@ def commands_to_notify() -> dict[str, QuerySet[CommandRecord]]:
             about=about,
         )
         recent = Q(finished_at__gt=since) if kind == "refused" else Q()
-        found[kind] = CommandRecord.objects.filter(recent, ~Exists(already), state=state)
-    return found
+        by_kind[kind] = CommandRecord.objects.filter(recent, ~Exists(already), state=state)
+    return by_kind

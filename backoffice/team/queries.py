@@ -80,12 +80,12 @@ WHERE subject_type = %s AND subject_id = ANY(%s)
 
 def assignments_by_subject(subject_type: str, ids: Iterable[Any]) -> dict[str, Assignment]:
     """Return the assignments of these records by id, as text, with one query. Lists use it."""
-    found: Iterable[Any] = read(User, _ASSIGNMENTS, [subject_type, array(ids)])
+    users: Iterable[Any] = read(User, _ASSIGNMENTS, [subject_type, array(ids)])
     return {
         user.subject_id: Assignment(
             subject_type=subject_type, subject_id=user.subject_id, user=user, at=user.at
         )
-        for user in found
+        for user in users
     }
 
 

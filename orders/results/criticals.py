@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.db.models import QuerySet
 
 from backoffice.accounts.models import User
-from backoffice.pages.nav_badges import declare, found
+from backoffice.pages.nav_badges import badge_number, declare
 from orders.models.review import (
     OPEN_CRITICAL,
     CriticalAcknowledgement,
@@ -66,10 +66,10 @@ declare(
 
 def result_badges(user: Any) -> ResultBadges:
     return ResultBadges(
-        found(user, "criticals") or 0,
-        found(user, "unacknowledged") or 0,
-        found(user, "oldest_critical"),
-        found(user, "unsigned") or 0,
+        badge_number(user, "criticals") or 0,
+        badge_number(user, "unacknowledged") or 0,
+        badge_number(user, "oldest_critical"),
+        badge_number(user, "unsigned") or 0,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django import template
 
-from backoffice.pages.nav_badges import declare, found
+from backoffice.pages.nav_badges import badge_number, declare
 from backoffice.pages.paging.counts import Count
 from webhooks import event_log, silence
 from webhooks.models import Event
@@ -25,7 +25,7 @@ declare(
 @register.simple_tag
 def failed_events(user: Any) -> Count | None:
     """Return the number of failed events; None for staff who may not see events."""
-    failed = found(user, "failed_events")
+    failed = badge_number(user, "failed_events")
     return None if failed is None else Count(min(failed, FAILED_CAP), failed > FAILED_CAP)
 
 

@@ -132,13 +132,13 @@ def _list_queryset() -> QuerySet[Event]:
 
 def _tabs(counts: dict[str, Any], current: str) -> list[dict[str, Any]]:
     """Return a tab per state. Tabs of errors are left out if they have no events."""
-    found = []
+    tabs = []
     for name, (label, states) in TABS.items():
         count = counts[states[0]] if states else None
         if count and not count.value and name not in ("failed", "done") and name != current:
             continue
         glyph = vocabulary.term("event.state", states[0]) if states else None
-        found.append(
+        tabs.append(
             {
                 "name": name,
                 "label": label,
@@ -148,7 +148,7 @@ def _tabs(counts: dict[str, Any], current: str) -> list[dict[str, Any]]:
                 "current": name == current,
             }
         )
-    return found
+    return tabs
 
 
 def _previous_event(event: Event) -> Event | None:

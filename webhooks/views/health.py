@@ -31,10 +31,10 @@ def inbox(request: HttpRequest) -> JsonResponse:
     PostgreSQL, answer 503.
     """
     try:
-        found = _attention_reasons()
+        reasons = _attention_reasons()
     except DatabaseError:
         return JsonResponse({"status": "unreachable", "inbox": []}, status=503)
-    return JsonResponse({"status": "attention" if found else "ok", "inbox": found})
+    return JsonResponse({"status": "attention" if reasons else "ok", "inbox": reasons})
 
 
 def _attention_reasons() -> list[str]:

@@ -136,10 +136,10 @@ def _record_audit(request: HttpRequest, ids: list[int], count: int, reason: str)
 def _groups(chosen: QuerySet[Event]) -> list[dict[str, Any]]:
     """Return groups by type and reason, of at most as many events as are counted."""
     first = Event.objects.filter(pk__in=chosen.order_by("pk").values("pk")[:COUNT_CAP])
-    found = first.values("event_type", "reason").annotate(count=Count("pk"))
+    counted = first.values("event_type", "reason").annotate(count=Count("pk"))
     return [
         {**group, "words": event_log.type_words(group["event_type"])}
-        for group in found.order_by("-count", "event_type", "reason")[:GROUPS]
+        for group in counted.order_by("-count", "event_type", "reason")[:GROUPS]
     ]
 
 

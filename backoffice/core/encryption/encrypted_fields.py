@@ -47,10 +47,10 @@ class _DecryptingAttribute(DeferredAttribute):
         if not isinstance(value, EncryptedToken | EncryptedBlob):
             return value
         field = self.field
-        found = field.value_or_unreadable(value, getattr(instance, field.bound.attname))
-        if found != field.unreadable():
-            instance.__dict__[field.attname] = found
-        return found
+        decrypted = field.value_or_unreadable(value, getattr(instance, field.bound.attname))
+        if decrypted != field.unreadable():
+            instance.__dict__[field.attname] = decrypted
+        return decrypted
 
     def __set__(self, instance: Any, value: Any) -> None:
         # A descriptor with `__set__` takes precedence over the instance dictionary.
@@ -165,9 +165,9 @@ class EncryptedJSONField(EncryptedField, models.JSONField):
     """JSON, encrypted as a JSON string."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
-        found = models.JSONField.from_db_value(self, value, expression, connection)
-        is_token = isinstance(found, str) and cipher.is_encrypted(found)
-        return EncryptedToken(found) if is_token else found
+        stored = models.JSONField.from_db_value(self, value, expression, connection)
+        is_token = isinstance(stored, str) and cipher.is_encrypted(stored)
+        return EncryptedToken(stored) if is_token else stored
 
     def plain(self, value: Any) -> str:
         return json.dumps(value)
@@ -185,8 +185,8 @@ class EncryptedBinaryField(EncryptedField, models.BinaryField):  # type: ignore[
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         if value is None:
             return None
-        found = bytes(value)
-        return EncryptedBlob(found) if cipher.is_encrypted(found) else found
+        stored = bytes(value)
+        return EncryptedBlob(stored) if cipher.is_encrypted(stored) else stored
 
     def plain(self, value: Any) -> bytes:
         return bytes(value)
@@ -213,9 +213,9 @@ def encrypted_fields_of(model: type[models.Model]) -> list[EncryptedField]:
 
 def is_unreadable(row: models.Model, name: str) -> bool:
     """Return whether the field `name` of `row` cannot be decrypted with the configured keys."""
-    found = {field.name: field for field in encrypted_fields_of(type(row))}[name]
+    encrypted_field = {field.name: field for field in encrypted_fields_of(type(row))}[name]
     getattr(row, name)  # Decrypts the value when that is possible.
-    return isinstance(row.__dict__.get(found.attname), EncryptedToken | EncryptedBlob)
+    return isinstance(row.__dict__.get(encrypted_field.attname), EncryptedToken | EncryptedBlob)
 
 
 def decrypt_rows(
@@ -223,11 +223,11 @@ def decrypt_rows(
 ) -> list[tuple[Any, ...]]:
     """Return rows of `.values_list()` decrypted; the first of `names` is the binding column."""
     fields = {field.name: field for field in encrypted_fields_of(model)}
-    found = [fields.get(name) for name in names]
+    row_fields = [fields.get(name) for name in names]
     return [
         tuple(
             value if field is None else field.value_or_unreadable(value, row[0])
-            for field, value in zip(found, row, strict=True)
+            for field, value in zip(row_fields, row, strict=True)
         )
         for row in rows
     ]

@@ -122,11 +122,11 @@ def _packed(value: str) -> bytes | None:
 def _decrypted_value(words: PersonalParameters, name: str, value: str) -> str:
     if not is_encrypted_token(value):
         return value
-    found = words.open(name, value)
-    if found is None:
+    text = words.open(name, value)
+    if text is None:
         raise BadRequest(
             "The words in this address cannot be read: part of it is missing or was changed, your "
             "role does not show the names in it, or the key that sealed them is gone. Open the "
             "list and type them again."
         )
-    return found
+    return text

@@ -76,12 +76,12 @@ def term(vocabulary: str, value: str | None) -> Term:
     if not value:
         return Term("", "", PLAIN)
     words = VOCABULARIES[vocabulary]
-    found = words.get(value) or words.get(canonical(vocabulary, value))
-    found = found or decisions.term(vocabulary, value)
-    if found is None and vocabulary in interpretations.VOCABULARIES:
+    item = words.get(value) or words.get(canonical(vocabulary, value))
+    item = item or decisions.term(vocabulary, value)
+    if item is None and vocabulary in interpretations.VOCABULARIES:
         label = f"{words['unknown'].label}: {value}"
         return Term(value, label, UNKNOWN, GLYPHS[UNKNOWN], known=False)
-    return found or Term(value, value, UNKNOWN, GLYPHS[UNKNOWN], known=False)
+    return item or Term(value, value, UNKNOWN, GLYPHS[UNKNOWN], known=False)
 
 
 def is_known(vocabulary: str, value: str | None) -> bool:

@@ -130,13 +130,13 @@ def _known(word: str) -> Reading | None:
     folded = fold(word)
     if not folded:
         return None
-    found = _KNOWN.get(folded) or _KNOWN.get(folded.strip("*!?"))
-    if found is not None and (folded in _KNOWN or found.interpretation != NORMAL):
-        return found
+    reading = _KNOWN.get(folded) or _KNOWN.get(folded.strip("*!?"))
+    if reading is not None and (folded in _KNOWN or reading.interpretation != NORMAL):
+        return reading
     parts = [] if folded == "na" else [_KNOWN.get(fold(p)) for p in _SEPARATORS.split(word)]
-    found = worst([part for part in parts if part is not None])
-    if found.interpretation in (CRITICAL, ABNORMAL):
-        return found
+    reading = worst([part for part in parts if part is not None])
+    if reading.interpretation in (CRITICAL, ABNORMAL):
+        return reading
     return _phrase(word)
 
 
@@ -144,13 +144,13 @@ def _phrase(word: str) -> Reading | None:
     """Return the reading of a phrase such as `Critical value, please call`, or None."""
     spaced = _CAMEL.sub(" ", unicodedata.normalize("NFKC", word)).casefold()
     words = re.findall(r"[^\W\d_]+", spaced)
-    found = set(words)
-    if found & _NEGATIONS:
+    present = set(words)
+    if present & _NEGATIONS:
         return None
-    side = HIGH if found & _HIGH_WORDS else LOW if found & _LOW_WORDS else ""
-    if found & _CRITICAL_WORDS:
+    side = HIGH if present & _HIGH_WORDS else LOW if present & _LOW_WORDS else ""
+    if present & _CRITICAL_WORDS:
         return Reading(CRITICAL, side)
-    if found & _ABNORMAL_WORDS and found <= _ABNORMAL_WORDS | _FILLERS:
+    if present & _ABNORMAL_WORDS and present <= _ABNORMAL_WORDS | _FILLERS:
         return Reading(ABNORMAL, side)
     return None
 
@@ -196,16 +196,16 @@ def _key(word: str) -> str:
 
 def canonical(word: str) -> str:
     """Return the reading of a word, such as `critical` for `Critical_High`, or the unknown word."""
-    found = _known(word) or _ranked(word)
-    return found.interpretation if found else word
+    reading = _known(word) or _ranked(word)
+    return reading.interpretation if reading else word
 
 
 def worst(readings: Iterable[Reading]) -> Reading:
     """Return the most severe reading; empty when there is none."""
-    found = [one for one in readings if one.interpretation]
-    if not found:
+    interpreted = [one for one in readings if one.interpretation]
+    if not interpreted:
         return Reading(NOTHING)
-    return min(found, key=lambda one: (_WORST.index(one.interpretation), not one.side))
+    return min(interpreted, key=lambda one: (_WORST.index(one.interpretation), not one.side))
 
 
 # Lines
@@ -250,14 +250,18 @@ def read_line(
         readings.append(Reading(ABNORMAL))
     if is_above or is_below:
         side = "" if is_above and is_below else HIGH if is_above else LOW
-        found = worst([*readings, Reading(ABNORMAL, side)])
-        return Reading(found.interpretation, side or found.side)
+        reading = worst([*readings, Reading(ABNORMAL, side)])
+        return Reading(reading.interpretation, side or reading.side)
     if not readings:
         return Reading(NOTHING if kind == "comment" else UNKNOWN)
-    found = worst(readings)
-    if found.interpretation == NORMAL and kind != "comment" and not _has_value(kind, text, values):
+    reading = worst(readings)
+    if (
+        reading.interpretation == NORMAL
+        and kind != "comment"
+        and not _has_value(kind, text, values)
+    ):
         return Reading(UNKNOWN)
-    return found
+    return reading
 
 
 _NAMING: Final = ("abnormal", "critical", "panic", "outofrange", "outsiderange")
@@ -294,10 +298,10 @@ def _values(kind: str, text: str, value: float | None, unit: str) -> tuple[list[
     if printed is not None and rest and not same_unit(rest, unit):
         suffix = _flag_behind(rest, unit)
         printed = printed if suffix or kind == "numeric" else None
-    found = [] if printed is None else [printed]
+    intervals = [] if printed is None else [printed]
     if value is not None and kind in ("numeric", "") and value != -1:
-        found.append(Interval(value, value))
-    return found, suffix
+        intervals.append(Interval(value, value))
+    return intervals, suffix
 
 
 def _flag_behind(rest: str, unit: str) -> str:
@@ -324,12 +328,12 @@ def read_head(
     """
     read = list(lines)
     own = read_word(word)
-    found = worst([*read, *([own] if own else []), *([] if all_read else [Reading(UNKNOWN)])])
-    if not found.interpretation and read:
+    reading = worst([*read, *([own] if own else []), *([] if all_read else [Reading(UNKNOWN)])])
+    if not reading.interpretation and read:
         return Reading(UNKNOWN)
-    if found.interpretation == NORMAL and not read and not is_partial:
+    if reading.interpretation == NORMAL and not read and not is_partial:
         return Reading(UNKNOWN)
-    return found
+    return reading
 
 
 def as_received(word: str | None, reading: str) -> str | None:

@@ -82,8 +82,8 @@ def number_of(text: str | None) -> float | None:
 
     Examples: `410`, `1,234.5`, `7,9`, also before a unit or a flag.
     """
-    found, _ = interval_of(text or "")
-    return found.low if found is not None and found.low == found.high else None
+    interval, _ = interval_of(text or "")
+    return interval.low if interval is not None and interval.low == interval.high else None
 
 
 def line_number(type: str, text: str, value: float | None) -> float | None:
@@ -121,10 +121,10 @@ def range_of(text: str, unit: str = "") -> Interval:
     plain = _LABEL.sub("", _without_remark(_plain(text)))
     for pattern, sign in _IN_WORDS:
         plain = pattern.sub(sign, plain)
-    found, rest = interval_of(plain)
-    if found is None or found.low == found.high or not _is_unit(rest, unit):
+    interval, rest = interval_of(plain)
+    if interval is None or interval.low == interval.high or not _is_unit(rest, unit):
         return Interval()
-    return found
+    return interval
 
 
 def _is_unit(rest: str, unit: str) -> bool:
@@ -143,8 +143,8 @@ def _is_unit(rest: str, unit: str) -> bool:
 def titer_of(text: str | None) -> Interval | None:
     """Return the dilution of a titer (`1:640`, `<1:40`); None when it is not a titer."""
     plain = _plain(text or "")
-    found = _TITER.fullmatch(plain)
-    return _compared(_sign(found, plain), float(found["number"])) if found else None
+    match = _TITER.fullmatch(plain)
+    return _compared(_sign(match, plain), float(match["number"])) if match else None
 
 
 def _without_remark(text: str) -> str:
@@ -161,8 +161,8 @@ def _plain(text: str) -> str:
     return text[1:-1].strip() if text[:1] + text[-1:] in ("()", "[]") else text
 
 
-def _sign(found: re.Match[str], text: str) -> str:
-    sign = {"≤": "<=", "≥": ">="}.get(found["sign"] or "", found["sign"] or "")
+def _sign(match: re.Match[str], text: str) -> str:
+    sign = {"≤": "<=", "≥": ">="}.get(match["sign"] or "", match["sign"] or "")
     has_or = re.match(r"[<>]\s*or\s*=", text, re.IGNORECASE)
     return sign + "=" if has_or and sign in ("<", ">") else sign
 

@@ -67,11 +67,11 @@ def build_terms(*rows: tuple[str, str] | tuple[str, str, str] | Term) -> dict[st
 
     A row is a term, or a tuple of value, label, and optional family.
     """
-    found: dict[str, Term] = {}
+    terms: dict[str, Term] = {}
     for row in rows:
         item = row if isinstance(row, Term) else Term(*row)
-        found[item.value] = replace(item, glyph=item.glyph or GLYPHS[item.family])
-    return found
+        terms[item.value] = replace(item, glyph=item.glyph or GLYPHS[item.family])
+    return terms
 
 
 def step(

@@ -34,8 +34,8 @@ class Command(BaseCommand):
         if theirs == ours:
             self.stdout.write(f"SERVICE_API_KEY is of team {ours}, as the records here are.")
             return
-        if found := team_move.waiting():
-            raise CommandError(team_move.still_waiting(found))
+        if waiting := team_move.waiting():
+            raise CommandError(team_move.still_waiting(waiting))
         self._explain(ours, theirs)
         adopted = self._confirmed(team, ours, theirs)
         try:

@@ -57,11 +57,11 @@ class Command(BaseCommand):
                 return
             with ServiceAnswers() as answers:
                 delivery = DeliveryCheck() if no_event else self._resend(answers)
-                found = service_check.findings(answers, delivery)
-                found = [self._settled(one, delivery) for one in found]
-        for finding in found:
+                findings = service_check.findings(answers, delivery)
+                findings = [self._settled(one, delivery) for one in findings]
+        for finding in findings:
             self._show(finding)
-        problems = sum(finding.outcome is FindingOutcome.PROBLEM for finding in found)
+        problems = sum(finding.outcome is FindingOutcome.PROBLEM for finding in findings)
         if problems:
             self.stderr.write(f"{problems} problem{'s' if problems > 1 else ''}.")
             raise SystemExit(1)

@@ -57,15 +57,15 @@ class Command(BaseCommand):
 def _handle(before: datetime, by: User) -> None:
     old = Order.objects.filter(bucket=NEEDS_ACTION, last_event_at__lt=before, handling=None)
     with transaction.atomic(durable=True):
-        found = list(old.values_list("pk", "last_event_id", "user_id"))
+        rows = list(old.values_list("pk", "last_event_id", "user_id"))
         Handling.objects.bulk_create(
             Handling(
                 order_id=pk, event_id=event, outcome=HANDLED, reason=WHAT_WAS_DONE, by=by, at=before
             )
-            for pk, event, _ in found
+            for pk, event, _ in rows
         )
-        if found:
-            record_follow_up(by, "exception", [row[0] for row in found], [row[2] for row in found])
+        if rows:
+            record_follow_up(by, "exception", [row[0] for row in rows], [row[2] for row in rows])
 
 
 def _tell_all(before: datetime, by: User) -> None:

@@ -19,10 +19,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, account: str | None, all: bool, **options: Any) -> None:
         now = timezone.now()
-        found = ApiToken.objects.select_related("user").order_by("created_at", "id")
+        listed = ApiToken.objects.select_related("user").order_by("created_at", "id")
         if account is not None:
-            found = found.filter(user__username=account)
-        for token in found:
+            listed = listed.filter(user__username=account)
+        for token in listed:
             state = token.state(now)
             if all or state == "good":
                 ends = f"{token.expires_at:until %Y-%m-%d}" if token.expires_at else "no end"

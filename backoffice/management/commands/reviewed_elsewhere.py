@@ -101,8 +101,8 @@ class Command(BaseCommand):
 def sign(before: datetime, by: User, *, critical: bool = False) -> int:
     """Sign the waiting results that are older than `before`. Return how many were signed."""
     count = 0
-    while found := _signed(before, by, critical):
-        count += found
+    while signed := _signed(before, by, critical):
+        count += signed
     return count
 
 

@@ -20,11 +20,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, key_id: str, **options: Any) -> None:
         with transaction.atomic(durable=True):
-            found = ApiToken.objects.select_for_update().filter(key_id=key_id).first()
-            if found is None:
+            token = ApiToken.objects.select_for_update().filter(key_id=key_id).first()
+            if token is None:
                 raise CommandError("There is no token of this key id: see listtokens.")
-            if found.revoked_at is not None:
-                raise CommandError(f"It was revoked on {found.revoked_at:%Y-%m-%d at %H:%M} UTC.")
-            tokens.revoke(found)
-            record_console_action("revoke token", [found.key_id])
+            if token.revoked_at is not None:
+                raise CommandError(f"It was revoked on {token.revoked_at:%Y-%m-%d at %H:%M} UTC.")
+            tokens.revoke(token)
+            record_console_action("revoke token", [token.key_id])
         self.stderr.write(f"The token {key_id} is revoked.")

@@ -40,9 +40,9 @@ class Command(BaseCommand):
                 self._seal(holder)
         left: Counter[int | None] = Counter()
         for holder in holders:
-            found = holder.count()
-            left += found
-            self.stdout.write(f"{holder.name}: {_format_counts(found)}")
+            counts = holder.count()
+            left += counts
+            self.stdout.write(f"{holder.name}: {_format_counts(counts)}")
         self.stdout.write(f"All together: {_format_counts(left)}")
         del left[cipher.current_key_id()]
         if not count and left:
@@ -68,10 +68,10 @@ class Command(BaseCommand):
             self.stdout.write(f"\r{holder.name}: {done:,} sealed anew")
 
 
-def _format_counts(found: Counter[int | None]) -> str:
+def _format_counts(counts: Counter[int | None]) -> str:
     """Format counts by key id, such as `key 2: 1,200, not sealed: 3`."""
     parts = [
-        f"{'not sealed' if key is None else f'key {key}'}: {found[key]:,}"
-        for key in sorted(found, key=lambda key: key or 0)
+        f"{'not sealed' if key is None else f'key {key}'}: {counts[key]:,}"
+        for key in sorted(counts, key=lambda key: key or 0)
     ]
     return ", ".join(parts) or "nothing"

@@ -20,12 +20,12 @@ BROKEN, UNKNOWN_KEY = 1, 3
 
 def day(text: str) -> datetime:
     try:
-        found = parse_date(text)
+        date_value = parse_date(text)
     except ValueError:
-        found = None
-    if found is None:
+        date_value = None
+    if date_value is None:
         raise ArgumentTypeError("write a day as YYYY-MM-DD")
-    return timezone.make_aware(datetime.combine(found, time.min))
+    return timezone.make_aware(datetime.combine(date_value, time.min))
 
 
 def end(text: str) -> str:
@@ -66,41 +66,41 @@ class Command(BaseCommand):
         if not head and (last := chain_head.remembered_head()):
             head = [last]
         after = verification.last_seal_before(since) if since else 0
-        found = verification.check_chain(after=after, heads=head, progress=self._progress)
+        result = verification.check_chain(after=after, heads=head, progress=self._progress)
         self.stdout.write(
-            f"{found.seals:,} seals over {found.entries:,} entries checked"
-            f"{f', {found.removed:,} taken away because of their age' if found.removed else ''}."
-            f" Not yet sealed: {found.unsealed:,}."
+            f"{result.seals:,} seals over {result.entries:,} entries checked"
+            f"{f', {result.removed:,} taken away because of their age' if result.removed else ''}."
+            f" Not yet sealed: {result.unsealed:,}."
         )
-        for words in found.findings:
+        for words in result.findings:
             self.stderr.write(self.style.ERROR(words))
-        if found.unknown_key:
+        if result.unknown_key:
             self.stderr.write(
-                f"{found.unknown_key:,} seals were made with another key, so only their entries "
+                f"{result.unknown_key:,} seals were made with another key, so only their entries "
                 "were checked. Name the earlier key in AUDIT_KEY or SECRET_KEY_FALLBACKS."
             )
-        self.stdout.write(f"Head: {found.head or 'none'}")
-        if found.troubles or found.unknown_key:
-            raise SystemExit(BROKEN if found.troubles else UNKNOWN_KEY)
+        self.stdout.write(f"Head: {result.head or 'none'}")
+        if result.troubles or result.unknown_key:
+            raise SystemExit(BROKEN if result.troubles else UNKNOWN_KEY)
 
     def _accept(self) -> None:
         """Accept the present end of the chain, if the chain has no findings.
 
         The audit entry of this action has the end that was remembered before.
         """
-        found = verification.check_chain()
-        if found.troubles:
-            for words in found.findings:
+        result = verification.check_chain()
+        if result.troubles:
+            for words in result.findings:
                 self.stderr.write(self.style.ERROR(words))
             raise SystemExit(BROKEN)
         before, now = chain_head.remembered_head(), timezone.now()
         record_console_action(
             "audit trail", [], f"end accepted; remembered before: {before or 'none'}"
         )
-        AuditCheck(asked_at=now, finished_at=now, **verification.check_columns(found)).save()
-        chain_head.remember_head(found.head)
-        self.stdout.write(f"Continuing from: {found.head or 'none'}")
+        AuditCheck(asked_at=now, finished_at=now, **verification.check_columns(result)).save()
+        chain_head.remember_head(result.head)
+        self.stdout.write(f"Continuing from: {result.head or 'none'}")
 
-    def _progress(self, found: verification.CheckResult) -> None:
+    def _progress(self, result: verification.CheckResult) -> None:
         if self.stderr.isatty():
-            self.stderr.write(f"\r{found.entries:,} entries", ending="")
+            self.stderr.write(f"\r{result.entries:,} entries", ending="")

@@ -104,9 +104,9 @@ class ServiceAnswers:
             return AcceptedKey(configured, self._as_configured, self.users)
         if isinstance(self.users, errors.Denied) and configured.lower() != KEY_HEADER:
             client = self._client(key_header=KEY_HEADER)
-            found = self.ask(lambda: client.users.list(0, 1))
-            if isinstance(found, RecordPage):
-                return AcceptedKey(KEY_HEADER, client, found)
+            page = self.ask(lambda: client.users.list(0, 1))
+            if isinstance(page, RecordPage):
+                return AcceptedKey(KEY_HEADER, client, page)
         return None
 
     @cached_property
@@ -149,9 +149,9 @@ class ServiceAnswers:
                 if name.lower() == configured.lower():
                     continue
                 client = self._client(management_key_header=name)
-                found = self.ask(client.management.lab_accounts)
-                if isinstance(found, RecordPage):
-                    return AcceptedKey(name, client, found)
+                page = self.ask(client.management.lab_accounts)
+                if isinstance(page, RecordPage):
+                    return AcceptedKey(name, client, page)
         return None
 
     @cached_property

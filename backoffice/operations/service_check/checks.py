@@ -28,32 +28,32 @@ class AddressCheck(Check):
     title = "Address"
 
     def run(self, answers: ServiceAnswers) -> CheckFinding:
-        found, url = answers.users, settings.SERVICE_BASE_URL
-        if isinstance(found, errors.Missing):
+        answer, url = answers.users, settings.SERVICE_BASE_URL
+        if isinstance(answer, errors.Missing):
             return self.problem(
                 f"Something answers at {url}, and it has no list of users (404).",
                 "Set SERVICE_BASE_URL to the host of your environment and region, without a path.",
             )
-        if isinstance(found, errors.Redirected):
+        if isinstance(answer, errors.Redirected):
             return self.problem(
                 f"{url} redirects to another address, and the key does not follow.",
                 "Set SERVICE_BASE_URL to the address it redirects to, if that is the service's.",
             )
-        if isinstance(found, errors.Malformed):
+        if isinstance(answer, errors.Malformed):
             return self.problem(
-                f"What answers at {url} is not the service: {trouble(found)}.",
+                f"What answers at {url} is not the service: {trouble(answer)}.",
                 "Set SERVICE_BASE_URL to the host of your environment and region. A proxy or a"
                 " gateway in between may answer in its place.",
             )
-        if isinstance(found, errors.Unreachable) and found.status is None:
+        if isinstance(answer, errors.Unreachable) and answer.status is None:
             return self.problem(
-                f"The service at {url} does not answer: {trouble(found)}.",
+                f"The service at {url} does not answer: {trouble(answer)}.",
                 "Check SERVICE_BASE_URL, the firewall of this machine, and whether the service has"
                 " an outage.",
             )
-        if isinstance(found, errors.Unreachable):
+        if isinstance(answer, errors.Unreachable):
             return self.problem(
-                f"The service at {url} answers with an error: {trouble(found)}.",
+                f"The service at {url} answers with an error: {trouble(answer)}.",
                 "Wait a few minutes and check again. If it stays, report it to the service.",
             )
         return self.ok(f"The service answers at {url}.")
@@ -161,8 +161,8 @@ class ManagementKeyCheck(Check):
     title = "Management key"
 
     def run(self, answers: ServiceAnswers) -> CheckFinding:
-        found, name = answers.accounts, settings.MANAGEMENT_KEY_HEADER
-        if found is None:
+        answer, name = answers.accounts, settings.MANAGEMENT_KEY_HEADER
+        if answer is None:
             return self.unknown(
                 "No management key is set. Lab accounts of the organization and webhook endpoints"
                 " are managed at the service.",
@@ -177,24 +177,24 @@ class ManagementKeyCheck(Check):
             )
         if managed is not None:
             return self.ok("The service accepts the management key for this organization.")
-        assert not isinstance(found, RecordPage)
-        if isinstance(found, errors.Denied) and found.status == 401:
+        assert not isinstance(answer, RecordPage)
+        if isinstance(answer, errors.Denied) and answer.status == 401:
             return self.problem(
                 "The service refuses the management key (401).",
                 "Set MANAGEMENT_KEY to a valid key of your organization, and compare"
                 " MANAGEMENT_KEY_HEADER with your account documentation.",
             )
-        if isinstance(found, errors.Refused | errors.Missing):
+        if isinstance(answer, errors.Refused | errors.Missing):
             return self.problem(
-                f"The service refuses the management key for this organization: {trouble(found)}.",
+                f"The service refuses the management key for this organization: {trouble(answer)}.",
                 "Compare MANAGEMENT_ORG_ID, MANAGEMENT_ENV, MANAGEMENT_REGION and"
                 " MANAGEMENT_BASE_URL with your account documentation.",
             )
-        if isinstance(found, errors.Limited):
+        if isinstance(answer, errors.Limited):
             return self.unknown("The service asks us to wait before the next call (429).")
         return self.problem(
             f"{settings.MANAGEMENT_BASE_URL} does not answer as the management interface:"
-            f" {trouble(found)}.",
+            f" {trouble(answer)}.",
             "Check MANAGEMENT_BASE_URL, and the firewall of this machine.",
         )
 

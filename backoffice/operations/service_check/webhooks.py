@@ -57,8 +57,8 @@ def is_here(url: str) -> bool:
 
 def endpoint_of(endpoints: Sequence[Webhook]) -> Webhook | None:
     """Return an endpoint with a URL of this installation, preferably one that is turned on."""
-    found = [endpoint for endpoint in endpoints if is_here(endpoint.url)]
-    return min(found, key=lambda endpoint: bool(endpoint.disabled), default=None)
+    own_endpoints = [endpoint for endpoint in endpoints if is_here(endpoint.url)]
+    return min(own_endpoints, key=lambda endpoint: bool(endpoint.disabled), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,10 @@ class ListedEndpoint:
 
 def listed_endpoints(answers: ServiceAnswers) -> list[ListedEndpoint]:
     """Return the team's endpoints at the service; empty if the service does not list them."""
-    found = answers.endpoints
-    if found is None or isinstance(found, errors.ServiceError):
+    answer = answers.endpoints
+    if answer is None or isinstance(answer, errors.ServiceError):
         return []
-    return [ListedEndpoint(endpoint, is_here(endpoint.url)) for endpoint in found]
+    return [ListedEndpoint(endpoint, is_here(endpoint.url)) for endpoint in answer]
 
 
 class EndpointCheck(Check):
@@ -129,10 +129,10 @@ class SecretCheck(Check):
         if endpoint is None:
             return self.unknown("There is no endpoint whose secret could be compared.")
         key = endpoint.id
-        found = answers.ask(lambda: managed.client.management.webhook_secret(team, key))
-        if not isinstance(found, Record):
-            return self.unknown(f"The service does not show the secret: {trouble(found)}.")
-        theirs = found.data.name
+        answer = answers.ask(lambda: managed.client.management.webhook_secret(team, key))
+        if not isinstance(answer, Record):
+            return self.unknown(f"The service does not show the secret: {trouble(answer)}.")
+        theirs = answer.data.name
         if not theirs:
             return self.unknown("The service shows a secret of a form that is not known here.")
         ours = [secret.name for secret in signing.read_secrets(settings.WEBHOOK_SECRETS)]
@@ -180,19 +180,19 @@ def resend_event(answers: ServiceAnswers, order: Order | None) -> ResentEvent:
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         (asked_at,) = cursor.fetchone()
-    found = answers.ask(lambda: client.orders.resend_events([order_id]))
-    if isinstance(found, errors.ServiceError):
-        raise CannotSend(f"The service did not send an event again: {trouble(found)}.")
-    if order_id not in found.data.order_ids:
+    answer = answers.ask(lambda: client.orders.resend_events([order_id]))
+    if isinstance(answer, errors.ServiceError):
+        raise CannotSend(f"The service did not send an event again: {trouble(answer)}.")
+    if order_id not in answer.data.order_ids:
         raise CannotSend("The service sent no event again: it has no endpoint that takes it.")
     return ResentEvent(order_id, asked_at)
 
 
 def trouble_of_key(answers: ServiceAnswers) -> str:
-    found = answers.users
-    if isinstance(found, errors.Denied) or not isinstance(found, errors.ServiceError):
+    answer = answers.users
+    if isinstance(answer, errors.Denied) or not isinstance(answer, errors.ServiceError):
         return NOT_ACCEPTED
-    return f"The service does not answer: {trouble(found)}."
+    return f"The service does not answer: {trouble(answer)}."
 
 
 class DeliveryCheck(Check):

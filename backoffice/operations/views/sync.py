@@ -61,10 +61,10 @@ def runs(request: HttpRequest) -> HttpResponse:
     resource = request.GET.get("resource", "")[:40]
     if "\x00" in resource:
         raise BadRequest("There is no such list.")
-    found = SyncRun.objects.all()
+    rows = SyncRun.objects.all()
     if resource:
-        found = found.filter(resource=resource)
-    page = fetch_page(found, NEWEST_FIRST, size=SIZE, **page_position(request))
+        rows = rows.filter(resource=resource)
+    page = fetch_page(rows, NEWEST_FIRST, size=SIZE, **page_position(request))
     now = timezone.now()
     context = {
         "page": page,

@@ -197,8 +197,8 @@ def start_run(
 
 def _gather(run: BulkRun, rows: QuerySet[Any], most: int) -> int:
     """Store the keys of `rows` with one statement. Return their number."""
-    found = rows.order_by().values_list("pk", "user_id")
-    sql, parameters = found.query.sql_with_params()
+    matching = rows.order_by().values_list("pk", "user_id")
+    sql, parameters = matching.query.sql_with_params()
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO pages_bulkrow (run_id, key, patient_id)"
@@ -253,12 +253,12 @@ def delete_old_runs() -> int:
 def _claimed(lists: Sequence[ListPage], token: UUID) -> BulkRun | None:
     with transaction.atomic(durable=True):
         free = Q(lease_until=None) | Q(lease_until__lt=Now())
-        found = BulkRun.objects.filter(
+        claimable = BulkRun.objects.filter(
             free, state=State.OPEN, listing__in=[one.name for one in lists]
         )
         # The partial index has the open runs only, so only a few rows are sorted.
         run = (
-            found.order_by(F("lease_until").asc(nulls_first=True), "asked_at")
+            claimable.order_by(F("lease_until").asc(nulls_first=True), "asked_at")
             .select_for_update(skip_locked=True)
             .first()
         )

@@ -118,7 +118,7 @@ def _lines(
         # This runs while the response is sent. The time zone of the request is no longer active.
         with timezone.override(zone):
             page = list_page.page(rows, form, PAGE, place)
-            found = list_page.with_related(page.rows, request.user)
+            complete_rows = list_page.with_related(page.rows, request.user)
             record_entry(
                 request,
                 "export",
@@ -127,7 +127,9 @@ def _lines(
                 patients=[list_page.patient_id_of(row) for row in page.rows],
                 row_count=len(page.rows),
             )
-            writer.writerows([_cell(cell.read(row), zone) for cell in cells] for row in found)
+            writer.writerows(
+                [_cell(cell.read(row), zone) for cell in cells] for row in complete_rows
+            )
         yield out.taken()
         if page.next is None:
             return

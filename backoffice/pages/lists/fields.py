@@ -40,7 +40,9 @@ def response_status(form: forms.Form) -> int:
 
     Days in the wrong order can be parsed. They match no row, and the status is 200.
     """
-    wrong = [error.code for found in form.errors.as_data().values() for error in found]
+    wrong = [
+        error.code for field_errors in form.errors.as_data().values() for error in field_errors
+    ]
     return 400 if any(code != REVERSED_RANGE for code in wrong) else 200
 
 

@@ -102,8 +102,8 @@ def visible_views(list_page: ListPage, form: FilterForm, user: Any) -> list[Save
     Views with filters that the user's role may not use are left out. These may be the user's own
     views, from a time when they had another role.
     """
-    found = read(SavedView, _VIEWS, [list_page.name, user.pk])
-    return [view for view in found if form.may_open(view.query)]
+    views = read(SavedView, _VIEWS, [list_page.name, user.pk])
+    return [view for view in views if form.may_open(view.query)]
 
 
 _VIEWS: Final = (
@@ -213,19 +213,19 @@ def cached_counts(keys: Sequence[str], user: Any) -> dict[str, TabCount]:
 
 def refresh_counts(list_page: ListPage, queries: dict[str, Any], user: Any) -> dict[str, TabCount]:
     """Count the rows of each query, up to the cap of lists, and cache the counts."""
-    found: dict[str, TabCount] = {}
+    counts: dict[str, TabCount] = {}
     for key, query in queries.items():
         form = list_page.form(build_query(query), user)
         if form.is_valid():
-            found[key] = TabCount(str(capped_count(list_page.rows(form, user))), False)
+            counts[key] = TabCount(str(capped_count(list_page.rows(form, user))), False)
     now = timezone.now().timestamp()
     try:
         cache.set_many(
-            {_key(key, user): (one.words, now) for key, one in found.items()}, CACHE_SECONDS
+            {_key(key, user): (one.words, now) for key, one in counts.items()}, CACHE_SECONDS
         )
     except (RedisError, OSError):
-        return found
-    return found
+        return counts
+    return counts
 
 
 def _key(key: str, user: Any) -> str:

@@ -52,8 +52,8 @@ class _UnindexedColumn(Func):
 
 def keys_unsorted(rows: QuerySet[Any], columns: Sequence[str], limit: int) -> KeysetQuery:
     """Select keys in no order."""
-    found: QuerySet[Any, Any] = rows.order_by().values("pk", *columns)[:limit]
-    return found.query.sql_with_params()
+    selected: QuerySet[Any, Any] = rows.order_by().values("pk", *columns)[:limit]
+    return selected.query.sql_with_params()
 
 
 def keys_unsorted_by_pk(rows: QuerySet[Any], columns: Sequence[str], limit: int) -> KeysetQuery:
@@ -62,8 +62,8 @@ def keys_unsorted_by_pk(rows: QuerySet[Any], columns: Sequence[str], limit: int)
     For a sort by columns that the index of the filters does not have.
     """
     keys = rows.order_by().values("pk")[:limit]
-    found: QuerySet[Any, Any] = rows.model._default_manager.filter(pk__in=keys).order_by()
-    return found.values("pk", *columns).query.sql_with_params()
+    selected: QuerySet[Any, Any] = rows.model._default_manager.filter(pk__in=keys).order_by()
+    return selected.values("pk", *columns).query.sql_with_params()
 
 
 def keys_by_full_sort(
@@ -104,8 +104,8 @@ def _sorted_keys(
     descending: bool,
     limit: int,
 ) -> KeysetQuery:
-    found = rows_from_cursor(rows, sort, cursor, descending).values("pk", *columns)[:limit]
-    return found.query.sql_with_params()
+    selected = rows_from_cursor(rows, sort, cursor, descending).values("pk", *columns)[:limit]
+    return selected.query.sql_with_params()
 
 
 def rows_from_cursor(

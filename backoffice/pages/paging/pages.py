@@ -91,7 +91,7 @@ def fetch_page(
     cursor, backwards = _decode_position(rows, sort, after, before)
     descending = sort.descending != backwards
     if read is not None:
-        found = list(read(rows, cursor, size + 1, descending))
+        fetched = list(read(rows, cursor, size + 1, descending))
     elif all_rows is not None:
         try:
             query = (build_query or keys_by_full_sort)(
@@ -99,11 +99,11 @@ def fetch_page(
             )
         except EmptyResultSet:
             return Page()
-        found = fetch_rows(all_rows, query, sort.columns, descending, size + 1)
+        fetched = fetch_rows(all_rows, query, sort.columns, descending, size + 1)
     else:
         columns = [F(name) for name in sort.columns]
-        found = list(rows_from_cursor(rows, columns, cursor, descending)[: size + 1])
-    return _build_page(found, sort, size, cursor, backwards=backwards)
+        fetched = list(rows_from_cursor(rows, columns, cursor, descending)[: size + 1])
+    return _build_page(fetched, sort, size, cursor, backwards=backwards)
 
 
 def fetch_page_and_count(
@@ -127,15 +127,15 @@ def fetch_page_and_count(
         query = build_query(rows, sort.columns, limit + 1)
     except EmptyResultSet:
         return Count(0), Page()
-    found, number = fetch_rows_and_count(
+    fetched, number = fetch_rows_and_count(
         all_rows, query, sort.columns, cursor, descending, size + 1
     )
-    if not found and cursor is not None:
+    if not fetched and cursor is not None:
         number = rows.order_by().values("pk")[: limit + 1].count()
     if number > limit:
         return None
     return Count.with_cap(number, COUNT_CAP), _build_page(
-        found, sort, size, cursor, backwards=backwards
+        fetched, sort, size, cursor, backwards=backwards
     )
 
 
@@ -148,18 +148,18 @@ def _decode_position(
 
 
 def _build_page(
-    found: list[Row], sort: Sort, size: int, cursor: CursorValues, *, backwards: bool
+    fetched: list[Row], sort: Sort, size: int, cursor: CursorValues, *, backwards: bool
 ) -> Page[Row]:
     """Build a page from up to `size + 1` rows: the extra row shows that there is another page."""
-    has_more, found = len(found) > size, found[:size]
+    has_more, fetched = len(fetched) > size, fetched[:size]
     if backwards:
-        found.reverse()
-    if not found:
+        fetched.reverse()
+    if not fetched:
         return Page()
     return Page(
-        found,
-        next=_encode_cursor(found[-1], sort) if has_more or backwards else None,
-        previous=_encode_cursor(found[0], sort)
+        fetched,
+        next=_encode_cursor(fetched[-1], sort) if has_more or backwards else None,
+        previous=_encode_cursor(fetched[0], sort)
         if (has_more if backwards else cursor is not None)
         else None,
     )

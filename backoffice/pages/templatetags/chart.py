@@ -156,8 +156,8 @@ def written(value: float) -> str:
 
 
 def _values(points: Sequence[Point]) -> list[float]:
-    found = (v for p in points for v in (p.value, p.low, p.high) if v is not None)
-    return list(found)
+    values = (v for p in points for v in (p.value, p.low, p.high) if v is not None)
+    return list(values)
 
 
 def _runs(points: Sequence[Point]) -> Iterator[list[tuple[int, Point]]]:

@@ -146,7 +146,7 @@ _PERMISSIONS: Final = frozenset(door.permission for place in PLACES for door in 
 @lru_cache(maxsize=64)
 def _open_with(permissions: frozenset[str]) -> list[tuple[NavSection, list[tuple[NavPage, str]]]]:
     """Return the sections that these permissions allow, with their pages and URLs."""
-    found = []
+    entries = []
     for place in PLACES:
         doors = [
             (door, url)
@@ -154,8 +154,8 @@ def _open_with(permissions: frozenset[str]) -> list[tuple[NavSection, list[tuple
             if door.permission in permissions and (url := _address(door.route))
         ]
         if doors:
-            found.append((place, doors))
-    return found
+            entries.append((place, doors))
+    return entries
 
 
 @lru_cache(maxsize=512)

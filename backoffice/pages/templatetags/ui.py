@@ -188,14 +188,14 @@ def written_time(sent: str | WrittenTime | None) -> SafeString | str:
     An instant is shown like every other time. Any other time is shown as written, whatever the
     staff member's zone.
     """
-    found = sent if isinstance(sent, WrittenTime) else read_written_time(sent)
-    if found.instant is not None:
-        return when(found.instant)
-    if found.local is None:
-        return written_day(found)
-    text = f"{calendar_day(found.local)}, {hour(found.local)}"
+    time = sent if isinstance(sent, WrittenTime) else read_written_time(sent)
+    if time.instant is not None:
+        return when(time.instant)
+    if time.local is None:
+        return written_day(time)
+    text = f"{calendar_day(time.local)}, {hour(time.local)}"
     return SafeString(
-        f'<time datetime="{found.local.isoformat()}" title="As received: {escape(found.text)}">'
+        f'<time datetime="{time.local.isoformat()}" title="As received: {escape(time.text)}">'
         f'{text}</time> <span class="muted nowrap">lab’s local time</span>'
     )
 
@@ -203,12 +203,12 @@ def written_time(sent: str | WrittenTime | None) -> SafeString | str:
 @register.filter
 def written_day(sent: str | WrittenTime | None) -> SafeString | str:
     """Render only the day of a time that a laboratory wrote; text without a day as written."""
-    found = sent if isinstance(sent, WrittenTime) else read_written_time(sent)
-    if found.instant is not None:
-        return local_day(found.instant)
-    if found.precision is Precision.NONE:
-        return dash(found.text.strip())  # type: ignore[no-any-return]
-    return day(found.day)
+    time = sent if isinstance(sent, WrittenTime) else read_written_time(sent)
+    if time.instant is not None:
+        return local_day(time.instant)
+    if time.precision is Precision.NONE:
+        return dash(time.text.strip())  # type: ignore[no-any-return]
+    return day(time.day)
 
 
 @register.filter

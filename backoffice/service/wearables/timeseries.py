@@ -132,8 +132,8 @@ def _group(raw: bytes, asked_at: datetime) -> tuple[Record[SampleGroup] | None, 
             lost = sample.dropped[0]
             unreadable.append(Unreadable(sample.raw, lost.path, lost.reason, asked_at))
     usable = [one.data for one in samples if not one.dropped or one.data.at is not None]
-    found = SampleGroup(split.data.source, usable)
-    return replace(split, data=found), unreadable  # type: ignore[arg-type, return-value]
+    group = SampleGroup(split.data.source, usable)
+    return replace(split, data=group), unreadable  # type: ignore[arg-type, return-value]
 
 
 def _utc(sent: datetime | None) -> datetime | None:

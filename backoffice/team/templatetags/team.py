@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from backoffice.accounts.access import may
 from backoffice.accounts.models import User
-from backoffice.pages.nav_badges import declare, found
+from backoffice.pages.nav_badges import badge_number, declare
 from backoffice.pages.paging.counts import Count
 from backoffice.team.actions import MAX_NOTE_LENGTH, MENTION_PATTERN
 from backoffice.team.queries import SHOWN_NOTES, assignment_of, notes_and_calls
@@ -134,7 +134,7 @@ def is_moment(value: object) -> bool:
 def bell(context: template.Context) -> dict[str, Any]:
     """Render the number of unseen notifications, up to 99."""
     request = context.get("request")
-    unseen = found(request.user, "unseen") if request is not None else None
+    unseen = badge_number(request.user, "unseen") if request is not None else None
     if unseen is None:
         return {"hidden": True}
     return {"unseen": Count(min(unseen, BELL_CAP), unseen > BELL_CAP)}

@@ -35,11 +35,11 @@ def page(request: HttpRequest) -> HttpResponse:
     """Run the checks, and show the problems and how to fix them. Changes nothing."""
     sent = _sent(request)
     with ServiceAnswers(PAGE_SECONDS) as answers:
-        found = service_check.findings(answers, DeliveryCheck(sent))
+        findings = service_check.findings(answers, DeliveryCheck(sent))
         endpoints = service_check.listed_endpoints(answers)
-    counts = Counter(finding.outcome for finding in found)
+    counts = Counter(finding.outcome for finding in findings)
     context = {
-        "findings": found,
+        "findings": findings,
         "problems": counts[FindingOutcome.PROBLEM],
         "unchecked": counts[FindingOutcome.UNKNOWN],
         "sent": sent,
@@ -81,9 +81,9 @@ def _sent(request: HttpRequest) -> ResentEvent | None:
         return None
     try:
         moment = datetime.fromisoformat(asked_at)
-        found = ResentEvent(UUID(order), moment)
+        event = ResentEvent(UUID(order), moment)
     except ValueError:
         raise BadRequest("The address names no event.") from None
     if moment.tzinfo is None:
         raise BadRequest("The address names no event.")
-    return found
+    return event

@@ -113,11 +113,11 @@ def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
         if managed is None:
             messages.warning(request, "The service accepts no management key of ours.")
             return redirect("operations:service-check")
-        found = answers.ask(lambda: managed.client.management.webhook_secret(team, endpoint_id))
-    if not isinstance(found, Record):
-        messages.warning(request, f"The service does not show the secret: {trouble(found)}.")
+        answer = answers.ask(lambda: managed.client.management.webhook_secret(team, endpoint_id))
+    if not isinstance(answer, Record):
+        messages.warning(request, f"The service does not show the secret: {trouble(answer)}.")
         return redirect("operations:service-check")
-    context = {"endpoint_id": endpoint_id, "secret": found.data.key, "name": found.data.name}
+    context = {"endpoint_id": endpoint_id, "secret": answer.data.key, "name": answer.data.name}
     return render(request, "operations/endpoint_secret.html", context)
 
 

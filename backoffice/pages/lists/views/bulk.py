@@ -227,10 +227,10 @@ def _action(list_page: ListPage, name: str, user: Any) -> BulkAction:
 
 def _run(request: HttpRequest, list_page: ListPage, key: UUID) -> BulkRun:
     """Return a run of the current user. Raises Http404 for runs of other users."""
-    found = BulkRun.objects.filter(pk=key, listing=list_page.name, asked_by=request.user.pk).first()
-    if found is None:
+    run = BulkRun.objects.filter(pk=key, listing=list_page.name, asked_by=request.user.pk).first()
+    if run is None:
         raise Http404
-    return found
+    return run
 
 
 def _rows_of(run: BulkRun) -> Any:

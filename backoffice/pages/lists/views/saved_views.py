@@ -49,11 +49,11 @@ def view_list(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
 @require_GET
 def open_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpResponse:
     """Redirect to the list with the filters of a saved view in its URL."""
-    found = saved.get_view(list_page, key, request.user)
-    if found is None:
+    view = saved.get_view(list_page, key, request.user)
+    if view is None:
         messages.warning(request, "That view is gone, or your role may not use its filters.")
         return redirect(list_page.url())
-    return redirect(url_of_view(list_page, found))
+    return redirect(url_of_view(list_page, view))
 
 
 @require_POST
@@ -99,11 +99,11 @@ def view_counts(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     user = staff_user(request)
     form = list_page.form(request.GET, user)
     form.is_valid()
-    found = saved.visible_views(list_page, form, user)
+    views = saved.visible_views(list_page, form, user)
     queries: dict[str, Any] = {
         f"{list_page.name}:{one.key}": dict(one.query) for one in list_page.presets_for(user)
     }
-    queries |= {f"{list_page.name}:{one.pk}": one.query for one in found}
+    queries |= {f"{list_page.name}:{one.pk}": one.query for one in views}
     saved.refresh_counts(list_page, queries, user)
     screen = ListContext.of(request, list_page, form)
     screen.has_stale_counts = False
@@ -191,7 +191,7 @@ def _views_page(
     user = staff_user(request)
     form = list_page.form(QueryDict(), user)
     changed = more.pop("changed", (0, None))
-    found = saved.visible_views(list_page, form, user)
+    views = saved.visible_views(list_page, form, user)
     rows = [
         {
             "view": one,
@@ -208,7 +208,7 @@ def _views_page(
             ),
             "open": changed[0] == one.pk,
         }
-        for one in found
+        for one in views
     ]
     context = {"list_page": list_page, "rows": rows, "address": list_page.url(), **more}
     return render(request, "lists/views.html", context, status=status)
