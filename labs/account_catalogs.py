@@ -86,11 +86,11 @@ def catalogs_by_account(
     An account that is not in the mirror, or whose lists have not been read for days, has a catalog
     that is not known.
     """
-    found = {key: AccountCatalog(key) for key in account_ids}
-    if not found:
-        return found
+    catalogs = {key: AccountCatalog(key) for key in account_ids}
+    if not catalogs:
+        return catalogs
     values = {
-        "accounts": prepared_queries.array(found),
+        "accounts": prepared_queries.array(catalogs),
         "tests": prepared_queries.array(lab_test_ids),
         "markers": prepared_queries.array(marker_ids),
     }
@@ -100,10 +100,10 @@ def catalogs_by_account(
             tests, markers, newer_tests, newer_markers = map(frozenset, members)
             if not is_current(read_at):
                 continue
-            found[key] = AccountCatalog(
+            catalogs[key] = AccountCatalog(
                 key, read_at, tests, markers, newer_tests - tests, newer_markers - markers
             )
-    return found
+    return catalogs
 
 
 class CatalogPart(NamedTuple):

@@ -110,9 +110,9 @@ class TeamAdmin(BaseAdmin):
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Team | None:
         """Return the team; a team on an allowlist has no row until it gets a name."""
-        found = super().get_object(request, object_id, from_field)
-        if isinstance(found, Team):
-            return found
+        record = super().get_object(request, object_id, from_field)
+        if isinstance(record, Team):
+            return record
         try:
             team = UUID(object_id)
         except ValueError:

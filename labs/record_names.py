@@ -23,24 +23,24 @@ _NUMBER: Final = re.compile(r"\d+")
 
 def with_names(texts: Sequence[str]) -> list[str]:
     """Return the texts with names from the mirror added to ids. Unknown ids do not change."""
-    records = _record_names({UUID(found) for text in texts for found in _UUID.findall(text)})
+    records = _record_names({UUID(matched) for text in texts for matched in _UUID.findall(text)})
     numbers = {
         int(number)
         for text in texts
-        for found in _MARKERS.findall(text)
-        for number in _NUMBER.findall(found)
+        for matched in _MARKERS.findall(text)
+        for number in _NUMBER.findall(matched)
     }
     markers = _marker_names(numbers)
 
-    def record(found: re.Match[str]) -> str:
-        return _with_id(records.get(UUID(found[0]), ""), found[0])
+    def record(match: re.Match[str]) -> str:
+        return _with_id(records.get(UUID(match[0]), ""), match[0])
 
-    def number(found: re.Match[str]) -> str:
-        return _with_id(markers.get(int(found[0]), ""), found[0])
+    def number(match: re.Match[str]) -> str:
+        return _with_id(markers.get(int(match[0]), ""), match[0])
 
-    def marker_list(found: re.Match[str]) -> str:
-        begin = found.start(1) - found.start()
-        return found[0][:begin] + _NUMBER.sub(number, found[1])
+    def marker_list(match: re.Match[str]) -> str:
+        begin = match.start(1) - match.start()
+        return match[0][:begin] + _NUMBER.sub(number, match[1])
 
     return [_UUID.sub(record, _MARKERS.sub(marker_list, text)) for text in texts]
 

@@ -28,11 +28,11 @@ def draw(rows: Iterable[LabRow]) -> str:
 
 def _row(row: LabRow) -> str:
     lab, url = row.lab, record_url("labs:detail", row.lab.pk)
-    gone = " · no longer at the service" if lab.missing_since else ""
+    missing_note = " · no longer at the service" if lab.missing_since else ""
     accounts = "".join(_account(each) for each in row.accounts)
     return (
         f'<tr>\n<td class="lead"><a href="{url}">{escape(lab.name)}</a>'
-        f'<span class="second">{or_dash(lab.city)}{gone}</span></td>\n'
+        f'<span class="second">{or_dash(lab.city)}{missing_note}</span></td>\n'
         '<td data-label="Our accounts"><span>'
         f"{accounts or _NO_ACCOUNT}</span></td>\n"
         f'<td data-label="Collection">{_words("lab.collection_method", lab.collection_methods)}'

@@ -309,13 +309,13 @@ def _account_lists(service: Service, key: str) -> AccountLists:
 def _by_id(
     batches: Iterator[Batch[Any]], read_id: Callable[[str], T]
 ) -> dict[T, Record[Any] | None]:
-    found: dict[T, Record[Any] | None] = {}
+    records: dict[T, Record[Any] | None] = {}
     for batch in batches:
         for item in batch.unreadable:
             with suppress(ValueError):
-                found[read_id(key_from_raw(item.raw))] = None
-        found.update((record.data.id, record) for record in batch.records)
-    return found
+                records[read_id(key_from_raw(item.raw))] = None
+        records.update((record.data.id, record) for record in batch.records)
+    return records
 
 
 def _store_account_lists(answers: Mapping[str, AccountLists]) -> dict[str, timedelta | None]:
@@ -357,8 +357,8 @@ def _update_members(
 ) -> None:
     rows: Any = model._default_manager.filter(account_id=account_id)
     stored = set(rows.values_list(column, flat=True))
-    if gone := stored - set(wanted):
-        rows.filter(**{f"{column}__in": gone}).delete()
+    if removed := stored - set(wanted):
+        rows.filter(**{f"{column}__in": removed}).delete()
     model._default_manager.bulk_create(
         [model(**{"account_id": account_id, column: key}) for key in set(wanted) - stored],
         ignore_conflicts=True,
@@ -399,18 +399,18 @@ def _flag_missing_markers(keys: list[RecordKey], asked_at: datetime) -> list[Rec
     in_tests = LabTestMarker.objects.filter(marker_id__in=ids).values_list("marker_id", flat=True)
     offered = _offered(LabAccountMarker.objects.filter(marker_id__in=ids), "marker_id")
     elsewhere = {*in_tests, *offered}
-    gone = [key for key in keys if key[0] not in elsewhere]
-    flag_missing(MARKERS, gone, asked_at)
-    return gone
+    missing_keys = [key for key in keys if key[0] not in elsewhere]
+    flag_missing(MARKERS, missing_keys, asked_at)
+    return missing_keys
 
 
 def _flag_missing_tests(keys: list[RecordKey], asked_at: datetime) -> list[RecordKey]:
     """Flag missing lab tests, except those that an account offers."""
     ids = [key[0] for key in keys]
     offered = _offered(LabAccountTest.objects.filter(lab_test_id__in=ids), "lab_test_id")
-    gone = [key for key in keys if key[0] not in offered]
-    flag_missing(LAB_TESTS, gone, asked_at)
-    return gone
+    missing_keys = [key for key in keys if key[0] not in offered]
+    flag_missing(LAB_TESTS, missing_keys, asked_at)
+    return missing_keys
 
 
 def _offered(rows: QuerySet[Any], key: str) -> set[Any]:
@@ -418,9 +418,9 @@ def _offered(rows: QuerySet[Any], key: str) -> set[Any]:
 
     If an account no longer offers them, the next comparison flags them as missing.
     """
-    found = list(rows.values_list("account_id", key))
-    schedule_lookups(ACCOUNT_CATALOG, {account for account, _ in found})
-    return {offered for _, offered in found}
+    offers = list(rows.values_list("account_id", key))
+    schedule_lookups(ACCOUNT_CATALOG, {account for account, _ in offers})
+    return {offered for _, offered in offers}
 
 
 def _catalogue(

@@ -66,12 +66,12 @@ def labs(request: HttpRequest) -> HttpResponse:
     by_lab: dict[str, list[LabAccount]] = defaultdict(list)
     for account in read(LabAccount, _ACCOUNTS, [], _ACCOUNT_COLUMNS):
         by_lab[account.lab].append(account)
-    found: list[Any] = read(Lab, _LABS, [], _LAB_COLUMNS)
+    labs_read: list[Any] = read(Lab, _LABS, [], _LAB_COLUMNS)
     rows = [
-        LabRow(lab, by_lab.pop(lab.slug, []), lab.test_count, lab.marker_count) for lab in found
+        LabRow(lab, by_lab.pop(lab.slug, []), lab.test_count, lab.marker_count) for lab in labs_read
     ]
     strays = [account for group in by_lab.values() for account in group]
-    context = {"rows": rows, "drawn": SafeString(draw(rows)), "strays": strays}
+    context = {"rows": rows, "rows_html": SafeString(draw(rows)), "strays": strays}
     return render(request, "labs/list.html", context)
 
 
@@ -79,15 +79,15 @@ def labs(request: HttpRequest) -> HttpResponse:
 @require_safe
 def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
     """Show one lab, with a tab each for accounts, lab tests and markers."""
-    shown = get_object_or_404(Lab, pk=lab_id)
+    shown_lab = get_object_or_404(Lab, pk=lab_id)
     tab = request.GET.get("show", "accounts")
     tab = tab if tab in TABS else "accounts"
     word = _search_text(request)
-    accounts = LabAccount.objects.filter(lab=shown.slug)
-    tests = LabTest.objects.filter(lab=shown)
-    markers = Marker.objects.filter(lab=shown)
+    accounts = LabAccount.objects.filter(lab=shown_lab.slug)
+    tests = LabTest.objects.filter(lab=shown_lab)
+    markers = Marker.objects.filter(lab=shown_lab)
     context: dict[str, Any] = {
-        "lab": shown,
+        "lab": shown_lab,
         "tab": tab,
         "q": word,
         "tabs": [
@@ -118,11 +118,11 @@ def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
 @require_safe
 def account_catalog(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """Show what one lab account offers and what it lacks of its lab, with tabs and a search."""
-    shown = get_object_or_404(LabAccount.objects.defer("record"), pk=account_id)
+    account = get_object_or_404(LabAccount.objects.defer("record"), pk=account_id)
     tab = request.GET.get("show", "tests")
     tab = tab if tab in CATALOG_TABS else "tests"
     word = _search_text(request)
-    tests, markers = compare_tests(shown), compare_markers(shown)
+    tests, markers = compare_tests(account), compare_markers(account)
     rows: dict[str, Any] = {
         "tests": tests.offered,
         "missing-tests": tests.lacking,
@@ -133,8 +133,8 @@ def account_catalog(request: HttpRequest, account_id: UUID) -> HttpResponse:
     of_tests = tab in ("tests", "missing-tests")
     found = _matching(rows[tab], word, tests=of_tests) if word else rows[tab]
     context = {
-        "account": shown,
-        "lab": Lab.objects.filter(slug=shown.lab).defer("record").first(),
+        "account": account,
+        "lab": Lab.objects.filter(slug=account.lab).defer("record").first(),
         "tab": tab,
         "tabs": [(name, label, counts[name]) for name, label in CATALOG_TABS.items()],
         "of_tests": of_tests,
@@ -162,11 +162,11 @@ def _matching(rows: Any, word: str, *, tests: bool) -> Any:
 @require_safe
 def lab_test(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
     """Show one lab test and its markers, reflex markers included."""
-    shown = get_object_or_404(LabTest.objects.select_related("lab"), pk=lab_test_id)
+    test = get_object_or_404(LabTest.objects.select_related("lab"), pk=lab_test_id)
     context = {
-        "test": shown,
-        "actions": actions_of(shown, request.user),
-        "markers": Marker.objects.filter(in_tests__lab_test=shown)
+        "test": test,
+        "actions": actions_of(test, request.user),
+        "markers": Marker.objects.filter(in_tests__lab_test=test)
         .defer("record")
         .order_by("in_tests__position"),
     }
@@ -177,12 +177,12 @@ def lab_test(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
 @require_safe
 def marker(request: HttpRequest, marker_id: int) -> HttpResponse:
     """Show one marker: expected results, order-entry questions, and lab tests with it."""
-    shown = get_object_or_404(Marker.objects.select_related("lab"), pk=marker_id)
-    tests = LabTest.objects.filter(test_markers__marker=shown).defer("record")
+    shown_marker = get_object_or_404(Marker.objects.select_related("lab"), pk=marker_id)
+    tests = LabTest.objects.filter(test_markers__marker=shown_marker).defer("record")
     context = {
-        "item": shown,
-        "expected": list(shown.expected_results.order_by("position")),
-        "questions": questions(shown),
+        "item": shown_marker,
+        "expected": list(shown_marker.expected_results.order_by("position")),
+        "questions": questions(shown_marker),
         "tests": list(tests.order_by("name", "id")[:PAGE_SIZE]),
     }
     return render(request, "labs/marker.html", context)
@@ -191,8 +191,10 @@ def marker(request: HttpRequest, marker_id: int) -> HttpResponse:
 def _accounts(accounts: list[LabAccount]) -> list[dict[str, Any]]:
     """Return accounts with their teams and billing table. One query reads all teams."""
     teams: dict[UUID, list[UUID]] = defaultdict(list)
-    found = LabAccountTeam.objects.filter(account__in=accounts).order_by("account_id", "team_id")
-    for account_id, team_id in found.values_list("account_id", "team_id"):
+    memberships = LabAccountTeam.objects.filter(account__in=accounts).order_by(
+        "account_id", "team_id"
+    )
+    for account_id, team_id in memberships.values_list("account_id", "team_id"):
         teams[account_id].append(team_id)
     return [
         {

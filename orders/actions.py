@@ -18,10 +18,10 @@ def order_actions(order: Order, user: Any) -> list[dict[str, Any]]:
     low, pk = order.low_level_status, order.pk
     if order.missing_since:
         return []
-    found: list[dict[str, Any]] = []
+    actions: list[dict[str, Any]] = []
 
     def offer(label: str, page: str, **more: Any) -> None:
-        found.append({"label": label, "url": reverse(page, args=[pk]), **more})
+        actions.append({"label": label, "url": reverse(page, args=[pk]), **more})
 
     if may(user, "appointments.change", "patients.view") and not appointment_rules.why_not_book(
         order
@@ -37,4 +37,4 @@ def order_actions(order: Order, user: Any) -> list[dict[str, Any]]:
             offer("Cancel…", "orders:cancel")
     if settings.MANAGEMENT_ENV != "production" and may(user, "orders.simulate"):
         offer("Simulate…", "orders:simulate")
-    return found
+    return actions

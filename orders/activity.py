@@ -58,18 +58,18 @@ def patient_activity(
 
     `sees_changes`, `orders` and `results` say whether the reader may see those.
     """
-    found: list[ActivityEntry] = []
+    entries: list[ActivityEntry] = []
     if sees_changes:
         about = Subject("patient", str(patient.pk), patient.pk)
         changes = change_log(about, MAX_ENTRIES, sees_results=results)
-        found += [ActivityEntry(one.at, change=one) for one in changes]
+        entries += [ActivityEntry(one.at, change=one) for one in changes]
     if show != PEOPLE:
-        found += _record_entries(patient)
+        entries += _record_entries(patient)
         if orders:
-            found += _order_entries(patient)
-            found += _order_move_entries(patient)
-            found += _visit_entries(patient)
-    return _sort_and_fold(found, show)
+            entries += _order_entries(patient)
+            entries += _order_move_entries(patient)
+            entries += _visit_entries(patient)
+    return _sort_and_fold(entries, show)
 
 
 def order_activity(
@@ -87,23 +87,23 @@ def order_activity(
     `notes`, `sees_changes` and `results` say whether the reader may see those.
     """
     about = Subject("order", str(order.pk), order.user_id)
-    found: list[ActivityEntry] = []
+    entries: list[ActivityEntry] = []
     if notes and show == MILESTONES:
         for one in notes_and_calls(about, sees_results=results):
             change = ChangeLogEntry(one.at, one.by, one.outcome or "Note", text=one.text)
-            found.append(ActivityEntry(one.at, change=change))
+            entries.append(ActivityEntry(one.at, change=change))
     elif sees_changes:
         changes = change_log(about, MAX_ENTRIES, sees_results=results)
-        found += [ActivityEntry(one.at, change=one) for one in changes]
+        entries += [ActivityEntry(one.at, change=one) for one in changes]
     if show != PEOPLE:
-        found += _with_newest_shown(_order_steps(order, events))
+        entries += _with_newest_shown(_order_steps(order, events))
         if order.moved_at is not None:
-            found.append(ActivityEntry(order.moved_at, text="Moved from another patient"))
-    return _sort_and_fold(found, show)
+            entries.append(ActivityEntry(order.moved_at, text="Moved from another patient"))
+    return _sort_and_fold(entries, show)
 
 
-def _sort_and_fold(found: list[ActivityEntry], show: str) -> list[ActivityEntry]:
-    newest_first = sorted(found, key=lambda one: one.at, reverse=True)
+def _sort_and_fold(entries: list[ActivityEntry], show: str) -> list[ActivityEntry]:
+    newest_first = sorted(entries, key=lambda one: one.at, reverse=True)
     return (_fold_steps(newest_first) if show == MILESTONES else newest_first)[:MAX_ENTRIES]
 
 
@@ -112,27 +112,27 @@ def _fold_steps(entries: Iterable[ActivityEntry]) -> list[ActivityEntry]:
 
     A single step stays as it is.
     """
-    found: list[ActivityEntry] = []
+    folded: list[ActivityEntry] = []
     for _, group in groupby(
         entries, key=lambda one: (one.is_milestone, one.day, one.subject_label, one.url)
     ):
-        some = list(group)
-        if some[0].is_milestone or len(some) == 1:
-            found += some
+        steps = list(group)
+        if steps[0].is_milestone or len(steps) == 1:
+            folded += steps
             continue
-        scans = all(one.term and one.term.value in DELIVERY_SCANS for one in some)
-        text = f"{len(some)} {'delivery scans' if scans else 'steps between'}"
-        first = some[0]
-        found.append(
+        scans = all(one.term and one.term.value in DELIVERY_SCANS for one in steps)
+        text = f"{len(steps)} {'delivery scans' if scans else 'steps between'}"
+        first = steps[0]
+        folded.append(
             ActivityEntry(
                 first.at,
                 text=text,
                 subject_label=first.subject_label,
                 url=first.url,
-                folded_entries=some,
+                folded_entries=steps,
             )
         )
-    return found
+    return folded
 
 
 def _order_steps(order: Order, events: Iterable[OrderEvent]) -> list[ActivityEntry]:
@@ -141,14 +141,14 @@ def _order_steps(order: Order, events: Iterable[OrderEvent]) -> list[ActivityEnt
     Each entry uses the status label as of its time. The reversal keeps the order of events that
     have the same time.
     """
-    found: list[ActivityEntry] = []
+    entries: list[ActivityEntry] = []
     history: list[str] = []
     family = ""
     for event in events:
         history.append(event.low_level_status)
         term = vocabulary.order_term(event.low_level_status, order.method, history)
         urgent = term.family in (vocabulary.NEEDS_ACTION, vocabulary.UNKNOWN)
-        found.append(
+        entries.append(
             ActivityEntry(
                 event.created_at,
                 term=term,
@@ -159,7 +159,7 @@ def _order_steps(order: Order, events: Iterable[OrderEvent]) -> list[ActivityEnt
             )
         )
         family = term.family
-    return found[::-1]
+    return entries[::-1]
 
 
 def _with_newest_shown(steps: list[ActivityEntry]) -> list[ActivityEntry]:

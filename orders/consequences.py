@@ -69,90 +69,90 @@ def cancellation_preview(order: Order) -> CancellationPreview:
     low = order.low_level_status
     events = OrderEvent.objects.filter(order_id=order.pk)
     steps = set(events.values_list("low_level_status", flat=True)) | {low}
-    found = CancellationPreview(low in CANCELABLE_STATUSES.get(order.method, frozenset()))
-    if not found.possible:
-        _impossible(found, order, steps)
-        return found
+    preview = CancellationPreview(low in CANCELABLE_STATUSES.get(order.method, frozenset()))
+    if not preview.possible:
+        _impossible(preview, order, steps)
+        return preview
     if order.method == "testkit":
-        _kit(found, steps)
-    _visit(found, order)
+        _kit(preview, steps)
+    _visit(preview, order)
     if low == "draw_completed":
-        found.warn("The sample has been drawn already. It will not be tested.")
+        preview.warn("The sample has been drawn already. It will not be tested.")
     if order.origin in ("redraw", "recreation"):
-        found.will("Only this order ends; the others in its transaction continue.")
-    _message(found, order)
-    found.will_not("A cancelled order cannot be reopened: place a new one instead.")
-    return found
+        preview.will("Only this order ends; the others in its transaction continue.")
+    _message(preview, order)
+    preview.will_not("A cancelled order cannot be reopened: place a new one instead.")
+    return preview
 
 
-def _impossible(found: CancellationPreview, order: Order, steps: Collection[str]) -> None:
+def _impossible(preview: CancellationPreview, order: Order, steps: Collection[str]) -> None:
     low = order.low_level_status
     if low in CANCELED_STATUSES:
-        found.will_not("The order has ended already.")
+        preview.will_not("The order has ended already.")
     elif low == "redraw_available":
         redraws = Order.objects.filter(parent_id=order.pk, missing_since=None)
-        found.instead = list(
+        preview.instead = list(
             redraws.exclude(low_level_status__in=CANCELED_STATUSES).with_list_columns()
         )
-        found.warn(
+        preview.warn(
             "This order needs a new draw and cannot be cancelled itself: its redraw carries on. "
-            + ("Cancel the redraw instead." if found.instead else "There is no redraw yet.")
+            + ("Cancel the redraw instead." if preview.instead else "There is no redraw yet.")
         )
     elif low in _RESULT or not _RESULT.isdisjoint(steps):
-        found.warn("A result exists, so the order cannot be cancelled.")
+        preview.warn("A result exists, so the order cannot be cancelled.")
     elif low in SHIPPED:
-        found.warn(
+        preview.warn(
             "The kit has been shipped, so the order cannot be cancelled. Ask the patient to leave "
             "it unopened and to throw it away, or to send it back unused."
         )
     elif low in _RETURNING:
-        found.warn("The sample is on its way to the lab, so the order cannot be cancelled.")
+        preview.warn("The sample is on its way to the lab, so the order cannot be cancelled.")
     elif low in _AT_LAB:
-        found.warn("The sample has left our hands, so the order cannot be cancelled.")
+        preview.warn("The sample has left our hands, so the order cannot be cancelled.")
     else:
-        found.warn("The service does not let an order be cancelled at this point.")
+        preview.warn("The service does not let an order be cancelled at this point.")
 
 
-def _kit(found: CancellationPreview, steps: Collection[str]) -> None:
+def _kit(preview: CancellationPreview, steps: Collection[str]) -> None:
     if SHIPPED.isdisjoint(steps):
-        found.will(
+        preview.will(
             "The kit has not been shipped, so no kit goes out. Kits ordered before 13:00 Eastern "
             "usually leave the same day: if this one leaves first, the service refuses."
         )
     else:
-        found.warn(
+        preview.warn(
             "The kit was shipped before: the service may refuse, and the patient keeps the kit. "
             "Ask them to throw it away."
         )
 
 
-def _visit(found: CancellationPreview, order: Order) -> None:
+def _visit(preview: CancellationPreview, order: Order) -> None:
     visit = appointment_rules.active_visit(order.pk)
     if visit is None:
         if order.method == "walk_in_test":
-            found.will("There is no appointment. A patient who walks in is sent away.")
+            preview.will("There is no appointment. A patient who walks in is sent away.")
         elif order.method == "at_home_phlebotomy" and order.low_level_status != "draw_completed":
-            found.will("No visit is booked, so nobody comes.")
+            preview.will("No visit is booked, so nobody comes.")
         return
     when = format_visit_time(visit.start_at, visit.visit_zone)
     if visit.type == appointment_rules.HOME:
-        found.will(f"The at-home visit is cancelled too: {when}.")
+        preview.will(f"The at-home visit is cancelled too: {when}.")
         if (
             visit.start_at is not None
             and visit.start_at - timezone.now() < appointment_rules.REFUND_PERIOD
         ):
-            found.warn("It begins in less than 24 hours, so it is not refundable.")
+            preview.warn("It begins in less than 24 hours, so it is not refundable.")
         elif visit.start_at is not None:
-            found.will("It begins in more than 24 hours, so it is refunded.")
+            preview.will("It begins in more than 24 hours, so it is refunded.")
         return
-    found.warn(f"The appointment at a service centre is not cancelled by this: {when}.")
+    preview.warn(f"The appointment at a service centre is not cancelled by this: {when}.")
     if appointment_rules.is_self_service(visit):
-        found.warn(appointment_rules.SELF_SERVICE_SCRIPT)
+        preview.warn(appointment_rules.SELF_SERVICE_SCRIPT)
     elif not appointment_rules.why_not_cancel(visit):
-        found.visit = visit
+        preview.visit = visit
 
 
-def _message(found: CancellationPreview, order: Order) -> None:
+def _message(preview: CancellationPreview, order: Order) -> None:
     """Add whether the service notifies the patient.
 
     This depends on the team's settings and the contact data on the order (orders.md 2).
@@ -162,10 +162,10 @@ def _message(found: CancellationPreview, order: Order) -> None:
     if details.get("email") and order.method != "testkit":
         ways.append("e-mail")
     if ways:
-        found.will(
+        preview.will(
             f"The service tells the patient by {' and '.join(ways)}, if it sends messages for us."
         )
     elif order.method == "testkit" and order.patient_dob is None:
-        found.will("Nobody has registered the kit, so there is no patient to tell.")
+        preview.will("Nobody has registered the kit, so there is no patient to tell.")
     else:
-        found.warn("The service has no way to tell the patient: call them.")
+        preview.warn("The service has no way to tell the patient: call them.")

@@ -48,9 +48,9 @@ class UuidsField(forms.Field):
     widget = forms.TextInput
 
     def clean(self, value: Any) -> list[UUID]:
-        found = str(value or "").replace(",", " ").split()
+        parts = str(value or "").replace(",", " ").split()
         try:
-            return [UUID(item) for item in found]
+            return [UUID(item) for item in parts]
         except ValueError as error:
             raise ValidationError("Type whole order ids.") from error
 

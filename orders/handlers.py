@@ -71,12 +71,12 @@ def handle_orders(events: Sequence[ReceivedEvent]) -> Mapping[str, str]:
     doubtful: set[UUID] = set()
     received: dict[UUID, list[_ReceivedOrder]] = {}
     for event in events:
-        found = _read_order(event)
-        if isinstance(found, UUID):
-            doubtful.add(found)
+        order_or_id = _read_order(event)
+        if isinstance(order_or_id, UUID):
+            doubtful.add(order_or_id)
             outcomes[event.message_id] = "looked up"
         else:
-            received.setdefault(found.order_id, []).append(found)
+            received.setdefault(order_or_id.order_id, []).append(order_or_id)
     newest: list[_ReceivedOrder] = []
     older: list[_ReceivedOrder] = []
     suspect: set[UUID] = set()
@@ -245,19 +245,19 @@ def _critical_version(
 
 def _read_order(event: ReceivedEvent) -> _ReceivedOrder | UUID:
     """Return the order with its version, or only its id if the event is incomplete."""
-    found = service_orders.ORDER.read(event.data, event.received_at)
-    if isinstance(found, Unreadable):
+    record = service_orders.ORDER.read(event.data, event.received_at)
+    if isinstance(record, Unreadable):
         if _is_incomplete(event.data):
             return typed(_ORDER_ID, event).id
-        raise misfit(found)
-    order = found.data
+        raise misfit(record)
+    order = record.data
     lab_test = order.lab_test
     if not order.events or not (lab_test.id or lab_test.name):
         return order.id
     if order.updated_at > datetime.now(UTC) + CLOCK_TOLERANCE:
         return order.id
     step = order.latest_event
-    return _ReceivedOrder(event.message_id, found, (order.updated_at, step.id if step else 0))
+    return _ReceivedOrder(event.message_id, record, (order.updated_at, step.id if step else 0))
 
 
 def _is_incomplete(data: bytes) -> bool:

@@ -39,7 +39,7 @@ class LocalClock:
         return self.zone.key
 
     @property
-    def shown(self) -> str:
+    def known_zone(self) -> str:
         """Return the name of the zone if it is known, else an empty text."""
         return self.name if self.known else ""
 
@@ -66,8 +66,8 @@ def local_clock_of(order: Order, visit: Appointment | None = None) -> LocalClock
     address = order.record_at("patient_address")
     city, state = _text(address.get("city")), _text(address.get("state")).upper()
     devices = zone_of(order.user.fallback_time_zone if order.user else None)
-    if visit is not None and (found := zone_of(visit.iana_timezone)) is not None:
-        return LocalClock(found, city or visit.city, sure=True)
+    if visit is not None and (zone := zone_of(visit.iana_timezone)) is not None:
+        return LocalClock(zone, city or visit.city, sure=True)
     assumed = state_zone(state)
     if devices is not None and (assumed is None or state in STATES_WITH_TWO_ZONES):
         return LocalClock(devices, city, sure=True)
@@ -88,7 +88,7 @@ def _text(value: object) -> str:
 def visit_moment(moment: datetime | None, zone: VisitZone | None) -> SafeString | str:
     """Render a time in the visit's zone. A note says how the zone was chosen if none was sent."""
     zone = zone or visit_zone(None, None)
-    shown = when(moment, zone.name)
+    text = when(moment, zone.name)
     if moment is None or not zone.note:
-        return shown
-    return format_html('{} <span class="muted small">({})</span>', shown, zone.note)
+        return text
+    return format_html('{} <span class="muted small">({})</span>', text, zone.note)

@@ -69,14 +69,14 @@ def _notification_kinds(known: str, state: str) -> list[tuple[str, str]]:
     if not known:
         return []
     before, (event_id, bucket, visit) = json.loads(known), json.loads(state)
-    found = []
+    kinds = []
     if event_id != before[0] and bucket == vocabulary.NEEDS_ACTION:
-        found.append(("needs-action", f"event {event_id}"))
+        kinds.append(("needs-action", f"event {event_id}"))
     if event_id != before[0] and bucket == vocabulary.RESULT_IN:
-        found.append(("result-in", f"event {event_id}"))
+        kinds.append(("result-in", f"event {event_id}"))
     if _is_visit_changed(before[2], visit):
-        found.append(("visit-moved", f"visit {json.dumps(visit)}"))
-    return found
+        kinds.append(("visit-moved", f"visit {json.dumps(visit)}"))
+    return kinds
 
 
 def _is_visit_changed(before: list[str | None] | None, now: list[str | None] | None) -> bool:

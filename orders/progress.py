@@ -322,10 +322,10 @@ def _event_step(
     order: Order, events: Sequence[OrderEvent], history: Sequence[str], index: int, state: str
 ) -> ProgressStep:
     status = history[index]
-    seen = history[: index + 1]
+    earlier = history[: index + 1]
     event = events[index]
     return ProgressStep(
-        status, state, _term(status, order, seen), at=event.created_at, event_id=event.event_id
+        status, state, _term(status, order, earlier), at=event.created_at, event_id=event.event_id
     )
 
 

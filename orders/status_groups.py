@@ -65,9 +65,9 @@ def _apply_decision(row: UnknownValue, now: datetime, ends: float) -> int:
     bucket = row.bucket or vocabulary.UNKNOWN
     moved, edge = 0, _START
     own_row = UnknownValue.objects.filter(pk=row.pk, decision=row.decision)
-    while found := _move_batch(row.value, bucket, edge):
-        moved, edge = moved + len(found), found[-1]
-        own_row.update(moved=F("moved") + len(found))
+    while batch := _move_batch(row.value, bucket, edge):
+        moved, edge = moved + len(batch), batch[-1]
+        own_row.update(moved=F("moved") + len(batch))
         if time.monotonic() >= ends:
             return moved
     if bucket not in _FINISHED_GROUPS:
@@ -81,10 +81,10 @@ def _move_batch(status: str, bucket: str, edge: tuple[Any, ...]) -> list[tuple[A
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_NO_ACTIVITY_SQL)
         cursor.execute(_SELECT_SQL, [status, bucket, *edge, BATCH_SIZE])
-        found: list[tuple[Any, ...]] = cursor.fetchall()
-        if found:
-            keys = uuid_array(key for _, key in found)
+        batch: list[tuple[Any, ...]] = cursor.fetchall()
+        if batch:
+            keys = uuid_array(key for _, key in batch)
             cursor.execute(_MOVE_SQL, [bucket, bucket in _FINISHED_GROUPS, keys])
             join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
-            changes.record_row_changes(Order, join, [keys], len(found))
-    return found
+            changes.record_row_changes(Order, join, [keys], len(batch))
+    return batch

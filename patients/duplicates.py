@@ -67,7 +67,7 @@ def find_duplicate_candidates(
     values = {"dob": typed.dob, "phone": f"{phone}%", "email": email, "but": array(but)}
     statement = " UNION ALL ".join(_CANDIDATES.format(condition=each) for each in conditions)
     people = {person.pk: person for person in Patient.objects.raw(statement, values)}
-    found = []
+    candidates = []
     for person in people.values():
         reasons = []
         if typed.dob and person.dob == typed.dob:
@@ -77,9 +77,9 @@ def find_duplicate_candidates(
         if "@" in email and person.email.lower() == email:
             reasons.append("Same e-mail address")
         if reasons:
-            found.append(DuplicateCandidate(person, reasons))
-    found.sort(key=lambda one: (-len(one.reasons), one.person.pk))
-    return found[:MAX_CANDIDATES]
+            candidates.append(DuplicateCandidate(person, reasons))
+    candidates.sort(key=lambda one: (-len(one.reasons), one.person.pk))
+    return candidates[:MAX_CANDIDATES]
 
 
 _CANDIDATES: Final = f"""

@@ -46,9 +46,9 @@ class Agreement(StrEnum):
 
 def combine_agreements(agreements: Iterable[Agreement]) -> Agreement:
     """Return DIFFERENT if any fact differs, else SAME if any agrees, else UNKNOWN."""
-    found = set(agreements)
+    distinct = set(agreements)
     for one in (Agreement.DIFFERENT, Agreement.SAME):
-        if one in found:
+        if one in distinct:
             return one
     return Agreement.UNKNOWN
 
@@ -81,9 +81,9 @@ def compare_name_parts(
     texts = zip(_letterings(printed_first), _letterings(printed_last), strict=True)
     readings = []
     for first, last in texts:
-        given, family = _words(first), _words(last)
-        if given and family:
-            readings += [_Name(given, family), _Name(family, given)]
+        given_names, family = _words(first), _words(last)
+        if given_names and family:
+            readings += [_Name(given_names, family), _Name(family, given_names)]
         readings += _readings(f"{first} {last}")
     return _compare(readings, _spellings(first_name, last_name))
 
@@ -92,17 +92,17 @@ def _compare(readings: Iterable[_Name], known: Sequence[_Name]) -> Agreement:
     possible = [name for name in readings if name.given or name.family]
     if not possible or not known:
         return Agreement.UNKNOWN
-    found = {_compare_one(printed, ours) for printed, ours in product(possible, known)}
+    agreements = {_compare_one(printed, ours) for printed, ours in product(possible, known)}
     for one in (Agreement.SAME, Agreement.UNKNOWN):
-        if one in found:
+        if one in agreements:
             return one
     return Agreement.DIFFERENT
 
 
 def _compare_one(printed: _Name, known: _Name) -> Agreement:
-    given = _given_fits(printed.given, known.given)
-    family = _family_fits(printed.family, known.family)
-    if not given or not family:
+    given_fits = _given_fits(printed.given, known.given)
+    family_fits = _family_fits(printed.family, known.family)
+    if not given_fits or not family_fits:
         return Agreement.DIFFERENT
     halves = [(printed.given, known.given), (printed.family, known.family)]
     if printed.is_initials or known.is_initials:
@@ -160,8 +160,8 @@ def _is_part(few: Sequence[str], many: Sequence[str]) -> bool:
     runs = set(_joined(many))
     if "".join(few) in runs:
         return True
-    meant = [word for word in few if word not in PARTICLES] or few
-    return all(word in runs for word in meant)
+    significant = [word for word in few if word not in PARTICLES] or few
+    return all(word in runs for word in significant)
 
 
 def _joined(name: Sequence[str]) -> Iterator[str]:
@@ -176,7 +176,9 @@ def _readings(text: str) -> list[_Name]:
     A comma divides them. Without a comma, they may be divided between any two words. Both orders
     are returned.
     """
-    parts = [found for part in _with_commas(text).split(",") if (found := _tokens(part))]
+    parts = [
+        part_tokens for part in _with_commas(text).split(",") if (part_tokens := _tokens(part))
+    ]
     if len(parts) > 1:
         first, rest = parts[0], [token for part in parts[1:] for token in part]
         return [_name(rest, first), _name(first, rest)]
@@ -201,20 +203,22 @@ def _tokens(text: str) -> list[tuple[str, ...]]:
     if not _words(text):
         return []
     plain = _PRINTED_AGE.sub(" ", fold(_IN_BRACKETS.sub(" ", text)))
-    found = [words(token) for token in plain.split()][:MAX_WORDS]
-    kept = [tuple(word for word in token if word not in EXTRAS) for token in found]
-    return [token for token in kept if token]
+    word_lists = [words(token) for token in plain.split()][:MAX_WORDS]
+    without_extras = [tuple(word for word in token if word not in EXTRAS) for token in word_lists]
+    return [token for token in without_extras if token]
 
 
-def _name(given: Iterable[tuple[str, ...]], family: Iterable[tuple[str, ...]]) -> _Name:
-    return _Name(tuple(chain.from_iterable(given)), tuple(chain.from_iterable(family)))
+def _name(given_names: Iterable[tuple[str, ...]], family: Iterable[tuple[str, ...]]) -> _Name:
+    return _Name(tuple(chain.from_iterable(given_names)), tuple(chain.from_iterable(family)))
 
 
 def _spellings(first_name: str, last_name: str) -> list[_Name]:
     names: list[_Name] = []
     for first, last in zip(_letterings(first_name), _letterings(last_name), strict=True):
-        given, family = _words(first), _words(last)
-        names += [_Name(given, family)] if given and family else _readings(f"{first} {last}")
+        given_names, family = _words(first), _words(last)
+        names += (
+            [_Name(given_names, family)] if given_names and family else _readings(f"{first} {last}")
+        )
     return list(dict.fromkeys(names))
 
 
@@ -233,11 +237,11 @@ def _words(text: str) -> tuple[str, ...]:
 
     Returns an empty tuple if the text is a placeholder for a name.
     """
-    found = words(_IN_BRACKETS.sub(" ", text)) or words(text)
-    if all(word in _PLACEHOLDER_WORDS or set(word) <= {"x"} for word in found):
+    name_words = words(_IN_BRACKETS.sub(" ", text)) or words(text)
+    if all(word in _PLACEHOLDER_WORDS or set(word) <= {"x"} for word in name_words):
         return ()
     # `Sr.` and `II` are dropped, unless the name has no other words.
-    return tuple([word for word in found if word not in EXTRAS] or found)[:MAX_WORDS]
+    return tuple([word for word in name_words if word not in EXTRAS] or name_words)[:MAX_WORDS]
 
 
 # Birth dates
@@ -305,12 +309,12 @@ def birth_dates(printed: str) -> frozenset[PartialDate]:
     if len(months) > 1 or (others and not months and len(numbers) == 2):
         return frozenset()  # `4 Okt 1954`: the word may be the month.
     today = timezone.localdate()
-    found = {
+    dates = {
         one
         for year, month, day in _orders(numbers, next(iter(months), None))
         for one in _dates(year, month, day, today)
     }
-    return frozenset(found)
+    return frozenset(dates)
 
 
 _WHOLE_MONTHS = (
@@ -366,10 +370,10 @@ def _dates(text: str, month: int | None, day: int | None, today: date) -> Iterat
         if not today.year - _OLDEST <= year <= today.year:
             continue
         try:
-            found = date(year, month or 1, day or 1)
+            parsed = date(year, month or 1, day or 1)
         except ValueError:
             continue
-        if found <= today:
+        if parsed <= today:
             yield PartialDate(year, month, day)
 
 
@@ -393,9 +397,9 @@ _AGE_TOLERANCE: Final = 2
 
 def compare_ages(printed: str, known: date | None, on: date) -> Agreement:
     """Compare an age (`64`, `64 Y`, `18 months`) on a day with a birth date."""
-    found = _AGE.search(fold(printed[:MAX_TEXT_LENGTH]))
-    if known is None or found is None:
+    match = _AGE.search(fold(printed[:MAX_TEXT_LENGTH]))
+    if known is None or match is None:
         return Agreement.UNKNOWN
-    years = int(found[1]) * _YEARS[found[2]]
+    years = int(match[1]) * _YEARS[match[2]]
     actual = (on - known).days / 365.25
     return Agreement.SAME if abs(actual - years) < _AGE_TOLERANCE else Agreement.DIFFERENT

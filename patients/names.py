@@ -93,8 +93,8 @@ def fold(*parts: str | None) -> str:
     # pass.
     plain = unicodedata.normalize("NFKD", text.casefold())
     plain = unicodedata.normalize("NFKD", plain.casefold().translate(_LETTERS))
-    kept = "".join(mark for mark in plain if unicodedata.category(mark) not in _INVISIBLE)
-    return " ".join(kept.split())
+    visible = "".join(mark for mark in plain if unicodedata.category(mark) not in _INVISIBLE)
+    return " ".join(visible.split())
 
 
 def digraphs(text: str) -> str:
@@ -132,10 +132,10 @@ def name_key(*parts: str | None) -> str:
     name), all words of a part may be joined. When there is one part, it is a whole name, and only
     words next to a hyphen, an apostrophe or a particle are joined.
     """
-    given = [part for part in parts if part]
-    plain = words(" ".join(given))
+    nonempty = [part for part in parts if part]
+    plain = words(" ".join(nonempty))
     others: dict[str, None] = {}
-    for part in given:
+    for part in nonempty:
         if part.isascii() and part.isalpha():
             continue  # One word with one spelling, which `plain` has.
         for spelling in {part: None, digraphs(part): None}:
@@ -231,20 +231,20 @@ def parse_birth_date(text: str) -> date | None:
     """
     plain = " ".join(fold(text).replace(",", " ").split()).title()
     for pattern in _DATES:
-        found = _day(plain, pattern)
-        if found is not None:
-            return found
+        birth_date = _day(plain, pattern)
+        if birth_date is not None:
+            return birth_date
     return None
 
 
 def _day(text: str, pattern: str) -> date | None:
     try:
-        found = datetime.strptime(text, pattern).date()  # noqa: DTZ007 - a calendar date
+        day = datetime.strptime(text, pattern).date()  # noqa: DTZ007 - a calendar date
     except ValueError:
         return None
-    if pattern.endswith("%y") and found > date.today():  # noqa: DTZ011 - a century, not a day
-        return found.replace(year=found.year - 100)
-    return found
+    if pattern.endswith("%y") and day > date.today():  # noqa: DTZ011 - a century, not a day
+        return day.replace(year=day.year - 100)
+    return day
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,15 +276,15 @@ def parse_search_text(text: str) -> SearchText:
     born = parse_birth_date(rest)
     if born:
         return SearchText(email=email, birth_date=born)
-    found = _DATE.search(rest)
-    if found and (born := parse_birth_date(found[0])):
-        rest = f"{rest[: found.start()]} {rest[found.end() :]}"
+    match = _DATE.search(rest)
+    if match and (born := parse_birth_date(match[0])):
+        rest = f"{rest[: match.start()]} {rest[match.end() :]}"
     digits, digits_as_date = "", None
-    for found in _NUMBER.finditer(rest):
-        digits = phone_tail(found[0])
-        if len(digits) >= _LEAST_DIGITS and not _beside_letters(rest, found):
-            rest = f"{rest[: found.start()]} {rest[found.end() :]}"
-            digits_as_date = _bare_date(found[0])
+    for match in _NUMBER.finditer(rest):
+        digits = phone_tail(match[0])
+        if len(digits) >= _LEAST_DIGITS and not _beside_letters(rest, match):
+            rest = f"{rest[: match.start()]} {rest[match.end() :]}"
+            digits_as_date = _bare_date(match[0])
             break
         digits = ""
     return SearchText(" ".join(_WORD.findall(rest)), email, born, digits, digits_as_date)
@@ -296,9 +296,9 @@ def _fold_but_umlauts(text: str) -> str:
     return fold(apart).translate(_SHOW_UMLAUTS)
 
 
-def _beside_letters(text: str, found: re.Match[str]) -> bool:
+def _beside_letters(text: str, match: re.Match[str]) -> bool:
     """Whether the number is a part of a word such as `ada1980`, and so not a phone number."""
-    before, after = text[: found.start()][-1:], text[found.end() :][:1]
+    before, after = text[: match.start()][-1:], text[match.end() :][:1]
     return before.isalpha() or after.isalpha()
 
 

@@ -67,12 +67,12 @@ def lives_with_patient(record: Mapping[str, Any]) -> bool:
 
 
 def _line(address: Mapping[str, Any], name: str) -> str:
-    found = address.get(name)
+    line = address.get(name)
     if name == "zip":
-        found = found or address.get("zip_code")
+        line = line or address.get("zip_code")
     if name == "country":
-        found = found or DEFAULT_COUNTRY
-    return str(found or "").strip()
+        line = line or DEFAULT_COUNTRY
+    return str(line or "").strip()
 
 
 def person_body(
@@ -129,8 +129,8 @@ def _set_value(
 
 
 def _nested(record: Mapping[str, Any], name: str) -> Json:
-    found = record.get(name)
-    return found if isinstance(found, dict) else {}
+    nested = record.get(name)
+    return nested if isinstance(nested, dict) else {}
 
 
 def _own_nested(record: Json, name: str) -> Json:

@@ -35,10 +35,10 @@ def new_reference() -> str:
 def is_random(reference: str) -> bool:
     """Whether it has the form of `new_reference`. Any word in it is there by chance."""
     try:
-        found = UUID(reference)
+        parsed = UUID(reference)
     except ValueError:
         return False
-    return found.version == 4 and str(found) == reference
+    return parsed.version == 4 and str(parsed) == reference
 
 
 def clean_reference(text: str, names: Iterable[str] = ()) -> str:

@@ -197,18 +197,18 @@ class PersonForm(BlockForm):
         """Return the possible duplicates that the person declared to be different people."""
         return self._ids("not_same")
 
-    def shown(self) -> list[UUID]:
+    def shown_ids(self) -> list[UUID]:
         """Return the possible duplicates that were on the page when it was sent."""
         return self._ids("shown")
 
     def _ids(self, name: str) -> list[UUID]:
-        found = []
+        ids = []
         for text in getattr(self.data, "getlist", lambda name: [])(name)[:100]:
             try:
-                found.append(UUID(text))
+                ids.append(UUID(text))
             except ValueError:
                 continue
-        return found
+        return ids
 
     def body(self) -> dict[str, Any]:
         """Return the whole record with the person's changes."""

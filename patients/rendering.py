@@ -17,12 +17,12 @@ from backoffice.pages.templatetags.ui import DASH, age, dash, day, local_day, ph
 def draw(rows: list[Any], screen: ListContext) -> SafeString:
     """Return the rows of one page, in the columns that the user has chosen."""
     cells = [CELLS[column.key] for column in screen.columns[1:]]
-    drawn = []
+    parts = []
     for row in rows:
-        drawn.append(f"<tr>{_name(row)}")
-        drawn += [cell(row) for cell in cells]
-        drawn.append("</tr>\n")
-    return SafeString("".join(drawn))
+        parts.append(f"<tr>{_name(row)}")
+        parts += [cell(row) for cell in cells]
+        parts.append("</tr>\n")
+    return SafeString("".join(parts))
 
 
 def _name(row: Any) -> str:

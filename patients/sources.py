@@ -90,8 +90,10 @@ def sources_of(
     ]
     names = {slug: one.name for slug, one in by_key(Provider, pulls, ("name",)).items()}
     rest = [
-        ConnectedSourceRow(slug, names.get(slug, slug), None, found, last_data=last.get(slug))
-        for slug, found in pulls.items()
+        ConnectedSourceRow(
+            slug, names.get(slug, slug), None, pulls_of_source, last_data=last.get(slug)
+        )
+        for slug, pulls_of_source in pulls.items()
     ]
     current = [one for one in connections if one.missing_since is None]
     commands = ineffective_disconnects(patient.pk, {one.slug: one.created_on for one in current})

@@ -92,11 +92,11 @@ class TeamsForm(CommandForm):
 
     def show(self, *, expected: Collection[UUID], looked_at: Collection[UUID]) -> None:
         """Set the two lists of the page that is shown, for its next submission."""
-        shown = {"expected": join_team_ids(expected), "looked_at": join_team_ids(looked_at)}
-        self.initial = {**self.initial, **shown}
+        texts = {"expected": join_team_ids(expected), "looked_at": join_team_ids(looked_at)}
+        self.initial = {**self.initial, **texts}
         if isinstance(self.data, QueryDict):
             self.data = self.data.copy()
-            for name, value in shown.items():
+            for name, value in texts.items():
                 self.data[name] = value
 
     def is_confirmed(self, effects: Collection[TeamEffect]) -> bool:

@@ -13,9 +13,9 @@ OUR_TEAM = "our team"
 
 def known_teams() -> set[UUID]:
     """Return our team and every team on an allowlist."""
-    found = set(LabAccountTeam.objects.order_by().values_list("team_id", flat=True).distinct())
+    teams = set(LabAccountTeam.objects.order_by().values_list("team_id", flat=True).distinct())
     ours = mirror_team()
-    return found | {ours} if ours else found
+    return teams | {ours} if ours else teams
 
 
 def allowed_team_ids(account: LabAccount) -> set[UUID]:

@@ -27,48 +27,59 @@ TYPE_NAMES = "Type which team is left without an account: "
 @require_safe
 def account(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """Show one lab account and its teams, with the form for users who may change them."""
-    shown = _account(account_id)
-    return _page(request, shown, _form(request, shown) if _may_change(request, shown) else None)
+    lab_account = _account(account_id)
+    return _page(
+        request,
+        lab_account,
+        _form(request, lab_account) if _may_change(request, lab_account) else None,
+    )
 
 
 @requires("labs.view", "lab_accounts.change")
 @require_http_methods(["GET", "HEAD", "POST"])
 def teams(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """Change which teams may use a lab account."""
-    shown = _account(account_id)
-    if not _may_change(request, shown):
-        return _page(request, shown, None, status=422 if request.method == "POST" else 200)
-    form = _form(request, shown)
+    lab_account = _account(account_id)
+    if not _may_change(request, lab_account):
+        return _page(request, lab_account, None, status=422 if request.method == "POST" else 200)
+    form = _form(request, lab_account)
     if request.method == "POST" and form.is_valid():
         target = form.target()
-        effects = team_effects(shown, target)
-        left = [one.name for one in effects if one.loses_last_account]
+        effects = team_effects(lab_account, target)
+        losing_labs = [one.name for one in effects if one.loses_last_account]
         if effects and form.cleaned_data["looked_at"] != target:
             form.add_error(None, CHECK_EFFECTS)
         elif not form.is_confirmed(effects):
-            form.add_error("confirm", TYPE_NAMES + ", ".join(left))
+            form.add_error("confirm", TYPE_NAMES + ", ".join(losing_labs))
         else:
             command = SetAllowlist(
-                account_id=shown.pk,
-                account_name=str(shown),
+                account_id=lab_account.pk,
+                account_name=str(lab_account),
                 expected=sorted(form.cleaned_data["expected"]),
                 target=sorted(target),
             )
             if form.enqueue(request, command, form.cleaned_data["reason"]) is not None:
-                return redirect("labs:account", shown.pk)
-    return _page(request, shown, form, status=422 if request.method == "POST" else 200)
+                return redirect("labs:account", lab_account.pk)
+    return _page(request, lab_account, form, status=422 if request.method == "POST" else 200)
 
 
 @requires("labs.view", "lab_accounts.change")
 @require_safe
 def effects(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """Show the effects of the chosen teams: a fragment."""
-    shown = _account(account_id)
-    form = TeamsForm(request.GET, known=known_teams() | allowed_team_ids(shown), ours=mirror_team())
+    lab_account = _account(account_id)
+    form = TeamsForm(
+        request.GET, known=known_teams() | allowed_team_ids(lab_account), ours=mirror_team()
+    )
     target = form.target()
-    form.show(expected=allowed_team_ids(shown), looked_at=target)
-    found = team_effects(shown, target)
-    context = {"account": shown, "form": form, "effects": found, "left": _left(found)}
+    form.show(expected=allowed_team_ids(lab_account), looked_at=target)
+    team_changes = team_effects(lab_account, target)
+    context = {
+        "account": lab_account,
+        "form": form,
+        "effects": team_changes,
+        "left": _names_losing_last_account(team_changes),
+    }
     return render(request, "labs/allowlists/_effects.html", context)
 
 
@@ -76,12 +87,12 @@ def _account(account_id: UUID) -> LabAccount:
     return get_object_or_404(LabAccount, pk=account_id)
 
 
-def _may_change(request: HttpRequest, shown: LabAccount) -> bool:
-    return may(request.user, "lab_accounts.change") and not obstacle(shown)
+def _may_change(request: HttpRequest, lab_account: LabAccount) -> bool:
+    return may(request.user, "lab_accounts.change") and not obstacle(lab_account)
 
 
-def _form(request: HttpRequest, shown: LabAccount) -> TeamsForm:
-    there = allowed_team_ids(shown)
+def _form(request: HttpRequest, lab_account: LabAccount) -> TeamsForm:
+    there = allowed_team_ids(lab_account)
     return TeamsForm.from_request(
         request,
         known=known_teams() | there,
@@ -90,37 +101,37 @@ def _form(request: HttpRequest, shown: LabAccount) -> TeamsForm:
     )
 
 
-def _left(effects: Any) -> list[str]:
+def _names_losing_last_account(effects: Any) -> list[str]:
     return [one.name for one in effects if one.loses_last_account]
 
 
 def _page(
-    request: HttpRequest, shown: LabAccount, form: TeamsForm | None, status: int = 200
+    request: HttpRequest, lab_account: LabAccount, form: TeamsForm | None, status: int = 200
 ) -> HttpResponse:
-    there, ours = allowed_team_ids(shown), mirror_team()
+    there, ours = allowed_team_ids(lab_account), mirror_team()
     context: dict[str, Any] = {
-        "account": shown,
-        "lab": Lab.objects.filter(slug=shown.lab).first(),
-        "billing": billing_by_state(shown),
+        "account": lab_account,
+        "lab": Lab.objects.filter(slug=lab_account.lab).first(),
+        "billing": billing_by_state(lab_account),
         "teams": sort_teams(there, ours),
         "ours": ours,
         "names": team_names(),
-        "obstacle": obstacle(shown),
-        "offers": [compare_tests(shown), compare_markers(shown)],
+        "obstacle": obstacle(lab_account),
+        "offers": [compare_tests(lab_account), compare_markers(lab_account)],
         "named": MAX_NAMED,
     }
     if form is not None:
         target = form.target()
         saw = form.cleaned_data.get("expected", there) if form.is_bound else there
-        found = team_effects(shown, target)
+        team_changes = team_effects(lab_account, target)
         context |= {
             "form": form,
             "chips": [
                 {"team": team, "ours": team == ours, "there": team in there, "on": team in target}
                 for team in sort_teams(known_teams() | there | target, ours)
             ],
-            "effects": found,
-            "left": _left(found),
+            "effects": team_changes,
+            "left": _names_losing_last_account(team_changes),
             "sides": compare_three_lists(saw, there, target) if saw != there else [],
         }
         form.show(expected=there, looked_at=target)

@@ -88,9 +88,9 @@ class CreateLabTest(Command, kw_only=True):
             raise PreconditionFailed(NAME_TAKEN, field="name")
 
     def refresh(self, service: Service) -> None:
-        found = self._same_named(service)
-        if found:
-            store_lab_tests(found)
+        same_named = self._same_named(service)
+        if same_named:
+            store_lab_tests(same_named)
             raise PreconditionFailed(NAME_TAKEN, field="name")
 
     def send(self, service: Service, sending: SendContext) -> Answer:
@@ -114,16 +114,16 @@ class CreateLabTest(Command, kw_only=True):
         substring" finds a test that has it now (catalogue.md 2). This command created it if the
         method and the lab are equal: "method | enum | yes", "lab | Lab or null | yes".
         """
-        found = self._same_named(service)
-        if not found:
+        same_named = self._same_named(service)
+        if not same_named:
             return NoTrace()
-        if len(found) == 1 and self._is_as_sent(found[0].data):
-            return Confirmed(found[0])
-        store_lab_tests(found)
+        if len(same_named) == 1 and self._is_as_sent(same_named[0].data):
+            return Confirmed(same_named[0])
+        store_lab_tests(same_named)
         return Ambiguous(
             [
                 PossibleMatch(str(one.data.id), f"{one.data.name}, {one.data.status}")
-                for one in found
+                for one in same_named
             ]
         )
 
@@ -136,16 +136,16 @@ class CreateLabTest(Command, kw_only=True):
 
     def _same_named(self, service: Service) -> list[Answer]:
         """Return the tests with this name. The service also finds names that contain it."""
-        found: list[Answer] = []
+        records: list[Answer] = []
         cursor: str | None = None
         for _ in range(MAX_PAGES):
             page = service.labs.lab_tests(PAGE_SIZE, cursor, name=self.name)
             if page.unreadable:
                 raise errors.Malformed(reason="a lab test that cannot be read")
-            found += [r for r in page.records if _folded(r.data.name) == _folded(self.name)]
+            records += [r for r in page.records if _folded(r.data.name) == _folded(self.name)]
             cursor = page.next_cursor
             if cursor is None:
-                return found
+                return records
         raise errors.Malformed(reason="the list of lab tests has no end")
 
 
@@ -164,14 +164,14 @@ class _LabTestCommand(Command, kw_only=True):
 
     def changeable_test(self) -> LabTest:
         """Return the lab test, or raise PreconditionFailed if it cannot be changed."""
-        found = LabTest.objects.filter(pk=self.lab_test_id, missing_since=None).first()
-        if found is None:
+        test = LabTest.objects.filter(pk=self.lab_test_id, missing_since=None).first()
+        if test is None:
             raise PreconditionFailed("The service no longer has this lab test.")
-        if found.auto_generated:
+        if test.auto_generated:
             raise PreconditionFailed(
                 "The service made this lab test by itself; it cannot be changed."
             )
-        return found
+        return test
 
     def refresh(self, service: Service) -> None:
         try:

@@ -327,10 +327,10 @@ def candidate_jobs(report: Report) -> list[ReportJob]:
     """Return jobs of this patient that were received since the report was sent and are unlinked."""
     if report.state != UNCERTAIN or report.sent_at is None:
         return []
-    taken = Report.objects.filter(job__isnull=False).values("job")
+    linked_jobs = Report.objects.filter(job__isnull=False).values("job")
     return list(
         ReportJob.objects.filter(user=report.user_id, as_of__gte=report.sent_at)
-        .exclude(pk__in=taken)
+        .exclude(pk__in=linked_jobs)
         .exclude(pk__in=report.earlier_job_ids)
         .defer("record")
         .order_by("as_of")[:10]

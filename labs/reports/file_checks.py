@@ -113,9 +113,9 @@ def examine(content: bytes) -> dict[str, object]:
 
 
 def _other_kind(content: bytes) -> FileProblem:
-    for mark, found in OTHER_KINDS:
+    for mark, kind in OTHER_KINDS:
         if re.match(mark, content):
-            return FileProblem("other_kind", found)
+            return FileProblem("other_kind", kind)
     if WEB_PAGE.search(content[:2048]):
         return FileProblem("other_kind", "a web page")
     return FileProblem("kind")
@@ -252,7 +252,7 @@ def _unescape(text: bytes) -> bytes:
     """Return the text with escapes in names resolved: `#61` is `a`."""
     if b"#" not in text:
         return text
-    return _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), text)
+    return _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), text)
 
 
 def _unpacked_size(stream: bytes) -> int:
@@ -282,19 +282,19 @@ def _inspect_objects(reader: PdfReader) -> None:
     _refuse_active(reader.trailer)
 
 
-def _refuse_active(found: object, depth: int = 0) -> None:
+def _refuse_active(pdf_object: object, depth: int = 0) -> None:
     if depth > DEPTH:
         raise FileProblem("bomb")
-    if isinstance(found, NameObject) and found in ACTIVE:
+    if isinstance(pdf_object, NameObject) and pdf_object in ACTIVE:
         raise FileProblem("active")
-    if isinstance(found, DictionaryObject):
-        if isinstance(found, StreamObject) and "/First" in found and "/N" in found:
-            _refuse_active_names(found)
-        for key, value in found.items():
+    if isinstance(pdf_object, DictionaryObject):
+        if isinstance(pdf_object, StreamObject) and "/First" in pdf_object and "/N" in pdf_object:
+            _refuse_active_names(pdf_object)
+        for key, value in pdf_object.items():
             _refuse_active(key, depth + 1)
             _refuse_active(value, depth + 1)
-    elif isinstance(found, ArrayObject):
-        for value in found:
+    elif isinstance(pdf_object, ArrayObject):
+        for value in pdf_object:
             _refuse_active(value, depth + 1)
 
 
@@ -366,10 +366,10 @@ def _end_of_scan(content: bytes, at: int) -> int:
 
     Inside of a scan, 0xFF is followed by 0 or a restart marker.
     """
-    found = re.compile(rb"\xff+[^\x00\xd0-\xd7\xff]").search(content, at)
-    if found is None:
+    marker = re.compile(rb"\xff+[^\x00\xd0-\xd7\xff]").search(content, at)
+    if marker is None:
         raise FileProblem("truncated")
-    return found.end() - 2
+    return marker.end() - 2
 
 
 def _end_of_png(content: bytes) -> int:

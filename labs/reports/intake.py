@@ -132,8 +132,8 @@ def find_report_of_form(upload: UploadRequest) -> Report | None:
     if report is None:
         return None
     if (report.user_id, report.uploaded_by_id) == (upload.patient.pk, upload.by.pk):
-        kept = report.files.order_by("position").values_list("sha256", flat=True)
-        if [bytes(one) for one in kept] == [_digest(file) for file in upload.files]:
+        stored_hashes = report.files.order_by("position").values_list("sha256", flat=True)
+        if [bytes(one) for one in stored_hashes] == [_digest(file) for file in upload.files]:
             return report
     raise UploadRejected(
         "This form was already used for another upload, so nothing was taken now. It has been "
@@ -200,12 +200,14 @@ def _store_files(files: Sequence[UploadedFile[Any]]) -> list[storage.StoredFile]
         for file in files:
             content = b"".join(file.chunks())
             try:
-                found = storage.check_file(content)
-                _check_name(file, found.kind)
+                checked_file = storage.check_file(content)
+                _check_name(file, checked_file.kind)
             except storage.FileRejected as rejected:
                 problems.append(f"“{display_file_name(file.name)}” {rejected}")
             else:
-                stored.append(storage.store(found.content, found.kind, found.pages))
+                stored.append(
+                    storage.store(checked_file.content, checked_file.kind, checked_file.pages)
+                )
         if problems:
             raise UploadRejected(*problems)
     except OSError as error:
@@ -225,11 +227,11 @@ def _store_files(files: Sequence[UploadedFile[Any]]) -> list[storage.StoredFile]
 def _check_name(file: UploadedFile[Any], kind: str) -> None:
     """Check that the extension and the declared type match the content."""
     ending = PurePosixPath((file.name or "").lower()).suffix
-    meant = storage.EXTENSIONS.get(ending)
+    named_kind = storage.EXTENSIONS.get(ending)
     true_ending = storage.ENDINGS[kind]
-    if meant is None:
+    if named_kind is None:
         raise storage.FileRejected(f"must end in {true_ending}: that is what it holds. Rename it.")
-    if meant != kind:
+    if named_kind != kind:
         raise storage.FileRejected(
             f"holds another kind of file than its name says. Name it {true_ending}."
         )
@@ -290,12 +292,12 @@ def _create_rows(
 def display_file_name(name: str | None) -> str:
     """Return a file name for display, without control and text direction characters."""
     plain = unicodedata.normalize("NFC", name or "")
-    kept = "".join(
+    letters = "".join(
         mark
         for mark in plain
         if unicodedata.category(mark) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
     )
-    return kept.strip()[:MAX_NAME_LENGTH] or "unnamed"
+    return letters.strip()[:MAX_NAME_LENGTH] or "unnamed"
 
 
 def delete_orphaned_files(now: datetime) -> int:

@@ -81,7 +81,7 @@ class ReviewedRow:
         return self.check.pk if self.check else 0
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         """The current value of every correctable column."""
         return {name: self.corrections.get(name, self.parsed_value(name)) for name in CORRECTABLE}
 
@@ -104,13 +104,13 @@ class ReviewedRow:
 
     @property
     def number(self) -> float | None:
-        return number_of(str(self.shown["value"]).strip().removesuffix("%"))
+        return number_of(str(self.values["value"]).strip().removesuffix("%"))
 
     @property
     def unit(self) -> str:
         """The unit to show after the value; empty if the value includes it."""
-        units = self.shown["units"] or ""
-        return "" if str(self.shown["value"]).rstrip().endswith(units) else units
+        units = self.values["units"] or ""
+        return "" if str(self.values["value"]).rstrip().endswith(units) else units
 
     @property
     def meaning(self) -> Reading:
@@ -118,15 +118,15 @@ class ReviewedRow:
 
         After a correction of value or range, the service's flags for above and below are ignored.
         """
-        shown = self.shown
+        values = self.values
         is_as_read = not self.corrections.keys() & {*_VALUE_COLUMNS}
         return read_line(
-            shown["interpretation"],
+            values["interpretation"],
             type=self.parsed.type,
-            text=str(shown["value"]),
-            unit=shown["units"],
-            low=shown["min_reference_range"],
-            high=shown["max_reference_range"],
+            text=str(values["value"]),
+            unit=values["units"],
+            low=values["min_reference_range"],
+            high=values["max_reference_range"],
             above=self.parsed.is_above_max_range if is_as_read else None,
             below=self.parsed.is_below_min_range if is_as_read else None,
         )
@@ -142,11 +142,11 @@ class ReviewedRow:
     @property
     def word(self) -> str | None:
         """Return the printed interpretation if it differs from our reading, else None."""
-        return as_received(self.shown["interpretation"], self.flagged)
+        return as_received(self.values["interpretation"], self.flagged)
 
     @property
     def range(self) -> str:
-        low, high = self.shown["min_reference_range"], self.shown["max_reference_range"]
+        low, high = self.values["min_reference_range"], self.values["max_reference_range"]
         if low is not None and high is not None:
             return f"{format_limit(low)} – {format_limit(high)}"
         if high is not None:
@@ -168,19 +168,19 @@ class ReviewedRow:
     @property
     def doubts(self) -> list[str]:
         """Return reasons to highlight this row. None of them blocks the acceptance."""
-        found = []
-        units = self.shown["units"]
+        texts = []
+        units = self.values["units"]
         if self.parsed.type in ("numeric", "range", None) and self.number is not None and not units:
-            found.append("No unit")
+            texts.append("No unit")
         elif units and _folded_unit(units) not in KNOWN_UNITS and "units" not in self.corrections:
-            found.append("Unit not known here")
+            texts.append("Unit not known here")
         if "loinc_code" not in self.corrections:
             status = self.parsed.loinc_match_status
             if not self.matches or status == "no_match":
-                found.append("No code found")
+                texts.append("No code found")
             elif status != "auto_match":
-                found.append("Code to be checked")
-        return found
+                texts.append("Code to be checked")
+        return texts
 
 
 COLUMN_LABELS: Final[dict[str, str]] = {

@@ -116,9 +116,11 @@ def check_file(
     if "kind" in answer:
         whole = content[answer["start"] : answer["end"]]
         return CheckedFile(answer["kind"], answer["pages"], whole)
-    found = answer.get("found", "")
+    other_kind = answer.get("found", "")
     problem = PROBLEMS.get(answer.get("problem", ""), PROBLEMS["unsafe"])
-    raise FileRejected(problem.format(found=found, way_out=WAYS_OUT.get(found, DEFAULT_WAY_OUT)))
+    raise FileRejected(
+        problem.format(found=other_kind, way_out=WAYS_OUT.get(other_kind, DEFAULT_WAY_OUT))
+    )
 
 
 def store(content: bytes, kind: str = "", pages: int | None = None) -> StoredFile:

@@ -42,12 +42,12 @@ class DayField(forms.CharField):
     def clean(self, value: Any) -> date | None:
         text = str(value or "").strip()
         try:
-            found = parse_date(text) if text else None
+            day = parse_date(text) if text else None
         except ValueError:
-            found = None
-        if text and (found is None or not 1900 <= found.year <= 2900):
+            day = None
+        if text and (day is None or not 1900 <= day.year <= 2900):
             raise forms.ValidationError("Type a date as YYYY-MM-DD.")
-        return found
+        return day
 
 
 class ProviderField(AnyChoiceField):
@@ -123,22 +123,22 @@ class AppointmentFilters(forms.Form):
         return str(self.cleaned_data["state"]).strip().upper()
 
     def filter_appointments(self, rows: QuerySet[Appointment]) -> QuerySet[Appointment]:
-        given = self.cleaned_data
+        values = self.cleaned_data
         rows = rows.filter(superseded_at=None)
         plain: dict[str, Any] = {
-            "type__in": given.get("type"),
-            "status__in": given.get("status"),
-            "provider__in": given.get("provider"),
-            "provider_id": (given.get("site") or "").strip(),
-            "city__iexact": (given.get("city") or "").strip(),
-            "state": given.get("state"),
-            "draw_day__gte": given.get("start_date"),
-            "draw_day__lte": given.get("end_date"),
+            "type__in": values.get("type"),
+            "status__in": values.get("status"),
+            "provider__in": values.get("provider"),
+            "provider_id": (values.get("site") or "").strip(),
+            "city__iexact": (values.get("city") or "").strip(),
+            "state": values.get("state"),
+            "draw_day__gte": values.get("start_date"),
+            "draw_day__lte": values.get("end_date"),
         }
         rows = rows.filter(**{name: value for name, value in plain.items() if value})
         if plain["provider_id"]:
             rows = rows.filter(type="patient_service_center")
-        if given.get("mine"):
+        if values.get("mine"):
             ids = self._assigned_ids()
             mine = Q(pk__in=ids["appointment"]) | Q(order_id__in=ids["order"])
             rows = rows.filter(mine | Q(user_id__in=ids["patient"]))
@@ -181,32 +181,32 @@ class AppointmentFilters(forms.Form):
 
     def chips(self) -> list[dict[str, str]]:
         """Return the active filters with their labels."""
-        found = []
+        filter_chips = []
         for name in ("type", "status", "provider"):
             for value in self.cleaned_data.get(name) or ():
                 label = value
                 if name != "provider":
                     label = vocabulary.term(f"appointment.{name}", value).label
-                found.append({"name": name, "value": value, "label": label})
+                filter_chips.append({"name": name, "value": value, "label": label})
         for name in ("site", *self.PLACE, *self.DATES):
             if self.cleaned_data.get(name):
                 raw = self.data[name]
-                found.append(
+                filter_chips.append(
                     {"name": name, "value": raw, "label": f"{self.fields[name].label}: {raw}"}
                 )
         if self.cleaned_data.get("mine"):
-            found.append({"name": "mine", "value": self.data["mine"], "label": "Mine"})
-        return found
+            filter_chips.append({"name": "mine", "value": self.data["mine"], "label": "Mine"})
+        return filter_chips
 
     def _assigned_ids(self) -> dict[str, list[str]]:
         """Return the ids of the records assigned to this user, by subject type: one query."""
-        found: dict[str, list[str]] = {"appointment": [], "order": [], "patient": []}
-        rows = Assignment.objects.filter(user=self.user, subject_type__in=list(found))
+        ids_by_type: dict[str, list[str]] = {"appointment": [], "order": [], "patient": []}
+        rows = Assignment.objects.filter(user=self.user, subject_type__in=list(ids_by_type))
         for kind, key in rows.order_by("-at").values_list("subject_type", "subject_id")[
             :MAX_ASSIGNMENTS
         ]:
-            found[kind].append(key)
-        return found
+            ids_by_type[kind].append(key)
+        return ids_by_type
 
 
 def order_methods(types: Sequence[str]) -> list[str]:

@@ -99,17 +99,17 @@ class UnbookedOrder:
 
 def appointment_rows(rows: Iterable[Appointment]) -> list[AppointmentRow]:
     """Return rows with their patients and orders: two queries, whatever their number."""
-    found = list(rows)
+    appointments = list(rows)
     orders: Mapping[UUID | None, Order] = by_key(
-        Order, {row.order_id for row in found}, _VISIT_ORDER_COLUMNS
+        Order, {row.order_id for row in appointments}, _VISIT_ORDER_COLUMNS
     )
     with cursor() as db_cursor:
-        db_cursor.execute(_PEOPLE_SQL, [array({row.user_id for row in found} - {None})])
+        db_cursor.execute(_PEOPLE_SQL, [array({row.user_id for row in appointments} - {None})])
         people = {key: (name, born) for key, name, born in db_cursor.fetchall()}
     here = timezone.get_current_timezone()
     return [
         _appointment_row(row, orders.get(row.order_id), people.get(row.user_id), here)
-        for row in found
+        for row in appointments
     ]
 
 
@@ -131,12 +131,12 @@ def orders_to_rebook() -> QuerySet[Order]:
 
 def unbooked_orders(rows: Iterable[Order]) -> list[UnbookedOrder]:
     """Return the orders with the last appointment of each: one query."""
-    found = list(rows)
+    orders = list(rows)
     last: dict[UUID | None, Appointment] = {}
-    visits = Appointment.objects.filter(order_id__in=[order.pk for order in found])
+    visits = Appointment.objects.filter(order_id__in=[order.pk for order in orders])
     for visit in visits.defer("record", "content_hash").order_by("as_of", "pk"):
         last[visit.order_id] = visit
-    return [UnbookedOrder(order, last.get(order.pk)) for order in found]
+    return [UnbookedOrder(order, last.get(order.pk)) for order in orders]
 
 
 def group_by_site(rows: Iterable[AppointmentRow], *, by_name: bool) -> list[AppointmentSite]:
@@ -145,7 +145,7 @@ def group_by_site(rows: Iterable[AppointmentRow], *, by_name: bool) -> list[Appo
     Without `by_name`, home visits are not grouped by town.
     """
     names = Lab.names()
-    found: dict[tuple[Any, ...], AppointmentSite] = {}
+    sites: dict[tuple[Any, ...], AppointmentSite] = {}
     for visit in rows:
         row = visit.appointment
         place = ", ".join(part for part in (row.city, row.state) if part)
@@ -157,8 +157,8 @@ def group_by_site(rows: Iterable[AppointmentRow], *, by_name: bool) -> list[Appo
             street = ", ".join(part for part in (row.first_line, place) if part)
             name = names.get(row.provider, row.provider)
             new = AppointmentSite(name, row.provider, row.provider_id, street, False)
-        found.setdefault(key, new).visits.append(visit)
-    return [found[key] for key in sorted(found)]
+        sites.setdefault(key, new).visits.append(visit)
+    return [sites[key] for key in sorted(sites)]
 
 
 def row_actions(visit: AppointmentRow, user: User) -> dict[str, Any]:
@@ -230,5 +230,5 @@ def week_appointments(
         form.rows_of_day(rows, day).order_by("start_at", "id").values("pk")[:most] for day in days
     ]
     keys = each[0].union(*each[1:], all=True)
-    found = Appointment.objects.filter(pk__in=keys).defer(*DEFERRED_ON_DAY_PAGES)
-    return list(found.order_by("draw_day", "start_at", "id"))
+    appointments = Appointment.objects.filter(pk__in=keys).defer(*DEFERRED_ON_DAY_PAGES)
+    return list(appointments.order_by("draw_day", "start_at", "id"))

@@ -69,11 +69,11 @@ def appointments(request: HttpRequest) -> HttpResponse:
         rows, orders = rows.none(), {name: each.none() for name, each in orders.items()}
     if not may(user, "orders.view"):
         orders = {}
-    shown = {name: form.rows_of_tab(rows, name, now) for name in TABS}
-    names = [name for name in TAB_ORDER if name in shown or name in orders]
-    counts = dict(zip(names, _capped_counts([*map((shown | orders).get, names)]), strict=True))
+    tab_rows = {name: form.rows_of_tab(rows, name, now) for name in TABS}
+    names = [name for name in TAB_ORDER if name in tab_rows or name in orders]
+    counts = dict(zip(names, _capped_counts([*map((tab_rows | orders).get, names)]), strict=True))
     page: Page[Any]
-    found: list[AppointmentRow] = []
+    page_rows: list[AppointmentRow] = []
     unbooked: list[UnbookedOrder] = []
     if tab in orders:
         page = fetch_page(orders[tab], OLDEST_FIRST, size=PAGE_SIZE, **page_position(request))
@@ -83,16 +83,16 @@ def appointments(request: HttpRequest) -> HttpResponse:
         )
     else:
         tab = tab if tab in TABS else "upcoming"
-        page = fetch_page(shown[tab], TABS[tab][1], size=PAGE_SIZE, **page_position(request))
-        found = appointment_rows(page.rows)
+        page = fetch_page(tab_rows[tab], TABS[tab][1], size=PAGE_SIZE, **page_position(request))
+        page_rows = appointment_rows(page.rows)
         _record_list(request, page.rows)
     context = {
         "tab": tab,
         "tabs": [(name, _tab_label(name), counts[name]) for name in names],
         "page": page,
         "total": counts[tab],
-        "visits": found,
-        "rows": [(visit, row_actions(visit, user)) for visit in found],
+        "visits": page_rows,
+        "rows": [(visit, row_actions(visit, user)) for visit in page_rows],
         "waiting": unbooked,
         "may_book": may(user, "appointments.change", "patients.view", "orders.view"),
         "kind": types[0] if len(types) == 1 else "",
@@ -115,10 +115,10 @@ def week(request: HttpRequest) -> HttpResponse:
     if form.errors:
         rows = rows.none()
     counts = _capped_counts([form.rows_of_day(rows, day) for day in days])
-    found = [] if form.errors else week_appointments(rows, form, days, MAX_PER_DAY)
-    _record_list(request, found)
+    week_rows = [] if form.errors else week_appointments(rows, form, days, MAX_PER_DAY)
+    _record_list(request, week_rows)
     columns: dict[date | None, list[AppointmentRow]] = {day: [] for day in days}
-    for visit in appointment_rows(found):
+    for visit in appointment_rows(week_rows):
         columns[visit.day].append(visit)
     context = {
         "columns": [
@@ -181,10 +181,10 @@ def export(request: HttpRequest) -> HttpResponseBase:
         messages.error(request, "This tab, or these filters, cannot be downloaded.")
         return redirect("appointments:list")
     rows = form.filter_appointments(Appointment.objects.defer("record", "content_hash"))
-    shown = form.rows_of_tab(rows, tab, timezone.now())
+    tab_rows = form.rows_of_tab(rows, tab, timezone.now())
     columns = (WHEN, WHO, WHAT, WHERE) if by_name else (WHEN, WHAT)
     listing = AppointmentExport(TABS[tab][1])
-    return download(request, listing, FilterForm(), shown, columns, bom="bom" in request.POST)
+    return download(request, listing, FilterForm(), tab_rows, columns, bom="bom" in request.POST)
 
 
 def _filters(request: HttpRequest) -> AppointmentFilters:
@@ -201,16 +201,16 @@ def _day_context(request: HttpRequest, form: AppointmentFilters, most: int) -> d
     rows = form.rows_of_day(
         form.filter_appointments(Appointment.objects.defer(*DEFERRED_ON_DAY_PAGES)), day
     )
-    found = list(rows.order_by("start_at", "id")[: most + 1]) if most else []
-    shown = found[:most]
+    visits = list(rows.order_by("start_at", "id")[: most + 1]) if most else []
+    shown_visits = visits[:most]
     by_name = may(request.user, "patients.view")
     return {
         "day": day,
         "before": day - timedelta(days=1),
         "after": day + timedelta(days=1),
-        "appointments": shown,
-        "sites": group_by_site(appointment_rows(shown), by_name=by_name),
-        "most": most if len(found) > most else 0,
+        "appointments": shown_visits,
+        "sites": group_by_site(appointment_rows(shown_visits), by_name=by_name),
+        "most": most if len(visits) > most else 0,
     }
 
 

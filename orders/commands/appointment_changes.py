@@ -54,17 +54,17 @@ class _ActiveVisitCommand(VisitCommand, kw_only=True):
 
     def visit(self, *also: datetime) -> Appointment:
         """Return the appointment if it starts at the time the person saw, or at one of `also`."""
-        found = appointment_rules.active_visit(self.order_id)
-        if found is None:
+        active = appointment_rules.active_visit(self.order_id)
+        if active is None:
             raise PreconditionFailed(
                 "There is no visit any more: it has ended or was cancelled meanwhile."
             )
-        if found.pk != self.appointment_id or found.start_at not in (self.seen, *also):
-            now = format_visit_time(found.start_at, found.visit_zone)
+        if active.pk != self.appointment_id or active.start_at not in (self.seen, *also):
+            now = format_visit_time(active.start_at, active.visit_zone)
             raise PreconditionFailed(
                 f"The appointment has changed meanwhile: it is now {now}.{self._last_change_note()}"
             )
-        return found
+        return active
 
     def _last_change_note(self) -> str:
         """Return which staff member made the latest change, and when.
@@ -142,35 +142,37 @@ class MoveVisit(_ActiveVisitCommand, kw_only=True):
         return move(self.order_id, self.time.key, self.notes)
 
     def settle(self, service: Service, sending: SendContext) -> Settled:
-        found = self.current(service)
-        if found is None or found.data.id != self.appointment_id:
+        current = self.current(service)
+        if current is None or current.data.id != self.appointment_id:
             # "The GET returns only the active one" (appointments.md 5): our appointment has ended.
-            other = found and f"Another visit stands now: {visit_time_text(found.data)}"
-            return Ambiguous([PossibleMatch(str(found.data.id), other)] if found and other else [])
+            other = current and f"Another visit stands now: {visit_time_text(current.data)}"
+            return Ambiguous(
+                [PossibleMatch(str(current.data.id), other)] if current and other else []
+            )
         # "id | uuid | yes" and "start_at | date-time or null | yes | UTC": it has the new time.
-        start = found.data.start_at
+        start = current.data.start_at
         if start == self.time.start and (self.type == HOME or self.time.start != self.seen):
-            return Confirmed(found)
+            return Confirmed(current)
         if start == self.time.start:
-            return Confirmed(found) if self._has_other_place(found) else NoTrace()
+            return Confirmed(current) if self._has_other_place(current) else NoTrace()
         if start == self.seen:
             return NoTrace()
         return Ambiguous(
             [
                 PossibleMatch(
-                    str(found.data.id),
-                    f"The visit is at another time: {visit_time_text(found.data)}",
+                    str(current.data.id),
+                    f"The visit is at another time: {visit_time_text(current.data)}",
                 )
             ]
         )
 
-    def _has_other_place(self, found: Answer) -> bool:
+    def _has_other_place(self, answer: Answer) -> bool:
         """Whether an appointment that keeps its time is no longer at its former place.
 
         No field shows that it is at the requested site. But only a reschedule changes its "address
         | USAddress | yes" and "location | LngLat | yes".
         """
-        visit = found.data
+        visit = answer.data
         address = visit.address or service_appointments.AppointmentAddress()
         spot = visit.location or areas.LngLat()
         now = _place_values(
@@ -224,15 +226,15 @@ class CancelVisit(_ActiveVisitCommand, kw_only=True):
         return cancel(self.order_id, self.reason_id, self.notes or None)
 
     def settle(self, service: Service, sending: SendContext) -> Settled:
-        found = self.current(service)
-        if found is None or found.data.id != self.appointment_id:
-            return self._settle_ended_visit(service, found)
+        current = self.current(service)
+        if current is None or current.data.id != self.appointment_id:
+            return self._settle_ended_visit(service, current)
         # "event_status | enum | yes": completed and cancelled are final (appointments.md 6).
-        if found.data.event_status == "completed":
+        if current.data.event_status == "completed":
             return Disproved("The visit took place: it is completed.")
-        return Confirmed(found) if found.data.event_status == "cancelled" else NoTrace()
+        return Confirmed(current) if current.data.event_status == "cancelled" else NoTrace()
 
-    def _settle_ended_visit(self, service: Service, found: Answer | None) -> Settled:
+    def _settle_ended_visit(self, service: Service, current: Answer | None) -> Settled:
         """Settle for an appointment that is no longer active.
 
         It was canceled, unless the draw of the order is over. "The GET returns only the active one"
@@ -244,4 +246,4 @@ class CancelVisit(_ActiveVisitCommand, kw_only=True):
             return Ambiguous(
                 [PossibleMatch(str(self.appointment_id), "The order is past its draw.")]
             )
-        return Confirmed(found)
+        return Confirmed(current)

@@ -74,10 +74,10 @@ class VisitCommand(OrderCommand, kw_only=True):
     def current(self, service: Service) -> Answer | None:
         """Return the active appointment of the order from the service."""
         try:
-            found: Answer = _LOOKUP_TYPES[self.type].fetch(service, str(self.order_id))
+            answer: Answer = _LOOKUP_TYPES[self.type].fetch(service, str(self.order_id))
         except errors.Missing:
             return None
-        return found
+        return answer
 
     def refresh(self, service: Service) -> None:
         try:
@@ -85,10 +85,10 @@ class VisitCommand(OrderCommand, kw_only=True):
         except errors.Missing:
             raise PreconditionFailed("The service no longer has this order.") from None
         asked_at = datetime.now(UTC)
-        found = self.current(service)
+        current = self.current(service)
         with transaction.atomic():
             store_orders([order])
-            self._store_visit(found, asked_at)
+            self._store_visit(current, asked_at)
 
     def store(self, answer: Answer | None) -> str:
         """Store the answer. None: the order has no appointment at the service any more."""
@@ -98,12 +98,12 @@ class VisitCommand(OrderCommand, kw_only=True):
         schedule_lookups_by_kind({"orders": [self.order_id], kind: [self.order_id]})
         return str(answer.data.id) if answer else ""
 
-    def _store_visit(self, found: Answer | None, asked_at: datetime) -> None:
+    def _store_visit(self, answer: Answer | None, asked_at: datetime) -> None:
         subject = _LOOKUP_TYPES[self.type]
-        if found is None:
+        if answer is None:
             subject.on_missing([str(self.order_id)], asked_at)
         else:
-            subject.store({str(self.order_id): found})
+            subject.store({str(self.order_id): answer})
 
     def record_state_before(self) -> None:
         known = Appointment.objects.filter(order_id=self.order_id)
@@ -117,12 +117,12 @@ class VisitCommand(OrderCommand, kw_only=True):
         It did if the appointment is new and `same` returns true. "id | uuid | yes" identifies it
         (specification, Appointment).
         """
-        found = self.current(service)
-        if found is None:
+        current = self.current(service)
+        if current is None:
             return NoTrace()
-        visit = found.data
+        visit = current.data
         if visit.id not in self._known_visit_ids(sending) and same(visit):
-            return Confirmed(found)
+            return Confirmed(current)
         words = f"The visit that stands now: {visit_time_text(visit)}"
         return Ambiguous([PossibleMatch(str(visit.id), words)])
 
@@ -167,10 +167,10 @@ def with_valid_key(service: Service, place: VisitPlace, time: OfferedTime) -> Of
     """Return the time with a currently valid booking key. Raises PreconditionFailed."""
     if not time.expired:
         return time
-    found = find_again(service, place, time)
-    if found is None:
+    valid_time = find_again(service, place, time)
+    if valid_time is None:
         raise PreconditionFailed(TIME_TAKEN, field="slot")
-    return found
+    return valid_time
 
 
 class BookVisit(_BookingCommand, kw_only=True):

@@ -26,7 +26,7 @@ class OrderCommand(Command, kw_only=True):
 
     def order(self) -> Order:
         """Return the mirrored order. Raises PreconditionFailed if the service no longer has it."""
-        found = Order.objects.filter(pk=self.order_id).first()
-        if found is None or found.missing_since:
+        row = Order.objects.filter(pk=self.order_id).first()
+        if row is None or row.missing_since:
             raise PreconditionFailed("The service no longer has this order.")
-        return found
+        return row

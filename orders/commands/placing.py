@@ -126,9 +126,9 @@ class NewOrderCommand(Command, kw_only=True):
         ids = [order.data.id for order in orders]
         known = Order.objects.filter(pk__in=ids, as_of__lt=sending.requested_at)
         others = CommandRecord.objects.filter(remote_id__in=map(str, ids)).exclude(pk=sending.id)
-        taken = {str(pk) for pk in known.values_list("pk", flat=True)}
-        taken.update(others.values_list("remote_id", flat=True))
-        return [order for order in orders if str(order.data.id) not in taken]
+        claimed_ids = {str(pk) for pk in known.values_list("pk", flat=True)}
+        claimed_ids.update(others.values_list("remote_id", flat=True))
+        return [order for order in orders if str(order.data.id) not in claimed_ids]
 
     def has_same_tests(self, answer: Answer) -> bool:
         """Whether an order is for the same tests as this command."""
@@ -243,8 +243,8 @@ def _echoes_passthrough(lately: list[Answer]) -> bool:
     """Whether the service shows the `passthrough` of orders, judging by recent orders."""
     if any(order.data.passthrough for order in lately):
         return True
-    seen = Order.objects.filter(created_at__gt=timezone.now() - PASSTHROUGH_WINDOW)
-    return seen.exclude(passthrough=None).exclude(passthrough="").exists()
+    recent = Order.objects.filter(created_at__gt=timezone.now() - PASSTHROUGH_WINDOW)
+    return recent.exclude(passthrough=None).exclude(passthrough="").exists()
 
 
 def order_description(answer: Answer) -> str:

@@ -49,14 +49,14 @@ def resolution_text(status: str, action: str | None) -> str:
 
 def _action_of(item: Item) -> str | None:
     """Return the decision, even if "resolution_action | enum or null" is null."""
-    found = item.data
-    if found.resolution_action:
-        return found.resolution_action
-    if found.status == PENDING_SERVICE_REVIEW:
+    result = item.data
+    if result.resolution_action:
+        return result.resolution_action
+    if result.status == PENDING_SERVICE_REVIEW:
         return "unsure"
-    if found.status == "resolved":
-        return "reject" if found.resolved_order_id is None else "accept"
-    return "accept" if found.resolved_order_id else None
+    if result.status == "resolved":
+        return "reject" if result.resolved_order_id is None else "accept"
+    return "accept" if result.resolved_order_id else None
 
 
 class _DecisionCommand(Command, kw_only=True):

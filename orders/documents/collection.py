@@ -58,7 +58,7 @@ def draw_times(keys: Iterable[UUID]) -> dict[UUID, datetime]:
 
 
 def collection_times(
-    drawn: Mapping[UUID, datetime],
+    draw_times: Mapping[UUID, datetime],
     reported: Mapping[UUID, str | None],
     visits: Mapping[UUID, Appointment],
 ) -> dict[UUID, CollectionTime]:
@@ -67,16 +67,18 @@ def collection_times(
     It is the time that the lab reports, else that of the completed draw, else that of the
     appointment.
     """
-    found = {
+    times = {
         key: CollectionTime(visit.start_at, "Time of the visit.")
         for key, visit in visits.items()
         if visit.start_at is not None
     }
-    found |= {key: CollectionTime(at, "Time of the completed draw.") for key, at in drawn.items()}
+    times |= {
+        key: CollectionTime(at, "Time of the completed draw.") for key, at in draw_times.items()
+    }
     for key, text in reported.items():
         if (at := read_written_time(text).instant) is not None:
-            found[key] = CollectionTime(at, "Time in the lab’s report.")
-    return found
+            times[key] = CollectionTime(at, "Time in the lab’s report.")
+    return times
 
 
 def is_visit_canceled(visit: Appointment) -> bool:

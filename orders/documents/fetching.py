@@ -52,10 +52,10 @@ class NoDocument(Exception):
 
 def fetch(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) -> CheckedPdf:
     """Return the document of an order. Raises NoDocument."""
-    found = check_pdfs([download(kind, facts, options)])[0]
-    if found is None:
+    checked = check_pdfs([download(kind, facts, options)])[0]
+    if checked is None:
         raise NoDocument(NO_PDF, 502)
-    return found
+    return checked
 
 
 def download(kind: DocumentKind, facts: DocumentFacts, options: LabelOptions) -> bytes:

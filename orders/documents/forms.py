@@ -92,8 +92,8 @@ class LabelsForm(forms.Form):
 
     def options(self) -> LabelOptions:
         """Return the options from a valid form."""
-        given = self.cleaned_data
-        return LabelOptions(given["number"] or DEFAULT_LABELS, given["collected_at"])
+        values = self.cleaned_data
+        return LabelOptions(values["number"] or DEFAULT_LABELS, values["collected_at"])
 
 
 class PrintForm(CommandForm):

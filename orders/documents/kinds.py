@@ -129,8 +129,8 @@ def _instructions(facts: DocumentFacts) -> str:
 
 
 def _result(facts: DocumentFacts) -> str:
-    found = facts.has_result or facts.order.low_level_status in WITH_RESULT
-    return "" if found else "No result yet."
+    has_result = facts.has_result or facts.order.low_level_status in WITH_RESULT
+    return "" if has_result else "No result yet."
 
 
 def _transaction_result(facts: DocumentFacts) -> str:
@@ -140,17 +140,17 @@ def _transaction_result(facts: DocumentFacts) -> str:
 
 
 def _transaction_of(order: Order) -> UUID:
-    found: UUID | None = order.order_transaction_id
-    if found is None:
+    transaction_id: UUID | None = order.order_transaction_id
+    if transaction_id is None:
         raise ValueError("an order without a transaction")
-    return found
+    return transaction_id
 
 
 def _collected_at(facts: DocumentFacts, options: LabelOptions) -> datetime:
-    found = options.collected_at or (facts.collected.at if facts.collected else None)
-    if found is None:
+    collected_at = options.collected_at or (facts.collected.at if facts.collected else None)
+    if collected_at is None:
         raise ValueError("labels without a time of collection")
-    return found
+    return collected_at
 
 
 _WITH_SAMPLE: Final = ("orders.view", "patients.view")
@@ -239,9 +239,9 @@ def document_kinds_for(user: Any) -> list[DocumentKind]:
 
 def load_document_facts(orders: Iterable[Order]) -> list[DocumentFacts]:
     """Return what the documents of these orders depend on, in the same order: six queries."""
-    found = list(orders)
-    keys = [order.pk for order in found]
-    ids = {order.order_transaction_id for order in found} - {None}
+    loaded = list(orders)
+    keys = [order.pk for order in loaded]
+    ids = {order.order_transaction_id for order in loaded} - {None}
     reported = dict(Result.objects.filter(order_id__in=keys).values_list("pk", "date_collected"))
     together = Order.objects.filter(order_transaction_id__in=ids).order_by()
     counted = together.values_list("order_transaction_id").annotate(Count("pk"), Count("result"))
@@ -250,7 +250,7 @@ def load_document_facts(orders: Iterable[Order]) -> list[DocumentFacts]:
         order_id__in=keys, superseded_at=None, start_at__isnull=False
     )
     booked = booked.exclude(status="cancelled").exclude(event_status="cancelled")
-    test_ids = {order.lab_test_id for order in found if order.lab_test_id}
+    test_ids = {order.lab_test_id for order in loaded if order.lab_test_id}
     tests = LabTest.objects.filter(pk__in=test_ids)
     instructions = dict(tests.values_list("pk", "has_collection_instructions"))
     visits = {visit.order_id: visit for visit in booked.order_by("start_at") if visit.order_id}
@@ -265,5 +265,5 @@ def load_document_facts(orders: Iterable[Order]) -> list[DocumentFacts]:
             collected.get(order.pk),
             instructions.get(order.lab_test_id) if order.lab_test_id else None,
         )
-        for order in found
+        for order in loaded
     ]

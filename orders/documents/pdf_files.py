@@ -27,13 +27,13 @@ def page_counts(documents: Sequence[bytes]) -> list[int | None]:
     if not documents:
         return []
     try:
-        found, _ = _run({"mode": "check"}, documents, CHECK_SECONDS)
+        answer, _ = _run({"mode": "check"}, documents, CHECK_SECONDS)
     except NotReadable:
         # One of them ended the process. Check each in its own process.
         if len(documents) == 1:
             return [None]
         return [page_counts([one])[0] for one in documents]
-    pages: list[int | None] = found["pages"]
+    pages: list[int | None] = answer["pages"]
     return pages
 
 
@@ -43,8 +43,8 @@ def merge(documents: Sequence[bytes], titles: Sequence[str], new_sheet: bool) ->
     Raises NotReadable.
     """
     head = {"mode": "merge", "titles": list(titles), "new_sheet": new_sheet}
-    found, content = _run(head, documents, MERGE_SECONDS)
-    return found["pages"], content
+    answer, content = _run(head, documents, MERGE_SECONDS)
+    return answer["pages"], content
 
 
 def _run(
@@ -63,9 +63,9 @@ def _run(
         raise NotReadable from error
     if done.returncode:
         raise NotReadable
-    found, _, content = done.stdout.partition(b"\n")
+    answer, _, content = done.stdout.partition(b"\n")
     del done  # Free the memory of one copy of a large document.
     try:
-        return json.loads(found), content
+        return json.loads(answer), content
     except ValueError as error:
         raise NotReadable from error

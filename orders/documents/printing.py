@@ -171,11 +171,11 @@ def retryable_parts(job: PrintJob) -> list[UUID]:
     parts = PrintPart.objects.filter(job=job, state=PrintPart.State.FAILED).exclude(
         words__in=PERMANENT_REASONS
     )
-    found = list(parts.values_list("pk", "order_id", "kind"))
+    retryable = list(parts.values_list("pk", "order_id", "kind"))
     orders = Order.objects.only(*ORDER_COLUMNS).filter(
-        pk__in={order_id for _, order_id, _ in found}
+        pk__in={order_id for _, order_id, _ in retryable}
     )
-    facts = {one.order.pk: one for one in load_document_facts(orders)} if found else {}
+    facts = {one.order.pk: one for one in load_document_facts(orders)} if retryable else {}
 
     def is_possible(order_id: UUID, kind: str) -> bool:
         if order_id not in facts or kind not in KINDS:
@@ -186,7 +186,7 @@ def retryable_parts(job: PrintJob) -> list[UUID]:
             return False
         return not unavailable_reason(KINDS[kind], facts[order_id], options)
 
-    return [pk for pk, order_id, kind in found if is_possible(order_id, kind)]
+    return [pk for pk, order_id, kind in retryable if is_possible(order_id, kind)]
 
 
 def retry(job: PrintJob) -> bool:
@@ -316,12 +316,12 @@ def _fetch_parts(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
     facts = {one.order.pk: one for one in load_document_facts(orders)}
 
     def fetched(part: PrintPart) -> bytes | NoDocument:
-        found: DocumentFacts | None = facts.get(part.order_id)
+        part_facts: DocumentFacts | None = facts.get(part.order_id)
         try:
-            if found is None:
+            if part_facts is None:
                 raise NoDocument(ORDER_GONE, 404)
             with request_ids.use_request_id(job.pk.hex):
-                return download(KINDS[part.kind], found, _options(job, found, part.kind))
+                return download(KINDS[part.kind], part_facts, _options(job, part_facts, part.kind))
         except NoDocument as error:
             return error
 

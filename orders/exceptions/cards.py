@@ -154,19 +154,19 @@ def available_outcomes(order: Order) -> list[CallOutcome]:
 
 
 def outcome_choices(order: Order, place: LocalClock, now: datetime) -> list[OutcomeChoice]:
-    found = []
+    choices = []
     for outcome in available_outcomes(order):
         until = place.morning(now, outcome.days)
-        found.append(OutcomeChoice(outcome, until, time_text(until, place)))
-    return found
+        choices.append(OutcomeChoice(outcome, until, time_text(until, place)))
+    return choices
 
 
 def snooze_choices(place: LocalClock, now: datetime) -> list[tuple[str, str]]:
     """Return times until which a card can be snoozed, in the patient's zone: (ISO text, label)."""
     soon = (now + timedelta(hours=2)).astimezone(place.zone).replace(second=0, microsecond=0)
     moments = [place.morning(now, days) for days in (1, 2, 4, 7, 14)]
-    found = {moments[0]: None, soon: None, **dict.fromkeys(moments)}
-    return [(moment.isoformat(), time_text(moment, place)) for moment in found]
+    distinct = {moments[0]: None, soon: None, **dict.fromkeys(moments)}
+    return [(moment.isoformat(), time_text(moment, place)) for moment in distinct]
 
 
 def time_text(moment: datetime, place: LocalClock) -> str:
@@ -196,19 +196,19 @@ def card_actions(
 
     If there is none, the page recommends to ask the service for the current state of the order.
     """
-    found: list[dict[str, Any]] = []
+    actions: list[dict[str, Any]] = []
 
-    def offer(label: str, page: str, *given: object, query: str = "") -> None:
-        found.append({"label": label, "url": reverse(page, args=given) + query})
+    def offer(label: str, page: str, *arguments: object, query: str = "") -> None:
+        actions.append({"label": label, "url": reverse(page, args=arguments) + query})
 
     may_order = may(user, "orders.create", "patients.view") and order.user_id is not None
     if group == "delivery" and tracking:
-        found.append({"label": "Open the tracking", "url": tracking, "elsewhere": True})
+        actions.append({"label": "Open the tracking", "url": tracking, "elsewhere": True})
     if group in ("lost", "delivery") and may_order:
         offer("Order again", "orders:new", order.user_id, query=f"?repeat={order.pk}")
     if group == STUCK and may(user, "patients.change") and order.user_id is not None:
         offer("Correct the patient’s details", "patients:edit", order.user_id)
-    found += [one for one in order_actions(order, user) if one["label"] == "Book"]
+    actions += [one for one in order_actions(order, user) if one["label"] == "Book"]
     if group == QUIET and turn == vocabulary.PATIENT and number:
-        found.insert(0, {"label": "Call the patient", "url": f"tel:{number}"})
-    return found
+        actions.insert(0, {"label": "Call the patient", "url": f"tel:{number}"})
+    return actions

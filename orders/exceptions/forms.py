@@ -50,24 +50,24 @@ class OutcomeForm(forms.Form):
         field.choices = [(name, name) for name in (*values, SNOOZED, HANDLED)]
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
-        outcome = given.get("outcome")
+        values = super().clean() or {}
+        outcome = values.get("outcome")
         field = {SNOOZED: "reason", HANDLED: "done"}.get(outcome or "", "note")
-        given["words"] = given.get(field, "")
-        if outcome in _NEEDS_REASON and not given["words"] and field not in self.errors:
+        values["words"] = values.get(field, "")
+        if outcome in _NEEDS_REASON and not values["words"] and field not in self.errors:
             self.add_error(field, _NEEDS_REASON[outcome])
         if outcome in CALL_OUTCOMES:
-            given["comes_back"] = self.place.morning(timezone.now(), CALL_OUTCOMES[outcome].days)
+            values["comes_back"] = self.place.morning(timezone.now(), CALL_OUTCOMES[outcome].days)
         elif outcome == SNOOZED:
-            given["comes_back"] = self._chosen_time(given)
+            values["comes_back"] = self._chosen_time(values)
         else:
-            given["comes_back"] = None
-        return given
+            values["comes_back"] = None
+        return values
 
-    def _chosen_time(self, given: dict[str, Any]) -> datetime | None:
+    def _chosen_time(self, values: dict[str, Any]) -> datetime | None:
         """Return the chosen time, or the one typed in the patient's time zone."""
-        typed = given.get("at", "")
-        name, text = ("at", typed) if typed else ("until", given.get("until", ""))
+        typed = values.get("at", "")
+        name, text = ("at", typed) if typed else ("until", values.get("until", ""))
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:

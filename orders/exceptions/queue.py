@@ -111,8 +111,8 @@ def only_moved_orders(now: datetime, rights: frozenset[str]) -> OrderQuerySet:
 
 def snoozed_handlings(now: datetime) -> QuerySet[Handling]:
     """Return the handlings whose time has not come yet."""
-    found = Handling.objects.filter(until__gt=now, order__missing_since=None)
-    return found.filter(event_id__gte=F("order__last_event_id"))
+    handlings = Handling.objects.filter(until__gt=now, order__missing_since=None)
+    return handlings.filter(event_id__gte=F("order__last_event_id"))
 
 
 def group_of(order: Order, now: datetime) -> str:
@@ -136,12 +136,12 @@ def group_of(order: Order, now: datetime) -> str:
 def group_counts(now: datetime, user: Any) -> dict[str, Count]:
     """Return the number of items in each group for this user, up to a cap: one query."""
     keys, parts, values = _count_statement(queue_rights(user), COUNT_CAP)
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for key, count in zip(
         keys, run_capped_counts(parts, bind_now(now, values), COUNT_CAP), strict=True
     ):
-        found[key] = found.get(key, 0) + count.value + count.capped
-    return {key: Count(min(count, COUNT_CAP), count > COUNT_CAP) for key, count in found.items()}
+        counts[key] = counts.get(key, 0) + count.value + count.capped
+    return {key: Count(min(count, COUNT_CAP), count > COUNT_CAP) for key, count in counts.items()}
 
 
 _DECISIVE_RIGHTS: Final = ("results.view", "results.match", "commands.view")
@@ -214,10 +214,10 @@ def next_card(order: Order, key: str, user: User, now: datetime) -> tuple[str, U
             edge = tuple(getattr(order, name) for name in columns)
             if None not in edge:
                 later = free.filter(TupleGreaterThan(columns, edge))
-                if found := later.order_by(*columns).values_list("pk", flat=True).first():
-                    return each, found
-        if found := free.order_by(*columns).values_list("pk", flat=True).first():
-            return each, found
+                if order_id := later.order_by(*columns).values_list("pk", flat=True).first():
+                    return each, order_id
+        if order_id := free.order_by(*columns).values_list("pk", flat=True).first():
+            return each, order_id
     return None
 
 
@@ -237,12 +237,12 @@ def other_rows(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
 
     These are results that match no order, and commands with an unknown outcome.
     """
-    found: dict[str, QuerySet[Any]] = {}
+    rows: dict[str, QuerySet[Any]] = {}
     if "results.match" in rights:
-        found[STUCK] = UnmatchedResult.objects.filter(missing_since=None, status=PENDING_REVIEW)
+        rows[STUCK] = UnmatchedResult.objects.filter(missing_since=None, status=PENDING_REVIEW)
     if "commands.view" in rights:
-        found[UNKNOWN] = CommandRecord.objects.filter(state__in=OPEN_COMMANDS)
-    return found
+        rows[UNKNOWN] = CommandRecord.objects.filter(state__in=OPEN_COMMANDS)
+    return rows
 
 
 def other_items(key: str, user: Any) -> list[OtherItem]:

@@ -61,17 +61,17 @@ def card(request: HttpRequest, group: str, order_id: UUID) -> HttpResponse:
     form = OutcomeForm(request.POST, clock, cards.available_outcomes(order))
     if not form.is_valid():
         return _page(request, group, order, form=form, status=400)
-    given = form.cleaned_data
+    values = form.cleaned_data
     try:
         row = outcomes.record_outcome(
             request,
             order.pk,
-            given["outcome"],
-            until=given["comes_back"],
-            note=given["words"],
-            seen_event=given["event"],
-            seen_move=given["move"],
-            seen_outcome=given["seen"],
+            values["outcome"],
+            until=values["comes_back"],
+            note=values["words"],
+            seen_event=values["event"],
+            seen_move=values["move"],
+            seen_outcome=values["seen"],
         )
     except outcomes.OrderChanged:
         return _page(request, group, order, form=form, trouble=CHANGED_TEXT, status=409)
@@ -135,15 +135,17 @@ def _page(
     now = timezone.now()
     sees_results = may(request.user, "results.view")
     counts = queue.group_counts(now, request.user)
-    shown = [each for each in EXCEPTION_GROUPS.values() if each.key != CRITICAL or sees_results]
-    waiting = [each for each in shown if counts[each.key].value and each.key != SNOOZED]
-    group = group or (waiting[0].key if waiting else shown[0].key)
-    found = queue.group_page(group, now, **page_position(request))
-    rows = _rows(group, found.rows, request.user)
+    shown_groups = [
+        each for each in EXCEPTION_GROUPS.values() if each.key != CRITICAL or sees_results
+    ]
+    waiting = [each for each in shown_groups if counts[each.key].value and each.key != SNOOZED]
+    group = group or (waiting[0].key if waiting else shown_groups[0].key)
+    group_page = queue.group_page(group, now, **page_position(request))
+    rows = _rows(group, group_page.rows, request.user)
     context: dict[str, Any] = {
-        "groups": [{"group": each, "count": counts[each.key]} for each in shown],
+        "groups": [{"group": each, "count": counts[each.key]} for each in shown_groups],
         "group": EXCEPTION_GROUPS[group],
-        "page": found,
+        "page": group_page,
         "rows": rows,
         "other_items": queue.other_items(group, request.user),
         "all_clear": not waiting,
@@ -169,9 +171,9 @@ def _page(
     return render(request, "exceptions/queue.html", context, status=status)
 
 
-def _rows(group: str, found: list[Any], user: Any) -> list[dict[str, Any]]:
+def _rows(group: str, items: list[Any], user: Any) -> list[dict[str, Any]]:
     """Return rows with their assignee and last handling: two queries."""
-    orders = [row.order if isinstance(row, Handling) else row for row in found]
+    orders = [row.order if isinstance(row, Handling) else row for row in items]
     ids = [order.pk for order in orders]
     last = queue.handlings_by_order(ids)
     on = assignments_by_subject("order", ids)

@@ -79,10 +79,10 @@ def order_with_move(order_id: UUID) -> Order:
     describe the move. Raises Order.DoesNotExist.
     """
     statement = _ORDER_WITH_LAST_MOVE.format(columns=prepared_queries.columns(Order))
-    found = prepared_queries.read(Order, statement, [order_id])
-    if not found:
+    orders = prepared_queries.read(Order, statement, [order_id])
+    if not orders:
         raise Order.DoesNotExist(order_id)
-    order, key = found[0], found[0].user_id
+    order, key = orders[0], orders[0].user_id
     known = prepared_queries.by_key(Patient, [key], but=AS_RECEIVED)
     Order._meta.get_field("user").set_cached_value(order, known.get(key))
     return order

@@ -85,12 +85,12 @@ class OrderNameWord(models.Model):
         longest = {column: most_selective(each) for column, each in wanted.items()}
         column = max(longest, key=lambda one: (len(longest[one]) == 1, len(longest[one][0])))
         first = longest[column]
-        found = OrderNameWord.objects.filter(COLUMN_CONDITIONS[column], word_index_condition(first))
+        words = OrderNameWord.objects.filter(COLUMN_CONDITIONS[column], word_index_condition(first))
         for one, each in wanted.items():
             for beginnings in each:
                 if (one, beginnings) != (column, first):
-                    found = found.filter(_also_matches(one, beginnings))
-        return found
+                    words = words.filter(_also_matches(one, beginnings))
+        return words
 
 
 def _also_matches(column: str, beginnings: Sequence[str]) -> Q:
@@ -127,13 +127,13 @@ def first_orders_by_name(
             **{f"patient_name__{'lte' if descending else 'gte'}": edge[0]}
         )
     names, values = _names_in_order(name_words.distinct(), descending, UNREACHED_LIMIT)
-    asked, given = _orders_to_join(rows)
+    orders_sql, parameters = _orders_to_join(rows)
     sort = ("name", "key")
     return (
-        f"SELECT key, name, key FROM ({names}) AS one (number, name) JOIN {asked}"  # noqa: S608
+        f"SELECT key, name, key FROM ({names}) AS one (number, name) JOIN {orders_sql}"  # noqa: S608
         f"{cursor_condition_sql(sort, edge, descending)}"
         f" ORDER BY {order_by_sql(sort, descending)} LIMIT {most}"
-    ), (*values, *given, *(edge or ()))
+    ), (*values, *parameters, *(edge or ()))
 
 
 FIRST_NAMES: Final = 400
@@ -155,15 +155,15 @@ def first_orders_of_first_names(
     """
     assert edge is None
     names, values = _names_in_order(name_words, descending, FIRST_NAMES)
-    asked, given = _orders_to_join(rows)
+    orders_sql, parameters = _orders_to_join(rows)
     # The limit on names may have cut off rows of the last name.
     last = "min" if descending else "max"
     return (
         f"WITH one (number, name) AS MATERIALIZED ({names})"  # noqa: S608
-        f" SELECT DISTINCT key, name, key FROM one JOIN {asked}"
+        f" SELECT DISTINCT key, name, key FROM one JOIN {orders_sql}"
         f" WHERE name <> (SELECT {last}(name) FROM one)"
         f" ORDER BY {order_by_sql(('name', 'key'), descending)} LIMIT {most}"
-    ), (*values, *given)
+    ), (*values, *parameters)
 
 
 def _names_in_order(
@@ -176,5 +176,5 @@ def _names_in_order(
 
 def _orders_to_join(rows: QuerySet[Any]) -> KeysetQuery:
     """Return SQL for the part of a join that adds the orders of each name in `one`."""
-    asked, given = rows.order_by().values("pk", "names_id").query.sql_with_params()
-    return f"({asked}) AS theirs (key, number) USING (number)", given
+    orders_sql, parameters = rows.order_by().values("pk", "names_id").query.sql_with_params()
+    return f"({orders_sql}) AS theirs (key, number) USING (number)", parameters

@@ -51,34 +51,37 @@ class OrderQuerySet(models.QuerySet["Order"]):
         """Load only the columns that a row of a list shows."""
         return self.only(*LIST_COLUMNS)
 
-    def filtered(self, given: Mapping[str, Any], sort: str) -> Self:
+    def filtered(self, filters: Mapping[str, Any], sort: str) -> Self:
         """Filter by the parameters of `GET /v3/orders` (orders.md 4), except names and words.
 
-        `given` is the cleaned data of `OrderFilters`. `sort` is the column that sorts the list.
+        `filters` is the cleaned data of `OrderFilters`. `sort` is the column that sorts the list.
         """
         plain: dict[str, Any] = {
-            "bucket": given["bucket"],
-            "low_level_status__in": given["status"],
-            "method__in": given["order_type"],
-            "interpretation": given["interpretation"],
-            "user_id": given["user_id"],
-            "pk__in": given["order_ids"],
-            "order_transaction_id": given["order_transaction_id"],
+            "bucket": filters["bucket"],
+            "low_level_status__in": filters["status"],
+            "method__in": filters["order_type"],
+            "interpretation": filters["interpretation"],
+            "user_id": filters["user_id"],
+            "pk__in": filters["order_ids"],
+            "order_transaction_id": filters["order_transaction_id"],
         }
         rows = self.filter(**{name: value for name, value in plain.items() if value})
-        rows = rows.created_between(given["start_date"], given["end_date"], sort)
+        rows = rows.created_between(filters["start_date"], filters["end_date"], sort)
         # Results that are not normal have an index sorted by the time of ordering.
-        found_by = "created_at" if given["interpretation"] not in ("", "normal") else sort
+        found_by = "created_at" if filters["interpretation"] not in ("", "normal") else sort
         rows = rows.updated_between(
-            given["updated_start_date"], given["updated_end_date"], found_by, given["start_date"]
+            filters["updated_start_date"],
+            filters["updated_end_date"],
+            found_by,
+            filters["start_date"],
         )
-        if is_never_usual(*ordered_until_and_updated_since(given)):
+        if is_never_usual(*ordered_until_and_updated_since(filters)):
             rows = rows.filter(STILL_UPDATED)
-        if given["is_critical"] == "true":
+        if filters["is_critical"] == "true":
             rows = rows.filter(interpretation="critical")
-        elif given["is_critical"] == "false":
+        elif filters["is_critical"] == "false":
             rows = rows.filter(~Q(interpretation="critical") | Q(interpretation=None))
-        return rows.with_activation_types(given["order_activation_types"])
+        return rows.with_activation_types(filters["order_activation_types"])
 
     def created_between(self, first: datetime | None, last: datetime | None, sort: str) -> Self:
         """Keep orders placed in a period.
@@ -131,13 +134,13 @@ class OrderQuerySet(models.QuerySet["Order"]):
             wanted |= Q(activate_by__gt=today)
         return self.filter(wanted)
 
-    def matching_words(self, given: Mapping[str, Any], *, by_name: bool) -> Self:
+    def matching_words(self, filters: Mapping[str, Any], *, by_name: bool) -> Self:
         """Keep orders that match the words that were typed."""
-        rows, typed = self.matching_identifiers(given, by_name=by_name)
+        rows, typed = self.matching_identifiers(filters, by_name=by_name)
         return rows.with_names(typed) if typed else rows
 
     def matching_identifiers(
-        self, given: Mapping[str, Any], *, by_name: bool
+        self, filters: Mapping[str, Any], *, by_name: bool
     ) -> tuple[Self, dict[str, str]]:
         """Apply the typed words except names; also return the names by column, for `with_names`.
 
@@ -146,8 +149,8 @@ class OrderQuerySet(models.QuerySet["Order"]):
         matches ids, never people. A text that may be a name or an identifier becomes a union: with
         alternatives in one condition, PostgreSQL would check every order.
         """
-        typed = {column: given[name] for name, column in NAME_PARAMETERS.items() if given[name]}
-        rows, text = self, given["search_input"].strip()
+        typed = {column: filters[name] for name, column in NAME_PARAMETERS.items() if filters[name]}
+        rows, text = self, filters["search_input"].strip()
         is_name, by_identifier = _search_meanings(text, by_name=by_name) if text else (False, Q())
         if is_name and by_identifier:
             everything = type(self)(self.model).order_by()
@@ -207,11 +210,11 @@ STILL_UPDATED: Final = Q(GreaterThan(F("updated_at") - F("created_at"), Value(US
 
 
 def ordered_until_and_updated_since(
-    given: Mapping[str, Any],
+    filters: Mapping[str, Any],
 ) -> tuple[datetime | None, datetime | None]:
     """Return the end of the period of ordering, and the start of the period of updates."""
-    until = given["end_date"] or (given.get("ordered") or (None, None))[1]
-    since = given["updated_start_date"] or (given.get("changed") or (None, None))[0]
+    until = filters["end_date"] or (filters.get("ordered") or (None, None))[1]
+    since = filters["updated_start_date"] or (filters.get("changed") or (None, None))[0]
     return until, since
 
 

@@ -177,9 +177,9 @@ class Review(FastModel):
     @property
     def place(self) -> str:
         """The place in the queue: a value of `RANKS`, or SOMEBODY_ELSE."""
-        found = RANKS[self.rank]
-        if found != "abnormal" or self.interpretation == "abnormal":
-            return found
+        rank = RANKS[self.rank]
+        if rank != "abnormal" or self.interpretation == "abnormal":
+            return rank
         is_read = self.interpretation == "normal" and self.kind in KINDS
         return SOMEBODY_ELSE if is_read and self.names_somebody_else else "unknown"
 

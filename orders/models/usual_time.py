@@ -43,5 +43,5 @@ class UsualTime(FastModel):
     def for_order(cls, order: Order) -> UsualTime | None:
         """Return the usual time of the order's current step, or None."""
         step = [order.low_level_status, order.method, order.lab_slug or ""]
-        found = where(cls, "low_level_status = %s AND method = %s AND lab_slug = %s", step)
-        return next(iter(found), None)
+        usual_times = where(cls, "low_level_status = %s AND method = %s AND lab_slug = %s", step)
+        return next(iter(usual_times), None)

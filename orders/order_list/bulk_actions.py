@@ -34,10 +34,10 @@ class AssignOrdersToMe(BulkAction):
     needs = ("notes.write",)
     needs_confirmation = False
 
-    def title(self, given: Mapping[str, Any]) -> str:
+    def title(self, values: Mapping[str, Any]) -> str:
         return "Take orders"
 
-    def apply(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
+    def apply(self, request: HttpRequest, row: BulkRow, values: Mapping[str, Any]) -> UUID | None:
         assert isinstance(request.user, User)
         _assign(request, row, request.user, anyhow=False)
         return None
@@ -65,18 +65,18 @@ class AssignOrders(BulkAction):
     needs = ("notes.write",)
     form = AssignForm
 
-    def title(self, given: Mapping[str, Any]) -> str:
-        return f"Assign orders to {given['name']}" if given else "Assign orders"
+    def title(self, values: Mapping[str, Any]) -> str:
+        return f"Assign orders to {values['name']}" if values else "Assign orders"
 
     def parameters(self, form: CommandForm) -> dict[str, Any]:
         to = form.cleaned_data["to"]
         return {"to": to.pk, "name": name_of(to), "anyhow": form.cleaned_data["anyhow"]}
 
-    def apply(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
-        to = colleagues().filter(pk=given["to"]).first()
+    def apply(self, request: HttpRequest, row: BulkRow, values: Mapping[str, Any]) -> UUID | None:
+        to = colleagues().filter(pk=values["to"]).first()
         if to is None:
-            raise RowNotDone(f"{given['name']} no longer works on orders here.")
-        _assign(request, row, to, anyhow=given["anyhow"])
+            raise RowNotDone(f"{values['name']} no longer works on orders here.")
+        _assign(request, row, to, anyhow=values["anyhow"])
         return None
 
 
@@ -100,14 +100,14 @@ class AddOrderNote(BulkAction):
     needs = ("notes.write",)
     form = NoteForm
 
-    def title(self, given: Mapping[str, Any]) -> str:
+    def title(self, values: Mapping[str, Any]) -> str:
         return "Add a note to orders"
 
     def parameters(self, form: CommandForm) -> dict[str, Any]:
         return {"text": form.cleaned_data["text"]}
 
-    def apply(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
-        add_note(request, "order", row.key, given["text"], row.patient_id)
+    def apply(self, request: HttpRequest, row: BulkRow, values: Mapping[str, Any]) -> UUID | None:
+        add_note(request, "order", row.key, values["text"], row.patient_id)
         return None
 
 
@@ -121,25 +121,27 @@ class _ServiceBulkAction(BulkAction):
     needs = ("orders.change",)
     max_rows = 1_000
 
-    def command(self, row: BulkRow, given: Mapping[str, Any]) -> Command:
+    def command(self, row: BulkRow, values: Mapping[str, Any]) -> Command:
         raise NotImplementedError
 
-    def apply(self, request: HttpRequest, row: BulkRow, given: Mapping[str, Any]) -> UUID | None:
+    def apply(self, request: HttpRequest, row: BulkRow, values: Mapping[str, Any]) -> UUID | None:
         form_id = uuid.uuid5(row.run_id, str(row.key))
         try:
-            made = enqueue(request, self.command(row, given), form_id, given.get("reason", ""))
+            command_record = enqueue(
+                request, self.command(row, values), form_id, values.get("reason", "")
+            )
         except PreconditionFailed as error:
             raise RowNotDone(error.message) from error
         except Conflict as error:
             raise RowNotDone(conflict_message(error.other, request.user)) from error
-        return made.pk
+        return command_record.pk
 
 
 class ResendOrderEvents(_ServiceBulkAction):
     name = "resend"
     label = "Deliver events again…"
 
-    def title(self, given: Mapping[str, Any]) -> str:
+    def title(self, values: Mapping[str, Any]) -> str:
         return "Deliver the latest events again"
 
     def review(self, rows: QuerySet[Order], user: Any) -> dict[str, Any]:
@@ -148,7 +150,7 @@ class ResendOrderEvents(_ServiceBulkAction):
             " have not changed for 60 days are left as they are."
         }
 
-    def command(self, row: BulkRow, given: Mapping[str, Any]) -> Command:
+    def command(self, row: BulkRow, values: Mapping[str, Any]) -> Command:
         return ResendEvents(order_id=row.key, user_id=row.patient_id)
 
 
@@ -158,7 +160,7 @@ class CancelOrders(_ServiceBulkAction):
     form = CancellationReasonForm
     max_rows = 100
 
-    def title(self, given: Mapping[str, Any]) -> str:
+    def title(self, values: Mapping[str, Any]) -> str:
         return "Cancel orders"
 
     def parameters(self, form: CommandForm) -> dict[str, Any]:
@@ -168,34 +170,34 @@ class CancelOrders(_ServiceBulkAction):
     def review(self, rows: QuerySet[Order], user: Any) -> dict[str, Any]:
         """Return the consequences for each order, and once those that several orders share."""
         orders = list(Order.objects.filter(pk__in=rows.order_by().values("pk")).order_by("pk"))
-        found = [(order, cancellation_preview(order)) for order in orders]
-        able = [(order, one) for order, one in found if one.possible]
+        previews = [(order, cancellation_preview(order)) for order in orders]
+        able = [(order, one) for order, one in previews if one.possible]
         reasons: dict[str, list[Order]] = {}
-        for order, one in found:
+        for order, one in previews:
             if not one.possible:
                 words = " ".join(line.words for line in one.lines)
                 reasons.setdefault(words, []).append(order)
         return {
             "shown": orders,
-            "will": [{"order": order, "found": one} for order, one in able],
+            "will": [{"order": order, "preview": one} for order, one in able],
             "lines": _common_consequences([one for _, one in able]),
-            "wont": len(found) - len(able),
+            "wont": len(previews) - len(able),
             "reasons": list(reasons.items()),
             "stays": sum(one.visit is not None for _, one in able),
         }
 
-    def command(self, row: BulkRow, given: Mapping[str, Any]) -> Command:
+    def command(self, row: BulkRow, values: Mapping[str, Any]) -> Command:
         return CancelOrder(
-            order_id=row.key, user_id=row.patient_id, wrong_lab=bool(given.get("wrong_lab"))
+            order_id=row.key, user_id=row.patient_id, wrong_lab=bool(values.get("wrong_lab"))
         )
 
 
-def _common_consequences(found: Sequence[CancellationPreview]) -> list[tuple[Consequence, int]]:
+def _common_consequences(previews: Sequence[CancellationPreview]) -> list[tuple[Consequence, int]]:
     """Return the consequences that several orders share, with the number of orders.
 
     Lines that differ only after their colon (a time) count as one.
     """
-    counts = Counter(line for one in found for line in one.lines)
+    counts = Counter(line for one in previews for line in one.lines)
     common: Counter[Consequence] = Counter()
     for line, number in counts.items():
         words, colon, _ = line.words.partition(": ")

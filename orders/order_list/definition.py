@@ -71,23 +71,23 @@ class OrderList(ListPage):
         `walks_rows`: check whether orders are overdue row by row, along the index of the sort,
         whatever the planner expects.
         """
-        given = form.cleaned_data
+        filters = form.cleaned_data
         sort = form.sort[0]
-        rows = Order.objects.filtered(given, sort)
+        rows = Order.objects.filtered(filters, sort)
         rows = rows.only(*ROW_COLUMNS)
-        since = given["start_date"]
-        if given["ordered"]:
-            since, after = given["ordered"]
+        since = filters["start_date"]
+        if filters["ordered"]:
+            since, after = filters["ordered"]
             rows = rows.created_between(since, None, sort).filter(created_at__lt=after)
-        if given["changed"]:
-            first, after = given["changed"]
+        if filters["changed"]:
+            first, after = filters["changed"]
             rows = rows.updated_between(first, None, sort, since).filter(updated_at__lt=after)
-        if given["lab"]:
-            rows = rows.filter(lab_slug__in=given["lab"])
-        if given["assigned"]:
-            rows = rows.filter(_assigned_to(given["assigned"], user))
+        if filters["lab"]:
+            rows = rows.filter(lab_slug__in=filters["lab"])
+        if filters["assigned"]:
+            rows = rows.filter(_assigned_to(filters["assigned"], user))
         now, can = timezone.now(), Q(bucket__in=CAN_GO_QUIET)
-        if given["quiet"] == "true":
+        if filters["quiet"] == "true":
             # Most orders with a usual time are in these buckets. The planner assumes that the two
             # conditions are independent, and would expect twenty times too few rows.
             over = Q(quiet_at__lte=now)
@@ -96,7 +96,7 @@ class OrderList(ListPage):
                 if walks_rows
                 else rows.filter(opaque_condition(can), over)
             )
-        elif given["quiet"] == "false":
+        elif filters["quiet"] == "false":
             rows = rows.filter(~(can & Q(quiet_at__lte=now)) | Q(quiet_at=None))
         return rows
 

@@ -42,8 +42,8 @@ MAX_ORDERS_OF_FEW_NAMES: Final = 20_000
 
 def known_counts(form: Any) -> OrderCounts | None:
     """Return the counts kept by triggers if only filters on the state are active, else None."""
-    given = {name for name in form.filter_names() if form.cleaned_data.get(name)}
-    return order_counts() if given <= COUNTED_FILTERS else None
+    active_names = {name for name in form.filter_names() if form.cleaned_data.get(name)}
+    return order_counts() if active_names <= COUNTED_FILTERS else None
 
 
 def count_and_page(
@@ -90,11 +90,11 @@ def _search_page(form: Any, size: int, place: PagePosition) -> tuple[Count, Page
         if few is None:
             return _page_of_many_names(rows, typed, form, size, place)
         rows = rows.filter(KeyInArray(F("names"), few))
-        found = fetch_page_and_count(
+        result = fetch_page_and_count(
             rows, form.keyset(), everything, size=size, limit=MAX_ORDERS_OF_FEW_NAMES, **place
         )
-        if found:
-            return found
+        if result:
+            return result
     walks = typed or query_plan.walks_sort_index(form) or query_plan.sorts_by_name(form)
     limit = None if walks else query_plan.sort_limit(form)
     counted = match_rows(rows, everything, form.keyset(), quick_plan=limit)
@@ -114,13 +114,13 @@ def _page_of_many_names(
     list is not counted: the count says that there are more. The last page is counted, up to the
     size of a page.
     """
-    everything, sort, called = (
+    everything, sort, name_words = (
         ORDER_LIST.visible_rows(form.user),
         form.keyset(),
         rows.with_names(typed),
     )
     by_name, begins = query_plan.sorts_by_name(form), not (place["after"] or place["before"])
-    if query_plan.has_few(form) or (len(typed) == 1 and query_plan.is_quick(called, form)):
+    if query_plan.has_few(form) or (len(typed) == 1 and query_plan.is_quick(name_words, form)):
         # The index of rare results also has the name.
         find = (
             keys_unsorted_by_pk
@@ -128,11 +128,11 @@ def _page_of_many_names(
             else keys_unsorted
         )
         most = query_plan.sort_limit(form).rows
-        found = fetch_page_and_count(
-            called, sort, everything, size=size, limit=most, build_query=find, **place
+        result = fetch_page_and_count(
+            name_words, sort, everything, size=size, limit=most, build_query=find, **place
         )
-        if found:
-            return found
+        if result:
+            return result
     if query_plan.is_overdue_scattered(form):
         rows, _ = _filtered_rows(form, walks_rows=True)
     page: Page[Order] = Page()
@@ -143,7 +143,7 @@ def _page_of_many_names(
         page = long_list_page(rows, typed, form, size, place)
     if page.next and len(page.rows) == size:
         return Count(size, capped=True), page
-    return Count(len(page.rows)) if begins else capped_count(called, size), page
+    return Count(len(page.rows)) if begins else capped_count(name_words, size), page
 
 
 def _filtered_rows(form: Any, *, walks_rows: bool = False) -> tuple[OrderQuerySet, dict[str, str]]:

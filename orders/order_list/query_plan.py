@@ -93,9 +93,9 @@ def _is_recent(filters: Mapping[str, Any]) -> bool:
 
     The orders of the typed names alone would be many more.
     """
-    begun = [filters["start_date"], filters["updated_start_date"]]
-    begun += [filters[name][0] for name in ("ordered", "changed") if filters[name]]
-    latest = max((each for each in begun if each), default=None)
+    starts = [filters["start_date"], filters["updated_start_date"]]
+    starts += [filters[name][0] for name in ("ordered", "changed") if filters[name]]
+    latest = max((each for each in starts if each), default=None)
     return latest is not None and timezone.now() - latest <= RECENT_PERIOD
 
 

@@ -134,19 +134,19 @@ def _born(row: Any, shared: OrderRowContext) -> str:
 
 
 def _status(row: Any, shared: OrderRowContext) -> str:
-    shown = order_badge(row.low_level_status, row.method, row.bucket)
+    badges = order_badge(row.low_level_status, row.method, row.bucket)
     if shared.beside_result and row.interpretation in FLAGGED_INTERPRETATIONS:
-        shown += badge("order.interpretation", row.interpretation)
+        badges += badge("order.interpretation", row.interpretation)
     detail = ""
     if row.status_detail:
-        spoken = conditional_escape(words("order.status_detail", row.status_detail))
-        detail = f'<span class="second">{spoken}</span>'
-    return f'<td data-label="Status"><span class="row">{shown}</span>{detail}</td>\n'
+        detail_html = conditional_escape(words("order.status_detail", row.status_detail))
+        detail = f'<span class="second">{detail_html}</span>'
+    return f'<td data-label="Status"><span class="row">{badges}</span>{detail}</td>\n'
 
 
 def _turn(row: Any, shared: OrderRowContext) -> str:
-    shown = f'<span class="muted nowrap">{row.done_text}</span>' if row.done_text else ""
-    return f'<td data-label="Turn">{shown or whose_turn(row, shared.now)}</td>\n'
+    note = f'<span class="muted nowrap">{row.done_text}</span>' if row.done_text else ""
+    return f'<td data-label="Turn">{note or whose_turn(row, shared.now)}</td>\n'
 
 
 def _test(row: Any, shared: OrderRowContext) -> str:
@@ -162,17 +162,17 @@ def _test(row: Any, shared: OrderRowContext) -> str:
 
 
 def _assignee(row: Any, shared: OrderRowContext) -> str:
-    shown: str = DASH
+    name_html: str = DASH
     if row.assignment:
         user = row.assignment.user
         short = escape(user.get_short_name() or user.get_username())
-        shown = f'<span title="{escape(user.get_full_name())}">{short}</span>'
-    return f'<td data-label="Assigned to" class="nowrap">{shown}</td>\n'
+        name_html = f'<span title="{escape(user.get_full_name())}">{short}</span>'
+    return f'<td data-label="Assigned to" class="nowrap">{name_html}</td>\n'
 
 
 def _overdue(row: Any, shared: OrderRowContext) -> str:
-    shown = since(row.over_since, shared.now) if row.over_since else DASH
-    return f'<td data-label="Over usual" class="nowrap">{shown}</td>\n'
+    age = since(row.over_since, shared.now) if row.over_since else DASH
+    return f'<td data-label="Over usual" class="nowrap">{age}</td>\n'
 
 
 CELLS: Final[dict[str, Callable[[Any, OrderRowContext], str]]] = {

@@ -103,13 +103,13 @@ def latest_values(patient_id: UUID) -> list[LatestValue]:
         cursor.execute(_LINES_SQL, [patient_id])
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     here = timezone.get_current_timezone()
-    found: dict[str, list[LatestValue]] = {}
+    by_name: dict[str, list[LatestValue]] = {}
     for row in rows:
         *line, collected, stamped, stamp, created = row
         taken_at, sort_time = time_taken(collected, stamped, stamp, created, here)
         columns = [*line, taken_at, sort_time]
-        found.setdefault(row[0], []).append(LatestValue(*columns))
-    latest = [_with_previous(values) for values in found.values()]
+        by_name.setdefault(row[0], []).append(LatestValue(*columns))
+    latest = [_with_previous(values) for values in by_name.values()]
     latest.sort(key=lambda one: (_rank(one.interpretation), one.name.lower(), one.marker))
     return latest[:MAX_MARKERS]
 

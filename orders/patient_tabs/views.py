@@ -28,14 +28,14 @@ def orders(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     page = patient_page_context(request, patient_id)
     rows = Order.objects.filter(user=patient_id).select_related("order_transaction")
     rows = rows.defer("record", "content_hash", "order_transaction__record")
-    found = list(rows.order_by("-created_at", "-pk")[: MAX_ROWS + 1])
-    shown = found[:MAX_ROWS]
-    record_list(request, "order", [order.pk for order in shown], [patient_id])
+    recent = list(rows.order_by("-created_at", "-pk")[: MAX_ROWS + 1])
+    shown_orders = recent[:MAX_ROWS]
+    record_list(request, "order", [order.pk for order in shown_orders], [patient_id])
     context = {
         **page,
-        "transactions": group_by_transaction(shown),
-        "order_count": len(shown),
-        "more_orders": len(found) > MAX_ROWS,
+        "transactions": group_by_transaction(shown_orders),
+        "order_count": len(shown_orders),
+        "more_orders": len(recent) > MAX_ROWS,
         "sees_results": may(request.user, "results.view"),
     }
     return render(request, "patients/tabs/orders.html", context)
@@ -48,13 +48,13 @@ def results(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     page = patient_page_context(request, patient_id)
     rows = Result.objects.filter(order__user=patient_id).select_related("order__review")
     rows = rows.defer("record", "content_hash", "order__record", "order__content_hash")
-    found = list(rows.order_by("-order__created_at")[: MAX_ROWS + 1])
-    record_list(request, "result", [one.pk for one in found], [patient_id])
+    recent = list(rows.order_by("-order__created_at")[: MAX_ROWS + 1])
+    record_list(request, "result", [one.pk for one in recent], [patient_id])
     context = {
         **page,
         "latest": latest_values(patient_id),
-        "results": found[:MAX_ROWS],
-        "more": len(found) > MAX_ROWS,
+        "results": recent[:MAX_ROWS],
+        "more": len(recent) > MAX_ROWS,
         "sees_orders": may(request.user, "orders.view"),
     }
     return render(request, "patients/tabs/results.html", context)
@@ -69,7 +69,7 @@ def activity(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         raise BadRequest("There is no such view of the activity.")
     page = patient_page_context(request, patient_id)
     record_view(request, "activity", [patient_id], [patient_id])
-    found = patient_activity(
+    entries = patient_activity(
         page["patient"],
         show,
         sees_changes=may(request.user, "commands.view"),
@@ -78,7 +78,7 @@ def activity(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     )
     context: dict[str, Any] = {
         **page,
-        "activity": found,
+        "activity": entries,
         "most": MAX_ENTRIES,
         "tabs": [(key, label, key == show) for key, label in TABS.items()],
     }

@@ -28,8 +28,8 @@ def account_findings(order_request: OrderRequest) -> Iterator[Finding]:
     """
     if order_request.lab is None:
         yield from _of_unknown_lab(order_request)
-    elif (found := _cannot_be_used(order_request) or _not_chosen(order_request)) is not None:
-        yield found
+    elif (finding := _cannot_be_used(order_request) or _not_chosen(order_request)) is not None:
+        yield finding
     elif order_request.account is not None:
         yield from _catalog(order_request, order_request.account)
 

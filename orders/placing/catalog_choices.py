@@ -14,7 +14,7 @@ from orders.models import Order
 from orders.placing.account_offers import AccountOffers, account_name
 from orders.placing.order_request import OrderRequest
 
-SHOWN: Final = 10
+MAX_SHOWN: Final = 10
 MISSING_SHOWN: Final = 5
 RECENT_ORDERS: Final = 500
 """Number of newest orders in which the most ordered tests are counted."""
@@ -62,8 +62,8 @@ def choices(order_request: OrderRequest, word: str) -> Choices:
     named = tests.filter(Q(name__icontains=word) | Q(slug__icontains=word) | coded).distinct()
     code = Q(provider_id__istartswith=word)
     markers = _markers(order_request, accounts).filter(Q(name__icontains=word) | code)
-    found_tests = _prefix_matches_first(list(named[: 5 * SHOWN]), word)
-    found_markers = _prefix_matches_first(list(markers[: 5 * SHOWN]), word)
+    found_tests = _prefix_matches_first(list(named[: 5 * MAX_SHOWN]), word)
+    found_markers = _prefix_matches_first(list(markers[: 5 * MAX_SHOWN]), word)
     offers = accounts.offers(found_tests, found_markers)
     missing = [
         NotOffered(one.name, reason)
@@ -71,8 +71,8 @@ def choices(order_request: OrderRequest, word: str) -> Choices:
         if (reason := accounts.reason(offers, one))
     ]
     return Choices(
-        [one for one in found_tests if not accounts.reason(offers, one)][:SHOWN],
-        [one for one in found_markers if not accounts.reason(offers, one)][:SHOWN],
+        [one for one in found_tests if not accounts.reason(offers, one)][:MAX_SHOWN],
+        [one for one in found_markers if not accounts.reason(offers, one)][:MAX_SHOWN],
         missing=missing[:MISSING_SHOWN],
     )
 
@@ -109,10 +109,10 @@ class _TeamAccounts:
         return [one for one in accounts if lab is None or one.lab == lab.slug]
 
 
-def _prefix_matches_first(found: list[Any], word: str) -> list[Any]:
+def _prefix_matches_first(matches: list[Any], word: str) -> list[Any]:
     """Move names that begin with the word to the front."""
-    found.sort(key=lambda one: not one.name.lower().startswith(word.lower()))
-    return found
+    matches.sort(key=lambda one: not one.name.lower().startswith(word.lower()))
+    return matches
 
 
 def _tests(order_request: OrderRequest, accounts: _TeamAccounts) -> QuerySet[LabTest]:
@@ -162,12 +162,12 @@ def _at_labs(order_request: OrderRequest, accounts: _TeamAccounts) -> Q:
 def _most_ordered(tests: QuerySet[LabTest], accounts: _TeamAccounts) -> list[LabTest]:
     newest = Order.objects.order_by("-created_at", "-pk").values_list("lab_test_id", flat=True)
     often = Counter(newest[:RECENT_ORDERS])
-    ordered = tests.filter(pk__in=[pk for pk, _ in often.most_common(3 * SHOWN)])
-    found = _offered(ordered, accounts) or _offered(tests[: 5 * SHOWN], accounts)
-    return sorted(found, key=lambda test: (-often[test.pk], test.name))[:SHOWN]
+    ordered = tests.filter(pk__in=[pk for pk, _ in often.most_common(3 * MAX_SHOWN)])
+    offered = _offered(ordered, accounts) or _offered(tests[: 5 * MAX_SHOWN], accounts)
+    return sorted(offered, key=lambda test: (-often[test.pk], test.name))[:MAX_SHOWN]
 
 
 def _offered(tests: QuerySet[LabTest], accounts: _TeamAccounts) -> list[LabTest]:
-    found = list(tests)
-    offers = accounts.offers(found, [])
-    return [test for test in found if not accounts.reason(offers, test)]
+    test_list = list(tests)
+    offers = accounts.offers(test_list, [])
+    return [test for test in test_list if not accounts.reason(offers, test)]

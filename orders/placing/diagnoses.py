@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 WORD_LETTERS: Final = 100
 FEWEST_LETTERS: Final = 2
 """Fewest letters for which the service is asked."""
-SHOWN: Final = 10
+MAX_SHOWN: Final = 10
 WAIT_SECONDS: Final = 2.0
 """Most seconds that a person waits for the service."""
 RECENT_ORDERS: Final = 500
@@ -73,7 +73,7 @@ class Matches:
     """
 
     word: str
-    found: Sequence[DiagnosisChoice]
+    choices: Sequence[DiagnosisChoice]
     failed: bool = False
     by_hand: str = ""
 
@@ -88,15 +88,15 @@ def match_diagnoses(word: str, chosen: Collection[str] = ()) -> Matches:
     used = used_codes()
     if len(word) < FEWEST_LETTERS:
         codes = [code for code in used if code not in chosen and code.startswith(word.upper())]
-        described, failed = _described(codes[:SHOWN])
+        described, failed = _described(codes[:MAX_SHOWN])
         return Matches(word, _with_uses(described, used), failed)
     typed = word.upper()
-    found, failed = _matching(word, used)
-    ranked = sorted(_with_uses(found, used), key=lambda one: one.code != typed)
-    shown = [one for one in ranked if one.code not in chosen][:SHOWN]
-    known = {one.code for one in shown} | set(chosen)
+    matching, failed = _matching(word, used)
+    ranked = sorted(_with_uses(matching, used), key=lambda one: one.code != typed)
+    shown_choices = [one for one in ranked if one.code not in chosen][:MAX_SHOWN]
+    known = {one.code for one in shown_choices} | set(chosen)
     by_hand = typed if _LIKE_A_CODE.fullmatch(typed) and typed not in known else ""
-    return Matches(word, shown, failed, by_hand)
+    return Matches(word, shown_choices, failed, by_hand)
 
 
 def used_codes() -> dict[str, int]:
@@ -126,9 +126,9 @@ def _count_used() -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def _with_uses(found: Iterable[DiagnosisChoice], used: dict[str, int]) -> list[DiagnosisChoice]:
+def _with_uses(choices: Iterable[DiagnosisChoice], used: dict[str, int]) -> list[DiagnosisChoice]:
     """Add the number of uses, and sort the most used first. Equal ones stay in their order."""
-    counted = [replace(one, uses=used.get(one.code, 0)) for one in found]
+    counted = [replace(one, uses=used.get(one.code, 0)) for one in choices]
     return sorted(counted, key=lambda one: -one.uses)
 
 
@@ -170,10 +170,10 @@ def _described(codes: Sequence[str]) -> tuple[list[DiagnosisChoice], bool]:
 def _search(word: str, ends: float) -> dict[str, DiagnosisChoice]:
     """Return matches from the service, until `ends` of the monotonic clock. Raises ServiceError."""
     page = service().until(ends).insurance.search_diagnoses(word)
-    found = [record.data for record in page.records]
+    diagnoses = [record.data for record in page.records]
     answer = {
         one.diagnosis_code: DiagnosisChoice(one.diagnosis_code, one.description, one.is_secondary)
-        for one in found
+        for one in diagnoses
     }
     descriptions = {
         _key(one.code): (one.description, one.is_secondary)
@@ -221,16 +221,18 @@ def check_codes(codes: Sequence[str]) -> list[Finding]:
         logger.info("diagnosis codes could not be checked: %s", error)
         words = "The diagnosis codes could not be checked: the service does not answer."
         return [Finding("diagnosis unchecked", words, "icd_codes", WARN)]
-    found = [Finding("diagnosis", words, "icd_codes") for words in checked.errors]
-    found += [
+    findings = [Finding("diagnosis", words, "icd_codes") for words in checked.errors]
+    findings += [
         Finding(
             "diagnosis", f"{one.code} and {one.conflicts_with} exclude each other.", "icd_codes"
         )
         for one in checked.violations
     ]
-    if not checked.valid and not found:
-        found = [Finding("diagnosis", "The service refuses a diagnosis code.", "icd_codes", STOP)]
-    return found + [
+    if not checked.valid and not findings:
+        findings = [
+            Finding("diagnosis", "The service refuses a diagnosis code.", "icd_codes", STOP)
+        ]
+    return findings + [
         Finding(
             "diagnosis overlap",
             f"{one.code} and {one.overlaps_with} say partly the same.",

@@ -47,7 +47,7 @@ MISSING_MESSAGES: Final = {
 
 def findings(order_request: OrderRequest) -> list[Finding]:
     """Return all findings in the order of the page."""
-    found = [
+    all_findings = [
         *_check_replaced(order_request),
         *_check_person(order_request),
         *_check_age(order_request),
@@ -61,19 +61,19 @@ def findings(order_request: OrderRequest) -> list[Finding]:
     for question in order_request.questions:
         if question.required and not order_request.value(question.name):
             words = f"A question of the lab is open: {question.words}"
-            found.append(Finding("question", words, question.name))
+            all_findings.append(Finding("question", words, question.name))
         elif doubt := answer_warning(question, order_request.value(question.name)):
             words = f"{question.label}: {doubt} Check the answer."
-            found.append(Finding("question doubted", words, question.name, WARN))
-    return found
+            all_findings.append(Finding("question doubted", words, question.name, WARN))
+    return all_findings
 
 
-def blocking_findings(found: list[Finding], order_request: OrderRequest) -> list[Finding]:
+def blocking_findings(all_findings: list[Finding], order_request: OrderRequest) -> list[Finding]:
     """Return the findings that prevent placing the order as it is."""
     ticked = order_request.typed.get("another", ())
     return [
         one
-        for one in found
+        for one in all_findings
         if one.level == STOP or (one.level == CONFIRM and one.key not in ticked)
     ]
 
@@ -218,10 +218,10 @@ def _check_sample_id(order_request: OrderRequest) -> Iterator[Finding]:
     except UnusableCharacter as error:
         yield Finding("sample id character", error.words, "sample_id")
         return
-    taken = order_request.order_with_sample_id
-    if taken is not None:
-        url = reverse("orders:detail", args=[taken.pk])
-        spelling = f", written “{taken.sample_id}”" if taken.sample_id != sample else ""
+    other_order = order_request.order_with_sample_id
+    if other_order is not None:
+        url = reverse("orders:detail", args=[other_order.pk])
+        spelling = f", written “{other_order.sample_id}”" if other_order.sample_id != sample else ""
         words = f"An order has this sample id already{spelling}."
         yield Finding("sample id", words, "sample_id", STOP, url)
     if words := damage_message(sample) or warning_message(sample):

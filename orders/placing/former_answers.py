@@ -27,15 +27,15 @@ def former_answers(source: OrderSource | None, order_request: OrderRequest) -> d
         answer = source.answers.get((former_question.marker_id, former_question.question_id))
         if answer and former_question.code:
             by_code.setdefault(former_question.code, set()).add(answer)
-    found: dict[str, list[str]] = {}
+    answers: dict[str, list[str]] = {}
     for question in questions:
         answer = source.answers.get((question.marker_id, question.question_id))
         of_code = by_code.get(question.code, set())
         if answer is None and len(of_code) == 1:
             (answer,) = of_code
         if answer and _is_possible(question, answer):
-            found[question.name] = [answer]
-    return found
+            answers[question.name] = [answer]
+    return answers
 
 
 def _is_possible(question: Question, answer: str) -> bool:

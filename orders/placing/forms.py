@@ -142,7 +142,7 @@ class PlaceForm(forms.Form):
             (question, self.order_request.value(question.name))
             for question in self.order_request.questions
         )
-        return [(one.label, dict(one.answers).get(given, given)) for one, given in answered]
+        return [(one.label, dict(one.answers).get(text, text)) for one, text in answered]
 
 
 def account_text(account: LabAccount) -> str:
@@ -237,7 +237,7 @@ def order_values(data: QueryDict) -> dict[str, list[str]]:
     return storable_values(data, EXCLUDED_FIELDS)
 
 
-def _answer(question: Question, given: str) -> forms.Field:
+def _answer(question: Question, initial: str) -> forms.Field:
     more: dict[str, Any] = {
         "label": question.label,
         "required": False,
@@ -245,7 +245,7 @@ def _answer(question: Question, given: str) -> forms.Field:
     }
     if question.is_choice:
         field = OpenChoiceField(choices=[("", "Choose"), *question.answers], **more)
-        field.add_current_choice(given, f"{given}: not offered any more")
+        field.add_current_choice(initial, f"{initial}: not offered any more")
         return field
     if question.type == "numeric":
         return forms.DecimalField(widget=forms.TextInput({"inputmode": "decimal"}), **more)

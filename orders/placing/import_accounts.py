@@ -33,7 +33,7 @@ def read_accounts(order_requests: Sequence[OrderRequest]) -> None:
         labs[test.pk] = order_request.labs
     entries = LabAccountTeam.objects.select_related("account").filter(
         team_id__in={order_request.patient.team_id for order_request in order_requests},
-        account__lab__in={lab.slug for found in labs.values() for lab in found},
+        account__lab__in={lab.slug for matches in labs.values() for lab in matches},
         account__missing_since=None,
     )
     accounts: defaultdict[tuple[str, UUID], list[LabAccount]] = defaultdict(list)
@@ -53,8 +53,8 @@ def read_accounts(order_requests: Sequence[OrderRequest]) -> None:
 
 def _account_value(cell: str, accounts: Sequence[LabAccount]) -> str:
     """Return the id of the account in the cell, or the cell itself if that is not certain."""
-    meant = _matching_accounts(cell, accounts)
-    return str(meant[0].pk) if len(meant) == 1 else cell
+    matches = _matching_accounts(cell, accounts)
+    return str(matches[0].pk) if len(matches) == 1 else cell
 
 
 def account_error(cell: str, order_request: OrderRequest) -> str:
@@ -64,9 +64,9 @@ def account_error(cell: str, order_request: OrderRequest) -> str:
     )
     if damaged := damage_message(cell):
         return f"{damaged} Accounts that can be used: {usable}."
-    meant = _matching_accounts(cell, order_request.usable_accounts)
-    if len(meant) > 1:
-        names = " or ".join(account_text(each) for each in meant)
+    matches = _matching_accounts(cell, order_request.usable_accounts)
+    if len(matches) > 1:
+        names = " or ".join(account_text(each) for each in matches)
         return f"“{cell}” may be several accounts: {names}. Write the number of one."
     fault = f"“{cell}” is no account that can be used here."
     if others := _matching_accounts(cell, order_request.accounts):

@@ -61,7 +61,7 @@ class OrderRequest:
 
     @cached_property
     def tests(self) -> list[LabTest]:
-        ids = [found for text in self.typed.get("tests", ()) if (found := parse_uuid(text))]
+        ids = [test_id for text in self.typed.get("tests", ()) if (test_id := parse_uuid(text))]
         rows = LabTest.objects.filter(pk__in=ids[:MAX_TESTS]).select_related("lab")
         return sorted(rows.defer("content_hash"), key=lambda test: ids.index(test.pk))
 
@@ -91,8 +91,8 @@ class OrderRequest:
         if without_lab:
             labs_of_markers = Lab.objects.filter(markers__in_tests__lab_test__in=without_lab)
             labs += labs_of_markers.distinct().order_by("pk")
-        found = {lab.pk: lab for lab in labs if lab}
-        return list(found.values())
+        labs_by_id = {lab.pk: lab for lab in labs if lab}
+        return list(labs_by_id.values())
 
     @property
     def lab(self) -> Lab | None:
@@ -262,8 +262,8 @@ class OrderRequest:
     @cached_property
     def order_with_sample_id(self) -> Order | None:
         """The order that already has this sample ID, in any spelling."""
-        found = Order.objects.with_sample_id(self.sample_id)
-        return found.only("pk", "sample_id").first()
+        same_sample = Order.objects.with_sample_id(self.sample_id)
+        return same_sample.only("pk", "sample_id").first()
 
     def has_order_with(self, **values: str) -> bool:
         """Whether an order of this patient has these values on record."""

@@ -88,12 +88,12 @@ def answer_warning(question: Question, answer: str) -> str:
         return ""
     if hint.upper() == "YYYYMMDD":
         return "" if _is_day(answer) else f"“{answer}” is not a date written YYYYMMDD."
-    asked = range_of(hint)
-    if asked == Interval():
+    expected = range_of(hint)
+    if expected == Interval():
         return ""
     number = number_of(answer)
-    given = Interval(number, number)
-    if number is None or asked.is_exceeded_by(given) or asked.is_undercut_by(given):
+    answered = Interval(number, number)
+    if number is None or expected.is_exceeded_by(answered) or expected.is_undercut_by(answered):
         return f"“{answer}” is not within {hint}."
     return ""
 

@@ -40,8 +40,8 @@ def order_sources(orders: Sequence[Order]) -> dict[UUID, OrderSource]:
         state=CommandRecord.State.DONE,
         remote_id__in=[str(order.pk) for order in orders],
     )
-    found = rows.only("kind", "remote_id", "payload")
-    return {UUID(row.remote_id): _source(row) for row in found if row.payload.get("body")}
+    commands = rows.only("kind", "remote_id", "payload")
+    return {UUID(row.remote_id): _source(row) for row in commands if row.payload.get("body")}
 
 
 def _source(row: CommandRecord) -> OrderSource:
@@ -97,13 +97,15 @@ class TransactionRow:
     account: LabAccount | None = None
 
 
-def transaction_rows(shown: Order, others: Sequence[Order], accounts: bool) -> list[TransactionRow]:
+def transaction_rows(
+    page_order: Order, others: Sequence[Order], accounts: bool
+) -> list[TransactionRow]:
     """Return the orders of a transaction, oldest first.
 
     With ``accounts``, also return the lab accounts that they were requested under.
     """
-    orders = sorted([shown, *others], key=lambda order: (order.created_at, order.pk))
+    orders = sorted([page_order, *others], key=lambda order: (order.created_at, order.pk))
     ids = requested_accounts(orders) if accounts else {}
     known = {one.pk: one for one in LabAccount.objects.filter(pk__in=set(ids.values()))}
     by_order = {order: known.get(account) for order, account in ids.items()}
-    return [TransactionRow(one, one.pk == shown.pk, by_order.get(one.pk)) for one in orders]
+    return [TransactionRow(one, one.pk == page_order.pk, by_order.get(one.pk)) for one in orders]

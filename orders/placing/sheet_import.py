@@ -66,10 +66,10 @@ def check_rows(rows: Sequence[ImportRow]) -> None:
         ]
         if row.order_request is not None:
             known_faults = " ".join(row.faults)
-            found = findings(row.order_request)
-            stopped = _blocking_messages(row.order_request, row.cells["lab_account"], found)
+            row_findings = findings(row.order_request)
+            stopped = _blocking_messages(row.order_request, row.cells["lab_account"], row_findings)
             row.faults += [words for words in stopped if words not in known_faults]
-            row.notes += [one.words for one in found if one.kind == NOT_CHECKED]
+            row.notes += [one.words for one in row_findings if one.kind == NOT_CHECKED]
         row.warnings += [
             words for name in IDENTIFIERS if (words := warning_message(row.cells[name]))
         ]
@@ -122,12 +122,12 @@ def _choices(row: ImportRow) -> Iterator[RowChoice]:
     )
     yield _choice("Lab account", cells["lab_account"], account, origin)
     npi = comparison_key(cells["physician_npi"])
-    found = (
+    matches = (
         [one for one in order_request.physicians if comparison_key(one.npi) == npi]
         if order_request and npi
         else []
     )
-    names = [f"{one.first_name} {one.last_name}, NPI {one.npi}" for one in found]
+    names = [f"{one.first_name} {one.last_name}, NPI {one.npi}" for one in matches]
     yield _choice(
         "Physician", cells["physician_npi"], names[0] if names else cells["physician_npi"]
     )
@@ -155,7 +155,7 @@ def _service_word(name: str, cells: Mapping[str, str]) -> str:
 
 
 def _blocking_messages(
-    order_request: OrderRequest, account: str, found: Sequence[Finding]
+    order_request: OrderRequest, account: str, row_findings: Sequence[Finding]
 ) -> list[str]:
     """Return the messages that would stop the same order on the page that imports one order."""
     unknown = [
@@ -163,16 +163,18 @@ def _blocking_messages(
         for name, words in CHOICES.items()
         if order_request.value(name) not in ("", *VOCABULARIES[words])
     ]
-    found = [one for one in found if one.level == STOP and one.field not in unknown]
-    reported = {*unknown, *(one.field for one in found)}
+    row_findings = [one for one in row_findings if one.level == STOP and one.field not in unknown]
+    reported = {*unknown, *(one.field for one in row_findings)}
     form = PlaceForm(order_request)
-    lacks = [one for one in found if _is_missing_detail(one)]
+    lacks = [one for one in row_findings if _is_missing_detail(one)]
     labels = [str(form.fields[one.field].label).lower() for one in lacks]
     words = [_choice_message(name, order_request.value(name)) for name in unknown]
     words += (
         [_missing_details_message(labels, known=order_request.person is not None)] if lacks else []
     )
-    words += [_table_message(one, order_request, account) for one in found if one not in lacks]
+    words += [
+        _table_message(one, order_request, account) for one in row_findings if one not in lacks
+    ]
     for name, errors in form.errors.items():
         if name == "physician":
             npi = order_request.value("physician")
@@ -250,12 +252,12 @@ class _ReferencedRecords:
         named = {_cleaned(row.cells["patient"]) for row in rows}
         ids = [pk for text in named if (pk := parse_uuid(text))]
         patients = Patient.objects.filter(missing_since=None)
-        found = [*patients.filter(pk__in=ids), *patients.with_reference(*named)]
+        referenced = [*patients.filter(pk__in=ids), *patients.with_reference(*named)]
         self.patients: dict[str, dict[UUID, Patient]] = {}
-        for patient in found:
+        for patient in referenced:
             for text in (str(patient.pk), patient.client_user_id):
                 self.patients.setdefault(comparison_key(text), {})[patient.pk] = patient
-        people = Demographics.objects.filter(pk__in=[patient.pk for patient in found])
+        people = Demographics.objects.filter(pk__in=[patient.pk for patient in referenced])
         self.people = {person.pk: person for person in people}
         self.tests: dict[str, list[LabTest]] = {}
         offered = LabTest.objects.filter(auto_generated=False, missing_since=None)
@@ -268,8 +270,8 @@ class _ReferencedRecords:
                 self.tests.setdefault(name, []).append(test)
         self.physicians = list(Physician.objects.filter(missing_since=None))
         samples = [row.cells["sample_id"] for row in rows]
-        taken = Order.objects.with_sample_id(*samples).only("pk", "sample_id")
-        self.taken = {comparison_key(order.sample_id or ""): order for order in taken}
+        same_samples = Order.objects.with_sample_id(*samples).only("pk", "sample_id")
+        self.taken = {comparison_key(order.sample_id or ""): order for order in same_samples}
 
     def make_request(self, row: ImportRow) -> OrderRequest | None:
         cells = row.cells
@@ -307,11 +309,11 @@ class _ReferencedRecords:
 
     def _patient(self, text: str) -> tuple[Patient | None, str]:
         """Return the patient, or why none is found. An exact spelling is preferred to any other."""
-        found = list(self.patients.get(comparison_key(text), {}).values())
-        exact = [one for one in found if _cleaned(text) in (str(one.pk), one.client_user_id)]
-        if len(exact or found) == 1:
-            return (exact or found)[0], ""
-        if found:
-            names = ", ".join(sorted(one.client_user_id for one in found))
+        matches = list(self.patients.get(comparison_key(text), {}).values())
+        exact = [one for one in matches if _cleaned(text) in (str(one.pk), one.client_user_id)]
+        if len(exact or matches) == 1:
+            return (exact or matches)[0], ""
+        if matches:
+            names = ", ".join(sorted(one.client_user_id for one in matches))
             return None, f"Several patients have this reference; write it exactly: {names}."
         return None, f"No patient has this id or reference. {damage_message(text)}".strip()

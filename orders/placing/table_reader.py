@@ -36,7 +36,7 @@ SEPARATORS: Final = ",;\t"
 """The possible separators. Text pasted from a spreadsheet has tabs."""
 _NEAR: Final = 0.5
 """Least similarity (difflib) for which a column name is proposed."""
-_SHOWN: Final = 5
+_MAX_SHOWN: Final = 5
 """Most column names or cells in one message."""
 _LETTERS_SHOWN: Final = 40
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -179,9 +179,9 @@ def _columns(heads: Sequence[str]) -> list[str]:
     lacking = [name for name in NEEDED if name not in names]
     troubles = []
     if unknown:
-        troubles.append(" ".join(map(_unknown, unknown[:_SHOWN])))
-        if len(unknown) > _SHOWN:
-            troubles.append(f"{len(unknown) - _SHOWN} more columns are unknown.")
+        troubles.append(" ".join(map(_unknown, unknown[:_MAX_SHOWN])))
+        if len(unknown) > _MAX_SHOWN:
+            troubles.append(f"{len(unknown) - _MAX_SHOWN} more columns are unknown.")
     if lacking:
         troubles.append(f"The first line must name the columns; missing: {', '.join(lacking)}.")
     twice = sorted({name for name in names if name and names.count(name) > 1})
@@ -213,13 +213,13 @@ def _cells(names: Sequence[str], number: int, line: Sequence[str]) -> dict[str, 
         if cell.strip() and not (place < len(names) and names[place])
     ]
     if surplus:
-        named = ", ".join(f"“{_short(cell)}”" for cell in surplus[:_SHOWN])
+        named = ", ".join(f"“{_short(cell)}”" for cell in surplus[:_MAX_SHOWN])
         raise UnusableTable(
             f"Line {number} has more cells than the first line names: {named}. Name their column, "
             "or put text with a separator in quotation marks."
         )
-    given = dict(zip(names, line, strict=False))
-    return {name: unescape_formula(given.get(name, "").strip()) for name in COLUMNS}
+    cells = dict(zip(names, line, strict=False))
+    return {name: unescape_formula(cells.get(name, "").strip()) for name in COLUMNS}
 
 
 def _short(text: str) -> str:

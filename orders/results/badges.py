@@ -56,30 +56,30 @@ def kind_badge(review: Review) -> SafeString:
     return _badge(words, family, glyph)
 
 
-def completeness_ring(found: Completeness | None, words: bool = True) -> SafeString | str:
+def completeness_ring(completeness: Completeness | None, words: bool = True) -> SafeString | str:
     """Render which part of a result is back, without queries: see `completeness_by_order`."""
-    if found is None or not found.total:
+    if completeness is None or not completeness.total:
         return ""
-    state = "whole" if found.is_whole else "lost" if found.failed_count else "open"
+    state = "whole" if completeness.is_whole else "lost" if completeness.failed_count else "open"
     svg = format_html(
         '<svg class="ring {}" viewBox="0 0 16 16" aria-hidden="true">'
         '<circle class="track" cx="8" cy="8" r="6"/>'
         '<circle class="part" cx="8" cy="8" r="6" pathLength="{}" stroke-dasharray="{} {}" '
         'transform="rotate(-90 8 8)"/></svg>',
         state,
-        found.total,
-        found.back,
-        found.total,
+        completeness.total,
+        completeness.back,
+        completeness.total,
     )
-    label = str(found)
+    label = str(completeness)
     if words:
         return format_html('<span class="rings">{}{}</span>', svg, label)
     return format_html(
         '<span class="rings" title="{}">{}{} of {}<span class="sr"> back</span></span>',
         label,
         svg,
-        found.back,
-        found.total,
+        completeness.back,
+        completeness.total,
     )
 
 

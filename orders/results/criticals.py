@@ -122,5 +122,5 @@ def record_call(
 
 
 def _critical_values(review: Review, version: int) -> object:
-    found = ResultVersion.objects.filter(order_id=review.pk, number=version)
-    return found.values_list("critical", flat=True).first() or []
+    versions = ResultVersion.objects.filter(order_id=review.pk, number=version)
+    return versions.values_list("critical", flat=True).first() or []

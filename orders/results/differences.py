@@ -66,19 +66,19 @@ def compare_versions(older: ResultVersion, newer: ResultVersion) -> VersionDiffe
 
 
 def _changed_parts(old: ResultLine, new: ResultLine) -> tuple[str, ...]:
-    found = [words for name, words in COMPARED_PARTS.items() if old.get(name) != new.get(name)]
-    if "missing" in found:
+    labels = [words for name, words in COMPARED_PARTS.items() if old.get(name) != new.get(name)]
+    if "missing" in labels:
         return ("now missing" if new.get("missing") else "now back",)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(labels))
 
 
 def lines_by_marker(content: Mapping[str, Any]) -> dict[tuple[object, ...], ResultLine]:
     """Return the lines of a version by (LOINC code, slug or name, number among equal ones)."""
-    found: dict[tuple[object, ...], ResultLine] = {}
+    lines: dict[tuple[object, ...], ResultLine] = {}
     for line in content.get("lines", ()):
         key = (line.get("loinc"), line.get("slug") or line.get("name"))
         number = 0
-        while (*key, number) in found:
+        while (*key, number) in lines:
             number += 1
-        found[(*key, number)] = line
-    return found
+        lines[(*key, number)] = line
+    return lines

@@ -58,11 +58,11 @@ def escalate_criticals() -> int:
         critical_since__isnull=False,
         acknowledged__lt=F("critical_since"),
     )
-    found = list(waiting.order_by("since").only("critical_since")[:BATCH_SIZE])
-    if not found:
+    batch = list(waiting.order_by("since").only("critical_since")[:BATCH_SIZE])
+    if not batch:
         return 0
     people: list[User] = list(people_who_may("results.acknowledge"))
     return sum(
         notify(people, NOTIFICATION_KIND, "result", row.pk, about=f"version {row.critical_since}")
-        for row in found
+        for row in batch
     )

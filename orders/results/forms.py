@@ -136,17 +136,17 @@ class CallForm(forms.Form):
     )
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
-        due = given.get("next_attempt_at")
-        if given.get("outcome") != NOT_REACHED:
-            given["next_attempt_at"] = None
+        values = super().clean() or {}
+        due = values.get("next_attempt_at")
+        if values.get("outcome") != NOT_REACHED:
+            values["next_attempt_at"] = None
         elif due is None and "next_attempt_at" not in self.errors:
             self.add_error("next_attempt_at", "Say when it will be tried again.")
         elif due is not None and due <= timezone.now():
             self.add_error("next_attempt_at", "Choose a time to come.")
-        if given.get("made_by_service_network") and not given.get("source"):
+        if values.get("made_by_service_network") and not values.get("source"):
             self.add_error("source", "Say how we know of this call.")
-        return given
+        return values
 
 
 class _SingleQueryIterator(forms.models.ModelChoiceIterator):  # type: ignore[type-arg]

@@ -94,16 +94,16 @@ def values_by_marker(patient: UUID | None, keys: Iterable[str]) -> dict[str, lis
     with prepared_queries.cursor() as cursor:
         cursor.execute(_VALUES_SQL, [patient, slugs, own, MAX_VALUES])
         rows = cursor.fetchall()
-    found: dict[str, list[MarkerValue]] = {}
+    by_marker: dict[str, list[MarkerValue]] = {}
     here = timezone.get_current_timezone()
     # Rows come newest order first. In reverse, values of one day have the sequence of their orders.
     for row in reversed(rows):
         key = marker_key(row[1], row[2], row[3])
         if key in wanted:
-            found.setdefault(key, []).append(_value(key, row, here))
-    for values in found.values():
+            by_marker.setdefault(key, []).append(_value(key, row, here))
+    for values in by_marker.values():
         values.sort(key=lambda value: value.sort_time)
-    return found
+    return by_marker
 
 
 def time_taken(
@@ -123,9 +123,9 @@ def time_taken(
     of_line = WrittenTime.of_instant(stamped) if stamped else read_written_time(stamp)
     of_order = WrittenTime.of_instant(ordered)
     choices = (read_written_time(collected), of_line, of_order)
-    shown = next(one for one in choices if one.text.strip())
-    sort_time = next(found for one in choices if (found := one.sort_key(here)) is not None)
-    return shown, sort_time
+    choice = next(one for one in choices if one.text.strip())
+    sort_time = next(key for one in choices if (key := one.sort_key(here)) is not None)
+    return choice, sort_time
 
 
 def _value(key: str, row: Sequence[Any], here: tzinfo) -> MarkerValue:

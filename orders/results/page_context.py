@@ -74,24 +74,24 @@ def queue_items(reviews: list[Review]) -> list[QueueItem]:
 def queue_context(request: HttpRequest, filters: QueueFilters) -> dict[str, Any]:
     assert isinstance(request.user, User)
     rows = review_queue(filters.active_filters, request.user)
-    found = list(sort_queue(rows)[: filters.rows + 1])
-    unsigned, seen = queue_counts()
+    reviews = list(sort_queue(rows)[: filters.rows + 1])
+    unsigned, partial = queue_counts()
     query = request.GET.copy()
     for name in list(query):
         if name not in filters.fields:
             del query[name]
-    more, longer = found[filters.rows :], query.copy()
+    more, longer = reviews[filters.rows :], query.copy()
     longer["shown"] = str(min(filters.rows + ROWS_STEP, MAX_ROWS))
     return {
         "filters": filters,
-        "items": queue_items(found[: filters.rows]),
+        "items": queue_items(reviews[: filters.rows]),
         "more": bool(more),
         "longer": f"?{longer.urlencode()}#waits-{more[0].pk}"
         if more and filters.rows < MAX_ROWS
         else "",
         "unsigned": unsigned,
-        "seen": seen,
-        "kept": f"?{query.urlencode()}" if query else "",
+        "seen": partial,
+        "filter_query": f"?{query.urlencode()}" if query else "",
         "by_name": may(request.user, "patients.view"),
         "is_filtered": filters.is_filtered,
     }
@@ -129,7 +129,7 @@ def report_context(request: HttpRequest, review: Review, **forms: Any) -> dict[s
         "number": order.record_at("patient_details").get("phone_number")
         if is_call_needed and order
         else None,
-        "zone": local_clock_of(order).shown if is_call_needed and order else "",
+        "zone": local_clock_of(order).known_zone if is_call_needed and order else "",
         "age": _age(order, result),
         "completeness": completeness_by_order([review.pk]).get(review.pk),
         "versions": versions,
@@ -193,13 +193,13 @@ def _difference(
 
 
 def difference_between(order_id: UUID, older: int, newer: int) -> VersionDifference | None:
-    found = {
+    difference = {
         row.number: row
         for row in ResultVersion.objects.filter(order_id=order_id, number__in=[older, newer])
     }
-    if len(found) < 2:
+    if len(difference) < 2:
         return None
-    return compare_versions(found[older], found[newer])
+    return compare_versions(difference[older], difference[newer])
 
 
 def undoable_signature(request: HttpRequest) -> tuple[Signature, datetime] | None:
@@ -209,5 +209,5 @@ def undoable_signature(request: HttpRequest) -> tuple[Signature, datetime] | Non
         return None
     since = timezone.now() - timedelta(seconds=UNDO_SECONDS)
     rows = Signature.objects.filter(pk=int(signed), by=request.user.pk, at__gt=since, undone=None)
-    found = rows.exclude(kind="undone").first()
-    return (found, found.at + timedelta(seconds=UNDO_SECONDS)) if found else None
+    signature = rows.exclude(kind="undone").first()
+    return (signature, signature.at + timedelta(seconds=UNDO_SECONDS)) if signature else None

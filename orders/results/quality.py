@@ -66,10 +66,10 @@ GROUP BY 1, 2
 
 def quality_lines(start: datetime, end: datetime) -> list[QualityLine]:
     """Return the figures of the orders placed in a period: four statements."""
-    found: dict[tuple[str, str], QualityLine] = {}
+    lines: dict[tuple[str, str], QualityLine] = {}
 
     def line(method: str, lab: str) -> QualityLine:
-        return found.setdefault((method, lab), QualityLine(method, lab))
+        return lines.setdefault((method, lab), QualityLine(method, lab))
 
     with connection.cursor() as cursor:
         cursor.execute(_TURNAROUND_SQL, [start, end])
@@ -83,11 +83,11 @@ def quality_lines(start: datetime, end: datetime) -> list[QualityLine]:
         for method, lab, count in cursor.fetchall():
             line(method, lab).affected_results = count
     names = dict(
-        Lab.objects.filter(slug__in=[one.lab for one in found.values()]).values_list("slug", "name")
+        Lab.objects.filter(slug__in=[one.lab for one in lines.values()]).values_list("slug", "name")
     )
-    for one in found.values():
+    for one in lines.values():
         one.lab_name = names.get(one.lab, "")
-    return sorted(found.values(), key=lambda one: (one.method, -one.failed, one.lab))
+    return sorted(lines.values(), key=lambda one: (one.method, -one.failed, one.lab))
 
 
 def causes_by_frequency(lines: Sequence[QualityLine]) -> list[str]:
@@ -100,10 +100,10 @@ def causes_by_frequency(lines: Sequence[QualityLine]) -> list[str]:
 
 
 def recent_months(today: date) -> list[date]:
-    found = [today.replace(day=1)]
-    while len(found) < MONTHS:
-        found.append((found[-1] - timedelta(days=1)).replace(day=1))
-    return found
+    months = [today.replace(day=1)]
+    while len(months) < MONTHS:
+        months.append((months[-1] - timedelta(days=1)).replace(day=1))
+    return months
 
 
 def month_bounds(month: date) -> tuple[datetime, datetime]:

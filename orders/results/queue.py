@@ -33,8 +33,8 @@ def queue_counts() -> tuple[int, int]:
     """Return (results that wait for sign-off, acknowledged partial results)."""
     with prepared_queries.cursor() as cursor:
         cursor.execute("SELECT counted, sum(delta) FROM orders_reviewtally GROUP BY counted")
-        found = dict(cursor.fetchall())
-    return int(found.get("unsigned", 0)), int(found.get("seen", 0))
+        counts = dict(cursor.fetchall())
+    return int(counts.get("unsigned", 0)), int(counts.get("seen", 0))
 
 
 def fold_tally(worth: int = counters.MIN_REDUNDANT_ROWS) -> None:
@@ -42,19 +42,19 @@ def fold_tally(worth: int = counters.MIN_REDUNDANT_ROWS) -> None:
     counters.compact("orders_reviewtally", ("counted",), "delta", worth)
 
 
-def review_queue(given: Mapping[str, Any], user: User) -> QuerySet[Review]:
+def review_queue(filters: Mapping[str, Any], user: User) -> QuerySet[Review]:
     """Return the queue, filtered by lab, patient, place (a value of `RANKS`) or assignee.
 
     `critical` selects the open critical results instead, including signed ones.
     """
-    rows = Review.objects.filter(OPEN_CRITICAL if given.get("critical") else IN_QUEUE)
-    if given.get("lab"):
-        rows = rows.filter(lab_slug=given["lab"])
-    if given.get("patient"):
-        rows = rows.filter(user=given["patient"])
-    if given.get("place"):
-        rows = rows.filter(_place_condition(given["place"]))
-    if given.get("mine"):
+    rows = Review.objects.filter(OPEN_CRITICAL if filters.get("critical") else IN_QUEUE)
+    if filters.get("lab"):
+        rows = rows.filter(lab_slug=filters["lab"])
+    if filters.get("patient"):
+        rows = rows.filter(user=filters["patient"])
+    if filters.get("place"):
+        rows = rows.filter(_place_condition(filters["place"]))
+    if filters.get("mine"):
         rows = rows.filter(Q(signer=user) | Q(pk__in=_assigned_order_ids(user)))
     return rows
 

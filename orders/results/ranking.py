@@ -165,9 +165,9 @@ def _reread_batch(find: str, parameters: list[Any]) -> int:
         keys = [key for (key,) in cursor.fetchall()]
         lock_patients_of(keys)  # Before the results, as the code that stores them does.
         cursor.execute(_LOCK_SQL, [keys])
-        found: list[tuple[UUID, str, datetime]] = cursor.fetchall()
-        records = [record for record in _records(found) if _promote(record)]
-        read = [key for key, _, _ in found]
+        batch: list[tuple[UUID, str, datetime]] = cursor.fetchall()
+        records = [record for record in _records(batch) if _promote(record)]
+        read = [key for key, _, _ in batch]
         reviews = Review.objects.filter(OPEN, pk__in=read)
         waiting = set(reviews.values_list("pk", flat=True))
         checks = checks_by_order(read)
@@ -175,18 +175,18 @@ def _reread_batch(find: str, parameters: list[Any]) -> int:
         write_checks(checks)
         cursor.execute(_NO_ACTIVITY_SQL)
         update_order_interpretations(key for key in read if key not in waiting)
-        if found:
+        if batch:
             join = "JOIN unnest(%s::uuid[]) AS wanted(order_id) USING (order_id)"
-            changes.record_row_changes(Result, join, [uuid_array(read)], len(found))
-        unread = {key for key, _, _ in found} - {record.key[0] for record in records}
+            changes.record_row_changes(Result, join, [uuid_array(read)], len(batch))
+        unread = {key for key, _, _ in batch} - {record.key[0] for record in records}
         cursor.execute(
             _SKIP_SQL, [vocabulary.decisions.last_decision(), RESULTS.revision, list(unread)]
         )
-    return len(found)
+    return len(batch)
 
 
-def _records(found: Iterable[tuple[UUID, str, datetime]]) -> Iterable[MirrorRecord]:
-    for key, record, as_of in found:
+def _records(batch: Iterable[tuple[UUID, str, datetime]]) -> Iterable[MirrorRecord]:
+    for key, record, as_of in batch:
         read = service_results.RESULT.read(record.encode(), as_of)
         if not isinstance(read, Unreadable):
             yield MirrorRecord.from_service(read, key)

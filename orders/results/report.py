@@ -154,7 +154,7 @@ def _panel_names(result: Result | None) -> dict[int, str]:
 
 
 def _panel_name(line: Any) -> str:
-    found = line.get("source_markers") if isinstance(line, dict) else None
-    first = found[0] if isinstance(found, list) and found else None
+    sources = line.get("source_markers") if isinstance(line, dict) else None
+    first = sources[0] if isinstance(sources, list) and sources else None
     name = first.get("name") if isinstance(first, dict) else None
     return name if isinstance(name, str) else ""

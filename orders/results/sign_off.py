@@ -81,8 +81,8 @@ class UndoExpired(CannotSign):
 
 def valid_signatures(signatures: Sequence[Signature]) -> list[Signature]:
     """Return the signatures that were not undone."""
-    undone = {one.undoes_id for one in signatures}
-    return [one for one in signatures if one.kind != UNDONE and one.pk not in undone]
+    undone_ids = {one.undoes_id for one in signatures}
+    return [one for one in signatures if one.kind != UNDONE and one.pk not in undone_ids]
 
 
 def lock_review(order_id: UUID) -> Review:
@@ -144,17 +144,17 @@ def undo(signature_id: int, by: User) -> Signature:
 
     Raises `UndoExpired` after `UNDO_SECONDS`, or if there is no such signature.
     """
-    found = Signature.objects.filter(pk=signature_id, by=by).exclude(kind=UNDONE).first()
-    if found is None:
+    signature = Signature.objects.filter(pk=signature_id, by=by).exclude(kind=UNDONE).first()
+    if signature is None:
         raise UndoExpired
-    lock_review(found.order_id)
-    undone = Signature.objects.filter(undoes=found).exists()
-    if undone or timezone.now() - found.at > timedelta(seconds=UNDO_SECONDS):
+    lock_review(signature.order_id)
+    is_undone = Signature.objects.filter(undoes=signature).exists()
+    if is_undone or timezone.now() - signature.at > timedelta(seconds=UNDO_SECONDS):
         raise UndoExpired
     Signature(
-        order_id=found.order_id, version=found.version, kind=UNDONE, by=by, undoes=found
+        order_id=signature.order_id, version=signature.version, kind=UNDONE, by=by, undoes=signature
     ).save(force_insert=True)
-    return found
+    return signature
 
 
 def delegation_obstacles(review: Review) -> list[str]:

@@ -17,5 +17,5 @@ def marker_values(patient_id: UUID, key: str) -> list[MarkerValue]:
     if not key.startswith(("loinc:", "lab:")):
         labs = Order.objects.filter(user=patient_id).values_list("lab_slug", flat=True).distinct()
         wanted = [f"loinc:{key}", *(f"lab:{lab or ''}:{key}" for lab in labs)]
-    found = values_by_marker(patient_id, wanted)
-    return next((found[one] for one in wanted if one in found), [])
+    values = values_by_marker(patient_id, wanted)
+    return next((values[one] for one in wanted if one in values), [])

@@ -94,14 +94,14 @@ def unreadable_result(order_id: UUID) -> UnreadableVersion | None:
 
 def for_order(order_id: UUID) -> list[UnreadableVersion]:
     """Return the notices of an order and of its result."""
-    which = "WHERE one.id = %s AND one.what <> %s ORDER BY one.what DESC"
-    return _read(which, [order_id, PATIENT])
+    condition = "WHERE one.id = %s AND one.what <> %s ORDER BY one.what DESC"
+    return _read(condition, [order_id, PATIENT])
 
 
 def unreadable_among(orders: Sequence[UUID]) -> set[UUID]:
     """Return the ids among `orders` with a newest result that could not be read."""
-    which = "WHERE one.id = ANY(%s) AND one.what = %s"
-    return {one.id for one in _read(which, [list(orders), RESULT])}
+    condition = "WHERE one.id = ANY(%s) AND one.what = %s"
+    return {one.id for one in _read(condition, [list(orders), RESULT])}
 
 
 def for_patient(user_id: UUID) -> list[UnreadableVersion]:
@@ -114,7 +114,7 @@ def first_results() -> list[UnreadableVersion]:
     return _read("WHERE one.what = %s ORDER BY one.since LIMIT %s", [RESULT, MAX_SHOWN + 1])
 
 
-def _read(which: str, given: list[Any]) -> list[UnreadableVersion]:
+def _read(condition: str, parameters: list[Any]) -> list[UnreadableVersion]:
     with connection.cursor() as cursor:
-        cursor.execute(f"{_UNREADABLE_SQL} {which}", given)
+        cursor.execute(f"{_UNREADABLE_SQL} {condition}", parameters)
         return [UnreadableVersion(*row) for row in cursor.fetchall()]

@@ -133,11 +133,11 @@ def _neighbours(
 ) -> tuple[Review | None, Review | None]:
     """Return the review before this one, if it is shown, and the review after it."""
     assert isinstance(request.user, User)
-    shown = [item.review for item in queue_data["items"]]
-    place = next((n for n, one in enumerate(shown) if one.pk == review.pk), None)
-    before = shown[place - 1] if place else None
-    if place is not None and place + 1 < len(shown):
-        return before, shown[place + 1]
+    reviews = [item.review for item in queue_data["items"]]
+    place = next((n for n, one in enumerate(reviews) if one.pk == review.pk), None)
+    before = reviews[place - 1] if place else None
+    if place is not None and place + 1 < len(reviews):
+        return before, reviews[place + 1]
     return before, next_in_queue(
         review_queue(queue_data["filters"].active_filters, request.user), review
     )
@@ -149,7 +149,7 @@ def _run_and_record(
     """Run `act` and record the change in the audit log, in one transaction."""
     with transaction.atomic(durable=True):
         before = _review_state(review.pk)
-        made = act()
+        record = act()
         record_change(
             request,
             kind,
@@ -159,15 +159,15 @@ def _run_and_record(
             patients=[review.user_id],
             reason=reason,
         )
-    return made
+    return record
 
 
 def _review_state(order_id: UUID) -> dict[str, Any]:
     """Return the versions that were signed, acknowledged and called about; -1 for none."""
     columns = ("version", "signed", "seen", "acknowledged", "called")
     confirmed = Signature.objects.filter(order_id=order_id, is_identity_confirmed=True)
-    found: dict[str, Any] = Review.objects.filter(pk=order_id).values(*columns).first() or {}
-    return {**found, "identity_confirmed": confirmed.count()}
+    state: dict[str, Any] = Review.objects.filter(pk=order_id).values(*columns).first() or {}
+    return {**state, "identity_confirmed": confirmed.count()}
 
 
 def _address(request: HttpRequest, order_id: UUID | None, **more: object) -> str:
@@ -190,7 +190,7 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
     form = SignForm(request.POST)
     if not form.is_valid():
         return _page(request, review, 422, sign_form=form)
-    given = form.cleaned_data
+    values = form.cleaned_data
     try:
         signature = _run_and_record(
             request,
@@ -198,11 +198,11 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
             "sign result",
             lambda: sign_off.sign(
                 review.pk,
-                given["version"],
+                values["version"],
                 user,
-                note=given["note"],
-                tells=given["tells"],
-                is_identity_confirmed=given["is_identity_confirmed"],
+                note=values["note"],
+                tells=values["tells"],
+                is_identity_confirmed=values["is_identity_confirmed"],
             ),
         )
     except sign_off.NotAllowed as error:
@@ -210,8 +210,8 @@ def sign(request: HttpRequest, order_id: UUID) -> HttpResponse:
     except sign_off.CannotSign as error:
         review.refresh_from_db()
         # Keep the input, but sign the version that the page now shows.
-        left = SignForm({**request.POST.dict(), "version": review.version})
-        return _page(request, review, 409, problem=error, sign_form=left)
+        rebound = SignForm({**request.POST.dict(), "version": review.version})
+        return _page(request, review, 409, problem=error, sign_form=rebound)
     filters = QueueFilters(request.GET)
     following = next_in_queue(review_queue(filters.active_filters, user), review)
     return redirect(_address(request, following.pk if following else None, signed=signature.pk))
@@ -224,8 +224,8 @@ def undo(request: HttpRequest, signature_id: int) -> HttpResponse:
     """Undo the signature just made and open its report again."""
     user = request.user
     assert isinstance(user, User)
-    found = get_object_or_404(Signature, pk=signature_id)
-    review = get_object_or_404(Review, pk=found.order_id)
+    signature = get_object_or_404(Signature, pk=signature_id)
+    review = get_object_or_404(Review, pk=signature.order_id)
     try:
         _run_and_record(
             request, review, "undo signature", lambda: sign_off.undo(signature_id, user)
@@ -272,19 +272,19 @@ def call(request: HttpRequest, order_id: UUID) -> HttpResponse:
     form = CallForm(request.POST)
     if not form.is_valid():
         return _page(request, review, 422, call_form=form)
-    given = dict(form.cleaned_data)
-    version = given.pop("version")
+    values = dict(form.cleaned_data)
+    version = values.pop("version")
     try:
         _run_and_record(
             request,
             review,
             "critical call",
-            lambda: criticals.record_call(review, version, user, **given),
+            lambda: criticals.record_call(review, version, user, **values),
         )
     except sign_off.ResultChanged as error:
         review.refresh_from_db()
-        left = CallForm({**request.POST.dict(), "version": review.version})
-        return _page(request, review, 409, problem=error, call_form=left)
+        rebound = CallForm({**request.POST.dict(), "version": review.version})
+        return _page(request, review, 409, problem=error, call_form=rebound)
     return redirect(_address(request, review.pk) + "#call")
 
 
@@ -316,11 +316,11 @@ def delegate(request: HttpRequest, order_id: UUID) -> HttpResponse:
     form = DelegateForm(request.POST)
     if not form.is_valid():
         return _page(request, review, 422, delegate_form=form)
-    given = form.cleaned_data
+    values = form.cleaned_data
     row = Delegation(
         by=user,
-        to=given["to"],
-        order_id=review.pk if given["what"] == "this" else None,
+        to=values["to"],
+        order_id=review.pk if values["what"] == "this" else None,
         until=form.until,
     )
     _run_and_record(request, review, "delegate signing", lambda: row.save(force_insert=True))
@@ -378,7 +378,7 @@ def trend(request: HttpRequest, patient_id: UUID, key: str) -> HttpResponse:
         "rows": [(value, labs.get(value.lab, value.lab)) for value in reversed(values)],
         "newest": values[-1],
         "unit": numbers[-1].unit if numbers else "",
-        "drawn": [v for v in numbers if v.has_unit(numbers[-1].unit)],
+        "plotted": [v for v in numbers if v.has_unit(numbers[-1].unit)],
         "other_units": sorted(
             {v.unit or "no unit" for v in numbers if not v.has_unit(numbers[-1].unit)}
         )

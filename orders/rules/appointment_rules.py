@@ -174,15 +174,15 @@ def why_not_cancel(visit: Appointment) -> str:
 
 def warnings(order: Order, visit: Appointment | None, now: datetime) -> list[Caution]:
     """Return the warnings that apply to this order and its appointment now."""
-    found = []
+    texts = []
     start = visit.start_at if visit is not None and visit.type == HOME else None
     if start is not None and start - now < REFUND_PERIOD:
         words = "The visit begins in less than 24 hours: it is not refundable any more."
-        found.append(Caution(words))
+        texts.append(Caution(words))
     if order.low_level_status == "requisition_bypassed":
         words = (
             "The order was imported, without a requisition here. A provider that needs one moves a "
             "visit by itself 24 hours before: choose a time at least 48 hours ahead."
         )
-        found.append(Caution(words))
-    return found
+        texts.append(Caution(words))
+    return texts

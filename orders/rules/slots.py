@@ -50,13 +50,13 @@ class OfferedTime(msgspec.Struct, frozen=True, kw_only=True):
     def read(cls, text: str) -> OfferedTime:
         """Return the time from a form value. Raises ValueError."""
         try:
-            found = msgspec.json.decode(text, type=cls)
+            offered = msgspec.json.decode(text, type=cls)
         except msgspec.DecodeError:
-            found = None
-        if found is None or not found.key or len(found.key) > 4000 or len(found.site) > 64:
+            offered = None
+        if offered is None or not offered.key or len(offered.key) > 4000 or len(offered.site) > 64:
             raise ValueError("not a time that was offered")
-        start, zone = found.start.astimezone(UTC), found.zone if zone_of(found.zone) else ""
-        return msgspec.structs.replace(found, start=start, zone=zone, state=found.state[:40])
+        start, zone = offered.start.astimezone(UTC), offered.zone if zone_of(offered.zone) else ""
+        return msgspec.structs.replace(offered, start=start, zone=zone, state=offered.state[:40])
 
     @property
     def visit_zone(self) -> VisitZone:
@@ -97,8 +97,8 @@ def find_again(service: Service, place: VisitPlace, time: OfferedTime) -> Offere
     if time.site:
         place = VisitPlace(lab=place.lab, sites=(time.site,))
     day = time.start.astimezone(time.visit_zone.zone).date()
-    found = fetch_times(service, place, day)
-    for one in found.slots if found else ():
+    availability = fetch_times(service, place, day)
+    for one in availability.slots if availability else ():
         for slot in one.slots:
             code = one.location.code if one.location else ""
             if slot.start == time.start and slot.booking_key and code == time.site:
@@ -237,15 +237,15 @@ class TimeList:
         """Return the seconds until the page must load the list again."""
         if self.expires_at is None:
             return 0
-        left = (self.expires_at - MARGIN - timezone.now()).total_seconds()
-        return max(int(left), 1)
+        seconds_left = (self.expires_at - MARGIN - timezone.now()).total_seconds()
+        return max(int(seconds_left), 1)
 
     def zone_words(self) -> str:
         return " and ".join(self.zones)
 
 
 def build_time_list(
-    found: service_appointments.Availability | None,
+    availability: service_appointments.Availability | None,
     time_filters: TimeFilters,
     *,
     current_start: datetime | None = None,
@@ -258,7 +258,7 @@ def build_time_list(
     `current_start`: the start of the active appointment. `apart`: the chosen time with a valid key,
     if it is not in the list. `state`: that of the address, unless the draw is at a center.
     """
-    chips = list(_chips(found, state))
+    chips = list(_chips(availability, state))
     now = timezone.now()
     usual = _time_of_day(current_start, current_zone)
     price = min((chip.price for _, chip in chips if chip.price), default=None)
@@ -271,27 +271,29 @@ def build_time_list(
         default=timezone.localdate(),
     )
     first = time_filters.start_date or min((chip.local.date() for _, chip in chips), default=today)
-    gone = None if apart is not None else _mark_chosen(chips, time_filters.chosen)
-    shown = [pair for pair in chips if _is_shown(pair[1], time_filters, first)]
-    offsets = {chip.local.utcoffset() for _, chip in shown}
-    heres = {chip.here.utcoffset() for _, chip in shown}
+    missing_time = None if apart is not None else _mark_chosen(chips, time_filters.chosen)
+    shown_chips = [pair for pair in chips if _is_shown(pair[1], time_filters, first)]
+    offsets = {chip.local.utcoffset() for _, chip in shown_chips}
+    heres = {chip.here.utcoffset() for _, chip in shown_chips}
     return TimeList(
-        days=_days(shown),
+        days=_days(shown_chips),
         first=first,
         today=today,
-        zones=sorted({_zone_words(chip.local, chip.time.visit_zone.note) for _, chip in shown}),
+        zones=sorted(
+            {_zone_words(chip.local, chip.time.visit_zone.note) for _, chip in shown_chips}
+        ),
         here=_zone_words(timezone.localtime()) if offsets != heres or len(offsets) > 1 else "",
         expires_at=min((c.time.expires_at for _, c in chips if c.time.expires_at), default=None),
-        hidden=len(chips) - len(shown),
-        gone=gone,
+        hidden=len(chips) - len(shown_chips),
+        gone=missing_time,
         apart=_chip_apart(apart),
         price=price,
     )
 
 
-def is_found(found: service_appointments.Availability | None, time: OfferedTime) -> bool:
+def is_found(availability: service_appointments.Availability | None, time: OfferedTime) -> bool:
     """Whether the time is in the list."""
-    return any(chip.time.is_same(time) for _, chip in _chips(found))
+    return any(chip.time.is_same(time) for _, chip in _chips(availability))
 
 
 def _chip_apart(time: OfferedTime | None) -> TimeChip | None:
@@ -302,12 +304,12 @@ def _chip_apart(time: OfferedTime | None) -> TimeChip | None:
 
 
 def _chips(
-    found: service_appointments.Availability | None, state: str = ""
+    availability: service_appointments.Availability | None, state: str = ""
 ) -> Iterable[tuple[SiteTimes, TimeChip]]:
-    for one in found.slots if found else ():
+    for one in availability.slots if availability else ():
         location = one.location
         there = location.address.state if location and location.address else state
-        zone = visit_zone(found.zone_of(one) if found else None, there)
+        zone = visit_zone(availability.zone_of(one) if availability else None, there)
         group = SiteTimes()
         if location is not None:
             group = SiteTimes(location.code, location.name, location.distance)

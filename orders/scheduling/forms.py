@@ -228,6 +228,6 @@ class CancelVisitForm(_SeenVisitForm, CommandForm):
         field.choices = reasons if len(reasons) == 1 else [("", "Choose…"), *reasons]
 
 
-def seen(moment: datetime | None) -> str:
+def start_text(moment: datetime | None) -> str:
     """Return a start as the text of a hidden field, to the microsecond."""
     return moment.isoformat() if moment else ""

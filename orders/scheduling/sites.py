@@ -105,22 +105,28 @@ class _SharedDeadline:
 
 def load_home_times(form: HomeForm, order: Order, visit: Appointment | None) -> PickerData:
     """Look up times at the address of the form, and providers that would call the patient."""
-    found = PickerData()
+    picker_data = PickerData()
     address = form.address()
     if address is None:
-        found.trouble = "The address is not complete: fill it in, and the times are looked up."
-        return found
+        picker_data.trouble = (
+            "The address is not complete: fill it in, and the times are looked up."
+        )
+        return picker_data
     deadline = _SharedDeadline()
     try:
         if visit is None:
-            ready = _load_providers(found, deadline(), address.zip_code[:5])
-            found.block = appointment_rules.conflicting_visit(order, [*ready, *found.requests])
-            if not ready or found.block is not None:
-                return found
-        found.offer = _offer(deadline, VisitPlace(address=address), form.time_filters(), visit)
+            ready = _load_providers(picker_data, deadline(), address.zip_code[:5])
+            picker_data.block = appointment_rules.conflicting_visit(
+                order, [*ready, *picker_data.requests]
+            )
+            if not ready or picker_data.block is not None:
+                return picker_data
+        picker_data.offer = _offer(
+            deadline, VisitPlace(address=address), form.time_filters(), visit
+        )
     except errors.ServiceError as error:
-        found.trouble = _words(error)
-    return found
+        picker_data.trouble = _words(error)
+    return picker_data
 
 
 def _offer(
@@ -143,19 +149,22 @@ def _offer(
     return build_time_list(times, time_filters, **_current_visit(visit), apart=apart, state=state)
 
 
-def _load_providers(found: PickerData, calls: Service, zip_code: str) -> list[str]:
-    """Return providers with times to book. Add the other providers and alternatives to `found`."""
+def _load_providers(picker_data: PickerData, calls: Service, zip_code: str) -> list[str]:
+    """Return providers with times to book.
+
+    Add the other providers and the alternatives to `picker_data`.
+    """
     area = calls.appointments.area_info(zip_code).data
     ready = []
     for provider in area.phlebotomy.providers:
         if "appointment-ready" in provider.service_types:
             ready.append(provider.name)
         elif "appointment-request" in provider.service_types:
-            found.requests.append(provider.name)
-    if not ready and not found.requests:
-        found.unserved = zip_code
+            picker_data.requests.append(provider.name)
+    if not ready and not picker_data.requests:
+        picker_data.unserved = zip_code
         names = dict(Lab.objects.filter(slug__in=area.central_labs).values_list("slug", "name"))
-        found.nearby = [
+        picker_data.nearby = [
             (names.get(slug, slug), lab.within_radius)
             for slug, lab in area.central_labs.items()
             if lab.within_radius
@@ -165,7 +174,7 @@ def _load_providers(found: PickerData, calls: Service, zip_code: str) -> list[st
 
 def load_center_times(form: CenterForm, order: Order, visit: Appointment | None) -> PickerData:
     """Look up centers of the order's lab near a ZIP code, and the times at up to three of them."""
-    found = PickerData()
+    picker_data = PickerData()
     deadline = _SharedDeadline()
     try:
         sites = _nearby_sites(
@@ -174,25 +183,28 @@ def load_center_times(form: CenterForm, order: Order, visit: Appointment | None)
             form.current_value("zip_code") or "",
             form.current_value("radius") or NEAR,
         )
-        found.sites = [NearbySite(site) for site in sites]
-        asked = [*(form.current_value("sites") or []), *(form.current_value("far_sites") or [])]
-        wanted = _sites_to_show(found.sites, asked, visit)
-        codes = {near.code for near in found.sites}
-        found.far_sites = [code for code in dict.fromkeys(asked) if code not in codes]
-        for near in found.sites:
+        picker_data.sites = [NearbySite(site) for site in sites]
+        chosen_sites = [
+            *(form.current_value("sites") or []),
+            *(form.current_value("far_sites") or []),
+        ]
+        wanted = _sites_to_show(picker_data.sites, chosen_sites, visit)
+        codes = {near.code for near in picker_data.sites}
+        picker_data.far_sites = [code for code in dict.fromkeys(chosen_sites) if code not in codes]
+        for near in picker_data.sites:
             near.chosen = near.code in wanted
         if not wanted:
-            return found
+            return picker_data
         place = VisitPlace(lab=order_lab_slug(order), sites=tuple(wanted))
-        found.offer = _offer(deadline, place, form.time_filters(), visit)
-        miles = {near.code: near.site.distance for near in found.sites}
-        for day in found.offer.days:
+        picker_data.offer = _offer(deadline, place, form.time_filters(), visit)
+        miles = {near.code: near.site.distance for near in picker_data.sites}
+        for day in picker_data.offer.days:
             day.groups = sort_groups(day.groups, wanted)
             for group in day.groups:
                 group.distance = miles.get(group.site)
     except errors.ServiceError as error:
-        found.trouble = _words(error)
-    return found
+        picker_data.trouble = _words(error)
+    return picker_data
 
 
 def order_lab_slug(order: Order) -> str:
@@ -226,14 +238,14 @@ def _nearby_sites(calls: Service, order: Order, zip_code: str, radius: str) -> S
 
 
 def _sites_to_show(
-    sites: list[NearbySite], asked: list[str], visit: Appointment | None
+    sites: list[NearbySite], chosen_sites: list[str], visit: Appointment | None
 ) -> list[str]:
     """Return the requested sites that are near, else the site of the appointment.
 
     Without either, return the nearest site that can be booked here.
     """
     bookable = [near.code for near in sites if near.site.bookable]
-    if there := [code for code in asked if code in bookable]:
+    if there := [code for code in chosen_sites if code in bookable]:
         return there[:MAX_SITES]
     if visit is not None:
         there = [

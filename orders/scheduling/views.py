@@ -158,12 +158,12 @@ def cancellation_reasons(visit_type: str) -> list[tuple[str, str]] | None:
             page = calls.psc_cancellation_reasons()
     except errors.ServiceError:
         return None
-    found = [
+    reasons = [
         (str(one.data.id), one.data.name + ("" if one.data.is_refundable else " (not refundable)"))
         for one in page.records
     ]
-    _cache(key, found)
-    return found or None
+    _cache(key, reasons)
+    return reasons or None
 
 
 def _cached(key: str) -> Any:
@@ -240,13 +240,13 @@ def _picker_context(
 ) -> dict[str, Any]:
     """Return the lookups for the form, and the values that the page does not show now."""
     if isinstance(form, HomeForm):
-        found = sites.load_home_times(form, order, visit)
+        picker_data = sites.load_home_times(form, order, visit)
     elif isinstance(form, CenterForm):
-        found = sites.load_center_times(form, order, visit)
+        picker_data = sites.load_center_times(form, order, visit)
     else:
         return {}
-    shown: dict[str, Any] = {
-        "picker": found,
+    picker: dict[str, Any] = {
+        "picker": picker_data,
         "parts": PARTS,
         "weeks": WEEKS,
         "home": isinstance(form, HomeForm),
@@ -254,15 +254,15 @@ def _picker_context(
     typed = dict(form.data.lists()) if form.is_bound else {}
     chosen = form.time_filters().chosen
     place = f"name-{chosen.site}" if chosen is not None and chosen.site else ""
-    shown["apart_place"] = typed.get(place, [""])[-1]
+    picker["apart_place"] = typed.get(place, [""])[-1]
     names = [name for name in typed if name.startswith("name-") and name != place]
-    if not found.trouble:
+    if not picker_data.trouble:
         names += ["sites", "far_sites"]  # The list of centers shows both.
-    elif found.trouble == sites.NOT_ENABLED:
+    elif picker_data.trouble == sites.NOT_ENABLED:
         names.append("slot")  # No time can be booked, however often this is tried.
-    context = {"order": order, "visit": visit, "form": form, **shown}
+    context = {"order": order, "visit": visit, "form": form, **picker}
     page = render_to_string("orders/scheduling/_form.html", context, request=request)
-    return {**shown, "unshown": unshown(typed, page, (*BUTTONS, *names))}
+    return {**picker, "unshown": unshown(typed, page, (*BUTTONS, *names))}
 
 
 def _page(

@@ -123,9 +123,9 @@ def search_records(text: str, user: User, most: int = MAX_SHOWN) -> SearchResult
     `most`: the most matches of each kind, at least two.
     """
     text = " ".join(text.split())
-    found = SearchResult()
+    result = SearchResult()
     if len(text) < MIN_LENGTH:
-        return found
+        return result
     orders, samples = _orders_by_code(text)
     visits = _visits_by_code(text) if may(user, "appointments.view") else []
     named: list[Order] = []
@@ -133,41 +133,41 @@ def search_records(text: str, user: User, most: int = MAX_SHOWN) -> SearchResult
         names = names_by_subject({(visit.user_id, visit.order_id) for visit in visits[:most]})
         for visit in visits[:most]:
             visit.name = names[visit.user_id, visit.order_id]  # type: ignore[attr-defined]
-        found.people, named = _people(text, most + 1)
+        result.people, named = _people(text, most + 1)
         if (
-            found.people
+            result.people
             and len(text.replace("-", "")) < MIN_ID_PREFIX_LENGTH
             and id_range_for_prefix(text)
         ):
             # A typed phone number may by chance also be the beginning of a few order ids.
             orders = [order for order in orders if not str(order.pk).startswith(text.lower())]
-    found.sole_match_url = _sole_match_url(found.people, [*orders, *samples, *named], visits)
-    if len(found.people) == 1 and not (orders or samples or visits or named):
-        named = found.people[0].orders
+    result.sole_match_url = _sole_match_url(result.people, [*orders, *samples, *named], visits)
+    if len(result.people) == 1 and not (orders or samples or visits or named):
+        named = result.people[0].orders
         visits = (
-            _patient_visits(found.people[0].patient_id) if may(user, "appointments.view") else []
+            _patient_visits(result.people[0].patient_id) if may(user, "appointments.view") else []
         )
-    found.orders, found.samples, found.visits = [*orders, *named], samples, visits
-    for rows in (found.people, found.orders, found.samples, found.visits):
-        found.has_more = found.has_more or len(rows) > most
+    result.orders, result.samples, result.visits = [*orders, *named], samples, visits
+    for rows in (result.people, result.orders, result.samples, result.visits):
+        result.has_more = result.has_more or len(rows) > most
         del rows[most:]
-    return found
+    return result
 
 
 def patient_name(row: Order | None) -> str:
     return f"{row.patient_first_name} {row.patient_last_name}".strip() if row else ""
 
 
-def names_by_subject(found: Collection[PatientAndOrder]) -> dict[PatientAndOrder, str]:
+def names_by_subject(subjects: Collection[PatientAndOrder]) -> dict[PatientAndOrder, str]:
     """Return the name of each patient, or else the name on the order: two queries."""
-    people = by_key(Patient, {patient for patient, _ in found}, _PATIENT_COLUMNS)
+    people = by_key(Patient, {patient for patient, _ in subjects}, _PATIENT_COLUMNS)
     named = {patient: row.full_name for patient, row in people.items()}
     orders = by_key(
-        Order, {order for patient, order in found if not named.get(patient)}, _ORDER_COLUMNS
+        Order, {order for patient, order in subjects if not named.get(patient)}, _ORDER_COLUMNS
     )
     return {
         (patient, order): named.get(patient) or patient_name(orders.get(order))
-        for patient, order in found
+        for patient, order in subjects
     }
 
 
@@ -207,14 +207,17 @@ def _people(text: str, most: int) -> tuple[list[PatientMatch], list[Order]]:
     with cursor() as db_cursor:
         db_cursor.execute(_RECENT_ORDERS_SQL, [list(FINISHED_BUCKETS), array(ids)])
         recent = {row[0]: _RecentOrders(*row[1:]) for row in db_cursor.fetchall()}
-    shown = sorted((pk for pk in ids if pk in recent), key=lambda pk: recent[pk].sort_key)[:most]
-    patients = by_key(Patient, shown, _PATIENT_COLUMNS)
+    shown_ids = sorted((pk for pk in ids if pk in recent), key=lambda pk: recent[pk].sort_key)[
+        :most
+    ]
+    patients = by_key(Patient, shown_ids, _PATIENT_COLUMNS)
     read = {
-        pk: recent[pk].ids_to_read(ORDERS_PER_PATIENT if len(shown) == 1 else 1) for pk in shown
+        pk: recent[pk].ids_to_read(ORDERS_PER_PATIENT if len(shown_ids) == 1 else 1)
+        for pk in shown_ids
     }
     orders = by_key(Order, chain.from_iterable(read.values()), _ORDER_COLUMNS)
     people = []
-    for pk in (pk for pk in shown if pk in patients):
+    for pk in (pk for pk in shown_ids if pk in patients):
         newest, under_way = recent[pk].newest or [], recent[pk].under_way or []
         own = [orders[each] for each in read[pk] if each in orders]
         people.append(PatientMatch(pk, patients[pk], newest, own, under_way))
@@ -259,12 +262,12 @@ _PATIENT_COLUMNS: Final = (
 def _orders_by_code(text: str) -> tuple[list[Order], list[Order]]:
     """Return (orders by the beginning of their or their transaction's id, orders by sample id)."""
     ids = ("id", "order_transaction_id")
-    found = _by_code(
+    orders = _by_code(
         Order, _ORDER_COLUMNS, text, ids, key_expression("sample_id"), "created_at DESC, id DESC"
     )
     typed = comparison_key(text)
-    samples = [order for order in found if comparison_key(order.sample_id or "").startswith(typed)]
-    return [order for order in found if order not in samples], samples
+    samples = [order for order in orders if comparison_key(order.sample_id or "").startswith(typed)]
+    return [order for order in orders if order not in samples], samples
 
 
 _ORDER_COLUMNS: Final = (
@@ -290,9 +293,9 @@ def _orders_by_name(text: str, known: Sequence[UUID]) -> list[Order]:
 
     For example a kit without a patient yet, a parcel to somebody else, or a former name.
     """
-    called = OrderNameWord.matching({"names": text}).values("names")[:UNREACHED_LIMIT]
+    matching_names = OrderNameWord.matching({"names": text}).values("names")[:UNREACHED_LIMIT]
     try:
-        names, values = called.query.sql_with_params()
+        names, values = matching_names.query.sql_with_params()
     except EmptyResultSet:
         return []
     statement = (

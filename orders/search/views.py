@@ -51,10 +51,10 @@ def results(request: HttpRequest) -> HttpResponse:
         context = {"errors": form.errors["q"], "sought": form.data.get("q", "")}
         return _render_results(request, SearchResult(), context, status=400)
     text = form.cleaned_data["q"]
-    found = search_records(text, cast(User, request.user))
-    if found.sole_match_url:
-        _record(request, found)
-        return redirect(found.sole_match_url)
+    result = search_records(text, cast(User, request.user))
+    if result.sole_match_url:
+        _record(request, result)
+        return redirect(result.sole_match_url)
     return redirect(f"{reverse('find:results')}?of={_remember_text(request, text)}")
 
 
@@ -64,36 +64,36 @@ def suggestions(request: HttpRequest) -> HttpResponse:
     """Show the first matches of each kind, for the list below the box."""
     form = SearchForm(request.POST)
     text = form.cleaned_data["q"] if form.is_valid() else ""
-    found = (
+    result = (
         search_records(text, cast(User, request.user), MAX_SUGGESTIONS) if text else SearchResult()
     )
     context = {"sought": text, "least": MIN_LENGTH, "errors": form.errors.get("q")}
     if len(text) >= MIN_LENGTH:
-        _record(request, found)
-    return render(request, "finding/_suggestions.html", _context(request, found, context))
+        _record(request, result)
+    return render(request, "finding/_suggestions.html", _context(request, result, context))
 
 
 def _page(request: HttpRequest, text: str | None) -> HttpResponse:
     if text is None:
         return _render_results(request, SearchResult(), {"sought": "", "over": "of" in request.GET})
-    found = search_records(text, cast(User, request.user))
-    _record(request, found)
-    return _render_results(request, found, {"sought": text, "asked": True})
+    result = search_records(text, cast(User, request.user))
+    _record(request, result)
+    return _render_results(request, result, {"sought": text, "is_search": True})
 
 
 def _render_results(
-    request: HttpRequest, found: SearchResult, context: dict[str, Any], status: int = 200
+    request: HttpRequest, result: SearchResult, context: dict[str, Any], status: int = 200
 ) -> HttpResponse:
-    context = _context(request, found, {"least": MIN_LENGTH, **context})
+    context = _context(request, result, {"least": MIN_LENGTH, **context})
     return render(request, "finding/results.html", context, status=status)
 
 
-def _context(request: HttpRequest, found: SearchResult, context: dict[str, Any]) -> dict[str, Any]:
-    return {**context, "found": found, "by_name": may(request.user, "patients.view")}
+def _context(request: HttpRequest, result: SearchResult, context: dict[str, Any]) -> dict[str, Any]:
+    return {**context, "result": result, "by_name": may(request.user, "patients.view")}
 
 
-def _record(request: HttpRequest, found: SearchResult) -> None:
-    record_list(request, "finding", found.ids(), found.patients(), searched=True)
+def _record(request: HttpRequest, result: SearchResult) -> None:
+    record_list(request, "finding", result.ids(), result.patients(), searched=True)
 
 
 def _remember_text(request: HttpRequest, text: str) -> str:

@@ -79,7 +79,7 @@ def _markers(record: MirrorRecord) -> Iterator[RowValues]:
             yield unreadable.line(record, position, parts.name("results", position))
             continue
         reading = read_marker(line)
-        shown = unreadable.interpretation(reading.interpretation, fields) or ""
+        interpretation = unreadable.interpretation(reading.interpretation, fields) or ""
         at = read_written_time(line.timestamp)
         yield {
             "result_id": record.key[0],
@@ -98,8 +98,10 @@ def _markers(record: MirrorRecord) -> Iterator[RowValues]:
             "max_range_value": line.max_range_value,
             "is_above_max_range": line.is_above_max_range,
             "is_below_min_range": line.is_below_min_range,
-            "interpretation": shown,
-            "interpretation_received": interpretations.as_received(line.interpretation, shown),
+            "interpretation": interpretation,
+            "interpretation_received": interpretations.as_received(
+                line.interpretation, interpretation
+            ),
             "source_interpretation": (line.source_interpretation or "").strip(),
             "side": reading.side,
             "loinc": line.loinc,

@@ -127,8 +127,8 @@ def store_unmatched(records: Sequence[Item]) -> ApplyOutcome:
 
 def _orders(item: service_unmatched.UnmatchedResultPayload) -> set[UUID]:
     """Return the orders that a record names. They have changed, or they are new."""
-    found = {one.order_id for group in item.candidate_groups for one in group.candidates}
-    return {order for order in found | {item.resolved_order_id} if order is not None}
+    order_ids = {one.order_id for group in item.candidate_groups for one in group.candidates}
+    return {order for order in order_ids | {item.resolved_order_id} if order is not None}
 
 
 def _fetch_batches(
@@ -168,8 +168,8 @@ class _OpenResultComparison(UnsortedListComparison):
             return []
         ids = [key[0] for key in keys]
         known = UnmatchedResult.objects.filter(pk__in=ids).exclude(status__in=RESOLVED)
-        gone = list(known.values_list("pk", flat=True))
-        schedule_lookups(RESOURCE, gone)
+        missing_ids = list(known.values_list("pk", flat=True))
+        schedule_lookups(RESOURCE, missing_ids)
         return []
 
 

@@ -61,24 +61,24 @@ class UnreadableParts:
         """Return the name of a line that could not be read, if it has one."""
         try:
             lines = json.loads(json_text.make_decodable(self.raw))[name]
-            found = lines[place]["name"]
+            text = lines[place]["name"]
         except (ValueError, RecursionError, LookupError, TypeError):
-            found = ""
-        return found.strip() if isinstance(found, str) and found.strip() else UNNAMED_LINE
+            text = ""
+        return text.strip() if isinstance(text, str) and text.strip() else UNNAMED_LINE
 
 
 def parts_of(record: MirrorRecord) -> UnreadableParts:
     """Return the unreadable parts of a result."""
-    found = UnreadableParts(record.raw)
+    parts = UnreadableParts(record.raw)
     for dropped in record.dropped:
         place = _PLACE.fullmatch(dropped.path)
         if place is None:
-            found.head.append(dropped.path.removeprefix("$.").removeprefix("metadata."))
+            parts.head.append(dropped.path.removeprefix("$.").removeprefix("metadata."))
         elif place[3] is None:
-            found.lines[place[1]].add(int(place[2]))
+            parts.lines[place[1]].add(int(place[2]))
         else:
-            found.fields.setdefault((place[1], int(place[2])), []).append(place[3])
-    return found
+            parts.fields.setdefault((place[1], int(place[2])), []).append(place[3])
+    return parts
 
 
 def interpretation(reading: str | None, unreadable: Sequence[str]) -> str | None:

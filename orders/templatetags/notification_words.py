@@ -33,21 +33,21 @@ def record_labels(context: template.Context, groups: Iterable[Any]) -> dict[tupl
     for group in groups:
         keys.setdefault(group.subject_type, set()).add(group.subject_id)
     by_name = may(context["request"].user, "patients.view")
-    found: dict[tuple[str, str], str] = {}
+    labels: dict[tuple[str, str], str] = {}
     for kind in ORDER_SUBJECTS:
         for order in Order.objects.with_list_columns().filter(pk__in=_ids(keys.get(kind, ()))):
             name = f"{order.patient_first_name} {order.patient_last_name}".strip()
             who = name if by_name else initials(name)
-            found[kind, str(order.pk)] = ", ".join(filter(None, [order.lab_test_name, who]))
+            labels[kind, str(order.pk)] = ", ".join(filter(None, [order.lab_test_name, who]))
     if by_name:
         people = by_key(Patient, _ids(keys.get("patient", ())), ("first_name", "last_name"))
         for patient in people.values():
             if patient.full_name:
-                found["patient", str(patient.pk)] = patient.full_name
+                labels["patient", str(patient.pk)] = patient.full_name
     rows = CommandRecord.objects.filter(pk__in=_ids(keys.get("command", ())))
     for pk, title in rows.values_list("pk", "title"):
-        found["command", str(pk)] = title
-    return found
+        labels["command", str(pk)] = title
+    return labels
 
 
 @register.simple_tag
@@ -57,10 +57,10 @@ def record_label(records: dict[tuple[str, str], str], group: Any) -> str:
 
 
 def _ids(keys: Iterable[str]) -> list[UUID]:
-    found = []
+    ids = []
     for key in keys:
         try:
-            found.append(UUID(key))
+            ids.append(UUID(key))
         except ValueError:
             continue
-    return found
+    return ids

@@ -14,7 +14,7 @@ from orders.placing.account_replay import DAYS, MAX_ORDERS, replay
 
 register = template.Library()
 
-SHOWN: Final = 25
+MAX_SHOWN: Final = 25
 """Most refused orders listed. All are counted and can be downloaded."""
 
 
@@ -25,16 +25,16 @@ def replayed_orders(context: Any, account: LabAccount, is_allowed: bool) -> dict
     Users who may see orders also get the list of the refused orders.
     """
     request = context["request"]
-    found = replay(account, is_allowed, timezone.now())
-    listed = found.refused[:SHOWN] if may(request.user, "orders.view") else []
+    replayed = replay(account, is_allowed, timezone.now())
+    listed = replayed.refused[:MAX_SHOWN] if may(request.user, "orders.view") else []
     by_name = may(request.user, "orders.view", "patients.view")
     if listed:
         orders = [one.order for one in listed]
         record_list(request, "order", [one.pk for one in orders], [one.user_id for one in orders])
     return {
-        "replay": found,
+        "replay": replayed,
         "listed": listed,
-        "more": len(found.refused) - len(listed) if listed else 0,
+        "more": len(replayed.refused) - len(listed) if listed else 0,
         "by_name": by_name,
         "account": account,
         "is_allowed": is_allowed,

@@ -145,15 +145,15 @@ def trend_plot(values: Sequence[MarkerValue]) -> SafeString | str:
     Ranges differ between labs, so each point has its own band of the reference range. Its mark has
     the shape of its flag. No line crosses a value of another unit.
     """
-    shown = [v for v in values if v.number is not None]
-    if not shown:
+    numbers = [v for v in values if v.number is not None]
+    if not numbers:
         return ""
-    unit = shown[-1].unit
-    drawn = [v for v in shown if v.has_unit(unit)]
-    ends = [n for v in drawn for n in (v.number, v.low, v.high) if n is not None]
+    unit = numbers[-1].unit
+    plotted = [v for v in numbers if v.has_unit(unit)]
+    ends = [n for v in plotted for n in (v.number, v.low, v.high) if n is not None]
     bottom, top, step = scale(ends, from_zero=False)
-    first = drawn[0].sort_time
-    length = (drawn[-1].sort_time - first).total_seconds()
+    first = plotted[0].sort_time
+    length = (plotted[-1].sort_time - first).total_seconds()
 
     def x(value: MarkerValue) -> float:
         return 5 + 90 * (value.sort_time - first).total_seconds() / length if length else 50
@@ -161,14 +161,14 @@ def trend_plot(values: Sequence[MarkerValue]) -> SafeString | str:
     def y(number: float) -> float:
         return 100 * (top - min(max(number, bottom), top)) / (top - bottom)
 
-    places = [x(v) for v in drawn]
+    places = [x(v) for v in plotted]
     edges = [0.0, *((a + b) / 2 for a, b in pairwise(places)), 100.0]
     bands = format_html_join(
         "",
         '<rect class="band" x="{}%" y="{}%" width="{}%" height="{}%"/>',
         (
             (f"{left:.2f}", f"{y(up):.2f}", f"{right - left:.2f}", f"{y(down) - y(up):.2f}")
-            for v, (left, right) in zip(drawn, pairwise(edges), strict=True)
+            for v, (left, right) in zip(plotted, pairwise(edges), strict=True)
             if v.low is not None or v.high is not None
             for up in [top if v.high is None else v.high]
             for down in [bottom if v.low is None else v.low]
@@ -179,7 +179,7 @@ def trend_plot(values: Sequence[MarkerValue]) -> SafeString | str:
         '<line class="line" x1="{}%" y1="{}%" x2="{}%" y2="{}%"/>',
         (
             (f"{x(a):.2f}", f"{y(a.number):.2f}", f"{x(b):.2f}", f"{y(b.number):.2f}")
-            for a, b in pairwise(shown)
+            for a, b in pairwise(numbers)
             if a.is_comparable(b)
             and a.has_unit(unit)
             and a.number is not None
@@ -189,7 +189,7 @@ def trend_plot(values: Sequence[MarkerValue]) -> SafeString | str:
     marks = format_html_join(
         "",
         '<svg x="{}%" y="{}%" overflow="visible"><path class="mark {}" d="{}"/></svg>',
-        ((f"{x(v):.2f}", f"{y(v.number or 0.0):.2f}", v.flag, _mark_path(v)) for v in drawn),
+        ((f"{x(v):.2f}", f"{y(v.number or 0.0):.2f}", v.flag, _mark_path(v)) for v in plotted),
     )
     levels = [bottom + step * n for n in range(round((top - bottom) / step) + 1)]
     grid = format_html_join(
@@ -198,7 +198,7 @@ def trend_plot(values: Sequence[MarkerValue]) -> SafeString | str:
         '<text x="-8" y="{0}%" dy=".32em" text-anchor="end">{1}</text>',
         ((f"{y(level):.2f}", written(level)) for level in levels),
     )
-    days = dict.fromkeys((drawn[0], drawn[-1]))
+    days = dict.fromkeys((plotted[0], plotted[-1]))
     dates = format_html_join(
         "",
         '<text x="{}%" y="100%" dy="1.5em" text-anchor="middle">{}</text>',

@@ -32,14 +32,17 @@ def unreadable_result_notices(context: Context) -> dict[str, Any]:
 
 
 def _notice(
-    context: Context, found: list[unreadable_versions.UnreadableVersion], *, is_single: bool = False
+    context: Context,
+    versions: list[unreadable_versions.UnreadableVersion],
+    *,
+    is_single: bool = False,
 ) -> dict[str, Any]:
     request = context["request"]
     return {
         "request": request,
         "csrf_token": context.get("csrf_token"),
-        "results": found[: unreadable_versions.MAX_SHOWN],
-        "has_more": len(found) > unreadable_versions.MAX_SHOWN,
+        "results": versions[: unreadable_versions.MAX_SHOWN],
+        "has_more": len(versions) > unreadable_versions.MAX_SHOWN,
         "is_single": is_single,
         "can_retry": may(request.user, "results.view"),
         "can_open": may(request.user, "orders.view"),

@@ -48,10 +48,10 @@ class OrderCounts:
         )
 
     def by_bucket(self) -> dict[str, int]:
-        found: dict[str, int] = defaultdict(int)
+        counts: dict[str, int] = defaultdict(int)
         for (bucket, _, _), number in self.by_state.items():
-            found[bucket] += number
-        return dict(found)
+            counts[bucket] += number
+        return dict(counts)
 
 
 def order_counts() -> OrderCounts:

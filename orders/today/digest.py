@@ -140,9 +140,9 @@ class OrderNews:
 
     @property
     def order_id(self) -> UUID:
-        found = self.entries[0].order_id
-        assert found is not None
-        return found
+        key = self.entries[0].order_id
+        assert key is not None
+        return key
 
 
 @dataclass(slots=True)
@@ -155,16 +155,16 @@ class PatientActivity:
 
     @property
     def rank(self) -> int:
-        return min(news.lines[0].rank for news in self.orders)
+        return min(activity.lines[0].rank for activity in self.orders)
 
     @property
     def latest(self) -> datetime:
-        return max(news.entries[-1].at for news in self.orders)
+        return max(activity.entries[-1].at for activity in self.orders)
 
     @property
     def order(self) -> Order | None:
         """An order that has the patient's name; None if no order was read."""
-        return next((news.order for news in self.orders if news.order), None)
+        return next((activity.order for activity in self.orders if activity.order), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,21 +178,21 @@ class Digest:
 
 def build_digest(user: User, *, sees_results: bool) -> Digest:
     """Return the activity that `user` has not seen: at most seven queries, whatever the amount."""
-    look = SeenActivity.objects.filter(pk=user.pk).first()
-    since = look.at if look else timezone.now() - FIRST_PERIOD
-    new_entries = _new_entries(user, look, since, sees_results)
+    seen_activity = SeenActivity.objects.filter(pk=user.pk).first()
+    since = seen_activity.at if seen_activity else timezone.now() - FIRST_PERIOD
+    new_entries = _new_entries(user, seen_activity, since, sees_results)
     closed = _closed_criticals(new_entries.entries) if sees_results else set()
     of_order: dict[UUID, list[OrderActivity]] = defaultdict(list)
     for one in new_entries.entries:
         assert one.order_id is not None
         of_order[one.order_id].append(one)
-    news = [
-        OrderNews(found, order_lines(found, key not in closed, sees_results))
-        for key, found in of_order.items()
+    activities = [
+        OrderNews(entries, order_lines(entries, key not in closed, sees_results))
+        for key, entries in of_order.items()
     ]
-    groups = _group_by_patient(one for one in news if one.lines)
+    groups = _group_by_patient(one for one in activities if one.lines)
     _load_details(groups)
-    return Digest(since, look is None, groups, new_entries.total, new_entries.capped)
+    return Digest(since, seen_activity is None, groups, new_entries.total, new_entries.capped)
 
 
 def mark_seen(user: User, about: UUID, snapshot: str) -> None:
@@ -246,16 +246,16 @@ class _NewEntries(NamedTuple):
 
 
 def _new_entries(
-    user: User, look: SeenActivity | None, since: datetime, sees_results: bool
+    user: User, seen_activity: SeenActivity | None, since: datetime, sees_results: bool
 ) -> _NewEntries:
-    if look is not None and not _is_from_other_cluster(look.snapshot):
-        return _read_entries(_NEW_SINCE_SNAPSHOT, user, look.snapshot, sees_results)
+    if seen_activity is not None and not _is_from_other_cluster(seen_activity.snapshot):
+        return _read_entries(_NEW_SINCE_SNAPSHOT, user, seen_activity.snapshot, sees_results)
     return _read_entries(_NEW_SINCE_TIME, user, since, sees_results)
 
 
 def _read_entries(new: str, user: User, since: object, sees_results: bool) -> _NewEntries:
     """Read all rows at once. `objects.raw` would fetch them one by one from the driver."""
-    given: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "user": user.pk,
         "since": since,
         "most": MAX_ENTRIES + 1,
@@ -265,14 +265,14 @@ def _read_entries(new: str, user: User, since: object, sees_results: bool) -> _N
         "sees_results": sees_results,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_READ_SQL.format(new=new), given)
+        cursor.execute(_READ_SQL.format(new=new), parameters)
         names = [column.name for column in cursor.description][:-2]
         rows = cursor.fetchall()
     if not rows:
         return _NewEntries([])
     total, read = rows[0][-2:]
-    found = [OrderActivity.from_db(connection.alias, names, row[:-2]) for row in rows]
-    return _NewEntries(found, total, read > MAX_ENTRIES)
+    entries = [OrderActivity.from_db(connection.alias, names, row[:-2]) for row in rows]
+    return _NewEntries(entries, total, read > MAX_ENTRIES)
 
 
 def _is_from_other_cluster(snapshot: str) -> bool:
@@ -297,10 +297,10 @@ def _closed_criticals(entries: Iterable[OrderActivity]) -> set[UUID]:
     return set(known.exclude(OPEN_CRITICAL).values_list("pk", flat=True))
 
 
-def _group_by_patient(news: Iterable[OrderNews]) -> list[PatientActivity]:
+def _group_by_patient(activities: Iterable[OrderNews]) -> list[PatientActivity]:
     """Group by patient, the most urgent first, then the latest."""
     groups: dict[UUID, PatientActivity] = {}
-    for one in news:
+    for one in activities:
         newest = one.entries[-1]
         about = newest.patient_id or one.order_id
         group = groups.setdefault(about, PatientActivity(about, newest.patient_id))
@@ -376,7 +376,7 @@ def _status_term(status: str) -> Term:
 
 def _load_details(groups: Sequence[PatientActivity]) -> None:
     """Load the orders, their assignees, and the time zones of their visits: three queries."""
-    wanted = [news.order_id for group in groups for news in group.orders]
+    wanted = [activity.order_id for group in groups for activity in group.orders]
     orders = by_key(Order, wanted, LIST_COLUMNS)
     holders = assignments_by_subject("order", wanted)
     visits = Appointment.objects.filter(order_id__in=wanted).order_by("as_of")
@@ -385,7 +385,7 @@ def _load_details(groups: Sequence[PatientActivity]) -> None:
         for order_id, zone, state in visits.values_list("order_id", "iana_timezone", "state")
     }
     for group in groups:
-        for news in group.orders:
-            news.order = orders.get(news.order_id)
-            news.holder = holders.get(str(news.order_id))
-            news.zone = zones.get(news.order_id)
+        for activity in group.orders:
+            activity.order = orders.get(activity.order_id)
+            activity.holder = holders.get(str(activity.order_id))
+            activity.zone = zones.get(activity.order_id)

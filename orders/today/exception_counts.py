@@ -49,15 +49,15 @@ def exception_counts(user: User, now: datetime, *, all_staff: bool) -> list[Exce
         key for key in queue.EXCEPTION_GROUPS if key not in EXCLUDED_GROUPS and counts[key].value
     ]
     assigned = None if all_staff or not keys else _assigned_order_ids(user)
-    found = _oldest(keys, now, assigned)
-    shown = {key: ids[:MAX_ORDERS] for key, ids in found.items()}
-    orders = by_key(Order, {pk for ids in shown.values() for pk in ids}, LIST_COLUMNS)
+    ids_by_group = _oldest(keys, now, assigned)
+    shown_ids = {key: ids[:MAX_ORDERS] for key, ids in ids_by_group.items()}
+    orders = by_key(Order, {pk for ids in shown_ids.values() for pk in ids}, LIST_COLUMNS)
     return [
         ExceptionCount(
             queue.EXCEPTION_GROUPS[key],
             counts[key],
-            None if all_staff else len(found[key]),
-            [orders[pk] for pk in shown[key] if pk in orders],
+            None if all_staff else len(ids_by_group[key]),
+            [orders[pk] for pk in shown_ids[key] if pk in orders],
         )
         for key in keys
     ]
@@ -72,9 +72,9 @@ def _oldest(
     keys: Collection[str], now: datetime, among: Collection[str] | None
 ) -> dict[str, list[UUID]]:
     """Return the ids of the oldest orders of each group; with `among`, all of these orders."""
-    found: dict[str, list[UUID]] = {key: [] for key in keys}
+    ids_by_group: dict[str, list[UUID]] = {key: [] for key in keys}
     if not keys or (among is not None and not among):
-        return found
+        return ids_by_group
     parts: list[Any] = []
     for key in keys:
         rows, sort = queue.group_orders(key, now), queue.EXCEPTION_GROUPS[key].sort
@@ -84,5 +84,5 @@ def _oldest(
         parts.append(longest[: MAX_ASSIGNED if among is not None else MAX_ORDERS])
     lines = parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0]
     for key, _, pk in sorted(lines, key=lambda line: (line[1] is None, line[1], line[2])):
-        found[key].append(pk)
-    return found
+        ids_by_group[key].append(pk)
+    return ids_by_group

@@ -94,13 +94,13 @@ class HandoverForm(forms.Form):
     def __init__(self, data: Any, now: datetime) -> None:
         # The current minute is part of the period.
         end = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
-        usual = {
+        defaults = {
             "begin": _form_time(end - SHIFT_LENGTH, -timedelta(hours=1)),
             "end": _form_time(end, timedelta(hours=1)),
             "whose": "mine",
         }
-        given = {name: data.get(name, "") for name in usual if data.get(name, "").strip()}
-        super().__init__({**usual, **given})
+        typed = {name: data.get(name, "") for name in defaults if data.get(name, "").strip()}
+        super().__init__({**defaults, **typed})
 
     def clean(self) -> None:
         begin, end = self.cleaned_data.get("begin"), self.cleaned_data.get("end")
@@ -192,8 +192,8 @@ def handover_sheet(
         entries = entries.filter(actor=user)
         assigned, commands = assigned.filter(user=user), commands.filter(requested_by=user)
     entries = entries.select_related("actor").only(*_ENTRY_COLUMNS)
-    found = list(entries.order_by("-at", "-pk")[: MAX_READ_ENTRIES + 1])
-    done = _sheet_entries(found[:MAX_READ_ENTRIES], results)
+    newest = list(entries.order_by("-at", "-pk")[: MAX_READ_ENTRIES + 1])
+    done = _sheet_entries(newest[:MAX_READ_ENTRIES], results)
     requests = list(commands.only(*_REQUEST_COLUMNS).order_by("requested_at")[:MAX_OPEN_ITEMS])
     criticals = list(open_criticals()[:MAX_OPEN_ITEMS]) if results else []
     names = subject_names(
@@ -201,10 +201,10 @@ def handover_sheet(
     )
     orders = by_key(Order, [row.pk for row in criticals], _ORDER_COLUMNS)
     return HandoverSheet(
-        _count_texts(found[:MAX_READ_ENTRIES]),
+        _count_texts(newest[:MAX_READ_ENTRIES]),
         [replace(one, name=names[one.about]) for one in done[:MAX_SHOWN_ENTRIES]],
         max(len(done) - MAX_SHOWN_ENTRIES, 0),
-        len(found) > MAX_READ_ENTRIES,
+        len(newest) > MAX_READ_ENTRIES,
         [(row, orders.get(row.pk)) for row in criticals],
         my_work.describe_assignments(assigned, MAX_OPEN_ITEMS, results=results),
         [(row, names[request_subject(row)]) for row in requests],
@@ -221,10 +221,10 @@ def request_subject(row: CommandRecord) -> EntrySubject:
     return EntrySubject(parse_uuid(row.remote_id), typed=typed)
 
 
-def subject_names(found: Collection[EntrySubject]) -> dict[EntrySubject, str]:
+def subject_names(subjects: Collection[EntrySubject]) -> dict[EntrySubject, str]:
     """Return names from demographics, else from the order, else as typed: two queries."""
-    names = lookup.names_by_subject({(one.patient, one.order) for one in found})
-    return {one: names[one.patient, one.order] or one.typed for one in found}
+    names = lookup.names_by_subject({(one.patient, one.order) for one in subjects})
+    return {one: names[one.patient, one.order] or one.typed for one in subjects}
 
 
 def _order_id(row: CommandRecord | Note | Contact) -> UUID | None:
@@ -258,7 +258,7 @@ def _sheet_entries(entries: Sequence[AuditEntry], results: bool) -> list[Handove
     requests = _rows_by_entry_id(entries, "request", CommandRecord, UUID)
     notes = _rows_by_entry_id(entries, "note", Note, int)
     contacts = _rows_by_entry_id(entries, "contact", Contact, int)
-    found = []
+    sheet_entries = []
     for entry in reversed(entries):
         kind = _entry_kind(entry)
         patient = entry.patient_ids[0] if entry.patient_ids else None
@@ -266,18 +266,22 @@ def _sheet_entries(entries: Sequence[AuditEntry], results: bool) -> list[Handove
         key = entry.object_ids[0] if entry.object_ids else ""
         if kind == "request" and (row := requests.get(key)):
             words = row.refusal or row.get_state_display()
-            found.append(HandoverEntry(entry.at, by, row.title, words, request_subject(row)))
+            sheet_entries.append(
+                HandoverEntry(entry.at, by, row.title, words, request_subject(row))
+            )
         elif kind == "note" and (note := notes.get(key)):
             if note.subject_type in RESULT_SUBJECTS and not results:
                 continue
             about = EntrySubject(patient, _order_id(note))
-            found.append(HandoverEntry(entry.at, by, "Note", note.text, about))
+            sheet_entries.append(HandoverEntry(entry.at, by, "Note", note.text, about))
         elif kind == "contact" and (call := contacts.get(key)):
             what = call.get_outcome_display()
             about = EntrySubject(patient, _order_id(call))
             due = call.next_due_at
-            found.append(HandoverEntry(entry.at, by, what, call.note, about, next_due_at=due))
-    return found
+            sheet_entries.append(
+                HandoverEntry(entry.at, by, what, call.note, about, next_due_at=due)
+            )
+    return sheet_entries
 
 
 def _rows_by_entry_id(

@@ -65,22 +65,22 @@ def describe_assignments(
 
     Notes and calls about results are included only if `results` is true.
     """
-    found = list(rows.select_related("user")[:most])
-    if not found:
+    assignments = list(rows.select_related("user")[:most])
+    if not assignments:
         return []
-    keys = [UUID(row.subject_id) for row in found if row.subject_type in ("order", "result")]
+    keys = [UUID(row.subject_id) for row in assignments if row.subject_type in ("order", "result")]
     orders = by_key(Order, keys, LIST_COLUMNS)
-    people = named_patients(row.patient_id for row in found)
+    people = named_patients(row.patient_id for row in assignments)
     contacts = {
         (one.subject_type, one.subject_id): one
-        for one in _newest_per_record(Contact.objects.select_related("by"), found)
+        for one in _newest_per_record(Contact.objects.select_related("by"), assignments)
     }
     notes = {
         (one.subject_type, one.subject_id): one
-        for one in _newest_per_record(Note.objects.select_related("author"), found)
+        for one in _newest_per_record(Note.objects.select_related("author"), assignments)
     }
     records = []
-    for row in found:
+    for row in assignments:
         key = (row.subject_type, row.subject_id)
         contact, note = contacts.get(key), notes.get(key)
         last_message = max(
@@ -119,11 +119,11 @@ def _newest_per_record(
 
 def order_drafts(user: User) -> list[DraftWithPatient]:
     """Return the user's drafts of orders, the latest first."""
-    found = list(
+    drafts = list(
         OrderDraft.objects.filter(user=user).defer("typed").order_by("-saved_at")[:MAX_ROWS]
     )
-    people = named_patients(row.patient_id for row in found)
-    return [DraftWithPatient(row, people.get(row.patient_id)) for row in found]
+    people = named_patients(row.patient_id for row in drafts)
+    return [DraftWithPatient(row, people.get(row.patient_id)) for row in drafts]
 
 
 def open_requests(user: User) -> list[CommandRecord]:

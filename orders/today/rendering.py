@@ -48,7 +48,7 @@ def render_digest(groups: list[PatientActivity], context: DigestContext) -> Safe
 
 
 def _group(group: PatientActivity, context: DigestContext) -> str:
-    key, seen = f"news-{group.about}", reverse("today:seen")
+    key, seen_url = f"news-{group.about}", reverse("today:seen")
     flag = ' data-flag="critical"' if group.rank == 0 else ""
     born = ""
     if context.by_name and group.order and group.order.patient_dob:
@@ -56,7 +56,7 @@ def _group(group: PatientActivity, context: DigestContext) -> str:
     return (
         f'<li class="news-of" id="{key}"{flag}>\n  <header>\n'
         f"    <h3>{_who(group, context)}</h3>\n    {born}\n"
-        f'    <form method="post" action="{seen}" hx-post="{seen}" hx-target="#{key}"'
+        f'    <form method="post" action="{seen_url}" hx-post="{seen_url}" hx-target="#{key}"'
         f' hx-swap="outerHTML">{_token(context)}{_hidden("about", group.about)}'
         f"{_hidden('snapshot', context.snapshot)}"
         '<button class="btn small quiet" type="submit" data-key="v"'
@@ -78,21 +78,22 @@ def _who(group: PatientActivity, context: DigestContext) -> str:
     return f'<a href="{record_url("patients:detail", group.patient_id)}">{name}</a>'
 
 
-def _order_activity(news: OrderNews, context: DigestContext) -> str:
-    order, status = news.order, ""
-    if order and not news.shows_status:
+def _order_activity(activity: OrderNews, context: DigestContext) -> str:
+    order, status = activity.order, ""
+    if order and not activity.shows_status:
         status = f" {order_badge(order.low_level_status, order.method, order.bucket, True)}"
     test = escape((order and order.lab_test_name) or "Order")
     lines = "".join(
         f'\n      <li data-st="{line.term.family}">{glyph_svg(line.term.glyph)}'
-        f'<span>{_line(line, news.zone)} <span class="muted nowrap">{since(line.at)}</span>'
+        f'<span>{_line(line, activity.zone)} <span class="muted nowrap">{since(line.at)}</span>'
         "</span></li>"
-        for line in news.lines
+        for line in activity.lines
     )
+    url = record_url("orders:detail", activity.order_id)
     return (
-        f'<article>\n    <p class="what"><a href="{record_url("orders:detail", news.order_id)}">'
+        f'<article>\n    <p class="what"><a href="{url}">'
         f'{test}</a>{status}</p>\n    <ul class="lines">{lines}\n    </ul>\n'
-        f"    {_holder(news, context)}\n  </article>"
+        f"    {_holder(activity, context)}\n  </article>"
     )
 
 
@@ -115,18 +116,18 @@ def _line(line: DigestLine, zone: VisitZone | None) -> str:
     return f"<strong>{label}</strong>{f', {words}' if words else ''}"
 
 
-def _holder(news: OrderNews, context: DigestContext) -> str:
+def _holder(activity: OrderNews, context: DigestContext) -> str:
     """Render the assignee of an order, with the form of `team`."""
-    key, take = f"assigned-order-{news.order_id}", reverse("team:take")
-    if news.holder:
-        who = f"{escape(staff_name(news.holder.user))} is on this"
-        if news.holder.user_id == context.user.pk:
+    key, take = f"assigned-order-{activity.order_id}", reverse("team:take")
+    if activity.holder:
+        who = f"{escape(staff_name(activity.holder.user))} is on this"
+        if activity.holder.user_id == context.user.pk:
             who = "Yours"
-        shown = f'<span class="muted">{icon_svg("user")}{who}</span>'
+        holder_html = f'<span class="muted">{icon_svg("user")}{who}</span>'
     elif context.may_take:
-        patient = news.order.user_id if news.order else None
-        about = Subject("order", str(news.order_id), patient).signed()
-        shown = (
+        patient = activity.order.user_id if activity.order else None
+        about = Subject("order", str(activity.order_id), patient).signed()
+        holder_html = (
             f'<form method="post" action="{take}" hx-post="{take}" hx-target="#{key}"'
             f' hx-swap="outerHTML">{_token(context)}{_hidden("about", about)}'
             f"{_hidden('next', reverse('today:page'))}"
@@ -135,7 +136,7 @@ def _holder(news: OrderNews, context: DigestContext) -> str:
         )
     else:
         return ""
-    return f'<div class="assigned" id="{key}">{shown}</div>'
+    return f'<div class="assigned" id="{key}">{holder_html}</div>'
 
 
 def render_criticals(rows: Iterable[tuple[Review, Order | None]]) -> SafeString:

@@ -92,17 +92,19 @@ def tiles(user: Any) -> tuple[list[Tile], list[Tile]]:
         for kind in kinds
         if kind.rows is None
     }
-    more, given = capped_count_sql(visits.values(), COUNT_CAP)
-    counts = run_capped_counts([*parts, *more], [*queue.bind_now(now, values), *given], COUNT_CAP)
-    found = dict(zip([*keys, *visits], counts, strict=True))
+    more, parameters = capped_count_sql(visits.values(), COUNT_CAP)
+    counts = run_capped_counts(
+        [*parts, *more], [*queue.bind_now(now, values), *parameters], COUNT_CAP
+    )
+    counts_by_key = dict(zip([*keys, *visits], counts, strict=True))
     work = []
     if exceptions:
-        causes = [found[key] for key in CAUSES if key in found]
+        causes = [counts_by_key[key] for key in CAUSES if key in counts_by_key]
         work = [
             Tile("Exceptions", reverse("exceptions:queue"), _total(causes),
                  vocabulary.NEEDS_ACTION),
             Tile("Gone quiet", reverse("exceptions:group", args=[queue.QUIET]),
-                 found[queue.QUIET], vocabulary.NEEDS_ACTION),
+                 counts_by_key[queue.QUIET], vocabulary.NEEDS_ACTION),
         ]  # fmt: skip
     if may(user, "results.view"):
         unsigned = Count(unsigned_count())
@@ -110,7 +112,7 @@ def tiles(user: Any) -> tuple[list[Tile], list[Tile]]:
             Tile("Results to sign", reverse("reviewing:queue"), unsigned, vocabulary.RESULT_IN)
         )
     work += [
-        Tile(kind.label, _url(kind.route, kind.query), found[kind.label], kind.family)
+        Tile(kind.label, _url(kind.route, kind.query), counts_by_key[kind.label], kind.family)
         for kind in kinds
     ]
     return work, _status_group_tiles()

@@ -39,11 +39,14 @@ def page(request: HttpRequest) -> HttpResponse:
     shown_records = assigned[: my_work.MAX_ROWS]
     drafts = my_work.order_drafts(user) if may(user, "orders.create", "patients.view") else []
     requests = my_work.open_requests(user) if may(user, "commands.view") else []
-    shown = [news for group in unseen.groups for news in group.orders]
+    shown_activities = [activity for group in unseen.groups for activity in group.orders]
     record_list(
         request,
         "today",
-        [*(news.order_id for news in shown), *(one.row.subject_id for one in shown_records)],
+        [
+            *(activity.order_id for activity in shown_activities),
+            *(one.row.subject_id for one in shown_records),
+        ],
         [
             *(group.patient_id for group in unseen.groups),
             *(one.row.patient_id for one in shown_records),
@@ -60,7 +63,7 @@ def page(request: HttpRequest) -> HttpResponse:
         "held": shown_records,
         "held_more": len(assigned) > len(shown_records),
         "drafts": drafts,
-        "asked": requests,
+        "requests": requests,
         "by_name": by_name,
         "may_take": may(user, "notes.write"),
         "today": timezone.localdate(),
@@ -113,12 +116,12 @@ def hand_over(request: HttpRequest) -> HttpResponse:
     form = HandoverForm(request.GET, timezone.now())
     if not form.is_valid():
         return render(request, "today/hand_over.html", {"form": form}, status=400)
-    given = form.cleaned_data
-    found = handover_sheet(
+    values = form.cleaned_data
+    sheet = handover_sheet(
         user,
-        given["begin"],
-        given["end"],
-        all_staff=given["whose"] == "all",
+        values["begin"],
+        values["end"],
+        all_staff=values["whose"] == "all",
         results=may(user, "results.view"),
         exceptions=may(user, "exceptions.work"),
     )
@@ -126,10 +129,10 @@ def hand_over(request: HttpRequest) -> HttpResponse:
         request,
         "print",
         "hand-over",
-        ids=found.records(),
-        patients=found.patients(),
+        ids=sheet.records(),
+        patients=sheet.patients(),
     )
-    return render(request, "today/hand_over.html", {"form": form, "sheet": found, **given})
+    return render(request, "today/hand_over.html", {"form": form, "sheet": sheet, **values})
 
 
 def _visits_today(user: User) -> list[Any]:

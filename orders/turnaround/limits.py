@@ -66,16 +66,16 @@ def refresh() -> None:
 
 def use_measurements(measured: Iterable[UsualTime]) -> None:
     """Replace all learned times by these."""
-    found = {
+    limits = {
         (one.low_level_status, one.method, one.lab_slug): round_up(
             timedelta(seconds=one.p90_seconds)
         )
         for one in measured
         if one.samples >= MIN_SAMPLES and has_usual_time(one.low_level_status)
     }
-    if found != _learned_limits:
+    if limits != _learned_limits:
         _learned_limits.clear()
-        _learned_limits.update(found)
+        _learned_limits.update(limits)
         _limit_cache.clear()
 
 

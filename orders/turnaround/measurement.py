@@ -88,7 +88,7 @@ def measure(now: datetime) -> bool:
         if not cursor.fetchone()[0]:
             return False
         cursor.execute(_MEASURE_SQL, [MAX_ORDERS])
-        found = [
+        usual_times = [
             UsualTime(
                 low_level_status=status,
                 method=method,
@@ -101,8 +101,8 @@ def measure(now: datetime) -> bool:
             for status, method, lab, samples, (middle, most) in cursor.fetchall()
         ]
         UsualTime.objects.all().delete()
-        UsualTime.objects.bulk_create(found, batch_size=1_000)
-    limits.use_measurements(found)
+        UsualTime.objects.bulk_create(usual_times, batch_size=1_000)
+    limits.use_measurements(usual_times)
     return True
 
 

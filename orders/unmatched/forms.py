@@ -56,12 +56,12 @@ class DecisionForm(CommandForm):
         action.choices = [(a, ACTIONS[a]) for a in ACTIONS if a in item.allowed_actions]
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or self.cleaned_data
-        if given.get("action") != "accept":
-            return given
-        chosen = given.get("choice") or self.obvious
-        given["order_id"], given["user_id"] = self._read(chosen)
-        return given
+        values = super().clean() or self.cleaned_data
+        if values.get("action") != "accept":
+            return values
+        chosen = values.get("choice") or self.obvious
+        values["order_id"], values["user_id"] = self._read(chosen)
+        return values
 
     def _read(self, chosen: str) -> tuple[UUID | None, UUID | None]:
         if chosen in self.candidates:

@@ -30,7 +30,7 @@ from orders.unmatched.forms import ACTIONS, DecisionForm
 from patients.models import Patient
 
 SIZE: Final = 50
-FOUND: Final = 8
+MAX_PATIENTS: Final = 8
 """Most patients that a search shows. If there are more, staff type more letters."""
 OLDEST_FIRST: Final = Sort(("created_at", "id"))
 NEWEST_FIRST: Final = Sort(("created_at", "id"), descending=True)
@@ -99,8 +99,8 @@ def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
     if searching:
         people = [one.user_id for one in context["people"]]
         record_list(request, "patient", people, people, searched=True)
-    shown = {one.user_id for one in (*sides, *context["people"])}
-    record_view(request, "unmatched result", [item.pk], {*shown, item.resolved_user_id})
+    patient_ids = {one.user_id for one in (*sides, *context["people"])}
+    record_view(request, "unmatched result", [item.pk], {*patient_ids, item.resolved_user_id})
     failed = request.method == "POST" and not searching
     return render(request, "unmatched/detail.html", context, status=422 if failed else 200)
 
@@ -113,19 +113,19 @@ def _form(
 
 
 def _command(item: UnmatchedResult, form: DecisionForm) -> Command:
-    given = form.cleaned_data
-    note = given["note"] or None
-    if given["action"] != "accept":
-        return ResolveResult(result_id=item.pk, action=given["action"], note=note)
+    values = form.cleaned_data
+    note = values["note"] or None
+    if values["action"] != "accept":
+        return ResolveResult(result_id=item.pk, action=values["action"], note=note)
     return AcceptResult(
-        result_id=item.pk, order_id=given["order_id"], user_id=given["user_id"], note=note
+        result_id=item.pk, order_id=values["order_id"], user_id=values["user_id"], note=note
     )
 
 
 def _card(item: UnmatchedResult, form: DecisionForm) -> dict[str, Any]:
-    given = None
+    resolved_order = None
     if item.resolved_order_id is not None:
-        given = Order.objects.defer("record").filter(pk=item.resolved_order_id).first()
+        resolved_order = Order.objects.defer("record").filter(pk=item.resolved_order_id).first()
     return {
         "item": item,
         "chosen": form["choice"].value() or form.obvious,
@@ -133,7 +133,7 @@ def _card(item: UnmatchedResult, form: DecisionForm) -> dict[str, Any]:
         "resolution_text": ""
         if item.is_pending
         else resolution_text(item.status, item.resolution_action),
-        "given": given,
+        "resolved_order": resolved_order,
     }
 
 
@@ -141,6 +141,6 @@ def _people(word: str, form: DecisionForm) -> list[Patient]:
     """Return patients by name, birth date, e-mail or phone, except the suggested ones."""
     if not word:
         return []
-    found = Patient.objects.defer("record").filter(missing_since=None).identified_by(word)
+    patients = Patient.objects.defer("record").filter(missing_since=None).identified_by(word)
     suggested = {one.user_id for one in form.candidates.values() if one.user_id}
-    return list(found.exclude(pk__in=suggested).order_by("name_key", "pk")[:FOUND])
+    return list(patients.exclude(pk__in=suggested).order_by("name_key", "pk")[:MAX_PATIENTS])

@@ -46,26 +46,26 @@ def cancel(request: HttpRequest, order_id: UUID) -> HttpResponse:
     order = get_object_or_404(Order, pk=order_id)
     if was_already_sent(request):
         return redirect("orders:detail", order.pk)
-    found = cancellation_preview(order)
+    preview = cancellation_preview(order)
     reasons: list[tuple[str, str]] | None = []
-    if found.visit is not None and may(request.user, "appointments.change"):
-        reasons = cancellation_reasons(found.visit.type)
+    if preview.visit is not None and may(request.user, "appointments.change"):
+        reasons = cancellation_reasons(preview.visit.type)
     form = CancelForm.from_request(request, reasons=reasons)
-    if request.method == "POST" and found.possible and form.is_valid():
+    if request.method == "POST" and preview.possible and form.is_valid():
         wrong_lab = form.cleaned_data["why"] == "wrong_lab"
         command = CancelOrder(
             order_id=order.pk,
             user_id=order.user_id,
             wrong_lab=wrong_lab,
             reorder=request.POST.get("then") == "reorder",
-            visit=_visit_cancellation(order, found.visit, form),
+            visit=_visit_cancellation(order, preview.visit, form),
         )
         if form.enqueue(request, command, form.reason_text()) is not None:
             return redirect("orders:detail", order.pk)
     more = {
-        "found": found,
+        "preview": preview,
         "reorders": may(request.user, "orders.create", "patients.view"),
-        "late": found.visit is not None and not reasons,
+        "late": preview.visit is not None and not reasons,
     }
     title = "Cancel the order"
     return _page(request, order, form, title, title, more, "orders/cancel.html")
@@ -110,9 +110,14 @@ def drawn(request: HttpRequest, order_id: UUID) -> HttpResponse:
     order = get_object_or_404(Order, pk=order_id)
     command = CompleteDraw(order_id=order.pk, user_id=order.user_id)
     words = "The sample was drawn", "Yes, it was drawn"
-    says = "The order moves on to the lab. This cannot be undone."
+    explanation = "The order moves on to the lab. This cannot be undone."
     return _enqueue_or_show(
-        request, order, CommandForm.from_request(request), words, lambda values: command, says
+        request,
+        order,
+        CommandForm.from_request(request),
+        words,
+        lambda values: command,
+        explanation,
     )
 
 
@@ -123,11 +128,16 @@ def resend(request: HttpRequest, order_id: UUID) -> HttpResponse:
     order = get_object_or_404(Order, pk=order_id)
     command = ResendEvents(order_id=order.pk, user_id=order.user_id)
     words = "Deliver the latest event again", "Deliver it again"
-    says = (
+    explanation = (
         "The service sends us its latest event about this order again. The order does not change."
     )
     return _enqueue_or_show(
-        request, order, CommandForm.from_request(request), words, lambda values: command, says
+        request,
+        order,
+        CommandForm.from_request(request),
+        words,
+        lambda values: command,
+        explanation,
     )
 
 
@@ -139,19 +149,19 @@ def messages(request: HttpRequest, order_id: UUID) -> HttpResponse:
     is_on = None if was_already_sent(request) else messages_on(order)
     form = MessagesForm.from_request(request, is_on=is_on)
 
-    def command(given: dict[str, Any]) -> Command:
+    def command(values: dict[str, Any]) -> Command:
         return SwitchMessages(
             order_id=order.pk,
             user_id=order.user_id,
-            sms_enabled=given["sms_enabled"] == "on",
+            sms_enabled=values["sms_enabled"] == "on",
             seen=is_on,
         )
 
-    says = (
+    explanation = (
         f"Now: {state_words(is_on)}. This is about the text messages that the service sends the "
         "patient about this order. Email and the team's own settings stay as they are."
     )
-    return _enqueue_or_show(request, order, form, ("Text messages", "Save"), command, says)
+    return _enqueue_or_show(request, order, form, ("Text messages", "Save"), command, explanation)
 
 
 @requires("orders.view")
@@ -194,18 +204,18 @@ def _enqueue_or_show(
     form: CommandForm,
     words: tuple[str, str],
     command: Callable[[dict[str, Any]], Command],
-    says: str = "",
+    explanation: str = "",
 ) -> HttpResponse:
     """Enqueue the command made from a valid form and redirect to the order; else show the page.
 
-    `words` are the title and the label of the button. `says` is what will happen.
+    `words` are the title and the label of the button. `explanation` is what will happen.
     """
     if request.method == "POST" and (
         was_already_sent(request)
         or (form.is_valid() and form.enqueue(request, command(form.cleaned_data)) is not None)
     ):
         return redirect("orders:detail", order.pk)
-    return _page(request, order, form, *words, {"says": says})
+    return _page(request, order, form, *words, {"says": explanation})
 
 
 def _page(

@@ -88,7 +88,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         standing if standing and standing.start_at and not is_visit_canceled(standing) else None
     )
     draws = [one.created_at for one in events if one.low_level_status == DRAW_COMPLETED]
-    drawn = {order.pk: draws[-1]} if draws else {}
+    draw_by_order = {order.pk: draws[-1]} if draws else {}
     reported = {order.pk: result.date_collected} if result else {}
     facts = DocumentFacts(
         order,
@@ -96,7 +96,9 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
         1 + len(siblings),
         result is not None or any(one.low_level_status in WITH_RESULT for one in siblings),
         booked,
-        collection_times(drawn, reported, {order.pk: booked} if booked else {}).get(order.pk),
+        collection_times(draw_by_order, reported, {order.pk: booked} if booked else {}).get(
+            order.pk
+        ),
         False if test.get("has_collection_instructions") is False else None,
     )
     context = {

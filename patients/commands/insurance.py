@@ -249,10 +249,10 @@ class CreatePayor(Command, kw_only=True):
                 raise PreconditionFailed(_name_taken(known.payor_code), field="payor_name")
 
     def refresh(self, service: Service) -> None:
-        found = self._same_named(service)
-        if found:
-            store_payors(found)
-            raise PreconditionFailed(_name_taken(found[0].data.payor_code), field="payor_name")
+        same_named = self._same_named(service)
+        if same_named:
+            store_payors(same_named)
+            raise PreconditionFailed(_name_taken(same_named[0].data.payor_code), field="payor_name")
 
     def send(self, service: Service, sending: SendContext) -> Record[PayorRecord]:
         return service.insurance.create_payor(self.payor)
@@ -264,13 +264,17 @@ class CreatePayor(Command, kw_only=True):
         tied to the creating team and appears in search results only for that team (source = team)"
         (specification, Insurance).
         """
-        found = self._same_named(service)
-        if not found:
+        same_named = self._same_named(service)
+        if not same_named:
             return NoTrace()
-        if len(found) == 1 and found[0].data.source == "team" and self._is_new(found[0], sending):
-            return Confirmed(found[0])
-        store_payors(found)
-        payors = [record.data for record in found]
+        if (
+            len(same_named) == 1
+            and same_named[0].data.source == "team"
+            and self._is_new(same_named[0], sending)
+        ):
+            return Confirmed(same_named[0])
+        store_payors(same_named)
+        payors = [record.data for record in same_named]
         return Ambiguous(
             [PossibleMatch(one.payor_code, f"{one.name}, {one.payor_code}") for one in payors]
         )

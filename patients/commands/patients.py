@@ -113,8 +113,8 @@ class CreateUser(Command, kw_only=True):
     def check(self) -> None:
         rows = CommandRecord.objects.open().filter(kind=self.kind, subject_id=self.client_user_id)
         # The row of this command itself has the same payload.
-        taken = any(row.payload != self.payload() for row in rows)
-        if taken or Patient.objects.with_reference(self.client_user_id).exists():
+        is_taken = any(row.payload != self.payload() for row in rows)
+        if is_taken or Patient.objects.with_reference(self.client_user_id).exists():
             raise PreconditionFailed(REFERENCE_TAKEN, field="client_user_id")
 
     def refresh(self, service: Service) -> None:
@@ -256,7 +256,7 @@ def home_address(info: Mapping[str, Any]) -> NewAddress:
 
 def insured_person(info: Mapping[str, Any] | NewUserInfo) -> NewInsured:
     """Return the patient as the insured person of a request. Its `gender` is in lower case."""
-    given = msgspec.to_builtins(info)
+    values = msgspec.to_builtins(info)
     names = NewInsured.__struct_fields__
-    part = {name: given[name] for name in names if name in given}
-    return msgspec.convert({**part, "gender": str(given["gender"]).lower()}, NewInsured)
+    part = {name: values[name] for name in names if name in values}
+    return msgspec.convert({**part, "gender": str(values["gender"]).lower()}, NewInsured)

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from backoffice.core.encryption import encrypted_fields
 
-KEPT: Final = timedelta(days=1)
+RETENTION: Final = timedelta(days=1)
 """How long a page can show that a link was shown or has expired."""
 
 
@@ -63,4 +63,4 @@ class ConnectLink(models.Model):
     def forget_old(cls) -> None:
         now = timezone.now()
         cls.objects.filter(expires_at__lt=now).exclude(url="").update(url="")
-        cls.objects.filter(expires_at__lt=now - KEPT).delete()
+        cls.objects.filter(expires_at__lt=now - RETENTION).delete()

@@ -48,11 +48,11 @@ class PatientNameWord(models.Model):
         if not wanted:
             return PatientNameWord.objects.none()
         first = most_selective(wanted)
-        found = PatientNameWord.objects.filter(word_index_condition(first, whole=whole))
+        rows = PatientNameWord.objects.filter(word_index_condition(first, whole=whole))
         for each in wanted:
             if each != first:
-                found = found.filter(name_contains_word("name_key", *each, whole=whole))
-        return found
+                rows = rows.filter(name_contains_word("name_key", *each, whole=whole))
+        return rows
 
 
 def most_selective(wanted: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -66,8 +66,8 @@ ENOUGH_LETTERS: Final = 3
 
 def word_index_condition(beginnings: Sequence[str], *, whole: bool = False) -> Q:
     """Return the condition on indexed words: they begin with one of these, or are equal to one."""
-    kept = [word[:LONGEST_WORD] for word in beginnings]
-    return any_of(Q(word=word) if whole else Q(word__startswith=word) for word in kept)
+    prefixes = [word[:LONGEST_WORD] for word in beginnings]
+    return any_of(Q(word=word) if whole else Q(word__startswith=word) for word in prefixes)
 
 
 def any_of(conditions: Iterable[Q]) -> Q:

@@ -95,13 +95,13 @@ class PatientQuerySet(QuerySet["Patient"]):
         for rank, rows in enumerate((whole, _ids_by_identity(text)), start=2):
             # Several words of one name may match: then the patient is found more than once.
             with suppress(EmptyResultSet):
-                query, given = rows[: 2 * most].query.sql_with_params()
+                query, parameters = rows[: 2 * most].query.sql_with_params()
                 parts.append(f"SELECT id, {rank} AS rank FROM ({query}) AS found (id)")  # noqa: S608
-                values += given
+                values += parameters
         with connection.cursor() as cursor:
             cursor.execute(" UNION ALL ".join(parts), values)
-            found = sorted(cursor.fetchall(), key=itemgetter(1))
-        return list(dict.fromkeys(pk for pk, _ in found))[:most]
+            matches = sorted(cursor.fetchall(), key=itemgetter(1))
+        return list(dict.fromkeys(pk for pk, _ in matches))[:most]
 
 
 def _ids_by_identity(text: str) -> QuerySet[Any, Any]:
@@ -147,8 +147,8 @@ class NameMatch:
     @classmethod
     def of_words(cls, words: str) -> NameMatch:
         """Return the match for these words, by one short query."""
-        found = PatientNameWord.matching(words).values("user_id")
-        number, ids = read_keys(found, MAX_WORDS_AT_ONCE)
+        patient_ids = PatientNameWord.matching(words).values("user_id")
+        number, ids = read_keys(patient_ids, MAX_WORDS_AT_ONCE)
         return cls(words, ids if number <= MAX_WORDS_AT_ONCE else None)
 
     @classmethod

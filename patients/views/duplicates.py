@@ -28,20 +28,22 @@ def duplicates(request: HttpRequest) -> HttpResponse:
     form = PersonForm(request.POST)
     patient_id = parse_uuid(request.POST.get("patient", ""))
     but = set() if patient_id is None else {patient_id} | DifferentPeople.than(patient_id)
-    found = find_duplicate_candidates(typed_person(request.POST), but)
-    audit_duplicates(request, found)
-    return render(request, "patients/_duplicates.html", duplicates_context(form, found))
+    candidates = find_duplicate_candidates(typed_person(request.POST), but)
+    audit_duplicates(request, candidates)
+    return render(request, "patients/_duplicates.html", duplicates_context(form, candidates))
 
 
-def duplicates_context(form: PersonForm, found: Sequence[DuplicateCandidate]) -> dict[str, Any]:
+def duplicates_context(
+    form: PersonForm, candidates: Sequence[DuplicateCandidate]
+) -> dict[str, Any]:
     """Return the candidates, and the checked boxes of earlier candidates that are not shown now.
 
     These boxes apply again if the person types the earlier name again.
     """
     ticked = form.not_same()
-    shown = {one.person.pk for one in found}
+    shown = {one.person.pk for one in candidates}
     unshown = [("not_same", str(pk)) for pk in dict.fromkeys(ticked) if pk not in shown]
-    return {"found": found, "not_same": ticked, "unshown": unshown}
+    return {"candidates": candidates, "not_same": ticked, "unshown": unshown}
 
 
 def typed_person(data: Any) -> TypedPerson:
@@ -74,13 +76,13 @@ def duplicates_of(person: Demographics | Patient) -> list[DuplicateCandidate]:
 
 def unshown_duplicates(form: RegisterForm) -> list[DuplicateCandidate]:
     """Return the possible duplicates that were not on the submitted page."""
-    shown = {*form.shown(), *form.not_same()}
-    found = find_duplicate_candidates(typed_person(form.data))
-    return [one for one in found if one.person.pk not in shown]
+    shown = {*form.shown_ids(), *form.not_same()}
+    candidates = find_duplicate_candidates(typed_person(form.data))
+    return [one for one in candidates if one.person.pk not in shown]
 
 
-def audit_duplicates(request: HttpRequest, found: list[DuplicateCandidate]) -> None:
+def audit_duplicates(request: HttpRequest, candidates: list[DuplicateCandidate]) -> None:
     """Record that the user saw these patients."""
-    if found:
-        ids = [one.person.pk for one in found]
+    if candidates:
+        ids = [one.person.pk for one in candidates]
         record_list(request, "patient", ids, ids, searched=True)

@@ -74,7 +74,7 @@ def _count_and_page(
         many = Count(COUNT_CAP, capped=True)
         return many, PATIENTS.page(name_match.filter(everybody), form, size, place)
     rows = name_match.filter(everybody) if name_match else PATIENTS.rows(form, user)
-    found = match_rows(
+    match = match_rows(
         rows, everything, form.keyset(), quick_plan=QUICK_PLAN if form.text else None
     )
-    return found.count, PATIENTS.page(found.rows, form, size, place, found.all_rows)
+    return match.count, PATIENTS.page(match.rows, form, size, place, match.all_rows)

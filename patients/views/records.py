@@ -57,7 +57,7 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
             .alias(finished=Q(bucket__in=FINISHED))
             .order_by("finished", "-created_at", "-pk")[: ORDERS_SHOWN + 1]
         )
-    shown = orders[:ORDERS_SHOWN]
+    shown_orders = orders[:ORDERS_SHOWN]
     record_view(request, "patient", [patient.pk], [patient.pk])
     may_change = may(request.user, "patients.change")
     duplicates = duplicates_of(person) if person is not None else []
@@ -69,8 +69,8 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         "proxy": person.record_at("medical_proxy") if person else {},
         "current": current,
         "sources": sources_of(patient),
-        "transactions": group_by_transaction(shown),
-        "order_count": len(shown),
+        "transactions": group_by_transaction(shown_orders),
+        "order_count": len(shown_orders),
         "more_orders": len(orders) > ORDERS_SHOWN,
         "open_orders": related(patient, "orders").exclude(bucket__in=FINISHED).count()
         if may_read_orders
@@ -160,7 +160,7 @@ def different(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 
 def _raw(patient: Patient, person: Demographics | None) -> list[tuple[str, str]]:
     """Return the records as received, indented, with their labels."""
-    shown = [("User", patient.pretty())]
+    records = [("User", patient.pretty())]
     if person:
-        shown.append(("User information", person.pretty()))
-    return shown
+        records.append(("User information", person.pretty()))
+    return records

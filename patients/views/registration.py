@@ -184,7 +184,7 @@ def _details(
     more = {
         "patient": patient,
         "person": person,
-        "said": displayed_values(person) if person else {},
+        "stored_values": displayed_values(person) if person else {},
     }
     return _page(request, template, form, title=title, **more)
 
@@ -274,11 +274,11 @@ def payor_context(data: QueryDict) -> dict[str, Any]:
     """Return payors of the service by name or alias, a known one by code, and the chosen one."""
     text = data.get("payor_query", "").replace("\0", "").strip()[:100]
     chosen = data.get("payor", "")[:300]
-    found: dict[str, dict[str, str]] = {}
+    options: dict[str, dict[str, str]] = {}
     trouble = False
     if len(text) >= PAYOR_LETTERS:
         for known in Payor.objects.filter(payor_code__iexact=text)[:1]:
-            found[known.payor_code] = _option(known.payor_code, known.name, known.source or "")
+            options[known.payor_code] = _option(known.payor_code, known.name, known.source or "")
         try:
             page = (
                 service_client.service()
@@ -291,12 +291,12 @@ def payor_context(data: QueryDict) -> dict[str, Any]:
             for record in page.records[:PAYORS_SHOWN]:
                 one = record.data
                 code, aliases = one.payor_code, ", ".join(one.aliases)
-                found.setdefault(code, _option(code, one.name, one.source, aliases))
+                options.setdefault(code, _option(code, one.name, one.source, aliases))
     code, _, name = chosen.partition(" ")
-    if code and code not in found:
-        found = {code: _option(code, name, ""), **found}
+    if code and code not in options:
+        options = {code: _option(code, name, ""), **options}
     return {
-        "payor_options": list(found.values()),
+        "payor_options": list(options.values()),
         "payor_chosen": code,
         "payor_trouble": trouble,
         "payor_text": text if len(text) >= PAYOR_LETTERS else "",
@@ -415,9 +415,9 @@ def _page(
     if isinstance(form, PersonForm) and (data or person is not None):
         but = {patient.pk} | DifferentPeople.than(patient.pk) if patient else set()
         typed = typed_person(data) if data or person is None else stored_person(person)
-        found = find_duplicate_candidates(typed, but)
-        audit_duplicates(request, found)
-        context |= duplicates_context(form, found)
+        candidates = find_duplicate_candidates(typed, but)
+        audit_duplicates(request, candidates)
+        context |= duplicates_context(form, candidates)
     if data and isinstance(form, InsuranceForm):
         context |= payor_context(data)
     context.setdefault("payor_state", person.state if person else "")
@@ -435,11 +435,11 @@ def ineffective_disconnects(patient_id: UUID, slugs: dict[str, Any]) -> dict[str
     rows = CommandRecord.objects.about("patient", patient_id).filter(
         kind=Deregister.kind, state=CommandRecord.State.DONE, remote_id__in=list(slugs)
     )
-    found: dict[str, CommandRecord] = {}
+    commands: dict[str, CommandRecord] = {}
     for row in rows:
         if row.sent_at is None or row.sent_at > slugs[row.remote_id]:
-            found.setdefault(row.remote_id, row)
-    return found
+            commands.setdefault(row.remote_id, row)
+    return commands
 
 
 def actions_of(patient: Patient, user: Any) -> list[dict[str, Any]]:

@@ -196,19 +196,19 @@ def _points(
     for incomplete buckets (specification, "Timeseries events").
     """
     edges = span.edges(measure.kind)
-    found = {}
+    by_bucket = {}
     left_out = 0
     with connection.cursor() as cursor:
         cursor.execute(PAIRS if measure.kind == SPAN else POINTS, point_parameters(series, edges))
         for bucket, count, low, high, total, others in cursor.fetchall():
             left_out += others
             if count:
-                found[bucket] = _numbers(measure.kind, count, low, high, total)
+                by_bucket[bucket] = _numbers(measure.kind, count, low, high, total)
     labels = [span.label(edge, measure.kind) for edge in edges[:-1]]
     nothing: _Numbers = (None, None, None, 0)
     filling = bisect_right(edges, newest) if newest and measure.kind == BARS else 0
     points = [
-        Point(label, *found.get(n, nothing), is_filling=n == filling)
+        Point(label, *by_bucket.get(n, nothing), is_filling=n == filling)
         for n, label in enumerate(labels, 1)
     ]
     return points, left_out
@@ -261,13 +261,13 @@ def daily_charts(measure: Measure, user_id: UUID, span: Span) -> list[Chart]:
     )
     by_source: dict[tuple[str, str], dict[date, Point]] = {}
     left_out: dict[tuple[str, str], int] = {}
-    for provider, source_type, day, count, drawn, *sums, as_of in rows:
+    for provider, source_type, day, count, point_count, *sums, as_of in rows:
         source = provider, source_type
         points = by_source.setdefault(source, {})
-        left_out[source] = left_out.get(source, 0) + count - drawn
-        if drawn:
+        left_out[source] = left_out.get(source, 0) + count - point_count
+        if point_count:
             low, high, total = (float(number) * measure.factor for number in sums)
-            numbers = _numbers(measure.kind, drawn, low, high, total)
+            numbers = _numbers(measure.kind, point_count, low, high, total)
             is_filling = _is_filling(measure, day, as_of, span.zone)
             points[day] = Point(day_label(day), *numbers, is_filling=is_filling)
     names = provider_names(provider for provider, _ in by_source)
@@ -277,13 +277,13 @@ def daily_charts(measure: Measure, user_id: UUID, span: Span) -> list[Chart]:
             title=measure.label,
             unit=measure.unit,
             kind=measure.kind,
-            points=[found.get(day, Point(day_label(day))) for day in span.days()],
+            points=[source_rows.get(day, Point(day_label(day))) for day in span.days()],
             ticks=span.ticks(),
             each="day",
             source=source_words(names, *source),
             note=_left_out_note(left_out[source]),
         )
-        for n, (source, found) in enumerate(sorted(by_source.items()))
+        for n, (source, source_rows) in enumerate(sorted(by_source.items()))
     ]
 
 
@@ -313,8 +313,8 @@ def newest_samples(user_id: UUID) -> list[Newest]:
     with connection.cursor() as cursor:
         cursor.execute(NEWEST, [user_id])
         rows = [row for row in cursor.fetchall() if row[0] in series]
-    found = [_newest(series[pk], names, *row) for pk, *row in rows]
-    return sorted(found, key=lambda one: (one.at, -one.series.pk), reverse=True)
+    newest = [_newest(series[pk], names, *row) for pk, *row in rows]
+    return sorted(newest, key=lambda one: (one.at, -one.series.pk), reverse=True)
 
 
 def _newest(
@@ -322,16 +322,16 @@ def _newest(
     extra: Any,
 ) -> Newest:  # fmt: skip
     more = json.loads(extra) if isinstance(extra, str) else extra or {}
-    shown = "" if value is None else written(value)
+    text = "" if value is None else written(value)
     if "diastolic" in more:
-        shown = f"{shown or '–'}/{written(more['diastolic'])}"
+        text = f"{text or '–'}/{written(more['diastolic'])}"
     at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(microseconds=last_at)
     source = source_words(names, series.provider, series.source_type)
     unit = more.get("unit", series.unit)
-    if shown and unit:
-        shown += f" {unit}"
+    if text and unit:
+        text += f" {unit}"
     return Newest(
-        series, sample_measure(series.resource), source, at, shown or str(more.get("value", ""))
+        series, sample_measure(series.resource), source, at, text or str(more.get("value", ""))
     )
 
 
@@ -346,7 +346,7 @@ def newest_days(user_id: UUID, zone: ZoneInfo) -> list[NewestDay]:
         .defer("record", "content_hash")
     )
     names = provider_names(row.provider for row in latest)
-    found = []
+    newest = []
     for measure in DAILY.values():
         day = days[measure.alias]
         for row in latest if day else ():
@@ -354,9 +354,9 @@ def newest_days(user_id: UUID, zone: ZoneInfo) -> list[NewestDay]:
             if (row.resource, row.calendar_date) == (measure.resource, day) and number is not None:
                 source = source_words(names, row.provider, row.source_type)
                 is_filling = _is_filling(measure, day, row.as_of, zone)
-                found.append(NewestDay(measure, day, source, measure.words(number), is_filling))
+                newest.append(NewestDay(measure, day, source, measure.words(number), is_filling))
                 break
-    return found
+    return newest
 
 
 def _has(measure: Measure) -> Q:

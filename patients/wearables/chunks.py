@@ -196,8 +196,8 @@ def scaled(
                 break
             if len(numbers) == len(values):
                 return divisor, whole, None  # type: ignore[return-value]
-            left = iter(whole)
-            return divisor, [None if v is None else next(left) for v in values], None
+            rest = iter(whole)
+            return divisor, [None if v is None else next(rest) for v in values], None
         divisor *= 10
     return WIDE, None, list(values)
 

@@ -85,19 +85,19 @@ def _add_glucose_hours(days: dict[date, StripDay], patient_id: UUID, zone: ZoneI
 
     A day with a daylight saving change has one hour less or more.
     """
-    found = Series.objects.filter(user_id=patient_id, resource="glucose").order_by("pk")
-    for series in found[:MAX_SERIES]:
+    all_series = Series.objects.filter(user_id=patient_id, resource="glucose").order_by("pk")
+    for series in all_series[:MAX_SERIES]:
         clock = ZoneInfo("UTC") if has_floating_time(series.provider) else zone
         edges = _hours(days, clock)
         with connection.cursor() as cursor:
             cursor.execute(POINTS, point_parameters(series, edges))
-            seen = {bucket for bucket, count, *_ in cursor.fetchall() if count}
+            numbers = {bucket for bucket, count, *_ in cursor.fetchall() if count}
         for number, edge in enumerate(edges[:-1], 1):
             day = days[edge.astimezone(clock).date()]
             position = int((edge - _midnight(day.day, clock)) / HOUR)
             while len(day.glucose) <= position:
                 day.glucose.append(False)
-            day.glucose[position] |= number in seen
+            day.glucose[position] |= number in numbers
 
 
 def _hours(days: Sequence[date] | dict[date, StripDay], zone: ZoneInfo) -> list[datetime]:

@@ -106,14 +106,14 @@ def _samples(event: ReceivedEvent) -> SampleGroup:
             return _decode(event.data)
         except ValueError:
             pass
-    found = SAMPLES.read(event.data, event.received_at)
-    if isinstance(found, Unreadable):
-        raise ValueError(f"{found.reason} at {found.path}")
-    for part in found.dropped:
+    samples = SAMPLES.read(event.data, event.received_at)
+    if isinstance(samples, Unreadable):
+        raise ValueError(f"{samples.reason} at {samples.path}")
+    for part in samples.dropped:
         # Only the event has these samples, so none may be lost.
         if _SAMPLE_OR_MOMENT.fullmatch(part.path):
             raise ValueError(f"{part.reason} at {part.path}")
-    return found.data
+    return samples.data
 
 
 def resource_of(event: ReceivedEvent) -> str:

@@ -48,10 +48,10 @@ def ensure(cursor: CursorWrapper, months: Iterable[date]) -> None:
     cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LOCK])
     # Another worker may have created some meanwhile. The catalog is read itself, because
     # `to_regclass` may still answer from its cache.
-    made = existing(cursor)
+    months_made = existing(cursor)
     for table in new:
         month = wanted[table]
-        if month in made:
+        if month in months_made:
             continue
         cursor.execute(f'CREATE TABLE "{table}" (LIKE "{PARENT}" INCLUDING ALL) WITH ({_SETTINGS})')
         cursor.execute(
@@ -74,7 +74,7 @@ def existing(cursor: CursorWrapper) -> set[date]:
         "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [PARENT]
     )
     names = (_NAME.fullmatch(name.strip('"')) for (name,) in cursor.fetchall())
-    return {date(int(found[1]), int(found[2]), 1) for found in names if found}
+    return {date(int(match[1]), int(match[2]), 1) for match in names if match}
 
 
 def next_month(month: date) -> date:
@@ -89,10 +89,10 @@ def months_before(month: date, months: int) -> date:
 
 def forget() -> list[date]:
     """Drop the months older than SAMPLES_KEEP_MONTHS and return them."""
-    kept = settings.SAMPLES_KEEP_MONTHS
-    if not kept:
+    months_to_keep = settings.SAMPLES_KEEP_MONTHS
+    if not months_to_keep:
         return []
-    return drop_before(months_before(month_of(datetime.now(UTC).date()), kept))
+    return drop_before(months_before(month_of(datetime.now(UTC).date()), months_to_keep))
 
 
 def drop_before(month: date) -> list[date]:

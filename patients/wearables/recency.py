@@ -26,15 +26,15 @@ def newest_data_by_provider(patient_id: UUID) -> dict[str, datetime]:
     """Return the time of the newest sample, or the end of the day of the newest summary."""
     with connection.cursor() as cursor:
         cursor.execute(_NEWEST_SAMPLES, [patient_id])
-        found: dict[str, datetime] = {
+        by_provider: dict[str, datetime] = {
             provider: at.replace(tzinfo=UTC) for provider, at in cursor.fetchall()
         }
     days = Summary.objects.filter(user_id=patient_id, missing_since=None).order_by()
     for provider, newest in days.values_list("provider").annotate(Max("calendar_date")):
         if newest is not None:
             at = _end_of(newest)
-            found[provider] = max(found.get(provider, at), at)
-    return found
+            by_provider[provider] = max(by_provider.get(provider, at), at)
+    return by_provider
 
 
 def _end_of(day: date) -> datetime:

@@ -159,9 +159,9 @@ def _write(
         table = f'"{table_name(month)}"'
         cursor.execute(_APPEND.format(table=table), _row_parameters(of_month, rows))
         written = {(series, (day - _EPOCH).days) for series, day in cursor.fetchall()}
-        left = [key for key in of_month if key not in written]
-        if left:
-            _merge(cursor, table, left, by_chunk, divisors)
+        missing_keys = [key for key in of_month if key not in written]
+        if missing_keys:
+            _merge(cursor, table, missing_keys, by_chunk, divisors)
 
 
 def _merge(
@@ -218,8 +218,8 @@ def _get_or_create_series(
 ) -> dict[SeriesKey, SeriesDefaults]:
     """Return ids and defaults of these series, and create the new ones."""
     keys = sorted(wanted, key=lambda key: (key[0].int, key[1:]))
-    found = _known_series(cursor, keys)
-    new = [key for key in keys if key not in found]
+    series = _known_series(cursor, keys)
+    new = [key for key in keys if key not in series]
     if new:
         cursor.execute(
             "INSERT INTO wearables_series"
@@ -232,11 +232,11 @@ def _get_or_create_series(
                 [wanted[key].type for key in new],
             ],
         )
-        found.update(_known_series(cursor, new))
-    if unitless := [key for key in keys if found[key].unit is None and wanted[key].unit]:
-        _set_units(cursor, sorted((found[key].id, wanted[key].unit) for key in unitless))
-        found.update(_known_series(cursor, unitless))
-    return found
+        series.update(_known_series(cursor, new))
+    if unitless := [key for key in keys if series[key].unit is None and wanted[key].unit]:
+        _set_units(cursor, sorted((series[key].id, wanted[key].unit) for key in unitless))
+        series.update(_known_series(cursor, unitless))
+    return series
 
 
 def _set_units(cursor: CursorWrapper, units: list[tuple[int, str | None]]) -> None:
@@ -288,8 +288,8 @@ def _get_or_create_sources(
     cursor: CursorWrapper, wanted: set[SampleSource]
 ) -> dict[SampleSource, int]:
     keys = sorted(wanted)
-    found = _known_sources(cursor, keys)
-    new = [key for key in keys if key not in found]
+    sources = _known_sources(cursor, keys)
+    new = [key for key in keys if key not in sources]
     if new:
         cursor.execute(
             "INSERT INTO wearables_source (provider, type, app_id, device_id, sport, workout_id)"
@@ -297,8 +297,8 @@ def _get_or_create_sources(
             " %s::text[]) ON CONFLICT DO NOTHING",
             [list(column) for column in zip(*new, strict=True)],
         )
-        found.update(_known_sources(cursor, new))
-    return found
+        sources.update(_known_sources(cursor, new))
+    return sources
 
 
 def _known_sources(cursor: CursorWrapper, keys: list[SampleSource]) -> dict[SampleSource, int]:

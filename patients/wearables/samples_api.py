@@ -90,13 +90,13 @@ class _SampleRows:
         return rows
 
     def __getitem__(self, wanted: slice) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = []
+        rows: list[tuple[Any, ...]] = []
         for item in self._items():
             place = f"{item['series']}:{_format_time(item['timestamp'])}"
-            found.append((place, *(item.get(name) for name in _NAMES)))
-            if len(found) == wanted.stop:
+            rows.append((place, *(item.get(name) for name in _NAMES)))
+            if len(rows) == wanted.stop:
                 break
-        return found
+        return rows
 
     def _items(self) -> Iterator[dict[str, Any]]:
         if self.only:
@@ -110,8 +110,8 @@ class _SampleRows:
         chunks = Chunk.objects.order_by("series_id", "day")
         if self.series:
             chunks = chunks.filter(series_id__in=Series.objects.filter(self.series).values("pk"))
-        for found in _pages(chunks, first, moment.date()):
-            for item in _decode_items(found):
+        for page in _pages(chunks, first, moment.date()):
+            for item in _decode_items(page):
                 if (item["series"], item["timestamp"]) > (first, moment):
                     yield item
 
@@ -120,11 +120,11 @@ def _pages(chunks: QuerySet[Chunk], first: int, day: date) -> Iterator[list[dict
     """Yield the samples of these chunks from this series and day on, in lists."""
     while True:
         place = TupleGreaterThanOrEqual(("series_id", "day"), (first, day))
-        found = list(chunks.filter(place).values(*COLUMNS)[:_CHUNKS_AT_ONCE])
-        yield found
-        if len(found) < _CHUNKS_AT_ONCE:
+        page = list(chunks.filter(place).values(*COLUMNS)[:_CHUNKS_AT_ONCE])
+        yield page
+        if len(page) < _CHUNKS_AT_ONCE:
             return
-        first, day = found[-1]["series_id"], found[-1]["day"] + timedelta(days=1)
+        first, day = page[-1]["series_id"], page[-1]["day"] + timedelta(days=1)
 
 
 def _decode_items(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -166,12 +166,12 @@ def _parse_position(text: str) -> _Position | None:
 
 def _find_sample(id: str) -> _Position | None:
     """Return series and time of the sample with this id, or None if there is no such series."""
-    found = _ID.fullmatch(id)
-    at = _parse_time(found[3]) if found else None
-    if found is None or at is None:
+    match = _ID.fullmatch(id)
+    at = _parse_time(match[3]) if match else None
+    if match is None or at is None:
         return None
-    for series in Series.objects.filter(user_id=UUID(found[1])).order_by("pk"):
-        if ":".join(getattr(series, name) for name in _KEY[1:]) == found[2]:
+    for series in Series.objects.filter(user_id=UUID(match[1])).order_by("pk"):
+        if ":".join(getattr(series, name) for name in _KEY[1:]) == match[2]:
             return series.pk, at
     return None
 

@@ -28,7 +28,7 @@ def row_form(report: Report, position: int = 0, **values: Any) -> dict[str, Any]
     """Return the correction form as the page would send it."""
     line = review.reviewed_row(Report.objects.get(pk=report.pk), position)
     assert line is not None
-    shown = {name: "" if value is None else value for name, value in line.shown.items()}
+    shown = {name: "" if value is None else value for name, value in line.values.items()}
     return {
         **shown,
         "reading": line.reading,

@@ -61,7 +61,7 @@ def send_review(client: Client, page: str = "", **values: Any) -> Any:
 
 
 def findings(answer: Any) -> dict[str, Any]:
-    return {one.kind: one for one in answer.context["found"]}
+    return {one.kind: one for one in answer.context["findings"]}
 
 
 def import_url() -> str:

@@ -110,7 +110,7 @@ def test_order_without_faults_goes_to_review(clinician_client: Client) -> None:
     answer = clinician_client.post(
         order_form_url(clinician_client), {**form_values(), "do": "review"}
     )
-    assert answer.status_code == 302, answer.context["found"]
+    assert answer.status_code == 302, answer.context["findings"]
     assert answer["Location"].endswith("/review/")
 
 
@@ -131,7 +131,7 @@ def test_each_fault_is_found_at_its_field(
         order_form_url(clinician_client), {**form_values(**values), "do": "review"}
     )
     assert answer.status_code == 422
-    found = {(one.kind, one.field) for one in answer.context["found"]}
+    found = {(one.kind, one.field) for one in answer.context["findings"]}
     assert (kind, field) in found
     page = answer.content.decode()
     assert f'id="id_{field}"' in page, "the link needs a target"
@@ -239,7 +239,7 @@ def test_replaced_order_needs_a_chosen_account(clinician_client: Client) -> None
     given = form_values(replaces=str(uid("order", 5)))
     answer = clinician_client.post(order_form_url(clinician_client), {**given, "do": "review"})
     assert answer.status_code == 422
-    assert "account anew" in {one.kind for one in answer.context["found"]}
+    assert "account anew" in {one.kind for one in answer.context["findings"]}
     chosen = {**given, "lab_account": str(ACCOUNT), "do": "review"}
     assert clinician_client.post(order_form_url(clinician_client), chosen).status_code == 302
 
@@ -277,7 +277,7 @@ def test_activation_date_uses_time_zone_of_user(clinician_client: Client, zone: 
     assert clinician_client.post(address, sent).status_code == 302
     given["activate_by"] = (today - timedelta(days=1)).isoformat()
     answer = clinician_client.post(order_form_url(clinician_client), {**given, "do": "review"})
-    assert "date in the past" in {one.kind for one in answer.context["found"]}
+    assert "date in the past" in {one.kind for one in answer.context["findings"]}
 
 
 def test_order_that_waits_over_midnight_is_sent(clinician_client: Client) -> None:
@@ -301,7 +301,7 @@ def test_day_of_same_test_uses_time_zone_of_user(clinician_client: Client, zone:
         order_form_url(clinician_client), {**form_values(), "do": "review"}
     )
     day = Order.objects.get().created_at.astimezone(ZoneInfo(zone))
-    assert f"on {day:%-d %b}." in " ".join(one.words for one in answer.context["found"])
+    assert f"on {day:%-d %b}." in " ".join(one.words for one in answer.context["findings"])
 
 
 def set_time_zone(zone: str) -> None:

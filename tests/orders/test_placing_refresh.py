@@ -191,7 +191,7 @@ def test_confirmation_survives_change_of_physician(
         assert page.values()["another"] == [str(uid("order", 1))]
     given = {**page.values(), f"q-2-{QUESTION['id']}": ["7"]}
     answer: Any = clinician_client.post(address, {**given, "do": "review"})
-    assert answer.status_code == 302, answer.context["found"]
+    assert answer.status_code == 302, answer.context["findings"]
 
 
 def test_confirmation_applies_only_to_its_order(clinician_client: Client) -> None:
@@ -209,7 +209,7 @@ def test_confirmation_applies_only_to_its_order(clinician_client: Client) -> Non
     assert page.shows("another") and not ticked
     answer: Any = clinician_client.post(address, {**page.values(), "do": "review"})
     assert answer.status_code == 422
-    assert "same test" in {one.kind for one in answer.context["found"]}
+    assert "same test" in {one.kind for one in answer.context["findings"]}
 
 
 def test_search_text_survives_refresh_and_ends_with_choice(

@@ -97,7 +97,7 @@ def test_order_only_patient_is_found_everywhere(
     ids = {uid("patient", n) for n in expected}
     assert listed_numbers(client, q=typed) == expected
     assert set(listed_numbers(client, q=typed, order_key="name")) == set(expected)
-    suggested = client.post("/find/suggestions/", {"q": typed}).context["found"]
+    suggested = client.post("/find/suggestions/", {"q": typed}).context["result"]
     assert {one.patient_id for one in suggested.people} == ids
     answer = client.post("/api/patients/search/", {"search": typed}, "application/json")
     assert {UUID(one["id"]) for one in answer.json()["results"]} == ids

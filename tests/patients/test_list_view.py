@@ -289,7 +289,7 @@ def test_names_as_laboratories_print_them_are_found(client: Client, clinician: U
         row = create_person(n, *on_record.split(" ", 1))
         order(n, user_id=row.pk, patient_name=name_key(*on_record.split(" ", 1))).save()
         assert row.name_key in find_by_search(client, typed), line
-        suggested = client.post("/find/suggestions/", {"q": typed}).context["found"]
+        suggested = client.post("/find/suggestions/", {"q": typed}).context["result"]
         assert row.pk in [one.patient_id for one in suggested.people], line
         answer = client.get("/orders/", {"search_input": typed})
         assert row.pk in [one.user_id for one in answer.context["page"].rows], line
@@ -335,7 +335,7 @@ def test_another_spelling_of_a_name_is_found(
     row = create_person(1, first, last)
     create_person(2, "Grace", "Otherwise")
     assert find_by_search(client, typed) == [row.name_key]
-    suggested = client.post("/find/suggestions/", {"q": typed}).context["found"]
+    suggested = client.post("/find/suggestions/", {"q": typed}).context["result"]
     assert [one.patient_id for one in suggested.people] == [row.pk]
 
 

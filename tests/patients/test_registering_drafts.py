@@ -79,7 +79,7 @@ def test_draft_restores_duplicates_and_their_ticks(client: Client, front_desk_us
     known = str(uid("patient", 1))
     leave_page(client, **{**PERSON, "not_same": known, "shown": known})
     page = client.get(REGISTER)
-    assert [one.person.pk for one in page.context["found"]] == [uid("patient", 1)]
+    assert [one.person.pk for one in page.context["candidates"]] == [uid("patient", 1)]
     assert page.context["not_same"] == [uid("patient", 1)]
 
 

@@ -393,5 +393,5 @@ def test_trend_needs_no_deprecated_field(world: Sandbox, key: UUID) -> None:
     patient = Order.objects.get(pk=key).user_id
     answer = signed_in("clinician").get(reverse("reviewing:trend", args=[patient, "loinc:glucose"]))
     assert answer.status_code == 200
-    [value] = answer.context["drawn"]
+    [value] = answer.context["plotted"]
     assert value.number == 80 and value.at.text.startswith("2026-11-13T09:00")

@@ -112,7 +112,7 @@ def detail(request: HttpRequest, report_id: UUID) -> HttpResponse:
 def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
     sees_names = may(request.user, "patients.view")
     sees_results = may(request.user, "results.view")
-    seen = acceptance.page_digest(report)  # Read before the rows: see its docstring.
+    page_hash = acceptance.page_digest(report)  # Read before the rows: see its docstring.
     person = Demographics.objects.filter(pk=report.user_id).defer("record").first()
     rows = review.reviewed_rows(report) if sees_results else []
     facts = review.compare_with_patient(report.job, person) if report.job and sees_names else []
@@ -132,7 +132,7 @@ def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
         "facts": facts if has_data else [],
         "differs": review.has_contradiction(facts),
         "agrees": any(fact.same for fact in facts),
-        "seen": seen,
+        "seen": page_hash,
         "changed": report.changed_since_accepted,
         "candidates": delivery.candidate_jobs(report),
         "waiting": report.state in WAITING_STATES,
@@ -185,8 +185,8 @@ def _file_response(file: ReportFile, content: Any, save: bool) -> FileResponse:
     name = f"report-{file.position + 1}{storage.ENDINGS[file.kind]}"
     how = "attachment" if save else "inline"
     # The given name may contain the patient's name, so only a download has it.
-    given = f"; filename*=UTF-8''{quote(_safe_name(file), safe='')}" if save else ""
-    response.headers["Content-Disposition"] = f'{how}; filename="{name}"{given}'
+    file_name = f"; filename*=UTF-8''{quote(_safe_name(file), safe='')}" if save else ""
+    response.headers["Content-Disposition"] = f'{how}; filename="{name}"{file_name}'
     response.headers["Content-Security-Policy"] = FILE_POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["X-Frame-Options"] = "SAMEORIGIN"
@@ -311,11 +311,11 @@ def _row_form(row: review.ReviewedRow) -> RowForm:
 
 
 def _initial_values(row: review.ReviewedRow) -> dict[str, Any]:
-    shown = {name: "" if value is None else value for name, value in row.shown.items()}
+    values = {name: "" if value is None else value for name, value in row.values.items()}
     for name in ("min_reference_range", "max_reference_range"):
-        limit = row.shown[name]
-        shown[name] = "" if limit is None else review.format_limit(limit)
-    return {**shown, "reading": row.reading, "latest": row.latest}
+        limit = row.values[name]
+        values[name] = "" if limit is None else review.format_limit(limit)
+    return {**values, "reading": row.reading, "latest": row.latest}
 
 
 def _row(
@@ -402,14 +402,14 @@ def _uuid(text: str) -> UUID | None:
 
 
 def _report(report_id: UUID) -> Report:
-    found = (
+    reports = (
         Report.objects.select_related("job", "uploaded_by", "accepted_by")
         .filter(pk=report_id)
         .first()
     )
-    if found is None:
+    if reports is None:
         raise Http404
-    return found
+    return reports
 
 
 def _people(reports: list[Report]) -> dict[UUID | None, Patient]:

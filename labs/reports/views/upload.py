@@ -26,7 +26,7 @@ from labs.reports.forms import UploadForm
 from labs.reports.intake import MemoryOnlyHandler, SizeLimitHandler, UploadRejected
 from patients.models import Demographics, Patient
 
-MAX_FOUND: Final = 20
+MAX_PATIENTS: Final = 20
 WORDS: Final = PersonalParameters("whose report", frozenset({"q"}))
 FORM_OVERHEAD: Final = 64 * 1024
 """Bytes of a request that are not file data: fields and part headers."""
@@ -45,13 +45,13 @@ def choose(request: HttpRequest) -> HttpResponse:
     text = decrypted_query(request.GET, WORDS).get("q", "").strip()[:100]
     if "\x00" in text:
         raise BadRequest("A search holds letters.")
-    found: list[Patient] = []
+    patients: list[Patient] = []
     if text:
         rows = Patient.objects.matching(text).defer("record", "content_hash")
-        found = list(rows.order_by("-created_on", "pk")[:MAX_FOUND])
-        ids = [patient.pk for patient in found]
+        patients = list(rows.order_by("-created_on", "pk")[:MAX_PATIENTS])
+        ids = [patient.pk for patient in patients]
         record_list(request, "patient", ids, ids, searched=True)
-    context = {"q": text, "rows": found, "more": len(found) == MAX_FOUND}
+    context = {"q": text, "rows": patients, "more": len(patients) == MAX_PATIENTS}
     return render(request, "labs/reports/choose.html", context)
 
 

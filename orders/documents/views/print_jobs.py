@@ -35,7 +35,7 @@ from orders.models import Order
 from orders.models.print_job import PrintFile, PrintJob, PrintPart
 from orders.order_list.definition import ORDER_LIST
 
-SHOWN: Final = 300
+MAX_SHOWN: Final = 300
 """Most left-out documents that the page of a job lists."""
 LATEST: Final = 20
 DEFAULT_KINDS: Final = ("requisition",)
@@ -80,18 +80,18 @@ def choose(request: HttpRequest) -> HttpResponse:
         initial=None if is_submitted else {"kinds": DEFAULT_KINDS, "labels": DEFAULT_LABELS},
     )
     if is_submitted and form.is_valid():
-        given = form.cleaned_data
-        made = printing.start(
+        options = form.cleaned_data
+        new_job = printing.start(
             request,
             orders,
-            [kind for kind in offered if kind.slug in given["kinds"]],
-            form_id=given["form_id"],
-            options=LabelOptions(given["labels"] or DEFAULT_LABELS, given["collected_at"]),
-            new_sheet=given["new_sheet"],
+            [kind for kind in offered if kind.slug in options["kinds"]],
+            form_id=options["form_id"],
+            options=LabelOptions(options["labels"] or DEFAULT_LABELS, options["collected_at"]),
+            new_sheet=options["new_sheet"],
             query={name: values for name, values in QueryDict(back).lists() if name != "run"},
         )
         enqueueing.wake_worker(printing.TASK, printing.QUEUE)
-        return redirect("documents:job", made.pk)
+        return redirect("documents:job", new_job.pk)
     context = {
         "form": form,
         "orders": orders,
@@ -110,8 +110,10 @@ def choose(request: HttpRequest) -> HttpResponse:
 @require_safe
 def jobs(request: HttpRequest) -> HttpResponse:
     """Show the latest print jobs of the current user."""
-    found = PrintJob.objects.filter(asked_by=staff_user(request)).order_by("-asked_at")[:LATEST]
-    context = {"jobs": [(one, _labels(one)) for one in found]}
+    recent_jobs = PrintJob.objects.filter(asked_by=staff_user(request)).order_by("-asked_at")[
+        :LATEST
+    ]
+    context = {"jobs": [(one, _labels(one)) for one in recent_jobs]}
     return render(request, "orders/documents/jobs.html", context)
 
 
@@ -119,12 +121,14 @@ def jobs(request: HttpRequest) -> HttpResponse:
 @require_safe
 def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Show one job: its progress, its file, and what was left out and why."""
-    found = _job(request, job_id)
-    parts = PrintPart.objects.filter(job=found, state=PrintPart.State.FAILED).order_by("position")
+    print_job = _job(request, job_id)
+    parts = PrintPart.objects.filter(job=print_job, state=PrintPart.State.FAILED).order_by(
+        "position"
+    )
     # A canceled job has no file, so nothing is left out of it.
-    is_canceled = found.state == PrintJob.State.CANCELED
-    left_out = [] if is_canceled else list(parts.defer("content")[:SHOWN])
-    has_ended = found.state in (PrintJob.State.DONE, PrintJob.State.FAILED)
+    is_canceled = print_job.state == PrintJob.State.CANCELED
+    left_out = [] if is_canceled else list(parts.defer("content")[:MAX_SHOWN])
+    has_ended = print_job.state in (PrintJob.State.DONE, PrintJob.State.FAILED)
     names = ORDER_LIST.labels_and_urls({part.order_id for part in left_out}, request.user)
     record_list(
         request,
@@ -133,15 +137,15 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
         list(dict.fromkeys(part.patient_id for part in left_out)),
     )
     context = {
-        "job": found,
-        "labels": _labels(found),
-        "again": len(printing.retryable_parts(found)) if has_ended and found.failed else 0,
+        "job": print_job,
+        "labels": _labels(print_job),
+        "again": len(printing.retryable_parts(print_job)) if has_ended and print_job.failed else 0,
         "left_out": [
             (part, KINDS[part.kind].label, *names.get(part.order_id, ("Order", "")))
             for part in left_out
         ],
-        "back": f"{ORDER_LIST.url()}?{build_query(found.query).urlencode()}",
-        "expired": DELETED if found.state == PrintJob.State.EXPIRED else "",
+        "back": f"{ORDER_LIST.url()}?{build_query(print_job.query).urlencode()}",
+        "expired": DELETED if print_job.state == PrintJob.State.EXPIRED else "",
     }
     return render(request, "orders/documents/job.html", context)
 
@@ -150,9 +154,9 @@ def job(request: HttpRequest, job_id: UUID) -> HttpResponse:
 @require_safe
 def progress(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Show the progress of a job: a fragment. The page reloads when the job has ended."""
-    found = _job(request, job_id)
-    answer = render(request, "orders/documents/_progress.html", {"job": found})
-    if not found.is_open:
+    print_job = _job(request, job_id)
+    answer = render(request, "orders/documents/_progress.html", {"job": print_job})
+    if not print_job.is_open:
         answer.headers["HX-Refresh"] = "true"
     return answer
 
@@ -161,54 +165,56 @@ def progress(request: HttpRequest, job_id: UUID) -> HttpResponse:
 @require_safe
 def file(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Return the merged PDF, to print, or to save with `?save`."""
-    found = _job(request, job_id)
-    kinds = [KINDS[slug] for slug in found.kinds]
+    print_job = _job(request, job_id)
+    kinds = [KINDS[slug] for slug in print_job.kinds]
     if not all(may(request.user, *kind.needs) for kind in kinds):
         raise Http404
-    over = found.expires_at is None or found.expires_at <= timezone.now()
-    made = None if over or not found.has_file else PrintFile.objects.filter(job=found).first()
-    if made is None or is_unreadable(made, "content"):
+    over = print_job.expires_at is None or print_job.expires_at <= timezone.now()
+    print_file = (
+        None if over or not print_job.has_file else PrintFile.objects.filter(job=print_job).first()
+    )
+    if print_file is None or is_unreadable(print_file, "content"):
         messages.error(request, DELETED if over else "There is no file.")
-        return redirect("documents:job", found.pk)
-    parts = PrintPart.objects.filter(job=found, state=PrintPart.State.DONE).defer("content")
+        return redirect("documents:job", print_job.pk)
+    parts = PrintPart.objects.filter(job=print_job, state=PrintPart.State.DONE).defer("content")
     for kind in kinds:
         if keys := [part.order_id for part in parts if part.kind == kind.slug]:
             orders = Order.objects.only(*ORDER_COLUMNS).filter(pk__in=keys)
             record_opening(request, kind, list(orders), save="save" in request.GET)
-    name = f"documents-{str(found.pk)[:8]}.pdf"
-    return pdf_response(bytes(made.content), name, save="save" in request.GET)
+    name = f"documents-{str(print_job.pk)[:8]}.pdf"
+    return pdf_response(bytes(print_file.content), name, save="save" in request.GET)
 
 
 @requires(*PERMISSIONS)
 @require_POST
 def cancel_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Stop a job and delete its fetched contents."""
-    found = _job(request, job_id)
-    if printing.cancel(found):
+    print_job = _job(request, job_id)
+    if printing.cancel(print_job):
         messages.success(request, "Canceled. What was fetched is deleted.")
     else:
         messages.error(request, "The job had already ended.")
-    return redirect("documents:job", found.pk)
+    return redirect("documents:job", print_job.pk)
 
 
 @requires(*PERMISSIONS)
 @require_POST
 def retry_job(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Fetch again the documents that were left out."""
-    found = _job(request, job_id)
-    if printing.retry(found):
+    print_job = _job(request, job_id)
+    if printing.retry(print_job):
         enqueueing.wake_worker(printing.TASK, printing.QUEUE)
     else:
         messages.error(request, NOT_AGAIN)
-    return redirect("documents:job", found.pk)
+    return redirect("documents:job", print_job.pk)
 
 
 def _job(request: HttpRequest, job_id: UUID) -> PrintJob:
     """Return the job. Only the person who requested it may see it."""
-    found = PrintJob.objects.filter(pk=job_id, asked_by=staff_user(request)).first()
-    if found is None:
+    print_job = PrintJob.objects.filter(pk=job_id, asked_by=staff_user(request)).first()
+    if print_job is None:
         raise Http404
-    return found
+    return print_job
 
 
 def _labels(job: PrintJob) -> list[str]:

@@ -68,9 +68,9 @@ class OrderReviewForm(CommandForm):
 def start(request: HttpRequest) -> HttpResponse:
     """Start an order that replaces or repeats another one. Otherwise, first choose a patient."""
     for name in ("replaces", "repeat"):
-        given = request.GET.get(name, "")
-        if given:
-            order = _order(given)
+        order_text = request.GET.get(name, "")
+        if order_text:
+            order = _order(order_text)
             address = reverse("orders:new", args=[order.user_id])
             return redirect(f"{address}?{urlencode({name: str(order.pk)})}")
     return redirect("patients:list")
@@ -158,8 +158,8 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
     if draft is None:
         return redirect(_address(patient, importing))
     order_request = OrderRequest(patient, person, draft.typed, importing)
-    found, shown = findings(order_request), PlaceForm(order_request)
-    if blocking_findings(found, order_request) or not shown.is_valid():
+    all_findings, place_form = findings(order_request), PlaceForm(order_request)
+    if blocking_findings(all_findings, order_request) or not place_form.is_valid():
         return redirect(f"{_address(patient, importing)}?check=1")
     form = OrderReviewForm(initial={"draft": drafts.digest(draft.typed)})
     if request.method == "POST":
@@ -170,14 +170,14 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
         form = OrderReviewForm({name: form[name].value() for name in form.fields})
         form.full_clean()
         form.add_error(None, command)
-    found += check_codes(order_request.icd_codes)
+    all_findings += check_codes(order_request.icd_codes)
     record_view(request, "patient", [patient.pk], [patient.pk])
     context = {
         "form": form,
         "order_request": order_request,
-        "shown": shown,
-        "found": found,
-        "stopped": [one for one in found if one.level == STOP],
+        "place_form": place_form,
+        "findings": all_findings,
+        "stopped": [one for one in all_findings if one.level == STOP],
         "back": _address(patient, importing),
         "name": f"{order_request.value('first_name')} {order_request.value('last_name')}",
     }
@@ -238,8 +238,8 @@ def _save_and_answer(
     if do == "diagnose":
         return _page(request, form, matches=_matches(request))
     if do == "review":
-        found = findings(order_request)
-        if form.is_valid() and not blocking_findings(found, order_request):
+        all_findings = findings(order_request)
+        if form.is_valid() and not blocking_findings(all_findings, order_request):
             return redirect(_address(patient, importing, "review"))
         return _page(request, form, status=422, check=True)
     if request.headers.get("HX-Request") == "true":
@@ -299,11 +299,11 @@ def _page(
     check: bool = False,
     matches: Matches | None = None,
 ) -> HttpResponse:
-    found = findings(form.order_request)
+    all_findings = findings(form.order_request)
     if check or request.GET.get("check"):
-        _add_blocking_errors(form, found)
+        _add_blocking_errors(form, all_findings)
     word = request.GET.get("panel", request.POST.get("panel", ""))
-    context = _context(request, form, word, found, matches)
+    context = _context(request, form, word, all_findings, matches)
     return render(request, "orders/placing/write.html", {**context, "draft": draft}, status=status)
 
 
@@ -311,7 +311,7 @@ def _context(
     request: HttpRequest,
     form: PlaceForm,
     word: str,
-    found: list[Finding] | None = None,
+    all_findings: list[Finding] | None = None,
     matches: Matches | None = None,
 ) -> dict[str, Any]:
     """Return the context of the page.
@@ -319,14 +319,14 @@ def _context(
     It includes answers to questions that the page does not show now.
     """
     order_request, word = form.order_request, word.strip()
-    found = findings(order_request) if found is None else found
+    all_findings = findings(order_request) if all_findings is None else all_findings
     context: dict[str, Any] = {
         "order_request": order_request,
         "form": form,
-        "found": found,
-        "stopped": blocking_findings(found, order_request),
-        "confirm": next((one for one in found if one.level == CONFIRM), None),
-        "who_open": any(one.field in form.WHO for one in found)
+        "findings": all_findings,
+        "stopped": blocking_findings(all_findings, order_request),
+        "confirm": next((one for one in all_findings if one.level == CONFIRM), None),
+        "who_open": any(one.field in form.WHO for one in all_findings)
         or any(name in form.WHO for name in form.errors),
         "choices": choices(order_request, word),
         "word": word,
@@ -341,10 +341,10 @@ def _context(
     return {**context, "unshown": unshown(order_request.typed, page)}
 
 
-def _add_blocking_errors(form: PlaceForm, found: list[Finding]) -> None:
+def _add_blocking_errors(form: PlaceForm, all_findings: list[Finding]) -> None:
     """Show the findings that stop an order as errors of their fields."""
     form.is_valid()
-    for one in blocking_findings(found, form.order_request):
+    for one in blocking_findings(all_findings, form.order_request):
         field = one.field if one.field in form.fields else None
         if field is None or field not in form.errors:
             form.add_error(field, one.words)
@@ -402,9 +402,9 @@ def _initial_values(
     return typed
 
 
-def _order(given: str) -> Order:
+def _order(text: str) -> Order:
     try:
-        order = Order.objects.filter(pk=UUID(given)).first()
+        order = Order.objects.filter(pk=UUID(text)).first()
     except ValueError:
         order = None
     if order is None:

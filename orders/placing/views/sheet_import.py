@@ -96,10 +96,10 @@ def import_status(request: HttpRequest) -> HttpResponse:
             since = None
         if since is None or since.tzinfo is None:
             raise BadRequest("This is no moment.")
-        found = CommandRecord.objects.filter(
+        rows = CommandRecord.objects.filter(
             kind=ImportOrder.kind, requested_by=request.user.pk, requested_at__gte=since
         )
-        commands = list(found.order_by("requested_at", "pk")[:MAX_ROWS])
+        commands = list(rows.order_by("requested_at", "pk")[:MAX_ROWS])
     context = {"polled": True, **_command_states(commands)}
     return render(request, "orders/placing/_sheet_standing.html", context)
 

@@ -67,7 +67,7 @@ def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         **page,
         "sources": [(one, one.for_support(patient_id)) for one in sources],
         "may_change": may(request.user, "patients.change") and not patient.missing_since,
-        "asked": form,
+        "span_form": form,
         "newest": newest,
         "days": days,
         "choices": _choices(newest, days),
@@ -80,10 +80,10 @@ def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
             name = WEEK  # A summary is for a whole day.
         last = data.get("last") or _newest_day(measure, newest, days, zone)
         span = Span(name, last, zone)
-        shown, left_out = _charts(measure, newest, patient_id, span)
+        shown_charts, left_out = _charts(measure, newest, patient_id, span)
         context |= {
             "span": span,
-            "charts": shown,
+            "charts": shown_charts,
             "left_out": left_out,
             "ranges": [
                 (name, _query(measure, Span(name, last, zone)), name == span.name)
@@ -116,15 +116,15 @@ def _charts(
 ) -> tuple[Sequence[Chart], int]:
     """Return the charts, and the number of further sources."""
     if measure.column:
-        found = charts.daily_charts(measure, patient_id, span)
-        return found[:MAX_CHARTS], max(0, len(found) - MAX_CHARTS)
+        all_charts = charts.daily_charts(measure, patient_id, span)
+        return all_charts[:MAX_CHARTS], max(0, len(all_charts) - MAX_CHARTS)
     of_measure = [one for one in newest if one.measure.name == measure.name]
     if measure.name in TEXT_RESOURCES:
         return [], 0
     series = [one.series for one in of_measure]
     newest_at = {one.series.pk: one.at for one in of_measure}
-    found = charts.sample_charts(measure, series[:MAX_CHARTS], span, newest_at)
-    return found, max(0, len(series) - MAX_CHARTS)
+    all_charts = charts.sample_charts(measure, series[:MAX_CHARTS], span, newest_at)
+    return all_charts, max(0, len(series) - MAX_CHARTS)
 
 
 def _choices(
@@ -142,15 +142,15 @@ def _newest_day(
     measure: Measure, newest: list[Newest], days: list[NewestDay], zone: ZoneInfo
 ) -> date:
     today = _today(zone)
-    found = [
+    days_of_data = [
         one.at.astimezone(UTC if one.floating else zone).date()
         for one in newest
         if one.measure.name == measure.name
     ]
     if measure.column:
-        found = [one.day for one in days if one.measure is measure]
+        days_of_data = [one.day for one in days if one.measure is measure]
     # A summary may have any date, even an impossible one.
-    return min(max(found[0], _EARLIEST), today + _AHEAD) if found else today
+    return min(max(days_of_data[0], _EARLIEST), today + _AHEAD) if days_of_data else today
 
 
 def _today(zone: ZoneInfo) -> date:

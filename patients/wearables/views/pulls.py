@@ -48,8 +48,8 @@ class PullFilters(forms.Form):
     }
 
     def apply(self, rows: QuerySet[HistoricalPull]) -> QuerySet[HistoricalPull]:
-        given = {self.COLUMNS[name]: value for name, value in self.cleaned_data.items() if value}
-        return rows.filter(**given)
+        filters = {self.COLUMNS[name]: value for name, value in self.cleaned_data.items() if value}
+        return rows.filter(**filters)
 
     def chips(self) -> list[dict[str, str]]:
         """Return the active filters as text."""
@@ -100,7 +100,7 @@ def pulls(request: HttpRequest) -> HttpResponse:
     context = {
         "form": form,
         "everything": everything,
-        "asked": is_specific,
+        "is_specific": is_specific,
         "patient": form.cleaned_data.get("user_id"),
         "groups": groups(),
         "page": page,
@@ -118,7 +118,7 @@ def groups() -> list[PullGroup]:
     One query reads only the failing pulls, by their own index.
     """
     failing = HistoricalPull.objects.filter(status__in=FAILING_STATUSES, missing_since=None)
-    found = (
+    pull_rows = (
         failing.values("status", "provider", "error_details")
         .annotate(
             pulls=Count("pk"),
@@ -127,7 +127,7 @@ def groups() -> list[PullGroup]:
         )
         .order_by("status", "-patients", "provider")
     )
-    return [PullGroup(**row) for row in found[:MAX_GROUPS]]
+    return [PullGroup(**row) for row in pull_rows[:MAX_GROUPS]]
 
 
 def _people(users: Iterable[UUID | None]) -> dict[Any, Patient]:
