@@ -69,59 +69,67 @@ def _every(seconds: float, task: str, queue: str) -> dict[str, object]:
 # These only wake workers. Rows (`Event`, `SyncRun`, `Lookup`) say what is due, by the settings
 # SYNC_ORDERS_SECONDS, SYNC_USERS_MINUTES and so on.
 app.conf.beat_schedule = {
-    "inbox: apply events": _every(1, "webhooks.tasks.drain", "inbox"),
-    "inbox: detect silence of the service": _every(30, "webhooks.tasks.listen", "bulk"),
+    "inbox: apply events": _every(1, "webhooks.tasks.apply_due_events", "inbox"),
+    "inbox: detect silence of the service": _every(30, "webhooks.tasks.check_silence", "bulk"),
     "inbox: deliver endpoint commands": _every(5, "webhooks.tasks.deliver", "outbox"),
-    "inbox: encrypt bodies": _every(60, "webhooks.tasks.seal", "bulk"),
-    "inbox: delete old bodies": _every(3_600, "webhooks.tasks.forget", "bulk"),
+    "inbox: encrypt bodies": _every(60, "webhooks.tasks.encrypt_bodies", "bulk"),
+    "inbox: delete old bodies": _every(3_600, "webhooks.tasks.delete_old_bodies", "bulk"),
     "orders: deliver commands": _every(1, "orders.tasks.deliver", "outbox"),
-    "orders: run bulk actions": _every(2, "orders.tasks.work_on_lists", "staff"),
+    "orders: run bulk actions": _every(2, "orders.tasks.run_bulk_actions", "staff"),
     "orders: prepare documents to print": _every(2, "orders.tasks.print_documents", "bulk"),
     "orders: sync changes": _every(5, "orders.tasks.sync_changes", "staff"),
     "orders: look up appointments, results, single orders": _every(
         2, "orders.tasks.look_up", "staff"
     ),
-    "orders: sync all": _every(5, "orders.tasks.sweep", "bulk"),
+    "orders: sync all": _every(5, "orders.tasks.sync_all", "bulk"),
     "orders: measure turnaround once an hour": _every(
         60, "orders.tasks.measure_usual_times", "bulk"
     ),
-    "orders: compact counters": _every(2, "orders.tasks.add_up", "staff"),
+    "orders: compact counters": _every(2, "orders.tasks.compact_counters", "staff"),
     "orders: apply decisions on unknown statuses": _every(
-        2, "orders.tasks.follow_decisions", "staff"
+        2, "orders.tasks.apply_status_decisions", "staff"
     ),
     "orders: reread open results of earlier releases": _every(
-        60, "orders.tasks.follow_release", "staff"
+        60, "orders.tasks.reread_open_results", "staff"
     ),
     "orders: reread closed results of earlier releases": _every(
-        60, "orders.tasks.follow_release_later", "bulk"
+        60, "orders.tasks.reread_closed_results", "bulk"
     ),
     "orders: check counters, delete old activity": _every(
-        3_600, "orders.tasks.check_counts", "bulk"
+        3_600, "orders.tasks.check_counters", "bulk"
     ),
-    "orders: delete old drafts": _every(3_600, "orders.tasks.forget", "bulk"),
+    "orders: delete old drafts": _every(3_600, "orders.tasks.delete_old_drafts", "bulk"),
     "orders: sync unmatched results": _every(10, "orders.tasks.sync_unmatched", "bulk"),
     "patients: deliver commands": _every(2, "patients.tasks.deliver", "outbox"),
     "patients: sync users, providers": _every(10, "patients.tasks.sync_lists", "bulk"),
     "patients: look up demographics, insurance, sources": _every(
         3, "patients.tasks.look_up", "bulk"
     ),
-    "patients: delete old drafts and links": _every(3_600, "patients.tasks.forget", "bulk"),
+    "patients: delete old drafts and links": _every(
+        3_600, "patients.tasks.delete_old_drafts_and_links", "bulk"
+    ),
     "labs: deliver commands": _every(2, "labs.tasks.deliver", "outbox"),
     "labs: sync labs, tests, markers": _every(30, "labs.tasks.sync_lists", "bulk"),
     "reports: send": _every(2, "labs.tasks.send_reports", "bulk"),
     "reports: follow progress": _every(3, "labs.tasks.follow_reports", "staff"),
-    "reports: delete orphaned files": _every(3_600, "labs.tasks.tidy_reports", "bulk"),
+    "reports: delete orphaned files": _every(3_600, "labs.tasks.delete_orphaned_files", "bulk"),
     "labs: look up markers of lab tests": _every(10, "labs.tasks.look_up", "bulk"),
     "wearables: sync historical pulls": _every(30, "patients.wearables.tasks.sync_pulls", "bulk"),
     "wearables: look up ranges, streams": _every(3, "patients.wearables.tasks.look_up", "bulk"),
-    "wearables: delete old samples": _every(3_600, "patients.wearables.tasks.forget", "bulk"),
-    "team: notify about commands": _every(10, "backoffice.operations.tasks.tell", "bulk"),
-    "team: notify about orders": _every(5, "orders.tasks.tell", "bulk"),
-    "team: send e-mails": _every(10, "backoffice.operations.tasks.mail", "bulk"),
-    "audit: seal new entries": _every(60, "backoffice.operations.tasks.seal", "bulk"),
-    "audit: verify the chain": _every(60, "backoffice.operations.tasks.check_audit", "bulk"),
-    "audit: archive old entries": _every(3_600, "backoffice.operations.tasks.retire_audit", "bulk"),
-    "runs: delete old runs": _every(3_600, "backoffice.operations.tasks.prune", "bulk"),
+    "wearables: delete old samples": _every(
+        3_600, "patients.wearables.tasks.delete_old_samples", "bulk"
+    ),
+    "team: notify about commands": _every(
+        10, "backoffice.operations.tasks.notify_about_commands", "bulk"
+    ),
+    "team: notify about orders": _every(5, "orders.tasks.notify_staff", "bulk"),
+    "team: send e-mails": _every(10, "backoffice.operations.tasks.send_emails", "bulk"),
+    "audit: seal new entries": _every(60, "backoffice.operations.tasks.seal_audit_entries", "bulk"),
+    "audit: verify the chain": _every(60, "backoffice.operations.tasks.verify_audit_chain", "bulk"),
+    "audit: archive old entries": _every(
+        3_600, "backoffice.operations.tasks.archive_old_audit_entries", "bulk"
+    ),
+    "runs: delete old runs": _every(3_600, "backoffice.operations.tasks.delete_old_runs", "bulk"),
 }
 QUEUES: Final = tuple(queue.name for queue in app.conf.task_queues)
 for _queue in QUEUES:

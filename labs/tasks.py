@@ -36,7 +36,7 @@ def follow_reports() -> None:
 
 
 @shared_task
-def tidy_reports() -> None:
+def delete_orphaned_files() -> None:
     intake.delete_orphaned_files(timezone.now())
     create_missing_reports()
 

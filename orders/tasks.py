@@ -32,7 +32,7 @@ def sync_changes() -> None:
 
 
 @shared_task(soft_time_limit=runs.MAX_TASK_SECONDS, time_limit=runs.MAX_TASK_SECONDS + 60)
-def sweep() -> None:
+def sync_all() -> None:
     sync_when_due(SWEEP, seconds=runs.TIME_SLICE_SECONDS)
 
 
@@ -57,41 +57,41 @@ def measure_usual_times() -> None:
 
 
 @shared_task
-def tell() -> None:
+def notify_staff() -> None:
     notify_order_changes()
     escalate_criticals()
 
 
 @shared_task
-def add_up() -> None:
+def compact_counters() -> None:
     counts.fold()
     queue.fold_tally()
 
 
 @shared_task
-def follow_decisions() -> None:
+def apply_status_decisions() -> None:
     status_groups.apply_decisions()
     ranking.apply_decisions()
 
 
 @shared_task
-def follow_release() -> None:
+def reread_open_results() -> None:
     ranking.reread_open_results()
 
 
 @shared_task
-def follow_release_later() -> None:
+def reread_closed_results() -> None:
     ranking.reread_closed_results()
 
 
 @shared_task
-def check_counts() -> None:
+def check_counters() -> None:
     counts.repair()
     counts.delete_old_activity()
 
 
 @shared_task
-def forget() -> None:
+def delete_old_drafts() -> None:
     OrderDraft.forget_old()
     printing.expire()
 
@@ -102,5 +102,5 @@ def print_documents() -> None:
 
 
 @shared_task
-def work_on_lists() -> None:
+def run_bulk_actions() -> None:
     bulk.process_runs([ORDER_LIST])

@@ -29,6 +29,6 @@ def deliver() -> None:
 
 
 @shared_task
-def forget() -> None:
+def delete_old_drafts_and_links() -> None:
     RegistrationDraft.forget_old()
     ConnectLink.forget_old()

@@ -62,7 +62,9 @@ def test_start_of_beat_makes_every_entry_due(tmp_path: Path) -> None:
 
 def hostile_message(number: int) -> dict[str, Any]:
     """Return a message in Celery's format, as an intruder in Redis could have put it there."""
-    name = ("os.system", "webhooks.tasks.drain", "celery.backend_cleanup", "x" * 5_000)[number % 4]
+    name = ("os.system", "webhooks.tasks.apply_due_events", "celery.backend_cleanup", "x" * 5_000)[
+        number % 4
+    ]
     arguments: tuple[Any, ...] = (
         [],
         [["rm -rf /"], {"a": 1}, {}],
@@ -120,7 +122,7 @@ def test_worker_survives_thousand_hostile_messages(
         try:
 
             def is_applied() -> bool:
-                current_app.send_task("webhooks.tasks.drain", queue="inbox", expires=30)
+                current_app.send_task("webhooks.tasks.apply_due_events", queue="inbox", expires=30)
                 return bool(house.value("SELECT count(*) FROM orders_order"))
 
             wait_until(is_applied, 60, "the event to be applied", every=1)

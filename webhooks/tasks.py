@@ -16,23 +16,23 @@ MAINTENANCE_SLICE = 30.0
 
 
 @shared_task
-def drain() -> None:
+def apply_due_events() -> None:
     apply_events.drain(seconds=TIME_SLICE)
 
 
 @shared_task
-def listen() -> None:
+def check_silence() -> None:
     silence.schedule_resends()
     run_due_lookups([silence.RESEND_LOOKUPS], seconds=TIME_SLICE)
 
 
 @shared_task
-def seal() -> None:
+def encrypt_bodies() -> None:
     body_encryption.encrypt_bodies(seconds=MAINTENANCE_SLICE)
 
 
 @shared_task
-def forget() -> None:
+def delete_old_bodies() -> None:
     retention.delete_old_bodies(seconds=MAINTENANCE_SLICE)
 
 

@@ -191,7 +191,7 @@ def check_now(request: HttpRequest) -> HttpResponse:
         check = AuditCheck(asked_by=staff_user(request))
         AuditCheck.objects.bulk_create([check], ignore_conflicts=True)
         record_action(request, "audit check", [], [])
-    wake_worker("backoffice.operations.tasks.check_audit", queue="bulk")
+    wake_worker("backoffice.operations.tasks.verify_audit_chain", queue="bulk")
     messages.success(request, "It is checked now. This page shows what was found when it is done.")
     return redirect("audit:integrity")
 

@@ -12,7 +12,6 @@ from backoffice.core import changes, heartbeats
 from backoffice.outbox.maintenance import erase_contents
 from backoffice.pages.lists import bulk
 from backoffice.sync import runs
-from backoffice.sync.runs import delete_old_runs
 from backoffice.team import emails, notifications
 
 TIDYING = 30.0
@@ -20,8 +19,8 @@ TIDYING = 30.0
 
 
 @shared_task
-def prune() -> None:
-    delete_old_runs()
+def delete_old_runs() -> None:
+    runs.delete_old_runs()
     erase_contents()
     bulk.delete_old_runs()
     changes.prune()
@@ -30,12 +29,12 @@ def prune() -> None:
 
 
 @shared_task
-def tell() -> None:
+def notify_about_commands() -> None:
     notifications.notify_request_outcomes()
 
 
 @shared_task
-def mail() -> None:
+def send_emails() -> None:
     account_mailing.send_due()
     emails.send_due()
 
@@ -47,16 +46,16 @@ def heartbeat(self: Any) -> None:
 
 
 @shared_task
-def seal() -> None:
+def seal_audit_entries() -> None:
     chain_head.seal_and_remember(seconds=TIDYING)
     seals.flush_index_pending_lists()
 
 
 @shared_task(soft_time_limit=runs.MAX_TASK_SECONDS, time_limit=runs.MAX_TASK_SECONDS + 60)
-def check_audit() -> None:
+def verify_audit_chain() -> None:
     verification.run_due_check()
 
 
 @shared_task
-def retire_audit() -> None:
+def archive_old_audit_entries() -> None:
     retention.remove_expired(seconds=TIDYING)

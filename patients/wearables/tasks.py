@@ -21,5 +21,5 @@ def look_up() -> None:
 
 
 @shared_task
-def forget() -> None:
+def delete_old_samples() -> None:
     partitions.forget()

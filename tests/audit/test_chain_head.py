@@ -45,7 +45,7 @@ def _cut_newest() -> None:
 def _seal_twice() -> None:
     for _ in range(2):
         create_entries(5)
-        tasks.seal()
+        tasks.seal_audit_entries()
 
 
 def _reasons() -> list[str]:
@@ -59,10 +59,10 @@ def test_each_sealing_logs_its_head_and_appends_it_to_file(
     for _ in range(2):
         create_entries(5)
         with caplog.at_level(logging.INFO):
-            tasks.seal()
+            tasks.seal_audit_entries()
         heads.append(seals.head())
         assert f"audit trail ends with seal {seals.head()}" in caplog.text
-    tasks.seal()  # No new entries: nothing is appended.
+    tasks.seal_audit_entries()  # No new entries: nothing is appended.
     assert [line.split(" ")[1] for line in head_file.read_text().splitlines()] == heads
 
 
@@ -76,11 +76,11 @@ def test_next_sealing_finds_a_cut_end(store: str, settings: Settings, tmp_path: 
     remembered = seals.head()
     _cut_newest()
     create_entries(5)  # Later entries get the number of the seal that was cut off.
-    tasks.seal()
+    tasks.seal_audit_entries()
     assert CUT_MESSAGE in _reasons()
     latest = verification.latest_check()
     assert latest is not None and any("cut off" in words for words in latest.trouble)
-    tasks.seal()
+    tasks.seal_audit_entries()
     assert AuditCheck.objects.count() == 1, "one finding in total, not one a minute"
     assert chain_head.remembered_head() == remembered, "the lost head is still stored"
 
@@ -92,7 +92,7 @@ def test_missing_start_is_a_finding() -> None:
         sql(f"DELETE FROM {SEALS}")
     cache.clear()
     create_entries(5)
-    tasks.seal()
+    tasks.seal_audit_entries()
     found = verification.check_chain()
     assert [words for words in found.trouble if "the trail begins at entry" in words]
 
@@ -100,14 +100,14 @@ def test_missing_start_is_a_finding() -> None:
 def test_accepted_end_is_recorded_and_continued(head_file: Path) -> None:
     _seal_twice()
     _cut_newest()
-    tasks.seal()
+    tasks.seal_audit_entries()
     assert CUT_MESSAGE in _reasons()
     call_command("verifyaudit", "--accept", stdout=StringIO())
     assert CUT_MESSAGE not in _reasons()
     assert chain_head.remembered_head() == seals.head()
     recorded = sql(f"SELECT reason FROM {ENTRIES} WHERE object_type = 'audit trail'")
     assert recorded.startswith("end accepted; remembered before: 2:")
-    tasks.seal()
+    tasks.seal_audit_entries()
     assert CUT_MESSAGE not in _reasons()
 
 
@@ -134,6 +134,6 @@ def test_unwritable_head_file_is_logged_and_sealing_continues(
 ) -> None:
     settings.AUDIT_HEAD_FILE = tmp_path / "missing" / "heads.log"
     create_entries(5)
-    tasks.seal()
+    tasks.seal_audit_entries()
     assert "AUDIT_HEAD_FILE cannot be written" in caplog.text
     assert seals.head().startswith("1:")

@@ -97,12 +97,12 @@ def test_invalid_arguments_are_refused(words: tuple[str, ...]) -> None:
 
 def test_log_is_checked_every_day() -> None:
     create_entries(4)
-    tasks.seal()
-    tasks.check_audit()
+    tasks.seal_audit_entries()
+    tasks.verify_audit_chain()
     (check,) = AuditCheck.objects.all()
     assert (check.seals, check.entries, check.trouble, check.head) == (1, 4, [], seals.head())
     assert check.finished_at is not None and check.asked_by is None
-    tasks.check_audit()
+    tasks.verify_audit_chain()
     assert AuditCheck.objects.count() == 1
     verification.run_due_check(now=timezone.now() + timedelta(hours=25))
     assert AuditCheck.objects.count() == 2

@@ -68,7 +68,7 @@ def test_interrupted_removal_continues(aged_log: None) -> None:
     assert retention.remove_expired(seconds=0) == 1_000
     assert verification.check_chain().trouble == []
     assert retention.removal_backlog() == retention.RemovalBacklog(1, 1_000)
-    tasks.retire_audit()
+    tasks.archive_old_audit_entries()
     assert AuditEntry.objects.count() == 340
     assert verification.check_chain().trouble == []
 

@@ -26,7 +26,7 @@ def main() -> None:
     connection = redis.Redis.from_url(settings.REDIS_URL)
     while True:
         close_old_connections()
-        for task in (orders.deliver, orders.work_on_lists, orders.print_documents,
+        for task in (orders.deliver, orders.run_bulk_actions, orders.print_documents,
                      patients.deliver, labs.deliver, webhooks.deliver,
                      orders.look_up, patients.look_up):  # fmt: skip
             try:

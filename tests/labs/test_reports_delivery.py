@@ -401,7 +401,7 @@ def test_waiting_jobs_get_reports_once_upload_settles(
         handle_events([job_event(number, job_json(job_id, "started"), patient.pk, "created")])
     # This also holds when no person decides for a long time.
     ReportJob.objects.filter(pk=other_job_id).update(as_of=timezone.now() - timedelta(days=30))
-    tasks.tidy_reports()
+    tasks.delete_orphaned_files()
     assert Report.objects.count() == 1
     match settle:
         case "link":
@@ -414,7 +414,7 @@ def test_waiting_jobs_get_reports_once_upload_settles(
             delivery._store_answer(claim, job_record(job_json(own_job_id, "started")))
         case _:
             Report.objects.update(state="refused")
-            tasks.tidy_reports()
+            tasks.delete_orphaned_files()
     assert Report.objects.get(job=other_job_id).uploaded_by is None
     assert Report.objects.filter(job=own_job_id).count() == 1
 

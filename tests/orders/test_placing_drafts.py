@@ -15,7 +15,7 @@ from backoffice.celery import app
 from backoffice.outbox.models import CommandRecord
 from labs.models import LabTestMarker, Marker
 from orders.models import Order, OrderDraft
-from orders.tasks import forget
+from orders.tasks import delete_old_drafts
 from tests.api.rows import envelope, patient, staff, uid
 from tests.orders.placing import (
     OTHER,
@@ -90,9 +90,11 @@ def test_draft_is_private_and_expires(clinician_client: Client) -> None:
     assert "mine alone" not in other.get(address).content.decode()
     OrderDraft.objects.update(saved_at=timezone.now() - timedelta(days=15))
     other.post(address, {**form_values(), "do": "leave"})
-    forget()
+    delete_old_drafts()
     assert OrderDraft.objects.count() == 1
-    assert "orders.tasks.forget" in {entry["task"] for entry in app.conf.beat_schedule.values()}
+    assert "orders.tasks.delete_old_drafts" in {
+        entry["task"] for entry in app.conf.beat_schedule.values()
+    }
 
 
 def test_typing_updates_summary_and_choice_updates_fields(clinician_client: Client) -> None:

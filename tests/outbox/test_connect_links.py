@@ -22,7 +22,7 @@ from backoffice.core.service_client import service
 from backoffice.outbox.models import CommandRecord
 from patients.models import ConnectLink, Patient, Provider
 from patients.qr_code import QUIET_ZONE, qr_image
-from patients.tasks import forget
+from patients.tasks import delete_old_drafts_and_links
 from tests.api.rows import envelope
 from tests.outbox.cases_people import new_user
 from tests.outbox.harness import OutboxHarness
@@ -188,10 +188,10 @@ def test_expired_link_is_not_shown(harness: OutboxHarness, patient: UUID) -> Non
 def test_expired_links_are_deleted(harness: OutboxHarness, patient: UUID) -> None:
     row = deliver_link(harness, harness.client("front desk"), patient)
     ConnectLink.objects.update(expires_at=timezone.now() - timedelta(minutes=1))
-    forget()
+    delete_old_drafts_and_links()
     assert ConnectLink.objects.get(pk=row.pk).url == ""
     ConnectLink.objects.update(expires_at=timezone.now() - timedelta(days=2))
-    forget()
+    delete_old_drafts_and_links()
     assert not ConnectLink.objects.exists()
 
 

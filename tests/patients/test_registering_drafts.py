@@ -16,7 +16,7 @@ from backoffice.celery import app
 from backoffice.outbox.models import CommandRecord
 from patients import drafts
 from patients.models import RegistrationDraft
-from patients.tasks import forget
+from patients.tasks import delete_old_drafts_and_links
 from tests.api.rows import demographics, patient, staff, uid
 from tests.patients.test_registering import CARD, PERSON, REGISTER, front_desk_user
 
@@ -157,6 +157,8 @@ def test_old_draft_is_deleted_by_the_task(client: Client, front_desk_user: User)
     RegistrationDraft.keep({"first_name": ["Old"]}, user=staff("front desk", "colleague"))
     long_ago = timezone.now() - timedelta(days=15)
     RegistrationDraft.objects.exclude(user=front_desk_user).update(saved_at=long_ago)
-    forget()
+    delete_old_drafts_and_links()
     assert [row.user_id for row in RegistrationDraft.objects.all()] == [front_desk_user.pk]
-    assert "patients.tasks.forget" in {entry["task"] for entry in app.conf.beat_schedule.values()}
+    assert "patients.tasks.delete_old_drafts_and_links" in {
+        entry["task"] for entry in app.conf.beat_schedule.values()
+    }

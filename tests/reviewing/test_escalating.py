@@ -20,7 +20,7 @@ from orders.models import CriticalResult, Order, Review
 from orders.results import escalation
 from orders.results.criticals import acknowledge
 from orders.results.escalation import escalate_criticals
-from orders.tasks import tell
+from orders.tasks import notify_staff
 from tests.api.rows import staff
 from tests.reviewing.rows import Line, make_order, receive_result, uid
 from tests.team.mail_server import run_mail_server
@@ -71,7 +71,7 @@ def test_escalation_notifies_everybody_who_may_acknowledge_once() -> None:
     }
     Notification.objects.update(seen_at=timezone.now())
     assert escalate_criticals() == 0
-    tell()
+    notify_staff()
     assert Notification.objects.count() == 2
 
 

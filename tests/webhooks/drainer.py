@@ -19,7 +19,7 @@ def main() -> None:
     while True:
         close_old_connections()
         try:
-            tasks.drain()
+            tasks.apply_due_events()
         except Error as error:
             print(f"drainer: {type(error).__name__}", flush=True)
             time.sleep(0.2)

@@ -14,6 +14,9 @@ def test_inbox_and_outbox_tasks_have_their_own_queues() -> None:
         queues[entry["options"]["queue"]].add(entry["task"])
     assert queues.keys() == WORKERS.keys() == {queue.name for queue in app.conf.task_queues}
     # Heartbeats are rung through every queue, and take no time.
-    assert queues["inbox"] == {"webhooks.tasks.drain", "backoffice.operations.tasks.heartbeat"}
+    assert queues["inbox"] == {
+        "webhooks.tasks.apply_due_events",
+        "backoffice.operations.tasks.heartbeat",
+    }
     assert "orders.tasks.look_up" in queues["staff"]
     assert "labs.tasks.send_reports" not in queues["staff"]

@@ -37,7 +37,7 @@ def test_old_bodies_of_closed_events_are_deleted(now: datetime, client: Client) 
     before = list(
         Event.objects.values_list("message_id", "body_digest", "subject_id").order_by("pk")
     )
-    tasks.forget()
+    tasks.delete_old_bodies()
     assert ids_with_body() == {"msg_4", "msg_5", "msg_6", "msg_7"}
     after = Event.objects.values_list("message_id", "body_digest", "subject_id").order_by("pk")
     assert list(after) == before
@@ -85,5 +85,5 @@ def test_the_index_answers_it(now: datetime) -> None:
 
 def test_beat_schedules_body_retention() -> None:
     lines = app.conf.beat_schedule.values()
-    (line,) = [line for line in lines if line["task"] == "webhooks.tasks.forget"]
+    (line,) = [line for line in lines if line["task"] == "webhooks.tasks.delete_old_bodies"]
     assert line["schedule"] == timedelta(hours=1)

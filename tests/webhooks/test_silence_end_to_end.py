@@ -16,7 +16,7 @@ from tests.sandboxes import running as sandbox_running
 from tests.sync.house import House, Houses, running, wait_until
 from tests.webhooks.sending import receiving
 
-LISTEN = "from webhooks.tasks import listen; listen()"
+LISTEN = "from webhooks.tasks import check_silence; check_silence()"
 READ = "from patients.wearables.tasks import look_up; look_up()"
 DEVICE_DATA = (
     "SELECT (SELECT count(*) FROM wearables_chunk) + (SELECT count(*) FROM wearables_summary)"

@@ -34,7 +34,7 @@ from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 SHOWN: Final = 50
 GONE: Final = "None of these rows is there any more: nothing was done."
-BELL: Final = "orders.tasks.work_on_lists"
+BELL: Final = "orders.tasks.run_bulk_actions"
 
 
 @require_POST
