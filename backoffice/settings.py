@@ -207,7 +207,7 @@ def _database(url: str) -> dict[str, Any]:
     }
 
 
-def _door_of(database: dict[str, Any]) -> dict[str, Any]:
+def _delivery_database(database: dict[str, Any]) -> dict[str, Any]:
     """Return the database settings for deliveries, which must be answered within 3 seconds."""
     limits = {"statement_timeout": "3s", "lock_timeout": "200ms", "synchronous_commit": "on"}
     # The webhook code prepares its statements explicitly, with separate values. Automatic
@@ -226,7 +226,7 @@ def _door_of(database: dict[str, Any]) -> dict[str, Any]:
 # Longest statement of a page in seconds (`statement_limits.py`); 0 sets no limit.
 PAGE_STATEMENT_SECONDS = number("PAGE_STATEMENT_SECONDS", 15, 0, 3_600)
 DATABASES = {"default": _database(DATABASE_URL)}
-DATABASES["hooks"] = _door_of(DATABASES["default"])
+DATABASES["hooks"] = _delivery_database(DATABASES["default"])
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",

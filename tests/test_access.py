@@ -198,7 +198,7 @@ def test_navigation_shows_only_permitted_pages(client: Client) -> None:
 @pytest.mark.django_db
 def test_navigation_entry_opens_first_permitted_page() -> None:
     def shown(role: str, path: str) -> dict[str, tuple[str, bool]]:
-        return {e.place.label: (e.url, e.current) for e in entries(staff(role), path)}
+        return {e.section.label: (e.url, e.current) for e in entries(staff(role), path)}
 
     everything = shown("administrator", "/system/events/7/")
     order = ["Orders", "Appointments", "Results", "Patients", "Catalogue & accounts", "System"]

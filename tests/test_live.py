@@ -16,7 +16,7 @@ from backoffice.audit.models import AuditEntry
 from backoffice.core import changes
 from backoffice.core.models import Change
 from backoffice.pages import live
-from backoffice.pages.live import About, about, changes_since
+from backoffice.pages.live import WatchedRecords, about, changes_since
 from labs.reports.models import Report
 from orders.models import Order
 from tests.api.rows import patient, staff, uid
@@ -36,7 +36,7 @@ def other() -> Iterator[psycopg.Connection[Any]]:
 
 
 def cursor_now() -> str:
-    return live.now_of(None)
+    return live.current_snapshot(None)
 
 
 def insert_change(other: psycopg.Connection[Any], topic: str, *subjects: UUID) -> None:
@@ -97,7 +97,7 @@ def test_only_changes_of_page_subjects_are_counted(other: psycopg.Connection[Any
 def test_invalid_subjects_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         about(text)
-    assert about("") == About((), ())
+    assert about("") == WatchedRecords((), ())
 
 
 @pytest.mark.django_db(transaction=True)

@@ -43,7 +43,7 @@ def test_every_named_glyph_and_icon_exists() -> None:
     for terms in vocabulary.VOCABULARIES.values():
         for item in terms.values():
             assert bool(icons.glyph_svg(item.glyph)) == bool(item.glyph)
-    for place in frame.PLACES:
+    for place in frame.SECTIONS:
         assert "<svg" in icons.icon_svg(place.icon)
     with pytest.raises(KeyError):
         icons.glyph_svg("unicorn")

@@ -126,7 +126,7 @@ class ClaimedEvent:
     size: int
     is_untouched: bool
     """Whether it was neither retried nor replayed since its receipt."""
-    held: bool
+    has_lock: bool
     """Whether this worker has locked its subject until the end of the transaction."""
 
 
@@ -201,11 +201,11 @@ def _with_free_subject(claims: list[ClaimedEvent]) -> list[ClaimedEvent]:
     If all subjects are locked, wait for that of the first claim. A worker that waits has not locked
     any subject itself, so two workers cannot wait for each other.
     """
-    held = {claim.subject for claim in claims if claim.held}
-    if claims and not held:
-        held = {claims[0].subject}
+    owned = {claim.subject for claim in claims if claim.has_lock}
+    if claims and not owned:
+        owned = {claims[0].subject}
         binary_rows.fetch_all(_WAIT_SQL, [claims[0].subject])
-    return [claim for claim in claims if claim.subject in held]
+    return [claim for claim in claims if claim.subject in owned]
 
 
 def _group_by_route(

@@ -101,12 +101,12 @@ class EventFilters(forms.Form):
     def chips(self) -> list[dict[str, str]]:
         """Return the active filters with labels."""
         return [
-            {"name": name, "value": self.data[name], "label": self._words(name)}
+            {"name": name, "value": self.data[name], "label": self._value_label(name)}
             for name, field in self.fields.items()
             if self.cleaned_data.get(name)
         ]
 
-    def _words(self, name: str) -> str:
+    def _value_label(self, name: str) -> str:
         label = str(self.fields[name].label)
         return label if name == "conflict" else f"{label}: {self.data[name]}"
 

@@ -52,21 +52,21 @@ class GroupCommit:
 
     def store(self, row: RowValues) -> bool:
         """Return True once the row is committed, False if the caller must store it by itself."""
-        mine = _WaitingRow(row)
+        own_row = _WaitingRow(row)
         with self._lock:
             wait = self._busy
             if wait:
-                self._waiting.append(mine)
+                self._waiting.append(own_row)
             self._busy = True
         if wait:
-            mine.turn.acquire()
-            if not mine.is_leader:
-                return mine.is_stored
+            own_row.turn.acquire()
+            if not own_row.is_leader:
+                return own_row.is_stored
         # Let threads that are about to call `store` run first, so that this write includes their
         # rows.
         os.sched_yield()
         with self._lock:
-            places = [mine, *self._take_waiting(mine)]
+            places = [own_row, *self._take_waiting(own_row)]
         try:
             self._write([place.row for place in places])
             for place in places:
@@ -79,22 +79,22 @@ class GroupCommit:
             self._wake_others(places)
         return True
 
-    def _take_waiting(self, mine: _WaitingRow) -> list[_WaitingRow]:
+    def _take_waiting(self, own_row: _WaitingRow) -> list[_WaitingRow]:
         """Return the waiting rows that this write includes.
 
         One statement cannot have two rows of the same key, so the later one continues to wait.
         """
-        taken: list[_WaitingRow] = []
+        batch: list[_WaitingRow] = []
         left: list[_WaitingRow] = []
-        row_keys = {mine.row[0]}
+        row_keys = {own_row.row[0]}
         for place in self._waiting:
-            if len(taken) + 1 < self._most and place.row[0] not in row_keys:
+            if len(batch) + 1 < self._most and place.row[0] not in row_keys:
                 row_keys.add(place.row[0])
-                taken.append(place)
+                batch.append(place)
             else:
                 left.append(place)
         self._waiting = left
-        return taken
+        return batch
 
     def _wake_others(self, places: Sequence[_WaitingRow]) -> None:
         """Wake the threads of written rows, and make the first waiting thread the leader."""

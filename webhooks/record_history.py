@@ -300,12 +300,15 @@ def _with_current(
     if record is None:
         # Only events have this record, so the latest version is the current one.
         return RecordHistory(title, versions, compare, versions[-1] if versions else None)
-    own = next(
+    own_event = next(
         (one for one in versions if one.row and one.row.event.received_at == record.as_of), None
     )
-    since = own.at if own else record.as_of
+    since = own_event.at if own_event else record.as_of
     current = RecordVersion(
-        since, "event" if own else "read", record.record_at(), own.row if own else None
+        since,
+        "event" if own_event else "read",
+        record.record_at(),
+        own_event.row if own_event else None,
     )
     earlier = sorted((one for one in versions if one.at < since), key=lambda one: one.at)
     superseded = record.superseded_at if isinstance(record, Appointment) else None

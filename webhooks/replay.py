@@ -156,8 +156,8 @@ def _written_rows(table: str, event: Event) -> dict[Any, dict[str, Any]]:
     belongs = _event_condition(model, event)
     if belongs is None:
         return {}
-    ours = f'"{table}".{_WRITTEN_HERE_SQL}'
-    rows = model._default_manager.filter(belongs).extra(where=[ours])  # noqa: S610 - our own names
+    written_here = f'"{table}".{_WRITTEN_HERE_SQL}'
+    rows = model._default_manager.filter(belongs).extra(where=[written_here])  # noqa: S610 - our own names
     return _values(model, rows.order_by("pk")[:ROWS])
 
 

@@ -228,11 +228,11 @@ def schedule_resends() -> bool:
 def _ended_gaps(latest: list[tuple[int, datetime]], now: datetime) -> list[Gap]:
     """Return silences that ended recently. Each pause is judged by the state at its end."""
     gaps = []
-    for place, ((_, ended), (number, began)) in enumerate(pairwise(latest), 1):
+    for index, ((_, ended), (number, began)) in enumerate(pairwise(latest), 1):
         if now - ended > RESEND_INTERVAL:
             break
         if ended - began > SHORTEST_SILENCE:
-            before = [received for _, received in latest[place : place + RHYTHM_EVENTS + 1]]
+            before = [received for _, received in latest[index : index + RHYTHM_EVENTS + 1]]
             if ended - began > _usual_pause(before) and _unannounced_step(began, ended):
                 gaps.append(Gap(number, began))
     return gaps

@@ -41,13 +41,13 @@ MESSAGE_TEXTS: Final = {
 }
 
 
-def record_refusal(request: HttpRequest, reason: str, who: str = "") -> None:
-    """Record a refusal at most once a minute for each `who`, or else for each network address.
+def record_refusal(request: HttpRequest, reason: str, subject: str = "") -> None:
+    """Record a refusal at most once a minute for each `subject`, or else for each network address.
 
     Nobody can fill the audit trail with refusals.
     """
-    who = who or f"{reason}\n{throttle.network_prefix(client_address(request) or '')}"
-    if throttle.AUDITED_REFUSALS.try_acquire(who):
+    subject = subject or f"{reason}\n{throttle.network_prefix(client_address(request) or '')}"
+    if throttle.AUDITED_REFUSALS.try_acquire(subject):
         record_failed_sign_in(request, reason)
 
 
@@ -107,20 +107,20 @@ class AccountAdapter(DefaultAccountAdapter):
             (throttle.PASSWORDS, known_devices.throttle_key(request, name)),
             (throttle.ADDRESSES, throttle.network_prefix(self.get_client_ip(request))),
         ]
-        for number, (bucket, who) in enumerate(buckets):
-            if not bucket.try_acquire(who):
+        for number, (bucket, subject) in enumerate(buckets):
+            if not bucket.try_acquire(subject):
                 # An attempt that is not checked counts nowhere: one name cannot fill the bucket
                 # of an address.
                 for earlier, key in buckets[:number]:
                     earlier.release(key)
-                record_refusal(request, "too many attempts", f"{bucket.name}\n{who}")
+                record_refusal(request, "too many attempts", f"{bucket.name}\n{subject}")
                 raise TooManyAttempts
         user = authenticate(request, **credentials)
         if user is None:
             record_failed_sign_in(request)
             return None
-        for bucket, who in buckets:
-            bucket.release(who)
+        for bucket, subject in buckets:
+            bucket.release(subject)
         assert isinstance(user, User)
         if first_passwords.is_expired(user):
             record_failed_sign_in(request, "first password over")

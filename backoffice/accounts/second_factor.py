@@ -132,8 +132,8 @@ class _VerifyCodeMixin(_CodeFieldForm):
     user: User
 
     def clean_code(self) -> str:
-        who = str(self.user.pk)
-        if not throttle.CODES.try_acquire(who):
+        subject = str(self.user.pk)
+        if not throttle.CODES.try_acquire(subject):
             raise forms.ValidationError("Too many wrong codes. Wait four minutes, then try again.")
         code: str = self.cleaned_data["code"]
         for authenticator in Authenticator.objects.filter(user=self.user).exclude(
@@ -142,7 +142,7 @@ class _VerifyCodeMixin(_CodeFieldForm):
             if _matches(authenticator, code):
                 authenticator.user = self.user
                 self.authenticator = authenticator
-                throttle.CODES.release(who)
+                throttle.CODES.release(subject)
                 return code
         record_failed_sign_in(context.request, "second factor")
         raise forms.ValidationError(

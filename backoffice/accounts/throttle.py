@@ -30,27 +30,27 @@ WHERE key = %(key)s
 
 @dataclass(frozen=True, slots=True)
 class ThrottleBucket:
-    """At most `size` attempts at once, then one every `every` seconds, for each `who`."""
+    """At most `size` attempts at once, then one every `every` seconds, for each `subject`."""
 
     name: str
     size: int
     every: int
 
-    def try_acquire(self, who: str) -> bool:
+    def try_acquire(self, subject: str) -> bool:
         """Count an attempt and return True; False, without counting it, if the bucket is full."""
         room = self.every * (self.size - 1)
         with connection.cursor() as cursor:
-            cursor.execute(_ACQUIRE, {**self._row(who), "room": room})
+            cursor.execute(_ACQUIRE, {**self._row(subject), "room": room})
             return cursor.fetchone() is not None
 
-    def release(self, who: str) -> None:
+    def release(self, subject: str) -> None:
         """Uncount an attempt that was no guess."""
         with connection.cursor() as cursor:
-            cursor.execute(_RELEASE, self._row(who))
+            cursor.execute(_RELEASE, self._row(subject))
 
-    def _row(self, who: str) -> dict[str, str | int]:
+    def _row(self, subject: str) -> dict[str, str | int]:
         # The typed text may be a password in the wrong field: only a digest is stored.
-        digest = hashlib.sha256(f"{self.name}\n{who}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{self.name}\n{subject}".encode()).hexdigest()
         return {"key": digest, "every": self.every}
 
 

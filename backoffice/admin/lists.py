@@ -164,7 +164,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
         request.POST = sent  # type: ignore[assignment]  # Django reads it there
         return super().response_action(request, queryset, *args, **options)
 
-    def called(self, row: Any) -> str:
+    def display_name(self, row: Any) -> str:
         """Return the heading of the page of a row."""
         return str(row)
 
@@ -172,7 +172,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[type-arg]  # generic only in the st
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
     ) -> Any:
         row = context.get("original")
-        context["heading"] = self.called(row) if row is not None else f"New {self.singular}"
+        context["heading"] = self.display_name(row) if row is not None else f"New {self.singular}"
         context["kind"] = self
         return super().render_change_form(request, context, *args, **options)
 

@@ -242,16 +242,16 @@ def _lookup_status(kind: str, lookups: list[Lookup]) -> FetchStatus:
         )
     due = [one for one in lookups if one.due_at is not None and one.due_at <= now]
     failing = next((one for one in lookups if one.error), None)
-    looked = max((one.looked_at for one in lookups if one.looked_at), default=None)
+    last_read_at = max((one.looked_at for one in lookups if one.looked_at), default=None)
     if failing is not None:
         return FetchStatus(
             what, f"{failing.error}. {_retry_text(failing, now)}", vocabulary.NEEDS_ACTION
         )
     if due:
         return FetchStatus(what, "Requested: a worker reads it next.", vocabulary.ON_THE_WAY)
-    if looked is None:
+    if last_read_at is None:
         return FetchStatus(what, "Not read yet.", vocabulary.PREPARING)
-    return FetchStatus(what, f"Read {ago(looked, now)}.", vocabulary.RESULT_IN)
+    return FetchStatus(what, f"Read {ago(last_read_at, now)}.", vocabulary.RESULT_IN)
 
 
 def _list_status(synced_list: SyncedList) -> FetchStatus:

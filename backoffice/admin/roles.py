@@ -30,8 +30,10 @@ class RoleAdmin(BaseAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request).filter(name__in=ROLES)
-        held: QuerySet[Any] = rows.annotate(holders=Count("user", filter=Q(user__is_active=True)))
-        return held
+        with_counts: QuerySet[Any] = rows.annotate(
+            holders=Count("user", filter=Q(user__is_active=True))
+        )
+        return with_counts
 
     @display("Name")
     def title(self, role: Group) -> str:

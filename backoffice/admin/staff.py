@@ -79,8 +79,8 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        held = set(staff_changes.roles_of_account(self.instance)) if self.instance.pk else set()
-        self.is_service = SERVICE_ACCOUNT in held
+        roles = set(staff_changes.roles_of_account(self.instance)) if self.instance.pk else set()
+        self.is_service = SERVICE_ACCOUNT in roles
         for name in ("first_name", "last_name", "email"):
             self.fields[name].required = not self.is_service
         field = self.fields["roles"]
@@ -90,7 +90,7 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
             for role in ROLES
             if role != SERVICE_ACCOUNT or self.is_service
         ]
-        self.initial["roles"] = sorted(held)
+        self.initial["roles"] = sorted(roles)
         if self.instance._state.adding or self.is_service:
             del self.fields["anew"]
         else:
@@ -120,12 +120,12 @@ class StaffForm(forms.ModelForm):  # type: ignore[type-arg]  # generic only in t
         return _no_role_warning(account)
 
     def clean_email(self) -> str:
-        return self._own("email")
+        return self._unique_value("email")
 
     def clean_username(self) -> str:
-        return self._own("username")
+        return self._unique_value("username")
 
-    def _own(self, name: str) -> str:
+    def _unique_value(self, name: str) -> str:
         typed: str = self.cleaned_data[name]
         others = User.objects.exclude(pk=self.instance.pk)
         if typed and others.filter(**{f"{name}__iexact": typed}).exists():
@@ -181,7 +181,15 @@ class StaffAdmin(BaseAdmin):
     actions = ("take_second_factors", "unlink_single_sign_on")
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
-        return ("person", "log_in_name", "mail", "held", "second_factor", "last_seen", "is_active")
+        return (
+            "person",
+            "log_in_name",
+            "mail",
+            "role_names",
+            "second_factor",
+            "last_seen",
+            "is_active",
+        )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         factors = Authenticator.objects.filter(user=OuterRef("pk"))
@@ -189,12 +197,12 @@ class StaffAdmin(BaseAdmin):
         annotated: QuerySet[Any] = rows.annotate(factor=Exists(factors))
         return annotated
 
-    def called(self, row: User) -> str:
+    def display_name(self, row: User) -> str:
         return staff_name(row)
 
     @display("Name")
     def person(self, user: User) -> str:
-        return self.called(user)
+        return self.display_name(user)
 
     @display("Log-in name")
     def log_in_name(self, user: User) -> str:
@@ -209,7 +217,7 @@ class StaffAdmin(BaseAdmin):
         return user.last_login
 
     @display("Roles")
-    def held(self, user: User) -> str:
+    def role_names(self, user: User) -> str:
         nothing = "none: finds no pages" if user.is_active else ""
         return ", ".join(staff_changes.roles_of_account(user)) or nothing
 
@@ -283,7 +291,7 @@ class StaffAdmin(BaseAdmin):
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "kind": self,
-            "heading": self.called(user),
+            "heading": self.display_name(user),
             "person": user,
             "password": first,
             "hours": first_passwords.HOURS,

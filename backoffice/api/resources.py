@@ -152,8 +152,8 @@ class Resource(BaseAPIView):
     @classmethod
     def sources(cls) -> tuple[str, ...]:
         """Return the columns to read for an item: the primary key, then those shown."""
-        own = ("record", "as_of", "missing_since") if cls.mirrored else ()
-        return ("pk", *cls.columns, *own)
+        envelope_columns = ("record", "as_of", "missing_since") if cls.mirrored else ()
+        return ("pk", *cls.columns, *envelope_columns)
 
     def _one(self, request: Request, id: str) -> HttpResponse:
         rows = list(self._rows().filter(self._identified(id))[:1])
@@ -279,8 +279,8 @@ def _limit(raw: str | None) -> int:
 
 
 def _children(child: ChildRows, keys: list[Any], shows_record: bool) -> dict[Any, Any]:
-    own = ("record", "as_of", "missing_since") if child.record else ()
-    names = (*child.columns, *own)
+    envelope_columns = ("record", "as_of", "missing_since") if child.record else ()
+    names = (*child.columns, *envelope_columns)
     rows = (
         child.model._default_manager.filter(**{f"{child.parent}__in": keys})
         .order_by(*child.order)

@@ -158,11 +158,11 @@ class ResourceSchema(AutoSchema):
                     ),
                 },
             )
-        own = 404 if self._is_item() else 400
+        error_status = 404 if self._is_item() else 400
         refusals = {
             status: OpenApiResponse(ErrorBody, words, examples=[_example(status)])
             for status, (words, _) in _REFUSALS.items()
-            if status in (own, 401, 403, 429, 503)
+            if status in (error_status, 401, 403, 429, 503)
         }
         return {200: shape, **refusals}
 

@@ -41,11 +41,11 @@ def over_failures(request: HttpRequest) -> float:
     return _over(f"failed:{client_address(request)}", settings.API_FAILED_RATE)
 
 
-def _over(who: str, rate: tuple[int, int]) -> float:
+def _over(subject: str, rate: tuple[int, int]) -> float:
     """Count one more request. Return the seconds until the next window if it exceeds `rate`."""
-    most, seconds = rate
+    max_requests, seconds = rate
     now = time.time()
-    key = f"api:{who}:{now // seconds:.0f}"
+    key = f"api:{subject}:{now // seconds:.0f}"
     try:
         try:
             count = cache.incr(key)
@@ -53,4 +53,4 @@ def _over(who: str, rate: tuple[int, int]) -> float:
             count = 1 if cache.add(key, 1, seconds) else cache.incr(key)
     except (RedisError, OSError, ValueError):
         return 0.0
-    return 0.0 if count <= most else seconds - now % seconds
+    return 0.0 if count <= max_requests else seconds - now % seconds

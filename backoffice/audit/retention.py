@@ -47,12 +47,12 @@ def remove_expired(seconds: float | None = None) -> int:
     Each step commits by itself, so an interrupted run loses nothing and the next run continues.
     """
     ends = None if seconds is None else time.monotonic() + seconds
-    taken = 0
+    removed = 0
     while step := _remove_next():
-        taken += step
+        removed += step
         if ends is not None and time.monotonic() >= ends:
             break
-    return taken
+    return removed
 
 
 def _remove_next() -> int:

@@ -63,8 +63,8 @@ def seal(now: datetime | None = None, seconds: float | None = None) -> int:
     return sealed
 
 
-def last_settled_id(patience: float = 3.0) -> int | None:
-    """Return the id up to which no new entry can appear; None if `patience` seconds do not suffice.
+def last_settled_id(wait_seconds: float = 3.0) -> int | None:
+    """Return the id up to which no new entry can appear; None if `wait_seconds` do not suffice.
 
     Ids are assigned before entries commit. A transaction that has an id smaller than the greatest
     visible one has held a lock on the table since then, and holds it until it ends. So wait for the
@@ -73,7 +73,7 @@ def last_settled_id(patience: float = 3.0) -> int | None:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT max(id) FROM {_ENTRIES}")
         last: int | None = cursor.fetchone()[0]
-        writers, ends = _writers(), time.monotonic() + patience
+        writers, ends = _writers(), time.monotonic() + wait_seconds
         while writers:
             if time.monotonic() >= ends:
                 return None

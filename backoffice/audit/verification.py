@@ -82,9 +82,9 @@ class SealReading(NamedTuple):
     seal: AuditSeal
     rows: int | None
     digest: bytes | None
-    gone_rows: int | None
-    gone_digest: bytes | None
-    gone_until: datetime | None
+    removed_rows: int | None
+    removed_digest: bytes | None
+    removed_until: datetime | None
     removed_to: int | None
 
 
@@ -98,14 +98,14 @@ def check_chain(
 
     `heads` (`N:MAC`) are remembered heads: a trail without them was cut off or created again.
     """
-    walk = _ChainCheck(after)
+    check = _ChainCheck(after)
     for done, one in enumerate(_read_seals(after, until), 1):
-        walk.look(one)
+        check.check_seal(one)
         if progress and done % STEP == 0:
-            progress(walk.result)
+            progress(check.result)
     if until == MAX_NUMBER:
-        walk.end(heads)
-    return walk.result
+        check.end(heads)
+    return check.result
 
 
 def lost_head_finding(head: str) -> str:
@@ -157,7 +157,7 @@ class _ChainCheck:
         self.sealed_to = _last_to_id(earlier.filter(removal=False))
         self.removed_to = _last_to_id(earlier.filter(removal=True))
 
-    def look(self, read: SealReading) -> None:
+    def check_seal(self, read: SealReading) -> None:
         one = read.seal
         self.result.seals += 1
         self._chain(one)
@@ -220,11 +220,11 @@ class _ChainCheck:
         if self.removed_to is not None and one.from_id != self.removed_to + 1:
             self._add_finding(one, "it says that entries were taken away out of turn")
         self.removed_to = one.to_id
-        if read.gone_rows != one.rows or bytes(read.gone_digest or b"") != bytes(one.digest):
+        if read.removed_rows != one.rows or bytes(read.removed_digest or b"") != bytes(one.digest):
             self._add_finding(
                 one, "it does not fit the seals of the entries that it says were taken away"
             )
-        elif read.gone_until is None or read.gone_until > one.at - MIN_REMOVAL_AGE:
+        elif read.removed_until is None or read.removed_until > one.at - MIN_REMOVAL_AGE:
             self._add_finding(one, "it says that entries were taken away before they were old")
 
     def end(self, heads: Iterable[str]) -> None:

@@ -58,12 +58,12 @@ def number(name: str, default: int, low: int, high: int) -> int:
 
 def rate(name: str, default: str) -> tuple[int, int]:
     """Return a count and its seconds from a rate such as `600/min`."""
-    most, _, unit = text(name, default).partition("/")
+    limit, _, unit = text(name, default).partition("/")
     seconds = {"sec": 1, "min": 60, "hour": 3600}.get(unit)
-    if seconds is None or not (most.isascii() and most.isdigit() and int(most[:10]) > 0):
+    if seconds is None or not (limit.isascii() and limit.isdigit() and int(limit[:10]) > 0):
         add_error(f"{name} must be a number and sec, min or hour, as {default}.")
         return 1, 1
-    return int(most), seconds
+    return int(limit), seconds
 
 
 def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:

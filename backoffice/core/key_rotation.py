@@ -86,10 +86,10 @@ class EncryptedColumn:
                 [] if after is None else [after],
             )
             rows = cursor.fetchall()
-        held = 0
+        batch_bytes = 0
         for number, (_, size) in enumerate(rows):
-            held += size
-            if number and held > BATCH_BYTES:
+            batch_bytes += size
+            if number and batch_bytes > BATCH_BYTES:
                 return [row[0] for row in rows[:number]]
         return [row[0] for row in rows]
 
@@ -147,8 +147,11 @@ def encrypted_columns() -> list[EncryptedColumn]:
     A process that starts with wrong keys notices it by that secret, so it keeps the old key as long
     as any other value has it.
     """
-    ours = encrypted_fields_of(Installation)
+    installation_fields = encrypted_fields_of(Installation)
     return [
         EncryptedColumn(field)
-        for field in [*(f for f in encrypted_fields() if f not in ours), *ours]
+        for field in [
+            *(f for f in encrypted_fields() if f not in installation_fields),
+            *installation_fields,
+        ]
     ]

@@ -71,7 +71,7 @@ def _message(record: logging.LogRecord) -> str:
 
 ABOUT_REQUESTS: Final = ("django.request", "django.security", "django.server")
 _ADDRESS: Final = re.compile(r"""(?<![^\s"'(=])(https?://[^\s"'/?#]+)?/[^\s"']*""")
-"""An address, of which its host may be told, or a path; with or without a query."""
+"""An address, whose host may be logged, or a path; with or without a query."""
 
 
 def _about_request(record: logging.LogRecord) -> str:

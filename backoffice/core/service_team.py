@@ -39,9 +39,13 @@ INCONCLUSIVE_ERRORS: Final = (errors.Missing, errors.Malformed, errors.NotEnable
 class AnotherTeam(Exception):
     """The key is of another team: nothing may be stored, marked missing, or sent."""
 
-    def __init__(self, theirs: UUID | None, ours: UUID) -> None:
-        their_records = f"It is of team {theirs}" if theirs else "It lists no user and no order"
-        super().__init__(f"{ANOTHER_TEAM} {their_records}, the records here are of team {ours}.")
+    def __init__(self, their_team: UUID | None, our_team: UUID) -> None:
+        their_records = (
+            f"It is of team {their_team}" if their_team else "It lists no user and no order"
+        )
+        super().__init__(
+            f"{ANOTHER_TEAM} {their_records}, the records here are of team {our_team}."
+        )
 
 
 def mirror_team() -> UUID | None:
@@ -68,9 +72,9 @@ def remember_team(teams: Collection[UUID]) -> UUID | None:
     """
     if teams:
         Installation.objects.filter(pk=INSTALLATION_ID, team_id=None).update(team_id=min(teams))
-    ours = mirror_team()
-    check_teams(teams, ours)
-    return ours
+    our_team = mirror_team()
+    check_teams(teams, our_team)
+    return our_team
 
 
 def verified_service() -> Service:
@@ -79,19 +83,19 @@ def verified_service() -> Service:
     Raises AnotherTeam, or a ServiceError when the service does not answer.
     """
     client = service()
-    ours = mirror_team()
-    if ours is not None and _checked.get(client) != ours:
+    our_team = mirror_team()
+    if our_team is not None and _checked.get(client) != our_team:
         with _checking:
-            if _checked.get(client) != ours and is_our_key(read_key_team(client), ours):
-                _checked[client] = ours
+            if _checked.get(client) != our_team and is_our_key(read_key_team(client), our_team):
+                _checked[client] = our_team
     return client
 
 
-def check_teams(teams: Iterable[UUID], ours: UUID | None) -> None:
+def check_teams(teams: Iterable[UUID], our_team: UUID | None) -> None:
     """Raise AnotherTeam where one of these records is not of our team."""
     for team in teams:
-        if ours is not None and team != ours:
-            raise AnotherTeam(team, ours)
+        if our_team is not None and team != our_team:
+            raise AnotherTeam(team, our_team)
 
 
 _checked: Final[WeakKeyDictionary[Service, UUID]] = WeakKeyDictionary()
@@ -138,16 +142,18 @@ def read_key_team(client: Service, seconds: float = PROBE_SECONDS) -> KeyTeam:
     return KeyTeam(None, lists_nothing=empty == len(lists))
 
 
-def is_our_key(key: KeyTeam, ours: UUID) -> bool:
+def is_our_key(key: KeyTeam, our_team: UUID) -> bool:
     """True where the key is of our team; False where the service does not show it. Raises
     AnotherTeam."""
     if key.team is not None:
-        check_teams([key.team], ours)
+        check_teams([key.team], our_team)
         return True
-    present = apps.get_model("patients", "Patient").objects.filter(missing_since=None, team_id=ours)
+    present = apps.get_model("patients", "Patient").objects.filter(
+        missing_since=None, team_id=our_team
+    )
     if (
         key.lists_nothing
         and len(present.values_list("pk")[:SUSPICIOUS_PATIENT_COUNT]) == SUSPICIOUS_PATIENT_COUNT
     ):
-        raise AnotherTeam(None, ours)
+        raise AnotherTeam(None, our_team)
     return False

@@ -38,7 +38,7 @@ def _check(database_url: str) -> int:
     migrating["PYTHONPATH"] = str(ROOT)
     sandbox = {**local, "DJANGO_SETTINGS_MODULE": "sandbox.settings"}
     module = (PYTHON, "-m")
-    theirs = ("--config-file", ".ci/sandbox-mypy.ini", "sandbox", "tests/sandbox")
+    sandbox_arguments = ("--config-file", ".ci/sandbox-mypy.ini", "sandbox", "tests/sandbox")
     drafts = ("makemigrations", "--check", "--dry-run")
     described = ("spectacular", "--validate", "--fail-on-warn", "--file", os.devnull)
     templates = "import djlint; djlint.main()"
@@ -50,7 +50,7 @@ def _check(database_url: str) -> int:
         ("lint", (*module, "ruff", "check", "."), local),
         ("format", (*module, "ruff", "format", "--check", "."), local),
         ("types", (*module, "mypy", "--strict", *sources), local),
-        ("types of the sandbox", (*module, "mypy", *theirs), sandbox),
+        ("types of the sandbox", (*module, "mypy", *sandbox_arguments), sandbox),
         ("import contracts", (PYTHON, "-c", contracts), local),
         ("words of the glossary", (PYTHON, ".ci/names.py"), local),
         ("migrations", (PYTHON, "manage.py", *drafts), local),

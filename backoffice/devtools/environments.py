@@ -63,7 +63,7 @@ def local_by_default(variables: Mapping[str, str], *, embedded_database: bool) -
 def throwaway_environment(servers: Servers) -> dict[str, str]:
     """Return the environment of throw-away servers, without any configured service."""
     environment = environment_for(servers, os.environ)
-    ours = ("SECRET_KEY", "FIELD_KEYS", "ALLOWED_HOSTS", "HTTPS_ONLY", "DEBUG")
-    for name in (*SERVICE_VARIABLES, *ours):
+    overridden = ("SECRET_KEY", "FIELD_KEYS", "ALLOWED_HOSTS", "HTTPS_ONLY", "DEBUG")
+    for name in (*SERVICE_VARIABLES, *overridden):
         environment.pop(name, None)
     return {**environment, "LOCAL": "1", "TEST_SANDBOX_DATABASE": servers.database_url}

@@ -283,19 +283,19 @@ def port_of(name: str, default: int) -> int:
     return int(text)
 
 
-def check_port_is_free(port: int, name: str, other: int) -> None:
-    with socket.socket() as door:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def check_port_is_free(port: int, name: str, example: int) -> None:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            door.bind(("127.0.0.1", port))
+            listener.bind(("127.0.0.1", port))
         except PermissionError:
             raise LauncherError(
-                f"Port {port} needs root: choose another with {name}={other}."
+                f"Port {port} needs root: choose another with {name}={example}."
             ) from None
         except OSError:
             raise LauncherError(
                 f"Port {port} is in use by another program: stop that one, or choose another port, "
-                f"for example {name}={other} ./run demo"
+                f"for example {name}={example} ./run demo"
             ) from None
 
 
@@ -336,8 +336,8 @@ def test(arguments: list[str]) -> int:
         # One more than processors: tests spend a third of their time waiting for servers and
         # browsers.
         processes = min((os.cpu_count() or 1) + 1, MOST_TEST_PROCESSES)
-        apart = ("-p", "tests.xdist_setup", "-n", str(processes))
-        arguments = [*apart, "--dist", "loadfile", "--no-loadscope-reorder", *arguments]
+        parallel_options = ("-p", "tests.xdist_setup", "-n", str(processes))
+        arguments = [*parallel_options, "--dist", "loadfile", "--no-loadscope-reorder", *arguments]
     with test_servers() as (servers, are_reused):
         environment = throwaway_environment(servers)
         if are_reused:
@@ -438,10 +438,12 @@ def run_in_foreground(command: list[str], environment: Mapping[str, str]) -> int
 def stop_on_signals() -> Iterator[None]:
     """Raise StopRequested on the signals that end the launcher."""
 
-    def ask(signum: int, frame: Any) -> None:
+    def request_stop(signum: int, frame: Any) -> None:
         raise StopRequested(signum)
 
-    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        s: signal.signal(s, request_stop) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         yield
     finally:

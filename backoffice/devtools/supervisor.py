@@ -92,10 +92,10 @@ class Supervisor:
         Raises ChildError as `await_ready` does. `orphaned` is the signal that the child gets when
         the supervisor ends. A child with `ends` is restarted only until it succeeds.
         """
-        own = dict(variables or {})
-        process = self._spawn(name, command, own, orphaned)
+        extra = dict(variables or {})
+        process = self._spawn(name, command, extra, orphaned)
         self.children.append(
-            ChildProcess(name, command, process, time.monotonic(), own, orphaned, ends)
+            ChildProcess(name, command, process, time.monotonic(), extra, orphaned, ends)
         )
         if ready:
             self.await_ready(name, ready, seconds)

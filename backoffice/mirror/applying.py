@@ -89,8 +89,8 @@ def apply_batch(
     latest = table.max_plausible_version()
     for record in records:
         key = _sortable_key(record.key)
-        other = newest.get(key)
-        if other is None or not _is_newer(other.sort_key, record.sort_key, latest):
+        rival = newest.get(key)
+        if rival is None or not _is_newer(rival.sort_key, record.sort_key, latest):
             newest[key] = record
     return _apply_isolating_errors(
         table, [newest[key] for key in sorted(newest)], for_each_row, known
@@ -243,11 +243,11 @@ def _record_change(table: MirrorTable, keys: Sequence[RecordKey]) -> None:
     changes.record_row_changes(table.model, join, rows.key_arrays(keys), len(keys))
 
 
-def _is_newer(one: tuple[Any, ...], other: tuple[Any, ...], latest: datetime | None) -> bool:
+def _is_newer(one: tuple[Any, ...], rival: tuple[Any, ...], latest: datetime | None) -> bool:
     """Return whether `one` is newer: by version, then by the time it was requested."""
-    if latest is not None and max(one[0], other[0]) > latest:
-        return bool(one[-1] > other[-1])
-    return one > other
+    if latest is not None and max(one[0], rival[0]) > latest:
+        return bool(one[-1] > rival[-1])
+    return one > rival
 
 
 def _sortable_key(key: RecordKey) -> RecordKey:

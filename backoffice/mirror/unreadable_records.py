@@ -37,8 +37,8 @@ def save_unreadable(
     `is_stored`: the record was mirrored, and only the parts at `path` were left out.
     """
     text, key = _text(record), _storable_key(key)
-    held = UnreadRecord.objects.filter(resource=resource, key=key).first()
-    if held is not None and held.record == text and held.is_stored == is_stored:
+    stored = UnreadRecord.objects.filter(resource=resource, key=key).first()
+    if stored is not None and stored.record == text and stored.is_stored == is_stored:
         return False
     UnreadRecord.objects.bulk_create(
         [

@@ -137,14 +137,14 @@ def read_manifest(folder: Path) -> Manifest:
         raise CommandError(f"The manifest of {folder} cannot be read.") from None
     if manifest.format != FORMAT:
         raise CommandError(f"{folder} was made by another release: its form is not known here.")
-    there = measure_files(folder)
-    wrong = sorted(
+    measured = measure_files(folder)
+    differing = sorted(
         name
-        for name in manifest.files.keys() | there.keys()
-        if manifest.files.get(name) != there.get(name)
+        for name in manifest.files.keys() | measured.keys()
+        if manifest.files.get(name) != measured.get(name)
     )
-    if wrong:
+    if differing:
         raise CommandError(
-            f"The backup is damaged: {', '.join(wrong[:5])} differ from its manifest."
+            f"The backup is damaged: {', '.join(differing[:5])} differ from its manifest."
         )
     return manifest

@@ -169,13 +169,15 @@ def _compare(expected: dumps.Contents, *, only: bool = False) -> None:
         restored = dumps.contents(snapshot, tables=expected.keys() if only else None)
     if not only:
         restored.pop(_HOLDS, None)
-    wrong = sorted(
+    differing = sorted(
         name
         for name in expected.keys() | restored.keys()
         if expected.get(name) != restored.get(name)
     )
-    if wrong:
-        raise CommandError(f"What was restored differs from the backup, in {', '.join(wrong[:5])}.")
+    if differing:
+        raise CommandError(
+            f"What was restored differs from the backup, in {', '.join(differing[:5])}."
+        )
 
 
 def hold(restored_to: datetime) -> None:

@@ -93,14 +93,14 @@ class Status:
 def read() -> Status:
     """Read all figures and reasons. Raises DatabaseError if PostgreSQL does not answer."""
     now = timezone.now()
-    walks = sync_health.walks()
+    lists = sync_health.list_health()
     health = silence.read(now)
     figures: Figures = {
         "inbox": _inbox(health, now),
         "commands": _commands(),
         "lookups": _lookups(now),
         "records": _records(),
-        "sync": {**_sync(walks, now), **sync_watch.read().figures()},
+        "sync": {**_sync(lists, now), **sync_watch.read().figures()},
         "queues": _queues(),
         "broker": {"ping_seconds": _ping()},
         "database": _database(),
@@ -109,10 +109,10 @@ def read() -> Status:
         "audit": {"findings": _audit_findings()},
     }
     late = [
-        f"{vocabulary.LISTS.get(walk.resource, walk.resource)} "
-        f"({'everything' if walk.full else 'changes'})"
-        for walk in walks
-        if walk.late(now)
+        f"{vocabulary.LISTS.get(one.resource, one.resource)} "
+        f"({'everything' if one.full else 'changes'})"
+        for one in lists
+        if one.late(now)
     ]
     return Status(now, figures, list(_reasons(figures, late, postgres.unsafe_log_settings())))
 
@@ -179,15 +179,15 @@ def _records() -> dict[str, Figure]:
     return {"unread": unread, "oldest_unread_seconds": float(oldest or 0)}
 
 
-def _sync(walks: list[sync_health.Walk], now: datetime) -> dict[str, Figure]:
-    as_of = sync_health.data_as_of(walks)
+def _sync(lists: list[sync_health.SyncedListHealth], now: datetime) -> dict[str, Figure]:
+    as_of = sync_health.data_as_of(lists)
     return {
-        "lists": len(walks),
-        "late": sum(walk.late(now) for walk in walks),
+        "lists": len(lists),
+        "late": sum(one.late(now) for one in lists),
         "another_team": any(
-            walk.latest.error.startswith(service_team.ANOTHER_TEAM) for walk in walks
+            one.latest.error.startswith(service_team.ANOTHER_TEAM) for one in lists
         ),
-        "failed": sum(walk.latest.state == SyncRun.State.FAILED for walk in walks),
+        "failed": sum(one.latest.state == SyncRun.State.FAILED for one in lists),
         "data_age_seconds": (now - as_of).total_seconds() if as_of else None,
     }
 

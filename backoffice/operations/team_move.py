@@ -67,8 +67,8 @@ def waiting() -> list[str]:
     return [f"{words}: {count}" for words, count in counts.items() if count]
 
 
-def move(ours: UUID, theirs: UUID, synced_lists: Sequence[SyncedList]) -> None:
-    """Store `theirs` as the team of this installation, and request full syncs of its records.
+def move(our_team: UUID, their_team: UUID, synced_lists: Sequence[SyncedList]) -> None:
+    """Store `their_team` as the team of this installation, and request full syncs of its records.
 
     Raises CannotMove if something waits to be sent, or if the team was changed meanwhile.
     """
@@ -78,11 +78,11 @@ def move(ours: UUID, theirs: UUID, synced_lists: Sequence[SyncedList]) -> None:
             cursor.execute(_LOCK)
         if open_work := waiting():
             raise CannotMove(still_waiting(open_work))
-        if service_team.mirror_team() != ours:
+        if service_team.mirror_team() != our_team:
             raise CannotMove("The team was changed by somebody else just now.")
-        Installation.objects.filter(pk=INSTALLATION_ID).update(team_id=theirs)
-        _patients(ours).filter(missing_since=None).update(missing_since=Now())
-        _orders(ours).filter(missing_since=None).update(missing_since=Now())
+        Installation.objects.filter(pk=INSTALLATION_ID).update(team_id=their_team)
+        _patients(our_team).filter(missing_since=None).update(missing_since=Now())
+        _orders(our_team).filter(missing_since=None).update(missing_since=Now())
         # Lookups of the former team's records would fail again and again.
         Lookup.objects.filter(due_at__isnull=False).update(
             due_at=None, attempts=0, error="", generation=F("generation") + 1
@@ -90,7 +90,9 @@ def move(ours: UUID, theirs: UUID, synced_lists: Sequence[SyncedList]) -> None:
         SyncRun.objects.filter(state__in=[SyncRun.State.DUE, SyncRun.State.RUNNING]).update(
             state=SyncRun.State.FAILED, finished_at=Now(), lease_until=None, error=MOVED
         )
-        record_console_action("adopt team", [ours, theirs], f"from team {ours} to team {theirs}")
+        record_console_action(
+            "adopt team", [our_team, their_team], f"from team {our_team} to team {their_team}"
+        )
     for synced_list in synced_lists:
         if synced_list.full and (run := request_run(synced_list)) is not None:
             # Without `expected_until` the run reports no drift. All records of the new team are

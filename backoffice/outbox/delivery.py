@@ -494,6 +494,6 @@ def _close(claim: CommandClaim, state: State, **changes: Any) -> None:
 
 def _update(claim: CommandClaim, **changes: Any) -> None:
     """Update the row and release the lease, unless another worker holds it now."""
-    held = CommandRecord.objects.filter(pk=claim.row.pk, lease_token=claim.token)
-    if not held.update(lease_token=None, lease_until=None, **changes):
+    leased = CommandRecord.objects.filter(pk=claim.row.pk, lease_token=claim.token)
+    if not leased.update(lease_token=None, lease_until=None, **changes):
         logger.warning("another worker took over a command")

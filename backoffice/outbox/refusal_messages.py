@@ -22,11 +22,11 @@ def refusal_message(
     fields = []
     general = [error.message[:MAX_MESSAGE_LENGTH]] if error.message else []
     for problem in getattr(error, "fields", ()):
-        ours = _form_field(problem.path, command.fields)
+        form_field = _form_field(problem.path, command.fields)
         fields.append(
-            {"field": ours, "path": problem.path, "words": problem.msg[:MAX_MESSAGE_LENGTH]}
+            {"field": form_field, "path": problem.path, "words": problem.msg[:MAX_MESSAGE_LENGTH]}
         )
-        if not ours:
+        if not form_field:
             general.append(
                 f"{problem.path}: {problem.msg}"[:MAX_MESSAGE_LENGTH]
                 if problem.path

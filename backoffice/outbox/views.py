@@ -125,11 +125,11 @@ def _row(command_id: UUID) -> CommandRecord:
 
 
 def _context(request: HttpRequest, row: CommandRecord) -> dict[str, Any]:
-    mine = row.requested_by_id == request.user.pk
+    is_own_request = row.requested_by_id == request.user.pk
     return {
         "command": row,
         "earlier": late_outcomes.earlier_late_command(row),
         "history": row.history.order_by("pk"),
-        "may_decide": mine or may(request.user, "commands.decide"),
+        "may_decide": is_own_request or may(request.user, "commands.decide"),
         "may_take_back": row.state == CommandRecord.State.WAITING and row.first_sent_at is None,
     }

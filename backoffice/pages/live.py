@@ -38,14 +38,14 @@ _MOST_SUBJECTS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class WatchedRecords:
     """The contents of a page: whole lists, by topic, and single records, by id."""
 
     topics: tuple[str, ...]
     subjects: tuple[UUID, ...]
 
 
-def about(text: str) -> About:
+def about(text: str) -> WatchedRecords:
     """Parse `orders`, `order:<id>`, or several of these separated by spaces.
 
     Raises ValueError for anything else.
@@ -60,10 +60,10 @@ def about(text: str) -> About:
             topics.extend(LISTS[kind])
         else:
             raise ValueError(word)
-    return About(tuple(topics), tuple(subjects))
+    return WatchedRecords(tuple(topics), tuple(subjects))
 
 
-def changes_since(cursor_text: str, watched: About) -> tuple[int, str]:
+def changes_since(cursor_text: str, watched: WatchedRecords) -> tuple[int, str]:
     """Return how many of the shown rows changed since the cursor, and the cursor of now.
 
     One statement on the index `change_since`. It skips transactions older than the oldest one that
@@ -90,7 +90,7 @@ def changes_since(cursor_text: str, watched: About) -> tuple[int, str]:
     return int(count), str(now)
 
 
-def now_of(user: Any) -> str:
+def current_snapshot(user: Any) -> str:
     """Return the database snapshot of the query that loaded this request's user."""
     known = getattr(user, "snapshot", "")
     if known:

@@ -71,7 +71,7 @@ ORDER BY kinds.kind
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class SyncedListHealth:
     """The sync runs of one list and one scope: the latest run, and the latest completed run.
 
     The scope is either the changed records, or everything (`full`).
@@ -81,7 +81,7 @@ class Walk:
     full: bool
     latest: SyncRun
     success: SyncRun | None
-    asked_since: datetime
+    expected_since: datetime
     """When the first of these runs was created."""
 
     @property
@@ -96,7 +96,7 @@ class Walk:
 
         An open run makes no difference, because a run that keeps failing stays open.
         """
-        return now - (self.as_of or self.asked_since) > 3 * self.every + GRACE
+        return now - (self.as_of or self.expected_since) > 3 * self.every + GRACE
 
     @property
     def every(self) -> timedelta:
@@ -126,7 +126,7 @@ class LookupHealth:
     error: str
 
 
-def walks() -> list[Walk]:
+def list_health() -> list[SyncedListHealth]:
     """Return the sync runs of each list and scope. Two queries."""
     with connection.cursor() as cursor:
         cursor.execute(_RUNS)
@@ -134,7 +134,7 @@ def walks() -> list[Walk]:
     ids = {pk for _, _, *two, _ in rows for pk in two if pk is not None}
     runs = SyncRun.objects.in_bulk(ids)
     return [
-        Walk(resource, full, runs[latest], runs.get(success or 0), since)
+        SyncedListHealth(resource, full, runs[latest], runs.get(success or 0), since)
         for resource, full, latest, success, since in rows
     ]
 
@@ -149,15 +149,15 @@ def lookups() -> list[LookupHealth]:
         ]
 
 
-def data_as_of(walks: Sequence[Walk]) -> datetime | None:
+def data_as_of(lists: Sequence[SyncedListHealth]) -> datetime | None:
     """Return the time as of which the whole mirror is current: that of its oldest list.
 
     None if one of the lists was never read completely.
     """
     known: dict[str, datetime | None] = {}
-    for walk in walks:
-        before, moment = known.get(walk.resource), walk.as_of
-        known[walk.resource] = max(before, moment) if before and moment else before or moment
+    for one in lists:
+        before, moment = known.get(one.resource), one.as_of
+        known[one.resource] = max(before, moment) if before and moment else before or moment
     complete = [moment for moment in known.values() if moment is not None]
     return min(complete) if complete and len(complete) == len(known) else None
 
@@ -178,7 +178,7 @@ def state_of(run: SyncRun) -> tuple[str, str, str]:
     return "preparing", "ring", "Due"
 
 
-def took(run: SyncRun, now: datetime) -> timedelta | None:
+def duration(run: SyncRun, now: datetime) -> timedelta | None:
     """Return how long a run took, or how long it has been running; None before its start."""
     if run.started_at is None:
         return None
@@ -187,7 +187,7 @@ def took(run: SyncRun, now: datetime) -> timedelta | None:
 
 def rate(run: SyncRun, now: datetime) -> float | None:
     """Return the records per second; None if the run has read nothing yet."""
-    length = took(run, now)
+    length = duration(run, now)
     if length is None or not run.fetched:
         return None
     return run.fetched / max(length.total_seconds(), 0.001)

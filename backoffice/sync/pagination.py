@@ -70,7 +70,7 @@ def in_background(
     ready: Queue[Batch[T] | BaseException | None] = Queue(maxsize=2)
     stopped = Event()
 
-    def hand_over(item: Batch[T] | BaseException | None) -> None:
+    def put(item: Batch[T] | BaseException | None) -> None:
         while not stopped.is_set():
             with suppress(Full):
                 return ready.put(item, timeout=0.1)
@@ -78,12 +78,12 @@ def in_background(
     def fetch_all() -> None:
         try:
             for batch in batches:
-                hand_over(batch)
+                put(batch)
                 if stopped.is_set():
                     return
-            hand_over(None)
+            put(None)
         except BaseException as error:  # Raised again where the batches are read.
-            hand_over(error)
+            put(error)
 
     thread = Thread(target=fetch_all, name="fetch-batches", daemon=True)
     thread.start()

@@ -94,7 +94,7 @@ def _wanted(user: User, rows: Sequence[Notification]) -> list[Notification]:
 
 
 def _send(user: User, rows: Sequence[Notification]) -> int:
-    mine = Notification.objects.filter(mail_id=rows[0].mail_id, mailed_at=None)
+    own_rows = Notification.objects.filter(mail_id=rows[0].mail_id, mailed_at=None)
     try:
         build_message(user, rows).send()
     except smtplib.SMTPRecipientsRefused as error:
@@ -107,7 +107,7 @@ def _send(user: User, rows: Sequence[Notification]) -> int:
         logger.warning("an e-mail could not be sent: %s", type(error).__name__)
         _record_failure(rows, "The mail server did not take it.", final=False)
     else:
-        mine.update(
+        own_rows.update(
             mailed_at=timezone.now(), mail_due_at=None, mail_lease_until=None, mail_error=""
         )
         return 1

@@ -26,7 +26,7 @@ from orders.today.counts import OrderCounts
 @require_http_methods(["GET", "HEAD", "POST"])
 def order_list(request: HttpRequest) -> HttpResponse:
     """Show orders, newest first. Filters, sort and position are part of the URL."""
-    words = ORDER_LIST.words_of(request.user)
+    words = ORDER_LIST.personal_parameters(request.user)
     if request.method == "POST":
         return redirect_to_list(request, ORDER_LIST.url(), words)
     encrypt_address(request, words)

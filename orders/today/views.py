@@ -56,7 +56,7 @@ def page(request: HttpRequest) -> HttpResponse:
     )
     context = {
         "digest": unseen,
-        "snapshot": live.now_of(user),
+        "snapshot": live.current_snapshot(user),
         "work": work,
         "buckets": buckets,
         "draws": visits,

@@ -30,7 +30,7 @@ SORT_NOTICES: Final = {
 @require_http_methods(["GET", "HEAD", "POST"])
 def patient_list(request: HttpRequest) -> HttpResponse:
     """List patients, newest first or in another order. Any identifying text can be searched."""
-    words = PATIENTS.words_of(request.user)
+    words = PATIENTS.personal_parameters(request.user)
     if request.method == "POST":
         return redirect_to_list(request, PATIENTS.url(), words)
     encrypt_address(request, words)

@@ -90,7 +90,7 @@ def test_sealing_waits_for_late_commit() -> None:
     writer = run_in_thread(write_late)
     assert is_numbered.wait(20)
     create_entries(1)
-    assert seals.last_settled_id(patience=0.2) is None
+    assert seals.last_settled_id(wait_seconds=0.2) is None
     assert not AuditSeal.objects.exists()
     threading.Timer(0.3, release.set).start()
     assert seals.seal() == 2

@@ -130,7 +130,7 @@ def test_moved_critical_order_counts_once_for_every_role(
 @pytest.mark.django_db(transaction=True)
 def test_move_alone_appears_in_digest(coordinator: User) -> None:
     apply_order_event(3)
-    digest.mark_all_seen(coordinator, live.now_of(coordinator))
+    digest.mark_all_seen(coordinator, live.current_snapshot(coordinator))
     assert digest.build_digest(coordinator, sees_results=True).groups == []
     Order.objects.update(user=OTHER)
     (group,) = digest.build_digest(coordinator, sees_results=True).groups

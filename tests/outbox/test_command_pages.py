@@ -16,7 +16,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from backoffice.outbox.enqueueing import typed_values
 from backoffice.outbox.models import CommandRecord
-from backoffice.outbox.templatetags.commands import SHOWN, record_commands
+from backoffice.outbox.templatetags.commands import MAX_ENDED, record_commands
 from tests.api.rows import staff
 
 State = CommandRecord.State
@@ -152,7 +152,7 @@ def test_undecided_command_stays_on_its_record_page(nurse: User) -> None:
     request.user = nurse
     commands = record_commands(Context({"request": request}), "order", order_id)["commands"]
     assert undecided.pk in {row.pk for row in commands}
-    assert len(commands) == 1 + SHOWN and {row.pk for row in commands} - {undecided.pk} <= set(
+    assert len(commands) == 1 + MAX_ENDED and {row.pk for row in commands} - {undecided.pk} <= set(
         ended
     )
 

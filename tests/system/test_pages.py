@@ -58,7 +58,7 @@ def test_each_walk_with_its_latest_run_and_the_last_that_came_to_its_end() -> No
     success = run("orders", 3)
     latest = run("orders", 1, state="running", finished_at=None)
     only = run("labs", 60, full=True, state="failed", error="The list repeats itself.")
-    labs, changes, everything = sync_health.walks()
+    labs, changes, everything = sync_health.list_health()
     assert (changes.latest, changes.success, changes.full) == (latest, success, False)
     assert (everything.latest, everything.success, everything.full) == (sweeping, sweep, True)
     assert changes.as_of == success.started_at
@@ -69,9 +69,9 @@ def test_data_is_as_old_as_the_oldest_list() -> None:
     run("orders", 1)
     run("orders", 600, full=True)
     users = run("users", 9, full=True)
-    assert sync_health.data_as_of(sync_health.walks()) == users.started_at
+    assert sync_health.data_as_of(sync_health.list_health()) == users.started_at
     run("markers", 1, full=True, state="running", finished_at=None)
-    assert sync_health.data_as_of(sync_health.walks()) is None
+    assert sync_health.data_as_of(sync_health.list_health()) is None
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_late_is_three_rounds_without_a_complete_run(
     resource: str, full: bool, minutes: int, late: bool
 ) -> None:
     run(resource, minutes, full=full)
-    assert [walk.late(NOW) for walk in sync_health.walks()] == [late]
+    assert [walk.late(NOW) for walk in sync_health.list_health()] == [late]
     run(resource, 1, full=full, state="running", finished_at=None)
-    assert [walk.late(NOW) for walk in sync_health.walks()] == [late]
+    assert [walk.late(NOW) for walk in sync_health.list_health()] == [late]
 
 
 @pytest.mark.parametrize("synced_list", SYNCED_LISTS, ids=lambda one: f"{one.resource}-{one.full}")
@@ -109,14 +109,14 @@ def test_what_is_told_of_a_list_is_how_often_it_is_read(
     for number, name in enumerate(names, 2):
         setattr(settings, name, number)
     run(synced_list.resource, 1, full=synced_list.full)
-    assert [walk.every for walk in sync_health.walks()] == [synced_list.interval()]
+    assert [walk.every for walk in sync_health.list_health()] == [synced_list.interval()]
 
 
 @pytest.mark.parametrize("state", ["due", "running", "failed"])
 def test_a_list_that_never_came_to_its_end_is_late_too(state: str) -> None:
     run("pulls", 50, full=True, state="failed")
     run("pulls", 1, full=True, state=state, finished_at=None, attempts=3)
-    assert [walk.late(NOW) for walk in sync_health.walks()] == [True]
+    assert [walk.late(NOW) for walk in sync_health.list_health()] == [True]
 
 
 def test_a_list_that_keeps_failing_is_late_and_says_why(client: Client) -> None:

@@ -37,7 +37,7 @@ Fact = tuple[UUID, str, str, str]
 
 
 def now_of(user: User) -> str:
-    return live.now_of(User.objects.get(pk=user.pk))
+    return live.current_snapshot(User.objects.get(pk=user.pk))
 
 
 def read(user: User, sees: bool = True) -> digest.Digest:

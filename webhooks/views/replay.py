@@ -148,12 +148,12 @@ def _chips(form: ReplayFilters) -> list[dict[str, str]]:
         {
             "name": name,
             "value": form.data[name],
-            "label": f"{form.fields[name].label}: {_words(name, form.data[name])}",
+            "label": f"{form.fields[name].label}: {_value_label(name, form.data[name])}",
         }
         for name in ("state", "since", "type", "reason")
         if form.cleaned_data.get(name)
     ]
 
 
-def _words(name: str, value: str) -> str:
+def _value_label(name: str, value: str) -> str:
     return STATES[value] if name == "state" else value

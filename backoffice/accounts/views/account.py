@@ -46,8 +46,10 @@ def account(request: HttpRequest) -> HttpResponse:
     user = request.user
     assert isinstance(user, User)
     rows = StaffSession.objects.filter(user=user, expire_date__gt=timezone.now())
-    here = request.session.session_key
-    sessions = [session_row(row) | {"here": row.pk == here} for row in rows.order_by("-seen_at")]
+    current_key = request.session.session_key
+    sessions = [
+        session_row(row) | {"here": row.pk == current_key} for row in rows.order_by("-seen_at")
+    ]
     context = {
         **second_factors_of(user),
         "demanded": second_factor.is_required_for(user),

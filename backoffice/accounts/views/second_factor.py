@@ -117,15 +117,15 @@ class _FactorChangeMixin:
     """
 
     request: HttpRequest
-    what: ClassVar[str]
+    change_label: ClassVar[str]
 
     def form_valid(self, form: Any) -> HttpResponse:
         request, user = self.request, self.request.user
         assert isinstance(user, User)
         with transaction.atomic(durable=True):
             response: HttpResponse = super().form_valid(form)  # type: ignore[misc]
-            record_action(request, "second factor", [user.pk], (), self.what)
-            emails.notify_owner(request, user, self.what.capitalize())
+            record_action(request, "second factor", [user.pk], (), self.change_label)
+            emails.notify_owner(request, user, self.change_label.capitalize())
         if is_mfa_enabled(user, second_factor.FACTOR_TYPES):
             second_factor.mark_verified(request)
         else:
@@ -148,18 +148,18 @@ class _FactorAdditionMixin(_FactorChangeMixin):
 class _AddAuthenticatorApp(_FactorAdditionMixin, ActivateTOTPView):
     form_class = second_factor.AuthenticatorAppForm
     template_name = "accounts/app_add.html"
-    what = "authenticator app added"
+    change_label = "authenticator app added"
 
 
 class _RemoveAuthenticatorApp(_FactorChangeMixin, DeactivateTOTPView):
     template_name = "accounts/factor_remove.html"
-    what = "authenticator app removed"
+    change_label = "authenticator app removed"
 
 
 class _AddPasskey(_FactorAdditionMixin, AddWebAuthnView):
     form_class = second_factor.PasskeyForm
     template_name = "accounts/passkey_add.html"
-    what = "passkey added"
+    change_label = "passkey added"
 
     def get_context_data(self, **more: Any) -> dict[str, Any]:
         # allauth leaves out the refused form, and with it the typed text.
@@ -168,12 +168,12 @@ class _AddPasskey(_FactorAdditionMixin, AddWebAuthnView):
 
 class _RemovePasskey(_FactorChangeMixin, RemoveWebAuthnView):
     template_name = "accounts/factor_remove.html"
-    what = "passkey removed"
+    change_label = "passkey removed"
 
 
 class _GenerateRecoveryCodes(_FactorChangeMixin, GenerateRecoveryCodesView):
     template_name = "accounts/codes_new.html"
-    what = "recovery codes made anew"
+    change_label = "recovery codes made anew"
 
 
 class _ShowRecoveryCodes(ViewRecoveryCodesView):

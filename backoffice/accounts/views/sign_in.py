@@ -121,20 +121,20 @@ def form_expired(request: HttpRequest, reason: str = "") -> HttpResponse:
     """
     if request.path == reverse("login"):
         return redirect_to_login(request.POST.get("next") or "/")
-    ours = _is_same_origin(request)
+    is_same_origin = _is_same_origin(request)
     context = {
-        "typed": _typed_fields(request) if ours else [],
+        "typed": _typed_fields(request) if is_same_origin else [],
         "action": request.get_full_path(),
-        "lost": ours and bool(request.FILES),
+        "lost": is_same_origin and bool(request.FILES),
     }
     return render(request, "403_form.html", context, status=403)
 
 
 def _is_same_origin(request: HttpRequest) -> bool:
     """Return whether a page of this site sent the form; pages cannot forge these headers."""
-    own = f"{request.scheme}://{request.get_host()}"
+    own_origin = f"{request.scheme}://{request.get_host()}"
     return (
-        request.headers.get("Origin") == own
+        request.headers.get("Origin") == own_origin
         and request.headers.get("Sec-Fetch-Site", "same-origin") == "same-origin"
     )
 

@@ -126,17 +126,17 @@ def servers(
     if database_url and redis_url:
         yield Servers(database_url, redis_url, embedded)
         return
-    base, who = where or home(), account()
-    make_home(base, who)
+    base, owner = where or home(), account()
+    make_home(base, owner)
     processes: list[RunningServer] = []
     with contextlib.ExitStack() as stack:
-        if stack.enter_context(ownership.held(base)):
+        if stack.enter_context(ownership.claim(base)):
             addresses: dict[str, str] = {}
             if not database_url:
-                processes.append(stack.enter_context(postgres.running(base, who, durable)))
+                processes.append(stack.enter_context(postgres.running(base, owner, durable)))
                 addresses["database_url"] = processes[-1].url
             if not redis_url:
-                processes.append(stack.enter_context(valkey.running(base, who)))
+                processes.append(stack.enter_context(valkey.running(base, owner)))
                 addresses["redis_url"] = processes[-1].url
             stack.enter_context(ownership.publish_addresses(base, addresses))
         elif borrow:

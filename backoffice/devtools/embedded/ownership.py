@@ -16,7 +16,7 @@ from backoffice.devtools.embedded.processes import READY_SECONDS
 
 
 @contextlib.contextmanager
-def held(base: Path) -> Iterator[bool]:
+def claim(base: Path) -> Iterator[bool]:
     """Yield True in the one process that may run servers in `base`.
 
     The kernel releases the lock when the process ends.

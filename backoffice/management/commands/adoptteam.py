@@ -27,19 +27,19 @@ class Command(BaseCommand):
         parser.add_argument("--team", help="id of the team to adopt, in place of the question")
 
     def handle(self, *args: Any, team: str | None, **options: Any) -> None:
-        ours = service_team.mirror_team()
-        if ours is None:
+        our_team = service_team.mirror_team()
+        if our_team is None:
             raise CommandError("No team is known here yet: the first sync remembers the key's.")
-        theirs = self._team_of_key()
-        if theirs == ours:
-            self.stdout.write(f"SERVICE_API_KEY is of team {ours}, as the records here are.")
+        their_team = self._team_of_key()
+        if their_team == our_team:
+            self.stdout.write(f"SERVICE_API_KEY is of team {our_team}, as the records here are.")
             return
         if waiting := team_move.waiting():
             raise CommandError(team_move.still_waiting(waiting))
-        self._explain(ours, theirs)
-        adopted = self._confirmed(team, ours, theirs)
+        self._explain(our_team, their_team)
+        adopted = self._confirmed(team, our_team, their_team)
         try:
-            team_move.move(ours, adopted, SYNCED_LISTS)
+            team_move.move(our_team, adopted, SYNCED_LISTS)
         except team_move.CannotMove as error:
             raise CommandError(str(error)) from None
         self.stdout.write(
@@ -59,16 +59,16 @@ class Command(BaseCommand):
                     f" ({error}). See manage.py checkservice."
                 ) from None
 
-    def _explain(self, ours: UUID, theirs: UUID | None) -> None:
-        former = team_move.FormerRecords.count(ours)
+    def _explain(self, our_team: UUID, their_team: UUID | None) -> None:
+        former = team_move.FormerRecords.count(our_team)
         team_line = (
-            f"SERVICE_API_KEY is of team {theirs}."
-            if theirs
+            f"SERVICE_API_KEY is of team {their_team}."
+            if their_team
             else "The service shows no patient and no order of the team of SERVICE_API_KEY, so its"
             " id cannot be compared with the one you name."
         )
         lines = [
-            f"The records here are of team {ours}: {former.patients:,} patients,"
+            f"The records here are of team {our_team}: {former.patients:,} patients,"
             f" {former.orders:,} orders.",
             team_line,
             "If you go on:",
@@ -89,7 +89,7 @@ class Command(BaseCommand):
         self.stdout.write("\n".join(lines))
 
     @staticmethod
-    def _confirmed(team: str | None, ours: UUID, theirs: UUID | None) -> UUID:
+    def _confirmed(team: str | None, our_team: UUID, their_team: UUID | None) -> UUID:
         """Return the team that the operator named. Raises CommandError if the key has another."""
         if team is None:
             if not sys.stdin.isatty():
@@ -99,13 +99,13 @@ class Command(BaseCommand):
             named = UUID(team.strip())
         except ValueError:
             raise CommandError("Nothing was changed: that is no id of a team.") from None
-        if named == ours:
+        if named == our_team:
             raise CommandError(
-                f"Nothing was changed: the records here are of team {ours} already, and"
+                f"Nothing was changed: the records here are of team {our_team} already, and"
                 " SERVICE_API_KEY is of another."
             )
-        if theirs is not None and named != theirs:
+        if their_team is not None and named != their_team:
             raise CommandError(
-                f"Nothing was changed: SERVICE_API_KEY is of team {theirs}, not of {named}."
+                f"Nothing was changed: SERVICE_API_KEY is of team {their_team}, not of {named}."
             )
         return named

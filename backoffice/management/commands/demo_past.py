@@ -49,7 +49,7 @@ class Command(BaseCommand):
             if nearly_over and ends is None:
                 ends = time.monotonic() + LAST_SECONDS
             sign(evening, clinician)
-            _tell_all(evening, clinician)
+            _settle_critical_values(evening, clinician)
             _handle(timezone.now() - TROUBLE, clinician)
             time.sleep(1)
 
@@ -68,13 +68,13 @@ def _handle(before: datetime, by: User) -> None:
             record_follow_up(by, "exception", [row[0] for row in rows], [row[2] for row in rows])
 
 
-def _tell_all(before: datetime, by: User) -> None:
+def _settle_critical_values(before: datetime, by: User) -> None:
     old = Review.objects.filter(OPEN_CRITICAL, order__last_event_at__lt=before, version__gt=0)
     for order_id, patient in old.order_by("since").values_list("pk", "user_id"):
-        _tell(order_id, patient, by)
+        _settle_critical_value(order_id, patient, by)
 
 
-def _tell(order_id: UUID, patient: UUID | None, by: User) -> None:
+def _settle_critical_value(order_id: UUID, patient: UUID | None, by: User) -> None:
     """Acknowledge the critical value, record a call, and sign, as the pages do."""
     with transaction.atomic(durable=True):
         review = sign_off.lock_review(order_id)

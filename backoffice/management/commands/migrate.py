@@ -92,13 +92,13 @@ class Command(migrate.Command):
                 " be migrated: use a new database, or for a demo ./run demo --anew."
             )
         for app in OURS:
-            theirs = {name for label, name in applied if label == app}
-            ours = _written(app)
-            if theirs - ours and ours - theirs:
+            applied_names = {name for label, name in applied if label == app}
+            known_names = _written(app)
+            if applied_names - known_names and known_names - applied_names:
                 raise CommandError(
                     "Another version of the back office made tables of this database"
-                    f" ({app}.{max(theirs - ours)}): use that version, or a database of its own for"
-                    " this one."
+                    f" ({app}.{max(applied_names - known_names)}): use that version, or a database"
+                    " of its own for this one."
                 )
 
     def _migrate_with_retries(self, args: Any, options: dict[str, Any]) -> None:

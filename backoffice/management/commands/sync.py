@@ -62,7 +62,7 @@ class Command(BaseCommand):
         chosen = self._chosen(full, resources)
         self._check_team(chosen or list(SYNCED_LISTS))
         for synced_list in chosen:
-            self._walk(synced_list)
+            self._read_list(synced_list)
         if not resources or LOOKED_UP in resources:
             self._look_up(full)
 
@@ -99,26 +99,28 @@ class Command(BaseCommand):
             ).exists()
         )
 
-    def _walk(self, synced_list: SyncedList) -> None:
+    def _read_list(self, synced_list: SyncedList) -> None:
         run = request_run(synced_list) or self._open(synced_list)
         bar = Bar(self.stdout, synced_list.resource)
         failures = 0
         while run.state in (SyncRun.State.DUE, SyncRun.State.RUNNING):
-            ours = work_on_run(synced_list, progress=lambda now: bar.show(now.fetched, now.total))
+            is_ours = work_on_run(
+                synced_list, progress=lambda now: bar.show(now.fetched, now.total)
+            )
             run.refresh_from_db()
             if run.state == SyncRun.State.DUE and run.error:
-                failures += 1 if ours else 0
+                failures += 1 if is_ours else 0
                 another_team = run.error.startswith(service_team.ANOTHER_TEAM)
-                if failures >= ATTEMPTS or (ours and another_team):
+                if failures >= ATTEMPTS or (is_ours and another_team):
                     raise CommandError(f"{synced_list.resource}: {run.error}")
-                if ours:
+                if is_ours:
                     wait = max(0.0, (run.due_at - timezone.now()).total_seconds())
                     self.stderr.write(
                         f"{synced_list.resource}: {run.error}. Attempt {failures} of {ATTEMPTS};"
                         f" the next one in {wait:.0f} s."
                     )
                 time.sleep(WAIT)
-            elif ours is None:
+            elif is_ours is None:
                 bar.show(run.fetched, run.total)  # A worker holds the run.
                 time.sleep(WAIT)
         bar.end(
@@ -200,10 +202,10 @@ class Bar:
         self.out.write(f"\r{line}, {rate:,.0f}/s\x1b[K", ending="")
 
     def end(self, words: str) -> None:
-        took = time.monotonic() - self.started
+        seconds = time.monotonic() - self.started
         lead = "\r" if self.live else ""
         tail = "\x1b[K" if self.live else ""
         self.out.write(
-            f"{lead}{self.name:14} {self.rows:>9,} in {took:,.1f} s,"
-            f" {self.rows / max(took, 0.001):,.0f}/s: {words}{tail}"
+            f"{lead}{self.name:14} {self.rows:>9,} in {seconds:,.1f} s,"
+            f" {self.rows / max(seconds, 0.001):,.0f}/s: {words}{tail}"
         )

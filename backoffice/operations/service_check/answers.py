@@ -74,7 +74,7 @@ class ServiceAnswers:
         self._open.enter_context(client)
         return client.until(self._ends)
 
-    def ask(self, call: Callable[[], T]) -> T | errors.ServiceError:
+    def attempt(self, call: Callable[[], T]) -> T | errors.ServiceError:
         """Return the answer of a call, or its error."""
         try:
             return call()
@@ -91,7 +91,7 @@ class ServiceAnswers:
     @cached_property
     def users(self) -> RecordPage[UserPayload] | errors.ServiceError:
         """A page with one user, requested with the configured header."""
-        return self.ask(lambda: self._as_configured.users.list(0, 1))
+        return self.attempt(lambda: self._as_configured.users.list(0, 1))
 
     @cached_property
     def accepted(self) -> AcceptedKey[UserPayload] | None:
@@ -104,7 +104,7 @@ class ServiceAnswers:
             return AcceptedKey(configured, self._as_configured, self.users)
         if isinstance(self.users, errors.Denied) and configured.lower() != KEY_HEADER:
             client = self._client(key_header=KEY_HEADER)
-            page = self.ask(lambda: client.users.list(0, 1))
+            page = self.attempt(lambda: client.users.list(0, 1))
             if isinstance(page, RecordPage):
                 return AcceptedKey(KEY_HEADER, client, page)
         return None
@@ -115,7 +115,7 @@ class ServiceAnswers:
         accepted = self.accepted
         if accepted is None:
             return None
-        return self.ask(lambda: service_team.read_key_team(accepted.client, CALL_SECONDS))
+        return self.attempt(lambda: service_team.read_key_team(accepted.client, CALL_SECONDS))
 
     @cached_property
     def team(self) -> UUID | None:
@@ -133,7 +133,7 @@ class ServiceAnswers:
         """
         if not settings.MANAGEMENT_KEY:
             return None
-        return self.ask(lambda: self._as_configured.management.lab_accounts())
+        return self.attempt(lambda: self._as_configured.management.lab_accounts())
 
     @cached_property
     def managed(self) -> AcceptedKey[LabAccountPayload] | None:
@@ -149,7 +149,7 @@ class ServiceAnswers:
                 if name.lower() == configured.lower():
                     continue
                 client = self._client(management_key_header=name)
-                page = self.ask(client.management.lab_accounts)
+                page = self.attempt(client.management.lab_accounts)
                 if isinstance(page, RecordPage):
                     return AcceptedKey(name, client, page)
         return None
@@ -164,7 +164,7 @@ class ServiceAnswers:
         if managed is None or team is None:
             return None
         management = managed.client.management
-        return self.ask(lambda: [one.data for one in management.every_webhook(team)])
+        return self.attempt(lambda: [one.data for one in management.every_webhook(team)])
 
 
 def trouble(error: errors.ServiceError) -> str:

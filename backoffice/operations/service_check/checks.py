@@ -134,27 +134,29 @@ class TeamCheck(Check):
     title = "Team"
 
     def run(self, answers: ServiceAnswers) -> CheckFinding:
-        key_team, ours = answers.key_team, service_team.mirror_team()
+        key_team, our_team = answers.key_team, service_team.mirror_team()
         if not isinstance(key_team, service_team.KeyTeam):
             return self.unknown(
                 NOT_ACCEPTED if key_team is None else f"No team: {trouble(key_team)}."
             )
-        if ours is None:
+        if our_team is None:
             named = f" {key_team.team}" if key_team.team else ""
             return self.ok(
                 f"No record is here yet. The first sync remembers the key's team{named}."
             )
         try:
-            is_ours = service_team.is_our_key(key_team, ours)
+            is_ours = service_team.is_our_key(key_team, our_team)
         except service_team.AnotherTeam as error:
             return self.problem(
                 str(error),
-                f"Set SERVICE_API_KEY to a key of team {ours}. For a wanted move to the other team:"
-                " manage.py adoptteam.",
+                f"Set SERVICE_API_KEY to a key of team {our_team}. For a wanted move to the other"
+                " team: manage.py adoptteam.",
             )
         if is_ours:
-            return self.ok(f"The key is of team {ours}, as the records here are.")
-        return self.unknown(f"The service shows no record yet that names its team; ours is {ours}.")
+            return self.ok(f"The key is of team {our_team}, as the records here are.")
+        return self.unknown(
+            f"The service shows no record yet that names its team; ours is {our_team}."
+        )
 
 
 class ManagementKeyCheck(Check):

@@ -25,7 +25,7 @@ from webhooks.models import Event, Refusal
 from webhooks.routes import ROUTES
 from webhooks.silence import UNANNOUNCED_STATUSES
 
-PATIENCE: Final = 30.0
+WAIT_SECONDS: Final = 30.0
 """Seconds until a test event that has not arrived counts as lost."""
 NO_KEY: Final = "Without an accepted management key the service does not list its endpoints."
 MEND_SECRETS: Final = (
@@ -129,18 +129,18 @@ class SecretCheck(Check):
         if endpoint is None:
             return self.unknown("There is no endpoint whose secret could be compared.")
         key = endpoint.id
-        answer = answers.ask(lambda: managed.client.management.webhook_secret(team, key))
+        answer = answers.attempt(lambda: managed.client.management.webhook_secret(team, key))
         if not isinstance(answer, Record):
             return self.unknown(f"The service does not show the secret: {trouble(answer)}.")
         theirs = answer.data.name
         if not theirs:
             return self.unknown("The service shows a secret of a form that is not known here.")
-        ours = [secret.name for secret in signing.read_secrets(settings.WEBHOOK_SECRETS)]
-        if theirs in ours:
+        secret_names = [secret.name for secret in signing.read_secrets(settings.WEBHOOK_SECRETS)]
+        if theirs in secret_names:
             return self.ok(f"The endpoint signs with secret {theirs}, which is set here.")
         return self.problem(
-            f"The endpoint signs with secret {theirs}, and WEBHOOK_SECRETS has {', '.join(ours)}."
-            " Every delivery is refused.",
+            f"The endpoint signs with secret {theirs}, and WEBHOOK_SECRETS has"
+            f" {', '.join(secret_names)}. Every delivery is refused.",
             f"{MEND_SECRETS} web. While a secret is rotated, set both, comma separated.",
         )
 
@@ -180,7 +180,7 @@ def resend_event(answers: ServiceAnswers, order: Order | None) -> ResentEvent:
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         (asked_at,) = cursor.fetchone()
-    answer = answers.ask(lambda: client.orders.resend_events([order_id]))
+    answer = answers.attempt(lambda: client.orders.resend_events([order_id]))
     if isinstance(answer, errors.ServiceError):
         raise CannotSend(f"The service did not send an event again: {trouble(answer)}.")
     if order_id not in answer.data.order_ids:
@@ -226,10 +226,10 @@ class DeliveryCheck(Check):
         if refused is not None:
             return self._refused(refused)
         waited = _seconds_since(sent.asked_at)
-        if waited < PATIENCE:
+        if waited < WAIT_SECONDS:
             return self.unknown(f"Waiting for it since {waited:.0f} s.", is_pending=True)
         return self.problem(
-            f"No delivery arrived within {spoken(PATIENCE)}.",
+            f"No delivery arrived within {spoken(WAIT_SECONDS)}.",
             f"Check at the service that the endpoint is {address()} and switched on; that this"
             " address is reached from outside, without a redirect and with a certificate that"
             " everybody trusts; and that web is running.",

@@ -31,14 +31,14 @@ LAST_SEEN: Final = Sort(("last_seen", "id"), descending=True)
 def health(request: HttpRequest) -> HttpResponse:
     """Show sync runs, lookups, drift, unknown values and unreadable records on one page."""
     now = timezone.now()
-    walks = sync_health.walks()
-    rows = [_row(walk, now) for walk in walks]
+    lists = sync_health.list_health()
+    rows = [_row(synced_list, now) for synced_list in lists]
     lookups = sync_health.lookups()
     drifts = list(Drift.objects.order_by("-found_at", "-id")[: LATEST + 1])
     unknown = unknown_values.latest(LATEST + 1)
     unread = list(UnreadRecord.objects.defer("record").order_by("-last_seen", "-id")[: LATEST + 1])
     context = {
-        "as_of": sync_health.data_as_of(walks),
+        "as_of": sync_health.data_as_of(lists),
         "rows": rows,
         "failing": [row["name"] for row in rows if row["family"] in ("needs-action", "abnormal")],
         "late": [row["name"] for row in rows if row["late"]],
@@ -91,21 +91,21 @@ def unread(request: HttpRequest) -> HttpResponse:
     return render(request, "system/unread.html", {"page": page})
 
 
-def _row(walk: sync_health.Walk, now: datetime) -> dict[str, Any]:
-    scope = "everything" if walk.full else "changes"
+def _row(synced_list: sync_health.SyncedListHealth, now: datetime) -> dict[str, Any]:
+    scope = "everything" if synced_list.full else "changes"
     return {
-        **_run_context(walk.latest, now),
-        "name": f"{vocabulary.LISTS.get(walk.resource, walk.resource)} ({scope})",
+        **_run_context(synced_list.latest, now),
+        "name": f"{vocabulary.LISTS.get(synced_list.resource, synced_list.resource)} ({scope})",
         "scope": scope,
-        "as_of": walk.as_of,
-        "late": walk.late(now),
-        "every": _spoken(walk.every.total_seconds()),
+        "as_of": synced_list.as_of,
+        "late": synced_list.late(now),
+        "every": _spoken(synced_list.every.total_seconds()),
     }
 
 
 def _run_context(run: SyncRun, now: datetime) -> dict[str, Any]:
     family, glyph, word = sync_health.state_of(run)
-    length = sync_health.took(run, now)
+    length = sync_health.duration(run, now)
     return {
         "run": run,
         "family": family,

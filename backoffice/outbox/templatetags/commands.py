@@ -16,8 +16,8 @@ from backoffice.outbox.models import CommandRecord
 
 register = template.Library()
 
-SHOWN: Final = 3
-MOST: Final = 20
+MAX_ENDED: Final = 3
+MAX_LISTED: Final = 20
 RECENT: Final = timedelta(days=1)
 OVERLAP: Final = timedelta(seconds=1)
 _LATELY: Final = f"""
@@ -47,10 +47,10 @@ def record_commands(
     if request is None or not may(request.user, "commands.view"):
         return {"commands": []}
     now = timezone.now()
-    lately = (subject_type, str(subject_id), list(CommandRecord.OPEN), now - RECENT, MOST)
+    lately = (subject_type, str(subject_id), list(CommandRecord.OPEN), now - RECENT, MAX_LISTED)
     rows = read(CommandRecord, _LATELY, lately)
     prefetch_related_objects(rows, "requested_by")
-    ended = [row for row in rows if not row.is_open][:SHOWN]
+    ended = [row for row in rows if not row.is_open][:MAX_ENDED]
     listed = [row for row in rows if row.is_open or row in ended]
     # The page may lack the outcome of a command that ended while the page was rendered. Then the
     # strip makes the page reload itself.

@@ -34,7 +34,7 @@ from backoffice.pages.models import BulkRow, BulkRun
 
 logger = logging.getLogger(__name__)
 
-MOST: Final = 100_000
+MAX_RUN_ROWS: Final = 100_000
 """Most rows of one run."""
 BATCH: Final = 50
 SECONDS: Final = 8.0
@@ -111,7 +111,7 @@ class BulkAction:
     """Whether a page with its form, or with its consequences, is shown first."""
     sends_command: ClassVar[bool] = False
     """Whether each row becomes a command to the service, in a transaction of its own."""
-    max_rows: ClassVar[int] = MOST
+    max_rows: ClassVar[int] = MAX_RUN_ROWS
 
     @property
     def button_label(self) -> str:
@@ -300,14 +300,14 @@ def _one(action: BulkAction, run: BulkRun, row: BulkRow, request: HttpRequest, t
     Returns False if another worker has the lease of the run, or if the run was stopped.
     """
     if action.sends_command:
-        if not _held(run, token):
+        if not _extend_lease(run, token):
             return False
         outcome = _tried(action, run, row, request)
         with transaction.atomic(durable=True):
             return _noted(run, row, token, *outcome)
     with transaction.atomic(durable=True):
         # This locks the row of the run, so a request to stop the run waits for this row.
-        if not _held(run, token):
+        if not _extend_lease(run, token):
             return False
         outcome = _tried(action, run, row, request)
         return _noted(run, row, token, *outcome)
@@ -331,7 +331,7 @@ def _tried(
         return FAULT, None
 
 
-def _held(run: BulkRun, token: UUID) -> bool:
+def _extend_lease(run: BulkRun, token: UUID) -> bool:
     return bool(
         BulkRun.objects.filter(pk=run.pk, lease_token=token, state=State.OPEN).update(
             lease_until=Now() + LEASE
@@ -352,7 +352,7 @@ def _noted(run: BulkRun, row: BulkRow, token: UUID, words: str, command: UUID | 
 
 def _give_up(run: BulkRun, token: UUID) -> None:
     with transaction.atomic(durable=True):
-        if not _held(run, token):
+        if not _extend_lease(run, token):
             return
         left = BulkRow.objects.filter(run=run.pk, state=BulkRow.State.WAITING).update(
             state=BulkRow.State.FAILED, words=NOT_ALLOWED

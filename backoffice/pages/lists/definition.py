@@ -144,7 +144,7 @@ class ListPage:
         """Return the columns that this user may see."""
         return [column for column in self.columns if not column.needs or may(user, column.needs)]
 
-    def words_of(self, user: Any) -> PersonalParameters:
+    def personal_parameters(self, user: Any) -> PersonalParameters:
         """Return the parameters with personal text that this user may decrypt."""
         return replace(self.words, by_name=may(user, "patients.view"))
 

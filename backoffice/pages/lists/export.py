@@ -70,7 +70,7 @@ def download_computed(
     writer.writerows([_cell(value, zone) for value in row] for row in rows)
     named = f"{name}-{timezone.localtime():%Y-%m-%d-%H%M}.csv"
     # The byte order mark tells spreadsheet programs that the file is UTF-8.
-    text = BOM + out.taken()
+    text = BOM + out.take_text()
     return HttpResponse(text, content_type=CONTENT_TYPE, headers=_saved_as(named))
 
 
@@ -88,15 +88,15 @@ class _Line:
     """A file-like object that collects the lines of a csv writer."""
 
     def __init__(self) -> None:
-        self.made: list[str] = []
+        self.lines: list[str] = []
 
     def write(self, line: str) -> int:
-        self.made.append(line)
+        self.lines.append(line)
         return len(line)
 
-    def taken(self) -> str:
-        text = "".join(self.made)
-        self.made.clear()
+    def take_text(self) -> str:
+        text = "".join(self.lines)
+        self.lines.clear()
         return text
 
 
@@ -130,7 +130,7 @@ def _lines(
             writer.writerows(
                 [_cell(cell.read(row), zone) for cell in cells] for row in complete_rows
             )
-        yield out.taken()
+        yield out.take_text()
         if page.next is None:
             return
         place = {"after": page.next, "before": None}

@@ -50,12 +50,12 @@ class FilterChip:
     always_shown: bool
     options: bool
     active: bool
-    wrong: bool
+    has_errors: bool
     summary: str
-    drop: tuple[str, str] | None
+    removal: tuple[str, str] | None
     """Parameter and value to remove from the URL, if the filter has exactly one value."""
     zone: str
-    looks: Hashable | None
+    cache_key: Hashable | None
     """Cache key of the HTML: everything that the HTML of an inactive filter depends on.
 
     None if the URL has a parameter of this filter.
@@ -204,21 +204,21 @@ class FilterForm(forms.Form):
         if not names:
             return None
         zone = timezone.get_current_timezone_name() if one.shows_zone else ""
-        values, wrong = self._filter_values(one), not self.errors.keys().isdisjoint(names)
+        values, has_errors = self._filter_values(one), not self.errors.keys().isdisjoint(names)
         return FilterChip(
             label=one.label,
             form=self,
             names=names,
-            always_shown=one.always_shown or bool(values) or wrong,
+            always_shown=one.always_shown or bool(values) or has_errors,
             options=all(isinstance(self.fields[n], forms.MultipleChoiceField) for n in names),
             active=bool(values),
-            wrong=wrong,
+            has_errors=has_errors,
             summary=_summary(values),
-            drop=self._url_value(*values[0]) if len(values) == 1 else None,
+            removal=self._url_value(*values[0]) if len(values) == 1 else None,
             zone=zone,
-            looks=None
+            cache_key=None
             if values or not self.data.keys().isdisjoint(names)
-            else self._looks(one, zone),
+            else self._cache_key(one, zone),
         )
 
     def _url_value(self, bound: BoundField, value: str) -> tuple[str, str]:
@@ -233,7 +233,7 @@ class FilterForm(forms.Form):
         fields = [self[name] for name in one.fields if name not in self.hidden]
         return [(bound, value) for bound in fields for value in _values(bound)]
 
-    def _looks(self, one: Filter, zone: str) -> Hashable:
+    def _cache_key(self, one: Filter, zone: str) -> Hashable:
         fields: list[Any] = [self.fields[name] for name in one.fields]
         offered = tuple(choices_of(field) for field in fields)
         return type(self), one, *self.hidden, zone, offered

@@ -28,7 +28,7 @@ NARROWED: Final = 8
 def filters(form: FilterForm, parameters: QueryDict) -> SafeString:
     """Render the filter row: one popover for each shown filter, and one for all the others."""
     first = (
-        _untouched(chip, _popover) + _drop(chip, parameters)
+        _untouched(chip, _popover) + _removal_link(chip, parameters)
         for chip in form.chips
         if chip.always_shown
     )
@@ -45,27 +45,27 @@ def filters(form: FilterForm, parameters: QueryDict) -> SafeString:
 _APPLY: Final = (
     '<div class="acts"><button type="submit" class="btn primary small">Apply</button></div>'
 )
-_LOOKS: Final[dict[Hashable, str]] = {}
-MOST: Final = 1_000
+_INACTIVE_HTML: Final[dict[Hashable, str]] = {}
+MAX_CACHED: Final = 1_000
 """Size of the cache of rendered filters. A full cache is cleared."""
 
 
 def _untouched(chip: FilterChip, draw: Callable[[FilterChip], str]) -> str:
     """Render a filter. Cache the HTML of an inactive one, because it is the same on all pages."""
-    if chip.looks is None:
+    if chip.cache_key is None:
         return draw(chip)
-    key = (draw, chip.looks)
-    html = _LOOKS.get(key)
+    key = (draw, chip.cache_key)
+    html = _INACTIVE_HTML.get(key)
     if html is None:
-        if len(_LOOKS) >= MOST:
-            _LOOKS.clear()
-        html = _LOOKS[key] = draw(chip)
+        if len(_INACTIVE_HTML) >= MAX_CACHED:
+            _INACTIVE_HTML.clear()
+        html = _INACTIVE_HTML[key] = draw(chip)
     return html
 
 
 def _popover(chip: FilterChip) -> str:
     summary = f": {escape(chip.summary)}" if chip.summary else ""
-    state = (" data-active" if chip.active else "") + (" open" if chip.wrong else "")
+    state = (" data-active" if chip.active else "") + (" open" if chip.has_errors else "")
     return (
         f'<details class="pop" data-pop{state}>\n'
         f"  <summary>{escape(chip.label)}{summary}{icon_svg('chevron-down')}</summary>\n"
@@ -74,10 +74,10 @@ def _popover(chip: FilterChip) -> str:
     )
 
 
-def _drop(chip: FilterChip, parameters: QueryDict) -> str:
-    if chip.drop is None:
+def _removal_link(chip: FilterChip, parameters: QueryDict) -> str:
+    if chip.removal is None:
         return ""
-    rest = address_without(parameters, *chip.drop)
+    rest = address_without(parameters, *chip.removal)
     description = f"Remove {escape(chip.label)}: {escape(chip.summary)}"
     return (
         f'<a class="drop" href="{escape(rest)}" title="Remove this filter">{icon_svg("x-mark")}'
@@ -146,11 +146,11 @@ def buckets(tabs: Iterable[Mapping[str, Any]], parameters: QueryDict) -> SafeStr
     """Render a tab for each status group, with its glyph and its count."""
     html = []
     for tab in tabs:
-        here = ' aria-current="page"' if tab["current"] else ""
+        current = ' aria-current="page"' if tab["current"] else ""
         count = f' <span class="count">{tab["count"]}</span>' if tab["count"] else ""
         address = escape(address_with(parameters, bucket=tab["bucket"]))
         html.append(
-            f'<a href="{address}" data-st="{tab["bucket"]}"{here}>{glyph_svg(tab["glyph"])}'
+            f'<a href="{address}" data-st="{tab["bucket"]}"{current}>{glyph_svg(tab["glyph"])}'
             f"{escape(tab['label'])}{count}</a>"
         )
     return SafeString("".join(html))
@@ -164,9 +164,9 @@ def pager(screen: ListContext, pager_context: PagerContext, parameters: QueryDic
         row_range = f"{pager_context['first']:,}–{pager_context['last']:,}{of} {screen.noun}"
     sizes = ""
     for size in SIZES:
-        here = ' aria-current="true"' if size == screen.size else ""
+        current = ' aria-current="true"' if size == screen.size else ""
         address = escape(address_with(parameters, size=size))
-        sizes += f'<a href="{address}"{here}>{size}<span class="sr"> rows on a page</span></a>'
+        sizes += f'<a href="{address}"{current}>{size}<span class="sr"> rows on a page</span></a>'
     back, on = f"{icon_svg('chevron-left')}Previous", f"Next{icon_svg('chevron-right')}"
     if page.previous:
         address = address_with(parameters, before=page.previous, at=pager_context["previous_at"])

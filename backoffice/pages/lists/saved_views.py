@@ -21,7 +21,7 @@ from backoffice.pages.lists.forms import SORTING, FilterForm
 from backoffice.pages.models import SavedView
 from backoffice.pages.paging.counts import capped_count
 
-MOST: Final = 50
+MAX_VIEWS: Final = 50
 """Most views of one user for one list."""
 FRESH: Final = 60
 """Seconds after which a count is stale."""
@@ -158,8 +158,8 @@ def save(view: SavedView) -> str:
     others = SavedView.objects.filter(listing=view.listing)
     if view.pk is None:
         mine = others.filter(owner=view.owner_id)
-        if mine.count() >= MOST:
-            return f"You have {MOST} views of this list. Delete one first."
+        if mine.count() >= MAX_VIEWS:
+            return f"You have {MAX_VIEWS} views of this list. Delete one first."
         view.position = (mine.aggregate(last=Max("position"))["last"] or 0) + 1
     view.changed_at = timezone.now()
     try:
@@ -181,18 +181,18 @@ def move(list_page: ListPage, view: SavedView, user: Any, up: bool) -> None:
     with transaction.atomic():
         # Lock the rows: two simultaneous clicks could give two views the same position.
         rows = _theirs(list_page, user).select_for_update().order_by("position", "pk")
-        mine = [one for one in rows if may_change(one, user)]
-        keys = [one.pk for one in mine]
+        own_views = [one for one in rows if may_change(one, user)]
+        keys = [one.pk for one in own_views]
         if view.pk not in keys:
             return
-        here = keys.index(view.pk)
-        there = here - 1 if up else here + 1
-        if not 0 <= there < len(mine):
+        index = keys.index(view.pk)
+        other_index = index - 1 if up else index + 1
+        if not 0 <= other_index < len(own_views):
             return
-        mine[here], mine[there] = mine[there], mine[here]
-        for position, one in enumerate(mine, start=1):
+        own_views[index], own_views[other_index] = own_views[other_index], own_views[index]
+        for position, one in enumerate(own_views, start=1):
             one.position = position
-        SavedView.objects.bulk_update(mine, ["position"])
+        SavedView.objects.bulk_update(own_views, ["position"])
 
 
 def cached_counts(keys: Sequence[str], user: Any) -> dict[str, TabCount]:

@@ -24,7 +24,7 @@ from django.utils.safestring import SafeString
 
 register = Library()
 
-MOST: Final = 256
+MAX_CACHED: Final = 256
 """Size of the cache of one fragment. A full cache is cleared."""
 _TOKEN: Final = secrets.token_hex(16)
 """Placeholder for the CSRF token. It is random for each process, so no text can contain it."""
@@ -59,12 +59,12 @@ class _CachedNode(Node):
         key = tuple((type(value), value) for value in values.values())
         cached_html = self.rendered.get(key)
         if cached_html is None:
-            if len(self.rendered) >= MOST:
+            if len(self.rendered) >= MAX_CACHED:
                 self.rendered.clear()
             assert context.template is not None
-            alone = Context({**values, "csrf_token": _TOKEN})
-            with alone.bind_template(context.template):
-                html = self.nodelist.render(alone)
+            own_context = Context({**values, "csrf_token": _TOKEN})
+            with own_context.bind_template(context.template):
+                html = self.nodelist.render(own_context)
             cached_html = self.rendered[key] = html, _TOKEN in html
         html, has_forms = cached_html
         if not has_forms:

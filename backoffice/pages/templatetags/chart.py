@@ -78,28 +78,28 @@ class Chart:
 @register.inclusion_tag("components/chart.html")
 def chart(plot: Chart) -> dict[str, Any]:
     """Render a chart: `{% chart plot %}`."""
-    there = [point for point in plot.points if point.value is not None]
-    context: dict[str, Any] = {"chart": plot, "empty": not there}
-    if not there:
+    measured = [point for point in plot.points if point.value is not None]
+    context: dict[str, Any] = {"chart": plot, "empty": not measured}
+    if not measured:
         return context
-    bottom, top, step = scale(_values(there), from_zero=plot.kind == BARS)
+    bottom, top, step = scale(_values(measured), from_zero=plot.kind == BARS)
     levels = [bottom + step * i for i in range(round((top - bottom) / step) + 1)]
-    place = _Place(bottom, top)
+    axis = _Axis(bottom, top)
     return {
         **context,
         "width": len(plot.points) * STEP,
         "height": HEIGHT,
-        "levels": [(place.share(level), place.y(level), written(level)) for level in levels],
+        "levels": [(axis.share(level), axis.y(level), written(level)) for level in levels],
         "ticks": [
             (f"{tick.place * 100:.2f}%", round(tick.place * len(plot.points) * STEP), tick.label)
             for tick in plot.ticks
         ],
-        "paths": _paths(plot, place),
+        "paths": _paths(plot, axis),
         "body": _body(plot),
-        "filling": _listed([point.label for point in there if point.is_filling]),
+        "filling": _listed([point.label for point in measured if point.is_filling]),
         "heads": HEADS[plot.kind],
-        "facts": _facts(plot, there),
-        "gaps": sum(1 for there, _ in groupby(p.value is None for p in plot.points) if there),
+        "facts": _facts(plot, measured),
+        "gaps": sum(1 for is_gap, _ in groupby(p.value is None for p in plot.points) if is_gap),
     }
 
 
@@ -111,7 +111,7 @@ HEADS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Axis:
     """The conversion of values to vertical positions. The top is 0."""
 
     bottom: float
@@ -162,24 +162,24 @@ def _values(points: Sequence[Point]) -> list[float]:
 
 def _runs(points: Sequence[Point]) -> Iterator[list[tuple[int, Point]]]:
     """Yield groups of points without a gap between them, each point with its index."""
-    for there, run in groupby(enumerate(points), key=lambda pair: pair[1].value is not None):
-        if there:
+    for is_measured, run in groupby(enumerate(points), key=lambda pair: pair[1].value is not None):
+        if is_measured:
             yield list(run)
 
 
-def _paths(plot: Chart, place: _Place) -> list[tuple[str, str]]:
+def _paths(plot: Chart, axis: _Axis) -> list[tuple[str, str]]:
     """Return the CSS class and the SVG path of each shape."""
     if plot.kind == BARS:
-        zero = place.y(0)
+        zero = axis.y(0)
         bars = {False: "", True: ""}
         for i, point in enumerate(plot.points):
             if point.value:
-                left, top = i * STEP + (STEP - BAR) // 2, place.y(point.value)
+                left, top = i * STEP + (STEP - BAR) // 2, axis.y(point.value)
                 bars[point.is_filling] += f"M{left} {zero}V{top}h{BAR}V{zero}z"
         return [("bars", bars[False]), ("bars filling", bars[True])]
     if plot.kind == SPAN:
         spans = (
-            f"M{i * STEP + STEP // 2} {place.y(point.high)}V{place.y(point.low)}"
+            f"M{i * STEP + STEP // 2} {axis.y(point.high)}V{axis.y(point.low)}"
             for i, point in enumerate(plot.points)
             if point.high is not None and point.low is not None
         )
@@ -189,10 +189,10 @@ def _paths(plot: Chart, place: _Place) -> list[tuple[str, str]]:
     bands: list[str] = []
     for run in _runs(plot.points):
         start = run[0][0] * STEP + STEP // 2
-        middle = [place.y(point.value or 0.0) for _, point in run]
+        middle = [axis.y(point.value or 0.0) for _, point in run]
         (lines if len(run) > 1 else dots).append(_line_path(start, middle))
-        highs = [place.y(point.high) for _, point in run if point.high is not None]
-        lows = [place.y(point.low) for _, point in run if point.low is not None]
+        highs = [axis.y(point.high) for _, point in run if point.high is not None]
+        lows = [axis.y(point.low) for _, point in run if point.low is not None]
         if len(run) > 1 and len(highs) == len(lows) == len(run) and highs != lows:
             back = "".join(f"{-STEP} {b - a} " for a, b in pairwise(lows[::-1]))
             bands.append(f"{_line_path(start, highs)}V{lows[-1]}l{back}z")

@@ -40,11 +40,11 @@ class NavSection:
     label: str
     icon: str
     key: str
-    doors: tuple[NavPage, ...]
+    pages: tuple[NavPage, ...]
     short: str = ""
 
 
-PLACES: Final = (
+SECTIONS: Final = (
     NavSection("Today", "sun", "t", (NavPage("Today", "today:page", "orders.view"),)),
     NavSection(
         "Orders",
@@ -119,14 +119,14 @@ class NavLink:
 class Entry:
     """A navigation section for one user on one page.
 
-    `current`: the page belongs to the section. `here`: the page is one of the section's links.
+    `current`: the page belongs to the section. `is_current_link`: it is one of the section's links.
     """
 
-    place: NavSection
+    section: NavSection
     url: str
-    ways: tuple[NavLink, ...]
+    links: tuple[NavLink, ...]
     current: bool
-    here: bool
+    is_current_link: bool
 
 
 def entries(user: Any, path: str) -> tuple[Entry, ...]:
@@ -135,40 +135,40 @@ def entries(user: Any, path: str) -> tuple[Entry, ...]:
     Users with the same permissions get the same objects.
     """
     permissions = frozenset(one for one in _PERMISSIONS if access.may(user, one))
-    urls = (url for _, doors in _open_with(permissions) for _, url in doors)
+    urls = (url for _, pages in _open_with(permissions) for _, url in pages)
     inside = max((url for url in urls if _lies_in(path, url)), key=len, default="")
     return _entries(permissions, inside, inside == path)
 
 
-_PERMISSIONS: Final = frozenset(door.permission for place in PLACES for door in place.doors)
+_PERMISSIONS: Final = frozenset(page.permission for section in SECTIONS for page in section.pages)
 
 
 @lru_cache(maxsize=64)
 def _open_with(permissions: frozenset[str]) -> list[tuple[NavSection, list[tuple[NavPage, str]]]]:
     """Return the sections that these permissions allow, with their pages and URLs."""
     entries = []
-    for place in PLACES:
-        doors = [
-            (door, url)
-            for door in place.doors
-            if door.permission in permissions and (url := _address(door.route))
+    for section in SECTIONS:
+        pages = [
+            (page, url)
+            for page in section.pages
+            if page.permission in permissions and (url := _address(page.route))
         ]
-        if doors:
-            entries.append((place, doors))
+        if pages:
+            entries.append((section, pages))
     return entries
 
 
 @lru_cache(maxsize=512)
-def _entries(permissions: frozenset[str], inside: str, here: bool) -> tuple[Entry, ...]:
+def _entries(permissions: frozenset[str], inside: str, is_current_link: bool) -> tuple[Entry, ...]:
     return tuple(
         Entry(
-            place,
-            doors[0][1],
-            tuple(NavLink(door.label, url, door.key, url == inside) for door, url in doors),
-            current=(current := any(url == inside for _, url in doors)),
-            here=current and here,
+            section,
+            pages[0][1],
+            tuple(NavLink(page.label, url, page.key, url == inside) for page, url in pages),
+            current=(current := any(url == inside for _, url in pages)),
+            is_current_link=current and is_current_link,
         )
-        for place, doors in _open_with(permissions)
+        for section, pages in _open_with(permissions)
     )
 
 
@@ -231,7 +231,7 @@ def roles(context: Context) -> str:
 @register.simple_tag(takes_context=True)
 def cursor(context: Context) -> str:
     """Return the cursor of this page for live updates, for `components/live.html`."""
-    return live.now_of(context["request"].user)
+    return live.current_snapshot(context["request"].user)
 
 
 @register.simple_tag(takes_context=True)

@@ -245,10 +245,10 @@ def your_time(moment: datetime | None, zone: str | None) -> SafeString | str:
     place = zone_of(zone)
     if moment is None or place is None:
         return ""
-    here = timezone.localtime(moment)
-    if here.utcoffset() == moment.astimezone(place).utcoffset():
+    local = timezone.localtime(moment)
+    if local.utcoffset() == moment.astimezone(place).utcoffset():
         return ""
-    text = spoken(here, timezone.localtime())
+    text = spoken(local, timezone.localtime())
     return format_html('<p class="muted small">For you: {}</p>', text)
 
 

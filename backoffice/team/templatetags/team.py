@@ -46,7 +46,7 @@ def notes_on(
 ) -> dict[str, Any]:
     """Render the notes and calls about a record, newest first, and a form to add a note."""
     about = make_subject(subject_type, subject_id, patient_id)
-    return notes_context(context.get("request"), about, next_page=_here(context))
+    return notes_context(context.get("request"), about, next_page=_current_url(context))
 
 
 def notes_context(
@@ -89,7 +89,7 @@ def assigned(
 ) -> dict[str, Any]:
     """Render the assignee of a record, with buttons to change it. One query."""
     about = make_subject(subject_type, subject_id, patient_id)
-    return assigned_context(context.get("request"), about, next_page=_here(context))
+    return assigned_context(context.get("request"), about, next_page=_current_url(context))
 
 
 def assigned_context(
@@ -153,6 +153,6 @@ def note_text(text: str) -> SafeString:
     return linebreaksbr(mark_safe(marked))  # noqa: S308 - escaped above
 
 
-def _here(context: template.Context) -> str:
+def _current_url(context: template.Context) -> str:
     request = context.get("request")
     return request.path if request is not None else ""

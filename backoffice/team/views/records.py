@@ -83,8 +83,8 @@ def assign_to_me(request: HttpRequest) -> HttpResponse:
             if shown_assignee.isascii() and shown_assignee.isdigit() and len(shown_assignee) < 10
             else None,
         )
-    except actions.AlreadyAssigned as taken:
-        message = _taken_message(taken)
+    except actions.AlreadyAssigned as error:
+        message = _already_assigned_message(error)
     return _assignment_response(request, about, message)
 
 
@@ -152,8 +152,8 @@ def _assignment_response(request: HttpRequest, about: Subject, message: str) -> 
     return redirect(_return_url(request))
 
 
-def _taken_message(taken: actions.AlreadyAssigned) -> str:
-    return f"{staff_name(taken.user)} took this {ago(taken.at, timezone.now())}."
+def _already_assigned_message(error: actions.AlreadyAssigned) -> str:
+    return f"{staff_name(error.user)} took this {ago(error.at, timezone.now())}."
 
 
 def _unknown_names_message(names: list[str]) -> str:

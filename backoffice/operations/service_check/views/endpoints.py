@@ -65,7 +65,7 @@ def rotate(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Have the service stop or resume deliveries to an endpoint."""
     endpoints = _listed()
-    one = _of(endpoints, endpoint_id)
+    one = _endpoint_with_id(endpoints, endpoint_id)
     if endpoints is None or one is None:
         return _not_listed(request, endpoints)
     form = SwitchForm.from_request(
@@ -86,7 +86,7 @@ def switch(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
 def delete(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
     """Have the service delete an endpoint."""
     endpoints = _listed()
-    one = _of(endpoints, endpoint_id)
+    one = _endpoint_with_id(endpoints, endpoint_id)
     if endpoints is None or one is None:
         return _not_listed(request, endpoints)
 
@@ -113,7 +113,9 @@ def secret(request: HttpRequest, endpoint_id: str) -> HttpResponseBase:
         if managed is None:
             messages.warning(request, "The service accepts no management key of ours.")
             return redirect("operations:service-check")
-        answer = answers.ask(lambda: managed.client.management.webhook_secret(team, endpoint_id))
+        answer = answers.attempt(
+            lambda: managed.client.management.webhook_secret(team, endpoint_id)
+        )
     if not isinstance(answer, Record):
         messages.warning(request, f"The service does not show the secret: {trouble(answer)}.")
         return redirect("operations:service-check")
@@ -156,7 +158,9 @@ def _listed() -> list[ListedEndpoint] | None:
         return listed_endpoints(answers)
 
 
-def _of(endpoints: list[ListedEndpoint] | None, endpoint_id: str) -> ListedEndpoint | None:
+def _endpoint_with_id(
+    endpoints: list[ListedEndpoint] | None, endpoint_id: str
+) -> ListedEndpoint | None:
     return next((one for one in endpoints or () if one.endpoint.id == endpoint_id), None)
 
 

@@ -34,7 +34,7 @@ from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
 SHOWN: Final = 50
 GONE: Final = "None of these rows is there any more: nothing was done."
-BELL: Final = "orders.tasks.run_bulk_actions"
+WAKE_TASK: Final = "orders.tasks.run_bulk_actions"
 
 
 @require_POST
@@ -82,7 +82,7 @@ def begin(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
                 if run is None:
                     messages.error(request, GONE)
                     return redirect(f"{list_page.url()}?{back}")
-                enqueueing.wake_worker(BELL, "staff")
+                enqueueing.wake_worker(WAKE_TASK, "staff")
                 return redirect(_back(list_page, run))
     review = action.review(rows, user) if total <= action.max_rows else {}
     keys = [] if everything else selected_keys(request)
@@ -142,9 +142,11 @@ def run_page(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRes
         "list_page": list_page,
         "run": run,
         "page": page,
-        "failed": [(row, *_named(labels, row.key)) for row in page.rows],
+        "failed": [(row, *_label_and_url(labels, row.key)) for row in page.rows],
         "commands": commands,
-        "refused": [(row, *_named(refused_labels, UUID(row.subject_id))) for row in refused],
+        "refused": [
+            (row, *_label_and_url(refused_labels, UUID(row.subject_id))) for row in refused
+        ],
         "back": _back(list_page, run, with_run=False),
         "form_id": uuid.uuid4(),
     }
@@ -188,7 +190,7 @@ def repeat(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRespo
     if new_run is None:
         messages.error(request, GONE)
         return redirect(list_page.url("run", key))
-    enqueueing.wake_worker(BELL, "staff")
+    enqueueing.wake_worker(WAKE_TASK, "staff")
     return redirect(list_page.url("run", new_run.pk))
 
 
@@ -244,7 +246,7 @@ def _commands(run: BulkRun) -> list[tuple[str, int]]:
     return sorted(states.annotate(number=CountOf("pk")).order_by("state"))
 
 
-def _named(labels: dict[UUID, tuple[str, str]], key: UUID) -> tuple[str, str]:
+def _label_and_url(labels: dict[UUID, tuple[str, str]], key: UUID) -> tuple[str, str]:
     return labels.get(key, (str(key)[:8], ""))
 
 

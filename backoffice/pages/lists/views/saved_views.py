@@ -35,14 +35,14 @@ def view_list(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     if form.is_valid():
         view = SavedView(listing=list_page.name, owner=user, query=query, columns=columns,
                          density=density)  # fmt: skip
-        _named(view, form)
-        trouble = saved.save(view)
-        if not trouble:
+        _set_fields(view, form)
+        problem = saved.save(view)
+        if not problem:
             messages.success(request, f"Saved as “{view.name}”.")
             return redirect(url_of_view(list_page, view))
-        form.add_error("name", trouble)
-    held = [("query", urlencode(query, doseq=True)), ("density", density)]
-    more = {"new": form, "held": [*held, *(("column", key) for key in columns)]}
+        form.add_error("name", problem)
+    fields = [("query", urlencode(query, doseq=True)), ("density", density)]
+    more = {"new": form, "state_fields": [*fields, *(("column", key) for key in columns)]}
     return _views_page(request, list_page, 422, **more)
 
 
@@ -79,14 +79,14 @@ def change_view(request: HttpRequest, key: int, *, list_page: ListPage) -> HttpR
         return redirect(url_of_view(list_page, view))
     elif action == "change":
         form = saved.view_form(user, request.POST, view=view)
-        trouble = ""
+        problem = ""
         if form.is_valid():
-            _named(view, form)
-            trouble = saved.save(view)
-            if not trouble:
+            _set_fields(view, form)
+            problem = saved.save(view)
+            if not problem:
                 messages.success(request, f"“{view.name}” is changed.")
                 return redirect(list_page.url("views"))
-            form.add_error("name", trouble)
+            form.add_error("name", problem)
         return _views_page(request, list_page, 422, changed=(key, form))
     else:
         raise BadRequest("There is nothing of this kind to do with a view.")
@@ -117,10 +117,10 @@ def columns(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
     chosen = _columns(request, list_page)
     way, _, key = request.POST.get("move", "").partition(":")
     if key in chosen:
-        here = chosen.index(key)
-        there = here - 1 if way == "up" else here + 1
-        if 0 <= there < len(chosen):
-            chosen[here], chosen[there] = chosen[there], chosen[here]
+        index = chosen.index(key)
+        other_index = index - 1 if way == "up" else index + 1
+        if 0 <= other_index < len(chosen):
+            chosen[index], chosen[other_index] = chosen[other_index], chosen[index]
     density = request.POST.get("density", "")
     size = request.POST.get("size", "")
     if "reset" in request.POST:
@@ -135,7 +135,7 @@ def columns(request: HttpRequest, *, list_page: ListPage) -> HttpResponse:
                 "size": int(size) if size in map(str, SIZES) else None,
             },
         )
-    back = _here(request)
+    back = _posted_query(request)
     back.pop("size", None)
     back.pop("panel", None)
     if "view" in back:
@@ -153,7 +153,7 @@ def export(request: HttpRequest, *, list_page: ListPage) -> HttpResponseBase:
     form, rows = selected_rows(request, list_page)
     if form is None:
         messages.error(request, "These filters cannot be read any more: correct them first.")
-        return redirect(f"{list_page.url()}?{_here(request).urlencode()}")
+        return redirect(f"{list_page.url()}?{_posted_query(request).urlencode()}")
     wanted = _columns(request, list_page)
     known = {column.key: column for column in list_page.columns_for(user)}
     lead, rest = list_page.columns[0], [known[key] for key in wanted if key in known]
@@ -197,7 +197,7 @@ def _views_page(
             "view": one,
             "mine": one.owner_id == user.pk,
             "may_change": saved.may_change(one, user),
-            "words": _in_words(list_page, one, user),
+            "words": _filter_descriptions(list_page, one, user),
             "unknown": saved.unknown_filters(one, form),
             "form": changed[1]
             if changed[0] == one.pk
@@ -214,7 +214,7 @@ def _views_page(
     return render(request, "lists/views.html", context, status=status)
 
 
-def _in_words(list_page: ListPage, view: SavedView, user: Any) -> list[str]:
+def _filter_descriptions(list_page: ListPage, view: SavedView, user: Any) -> list[str]:
     data = build_query(view.query)
     form = list_page.form(data, user)
     words = [chip["label"] for chip in form.active_filters(data)]
@@ -222,7 +222,7 @@ def _in_words(list_page: ListPage, view: SavedView, user: Any) -> list[str]:
     return words
 
 
-def _named(view: SavedView, form: saved.ViewForm) -> None:
+def _set_fields(view: SavedView, form: saved.ViewForm) -> None:
     view.name = form.cleaned_data["name"]
     view.shared = form.cleaned_data.get("shared", False)
     view.opens_for = form.cleaned_data["opens_for"]
@@ -243,7 +243,7 @@ def _columns(request: HttpRequest, list_page: ListPage) -> list[str]:
     return [key for key in dict.fromkeys(request.POST.getlist("column")) if key in known]
 
 
-def _here(request: HttpRequest) -> QueryDict:
+def _posted_query(request: HttpRequest) -> QueryDict:
     return QueryDict(_text(request, "here"), mutable=True)
 
 
