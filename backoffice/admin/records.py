@@ -74,8 +74,11 @@ class FetchStatus:
 
 
 class RecordAdmin(BaseAdmin):
-    """One kind of record. `topic` is what audit entries call it; `patient` names the column that
-    says whose it is. `synced_list` is read where no single call of the service reads the record."""
+    """One kind of record.
+
+    `topic` is its name in audit entries. `patient` is the column with the patient's id.
+    `synced_list` is read if the service has no call that reads a single record.
+    """
 
     group = groups.MIRROR
     topic: ClassVar[str]

@@ -136,7 +136,7 @@ class Call:
         status = response.status_code
         if status < 400:
             return self.unusable_error(response, "unexpected status")
-        error_body = wire.words(self._read_error_body(response, budget))
+        error_body = wire.parse_error_body(self._read_error_body(response, budget))
         if status == 429:
             wait = 5.0 if wait is None else wait
             return self.error(

@@ -244,7 +244,7 @@ class Exchange:
         if decoded is call:
             raise call.shape_error(answer.response, "no JSON")
         if isinstance(decoded, dict) and decoded.get("success") is False:
-            error_body = wire.words(answer.body)
+            error_body = wire.parse_error_body(answer.body)
             raise call.error(errors.Refused, answer.response, message=error_body.message)
 
     def _budget(self, seconds: float) -> Budget:

@@ -26,7 +26,7 @@ _ECHOES = frozenset(("input", "ctx", "loc", "type", "url", "traceback", "user_id
 """Parts of an error body that staff must not see, because they may echo personal data."""
 
 
-class Words(NamedTuple):
+class ErrorBody(NamedTuple):
     """The text of an error body.
 
     ``existing`` is the id of the record that conflicts with a new one.
@@ -37,30 +37,30 @@ class Words(NamedTuple):
     existing: UUID | None = None
 
 
-def words(body: bytes) -> Words:
+def parse_error_body(body: bytes) -> ErrorBody:
     """Parse an error body in any documented shape; otherwise return all text in it."""
     try:
         sent = msgspec.json.decode(body)
     except (ValueError, RecursionError):
-        return Words(_clean(re.sub(r"<[^<>]*>", " ", body.decode(errors="replace"))))
-    documented = _documented_words(sent.get("detail", sent) if isinstance(sent, dict) else sent)
+        return ErrorBody(_clean(re.sub(r"<[^<>]*>", " ", body.decode(errors="replace"))))
+    documented = _documented_body(sent.get("detail", sent) if isinstance(sent, dict) else sent)
     return (
         documented
         if documented.message or documented.fields
-        else Words(_clean(" ".join(_texts(sent))))
+        else ErrorBody(_clean(" ".join(_texts(sent))))
     )
 
 
-def _documented_words(detail: Any) -> Words:
+def _documented_body(detail: Any) -> ErrorBody:
     if isinstance(detail, list):
         fields = tuple(one for one in map(_field, detail) if one is not None)
         rest = [entry for entry in detail if _field(entry) is None]
-        return Words(_clean(" ".join(_texts(rest))), fields)
+        return ErrorBody(_clean(" ".join(_texts(rest))), fields)
     if isinstance(detail, dict):
         for name in ("error_message", "message", "error"):
             if isinstance(detail.get(name), str) and (message := _clean(detail[name])):
-                return Words(message, (), _existing(detail))
-    return Words(_clean(detail) if isinstance(detail, str) else "")
+                return ErrorBody(message, (), _existing(detail))
+    return ErrorBody(_clean(detail) if isinstance(detail, str) else "")
 
 
 def _field(entry: Any) -> errors.FieldError | None:
@@ -193,11 +193,11 @@ def pairs(query: Query) -> Pairs:
     pairs: Pairs = []
     for name, value in query.items():
         values = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-        pairs += [(name, _written(one)) for one in values if one is not None]
+        pairs += [(name, _query_text(one)) for one in values if one is not None]
     return pairs
 
 
-def _written(value: str | float | UUID | date | datetime) -> str:
+def _query_text(value: str | float | UUID | date | datetime) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime):

@@ -121,12 +121,12 @@ def assign(
     patient_id: UUID | None = None,
     *,
     take: bool = False,
-    seen: int | None = None,
+    shown_assignee: int | None = None,
 ) -> Assignment:
-    """Give a record to `user`. Raises Taken where somebody else has it and `take` is not set; work
-    of somebody who left is free.
+    """Assign a record to `user`.
 
-    `seen` is whom the page showed to have it: where that has changed meanwhile, it is Taken, too.
+    Raises AlreadyAssigned if another active account has it and `take` is not set, or if its
+    assignee is not the account `shown_assignee` that the page showed.
     """
     about, by = make_subject(subject_type, subject_id, patient_id), _user(request)
     with transaction.atomic():
@@ -153,7 +153,9 @@ def assign(
                 assignment.save(force_insert=True)
             elif row.user_id == user.pk:
                 return row
-            elif (not take and row.user.is_active) or (seen is not None and row.user_id != seen):
+            elif (not take and row.user.is_active) or (
+                shown_assignee is not None and row.user_id != shown_assignee
+            ):
                 raise AlreadyAssigned(row.user, row.at) from None
             else:
                 before = row.user

@@ -144,8 +144,10 @@ def _requests(rows: Iterable[CommandRecord], subject: Subject) -> list[ChangeLog
 
 
 def _differences(row: CommandRecord, saved: Mapping[str, Any] | None) -> list[FieldDifference]:
-    """What a request was to change, as far as it says so itself; details are set beside those that
-    were saved last."""
+    """Return what a request was to change, as far as its payload shows it.
+
+    Demographics are compared with those that were saved last.
+    """
     payload = row.payload
     if row.kind == "appointment.move":
         time = payload.get("time") or {}

@@ -31,15 +31,15 @@ class NoteOrCall:
 
 
 _NOTES_AND_CALLS: Final = """
-SELECT {staff}, said.* FROM (
+SELECT {staff}, entry.* FROM (
  (SELECT at, author_id AS by_id, text, '' AS outcome, NULL::timestamptz AS next_due_at,
-  subject_type, subject_id, id AS said_id
+  subject_type, subject_id, id AS entry_id
   FROM team_note WHERE {about} ORDER BY at DESC, id DESC LIMIT %(most)s)
  UNION ALL
  (SELECT at, by_id, note, outcome, next_due_at, subject_type, subject_id, id
   FROM team_contact WHERE {about} ORDER BY at DESC, id DESC LIMIT %(most)s)
-) AS said JOIN accounts_user ON accounts_user.id = by_id
-ORDER BY at DESC, outcome <> '', said_id DESC LIMIT %(most)s
+) AS entry JOIN accounts_user ON accounts_user.id = by_id
+ORDER BY at DESC, outcome <> '', entry_id DESC LIMIT %(most)s
 """
 _PATIENT_CONDITION: Final = "patient_id = %(id)s AND subject_type <> ALL(%(hidden)s)"
 _SUBJECT_CONDITION: Final = (

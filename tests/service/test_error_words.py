@@ -69,7 +69,7 @@ def plain(text: str) -> str:
 @settings(no_examples_kept, max_examples=400)
 @given(body=documented | anything)
 def test_no_words_are_lost(body: Any) -> None:
-    said = wire.words(json.dumps(body).encode())
+    said = wire.parse_error_body(json.dumps(body).encode())
     kept = " ".join([said.message, *(one.msg for one in said.fields)])
     assert len(said.message) <= wire.MESSAGE_CHARS
     assert kept.isprintable()
@@ -85,7 +85,7 @@ def test_no_words_are_lost(body: Any) -> None:
 @settings(no_examples_kept, max_examples=400)
 @given(body=st.binary(max_size=200) | st.text().map(str.encode))
 def test_no_bytes_are_too_odd(body: bytes) -> None:
-    said = wire.words(body)
+    said = wire.parse_error_body(body)
     assert said.message.isprintable() and len(said.message) <= wire.MESSAGE_CHARS
 
 

@@ -124,7 +124,15 @@ def test_concurrent_assignment_has_one_winner(rf: RequestFactory, is_take_over: 
         own_request.user = user
         try:
             start.wait(5)
-            assign(own_request, "order", ORDER, user, PATIENT, take=is_take_over, seen=holder.pk)
+            assign(
+                own_request,
+                "order",
+                ORDER,
+                user,
+                PATIENT,
+                take=is_take_over,
+                shown_assignee=holder.pk,
+            )
             won.append(user)
         except AlreadyAssigned as taken:
             lost.append((user, taken.user))

@@ -42,7 +42,7 @@ AND indexrelid NOT IN (SELECT index_relid FROM pg_stat_progress_create_index)
 """Invalid indexes, except those that are being built now."""
 
 
-def _written(app: str) -> set[str]:
+def _migration_names(app: str) -> set[str]:
     folder = Path(apps.get_app_config(app).path) / "migrations"
     return {path.stem for path in folder.glob("0*.py")}
 
@@ -93,7 +93,7 @@ class Command(migrate.Command):
             )
         for app in OURS:
             applied_names = {name for label, name in applied if label == app}
-            known_names = _written(app)
+            known_names = _migration_names(app)
             if applied_names - known_names and known_names - applied_names:
                 raise CommandError(
                     "Another version of the back office made tables of this database"

@@ -79,7 +79,7 @@ def assign_to_me(request: HttpRequest) -> HttpResponse:
             request.user,
             about.patient_id,
             take=bool(shown_assignee),
-            seen=int(shown_assignee)
+            shown_assignee=int(shown_assignee)
             if shown_assignee.isascii() and shown_assignee.isdigit() and len(shown_assignee) < 10
             else None,
         )
