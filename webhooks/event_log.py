@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from backoffice.pages.paging.counts import COUNT_CAP, Count
 from webhooks.models import Event
 
-TYPES_READ: Final = 1_000
+MAX_TYPES: Final = 1_000
 """Most event types that are counted. The service has about 200."""
 MAX_ID: Final = 2**63 - 1
 RECEIPT_SLACK: Final = timedelta(minutes=1)
@@ -88,7 +88,7 @@ def state_counts() -> dict[str, Count]:
 def type_counts() -> dict[str, Count]:
     """Return every received type with its number of events, each counted up to a cap: one query."""
     with connection.cursor() as cursor:
-        cursor.execute(_TYPES_SQL, {"cap": COUNT_CAP + 1, "most": TYPES_READ})
+        cursor.execute(_TYPES_SQL, {"cap": COUNT_CAP + 1, "most": MAX_TYPES})
         return {name: _capped(count) for name, count in cursor.fetchall()}
 
 

@@ -50,7 +50,7 @@ PROOFS: Final = {
     "chaos": ("sync", "inbox", "outbox", "restore", "shutdown", "http", "power"),
 }
 WITH_OWN_SERVERS: Final = ("pages",)
-WITHOUT_WORDS: Final = ("up", "check")
+WITHOUT_ARGUMENTS: Final = ("up", "check")
 ANEW: Final = "--anew"
 STOP: Final = "--stop"
 READ_SETTINGS: Final = """
@@ -88,7 +88,7 @@ def main(arguments: list[str]) -> int:
         "shots": shots,
     }
     try:
-        if rest and command in WITHOUT_WORDS:
+        if rest and command in WITHOUT_ARGUMENTS:
             raise LauncherError(f"./run {command} takes no further words: {' '.join(rest)}", code=2)
         return commands[command](rest)
     except LauncherError as error:
@@ -307,7 +307,7 @@ def answers(url: str) -> bool:
         return False
 
 
-MOST_TEST_PROCESSES: Final = 4
+MAX_TEST_PROCESSES: Final = 4
 """The most test processes: each has its own sandboxes and about fifty connections."""
 
 
@@ -335,7 +335,7 @@ def test(arguments: list[str]) -> int:
     if not any(not word.startswith("-") for word in arguments):
         # One more than processors: tests spend a third of their time waiting for servers and
         # browsers.
-        processes = min((os.cpu_count() or 1) + 1, MOST_TEST_PROCESSES)
+        processes = min((os.cpu_count() or 1) + 1, MAX_TEST_PROCESSES)
         parallel_options = ("-p", "tests.xdist_setup", "-n", str(processes))
         arguments = [*parallel_options, "--dist", "loadfile", "--no-loadscope-reorder", *arguments]
     with test_servers() as (servers, are_reused):

@@ -46,7 +46,7 @@ UPDATE outbox_commandrecord SET state = 'uncertain', doubted = true, hindrance =
  keyed_at = coalesce(keyed_at, requested_at)
 WHERE state IN ('waiting', 'sending')
 """
-_LOOK_NOW: Final = """
+_SCHEDULE_LOOKUPS: Final = """
 UPDATE outbox_commandrecord SET lease_token = NULL, lease_until = NULL, due_at = now(),
  looks = 0, settle_until = now() + make_interval(secs => %s)
 WHERE state IN ('uncertain', 'undecided')
@@ -62,7 +62,7 @@ INSERT INTO core_hold (restored_to) SELECT %s
 WHERE NOT EXISTS (SELECT FROM core_hold WHERE released_at IS NULL)
 """
 _HOLDS: Final = Hold._meta.db_table
-_DROP_IT: Final = "Sending is on hold. Drop this database before you restore into another one."
+_DROP_ADVICE: Final = "Sending is on hold. Drop this database before you restore into another one."
 
 
 def restore(folder: Path) -> Manifest:
@@ -126,7 +126,7 @@ def _restore_rows(folder: Path, manifest: Manifest) -> None:
     name = str(connection.settings_dict["NAME"])
     into = (program, "--exit-on-error", "--no-owner", "--no-privileges", f"--dbname={name}")
     listed = dumps.finish(dumps.start([program, "--list", dump]), "pg_restore").splitlines()
-    holds = [line for line in listed if _is_of_holds(line)]
+    holds = [line for line in listed if _is_hold_line(line)]
     others = [line for line in listed if line not in holds]
     with tempfile.TemporaryDirectory() as lists:
         first, rest = Path(lists) / "first", Path(lists) / "rest"
@@ -141,10 +141,10 @@ def _restore_rows(folder: Path, manifest: Manifest) -> None:
             _run([*into, "--jobs=2", *both, f"--use-list={rest}", dump])
             _compare({name: sums for name, sums in manifest.tables.items() if name != _HOLDS})
         except CommandError as error:
-            raise CommandError(f"{error}\n{_DROP_IT}") from error
+            raise CommandError(f"{error}\n{_DROP_ADVICE}") from error
 
 
-def _is_of_holds(line: str) -> bool:
+def _is_hold_line(line: str) -> bool:
     """Return whether a line of `pg_restore --list` is about the rows or the sequence of holds.
 
     Such a line is `4711; 0 16442 TABLE DATA public core_hold OWNER`.
@@ -200,7 +200,7 @@ def doubt_open() -> None:
     """
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(_DOUBT_COMMANDS, [MAYBE_SENT])
-        cursor.execute(_LOOK_NOW, [settings.OUTBOX_SETTLE_SECONDS])
+        cursor.execute(_SCHEDULE_LOOKUPS, [settings.OUTBOX_SETTLE_SECONDS])
         cursor.execute(_DOUBT_REPORTS)
 
 

@@ -24,7 +24,7 @@ runs read the last change again, so they return something."""
 UNUSUAL: Final = timedelta(hours=6)
 TIMES_USUAL: Final = 2
 """A pause is unusual if it is longer than this many times the longest earlier pause on record."""
-KNOWN_SINCE: Final = timedelta(days=1)
+MIN_AGE: Final = timedelta(days=1)
 """Pauses are judged only after this much history, so that it includes a day and a night."""
 
 _CLOCKS: Final = """
@@ -103,7 +103,7 @@ class Pause:
 
     @property
     def unusual(self) -> bool:
-        known = self.began - self.known_since >= KNOWN_SINCE
+        known = self.began - self.known_since >= MIN_AGE
         return known and self.length > max(UNUSUAL, TIMES_USUAL * self.longest)
 
 

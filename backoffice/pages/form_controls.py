@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
-_OF_DJANGO: Final = "django/forms/widgets/"
+_WIDGET_FOLDER: Final = "django/forms/widgets/"
 _INPUTS: Final = (
     *("text", "number", "email", "url", "password", "hidden", "date", "datetime", "checkbox"),
 )
@@ -86,8 +86,8 @@ def _attributes(widget: Mapping[str, Any]) -> str:
 
 
 _RENDERERS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
-    f"{_OF_DJANGO}select.html": _select,
-    f"{_OF_DJANGO}textarea.html": _textarea,
-    f"{_OF_DJANGO}radio_option.html": _option,
-    **{f"{_OF_DJANGO}{kind}.html": _input for kind in _INPUTS},
+    f"{_WIDGET_FOLDER}select.html": _select,
+    f"{_WIDGET_FOLDER}textarea.html": _textarea,
+    f"{_WIDGET_FOLDER}radio_option.html": _option,
+    **{f"{_WIDGET_FOLDER}{kind}.html": _input for kind in _INPUTS},
 }

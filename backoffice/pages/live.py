@@ -34,7 +34,7 @@ LISTS: Final[dict[str, tuple[str, ...]]] = {
 """The topics of each list: names of tables, and topics of `changes.record_change`."""
 RECORDS: Final = ("order", "patient", "appointment", "result", "report", "unmatched")
 
-_MOST_SUBJECTS: Final = 200
+_MAX_SUBJECTS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def about(text: str) -> WatchedRecords:
     """
     topics: list[str] = []
     subjects: list[UUID] = []
-    for word in text.split()[:_MOST_SUBJECTS]:
+    for word in text.split()[:_MAX_SUBJECTS]:
         kind, mark, subject = word.partition(":")
         if mark and kind in RECORDS:
             subjects.append(UUID(subject))

@@ -239,13 +239,13 @@ class AppointmentCalls(Chapter):
 
         The appointment has no time until the provider agrees.
         """
-        body = {"address": address, "provider": provider, **_noted(notes)}
+        body = {"address": address, "provider": provider, **_notes_field(notes)}
         return self._send("POST", _PHLEBOTOMY, "request", order_id, body)
 
     def book_phlebotomy(
         self, order_id: UUID | str, booking_key: str, notes: str | None = None
     ) -> Record[AppointmentPayload]:
-        body = {"booking_key": booking_key, **_noted(notes)}
+        body = {"booking_key": booking_key, **_notes_field(notes)}
         return self._send("POST", _PHLEBOTOMY, "book", order_id, body)
 
     def book_psc(
@@ -272,7 +272,7 @@ class AppointmentCalls(Chapter):
             "sync_confirmation_timeout_millisecond": sync_timeout_ms,
             "async_confirmation_timeout_millisecond": async_timeout_ms,
         }
-        body: dict[str, Any] = {"booking_key": booking_key, **_noted(notes)}
+        body: dict[str, Any] = {"booking_key": booking_key, **_notes_field(notes)}
         body |= {name: one for name, one in waits.items() if one is not None}
         if async_confirmation:
             body["async_confirmation"] = True
@@ -282,13 +282,13 @@ class AppointmentCalls(Chapter):
     def reschedule_phlebotomy(
         self, order_id: UUID | str, booking_key: str, notes: str | None = None
     ) -> Record[AppointmentPayload]:
-        body = {"booking_key": booking_key, **_noted(notes)}
+        body = {"booking_key": booking_key, **_notes_field(notes)}
         return self._send("PATCH", _PHLEBOTOMY, "reschedule", order_id, body)
 
     def reschedule_psc(
         self, order_id: UUID | str, booking_key: str, notes: str | None = None
     ) -> Record[AppointmentPayload]:
-        body = {"booking_key": booking_key, **_noted(notes)}
+        body = {"booking_key": booking_key, **_notes_field(notes)}
         return self._send("PATCH", _PSC, "reschedule", order_id, body)
 
     def cancel_phlebotomy(
@@ -370,5 +370,5 @@ class AppointmentCalls(Chapter):
         )
 
 
-def _noted(notes: str | None) -> dict[str, str]:
+def _notes_field(notes: str | None) -> dict[str, str]:
     return {} if notes is None else {"appointment_notes": notes}

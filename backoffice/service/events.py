@@ -251,14 +251,14 @@ def _unsound(body: bytes) -> tuple[str, str] | None:
     # A full parse to find repeated names is slow. It runs only when a count of the names in the
     # bytes does not match.
     doubtful = body.count(b'":') != names or _NAME_APART.search(body)
-    if doubtful and _given_twice(body):
+    if doubtful and _has_duplicate_member(body):
         return "$", "Object with one name given twice"
     if b"\\u0000" in body and "\0" in _words(value):
         return "$", "Text with a NUL character"
     return None
 
 
-def _given_twice(body: bytes) -> bool:
+def _has_duplicate_member(body: bytes) -> bool:
     twice = False
 
     def note(pairs: list[tuple[str, Any]]) -> None:

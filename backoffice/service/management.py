@@ -15,7 +15,7 @@ from backoffice.service.labs import LAB_ACCOUNT, LabAccountPayload
 from backoffice.service.payload import Instant, Payload, Reader, Record, RecordPage
 
 _WEBHOOKS = "/v1/org/{org_id}/team/{team_id}/{env}/webhook"
-MOST_PAGES: Final = 20
+MAX_PAGES: Final = 20
 """The most pages read of a list of endpoints."""
 
 
@@ -97,10 +97,10 @@ class Management(Chapter):
     def every_webhook(self, team_id: UUID | str) -> Iterator[Record[Webhook]]:
         """Yield all addresses that receive a team's events, page by page.
 
-        Raises Malformed when the list does not end within `MOST_PAGES` pages.
+        Raises Malformed when the list does not end within `MAX_PAGES` pages.
         """
         cursor: str | None = None
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             page = self.webhooks(team_id, next_cursor=cursor)
             yield from page.records
             cursor = page.next_cursor

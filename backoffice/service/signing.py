@@ -25,7 +25,7 @@ SECRET_PREFIX = "whsec_"  # noqa: S105 - the label in front of every secret
 TOLERANCE = timedelta(minutes=5)
 """The accepted difference between the time of a delivery and our clock, in either direction."""
 
-MOST_SIGNATURES = 8
+MAX_SIGNATURES = 8
 """The most signatures checked per delivery; a sender that rotates its secret sends two."""
 
 _SHORTEST_KEY = 16
@@ -175,7 +175,7 @@ def _signer(content: bytes, signatures: str, secrets: Sequence[Secret]) -> str |
 
     Every secret is compared with every signature, so that the duration reveals nothing.
     """
-    sent = signatures.split(" ", MOST_SIGNATURES)[:MOST_SIGNATURES]
+    sent = signatures.split(" ", MAX_SIGNATURES)[:MAX_SIGNATURES]
     names: list[str] = []
     for secret in secrets:
         expected = b"v1," + b64encode(hmac.digest(secret.key, content, "sha256"))

@@ -257,7 +257,7 @@ def _store_answers(
 
     def release() -> None:
         with transaction.atomic():
-            _put_back(failed, token)
+            _reschedule(failed, token)
             _release(
                 [claim.key for claim, result in results if result is None], lookup_type.kind, token
             )
@@ -333,7 +333,7 @@ def _is_about_record(error: Exception) -> bool:
     return not isinstance(error, service_team.AnotherTeam)
 
 
-def _put_back(failed: list[tuple[LookupClaim, Exception]], token: uuid.UUID) -> None:
+def _reschedule(failed: list[tuple[LookupClaim, Exception]], token: uuid.UUID) -> None:
     """Retry later each time, unless there is a newer reason; save answers that were unreadable."""
     with connection.cursor() as cursor:
         for claim, error in failed:

@@ -162,19 +162,19 @@ def work_on_run(
     except errors.ServiceError as error:
         retry_after = getattr(error, "retry_after", None)
         wait = max(1, retry_after) if retry_after else _backoff(run)
-        _put_back(run, error=str(error), wait=wait)
+        _reschedule(run, error=str(error), wait=wait)
     except service_team.AnotherTeam as error:
         logger.error("a run was refused: %s", error)
-        _put_back(run, error=str(error), wait=_backoff(run))
+        _reschedule(run, error=str(error), wait=_backoff(run))
     except PaginationError as error:
         _close(run, SyncRun.State.FAILED, error=str(error))
     except (OperationalError, InterfaceError) as error:
         logger.warning("database connection lost during a run", extra={"run": run.pk})
-        _put_back(run, error=type(error).__name__, wait=RETRY_DELAYS[0])
+        _reschedule(run, error=type(error).__name__, wait=RETRY_DELAYS[0])
     except Exception as error:
         # A bug in the back office: the run waits longer each time, and its error stays visible.
         logger.exception("a run failed", extra={"run": run.pk})
-        _put_back(run, error=f"internal error: {type(error).__name__}", wait=_backoff(run))
+        _reschedule(run, error=f"internal error: {type(error).__name__}", wait=_backoff(run))
     run.refresh_from_db()
     return run
 
@@ -234,7 +234,7 @@ def _process_batches(
                 raise stopped
             batch = following
             if is_over and batch is not None:
-                _put_back(run, error="", wait=0)
+                _reschedule(run, error="", wait=0)
                 return run
     _close(run, SyncRun.State.DONE)
     return run
@@ -343,7 +343,7 @@ def _close(run: SyncRun, state: SyncRun.State, error: str = "") -> None:
 
 
 @stamina.retry(on=(OperationalError, InterfaceError), attempts=None, timeout=40, wait_max=1.0)
-def _put_back(run: SyncRun, *, error: str, wait: float) -> None:
+def _reschedule(run: SyncRun, *, error: str, wait: float) -> None:
     """Leave the run to a later tick, without a lease that would have to expire."""
     connection.close_if_unusable_or_obsolete()
     try:

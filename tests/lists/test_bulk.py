@@ -124,7 +124,7 @@ def test_what_is_somebody_elses_is_told_and_tried_again(
 
 
 def _request(user: User) -> Any:
-    return bulk._in_the_name_of(user, BulkRun(pk=uuid.uuid4()))
+    return bulk._request_of_user(user, BulkRun(pk=uuid.uuid4()))
 
 
 def test_giving_to_somebody_asks_whom_first(client: Client, clinician: User, five: None) -> None:

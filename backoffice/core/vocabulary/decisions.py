@@ -19,7 +19,7 @@ from backoffice.core.vocabulary.terms import GLYPHS, NEEDS_ACTION, TURNS, Term
 
 REMEMBERED_SECONDS: Final = 2.0
 _AT_ONCE: Final = timedelta(0)
-_READ: Final = "SELECT vocabulary, value, bucket, label, decision FROM core_unknownvalue"
+_READ_DECISIONS: Final = "SELECT vocabulary, value, bucket, label, decision FROM core_unknownvalue"
 
 _terms: dict[tuple[str, str], Term] = {}
 _decision = 0
@@ -60,7 +60,7 @@ def reload() -> None:
     """Read all decisions from the database."""
     global _terms, _decision, _read_at
     with connection.cursor() as cursor:
-        cursor.execute(f"{_READ} WHERE decision > 0 ORDER BY decision")
+        cursor.execute(f"{_READ_DECISIONS} WHERE decision > 0 ORDER BY decision")
         rows = cursor.fetchall()
     _terms = {
         (vocabulary, value): build_term(value, bucket, label)

@@ -125,7 +125,7 @@ def is_same(one: str, other: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _known(word: str) -> Reading | None:
+def _known_reading(word: str) -> Reading | None:
     """Return the reading that this release has for a word, or None."""
     folded = fold(word)
     if not folded:
@@ -162,14 +162,14 @@ def is_blank(word: str | None) -> bool:
 
 def is_known(word: str) -> bool:
     """Return whether this release knows the word; it does not know punctuation alone."""
-    return _known(word) is not None
+    return _known_reading(word) is not None
 
 
 def read_word(word: str | None) -> Reading | None:
     """Return the reading of an interpretation or a flag; None for a blank word."""
     if word is None or is_blank(word):
         return None
-    return _known(word) or _ranked(word) or Reading(UNKNOWN)
+    return _known_reading(word) or _ranked(word) or Reading(UNKNOWN)
 
 
 _ranks: tuple[object, dict[str, str]] = (None, {})
@@ -196,7 +196,7 @@ def _key(word: str) -> str:
 
 def canonical(word: str) -> str:
     """Return the reading of a word, such as `critical` for `Critical_High`, or the unknown word."""
-    reading = _known(word) or _ranked(word)
+    reading = _known_reading(word) or _ranked(word)
     return reading.interpretation if reading else word
 
 
@@ -237,7 +237,7 @@ def read_line(
     values, suffix = _values(kind, text, value, unit or "")
     if suffix and (printed := read_word(suffix)) is not None:
         readings.append(printed)
-    if kind != "comment" and (named := _named_by(text)) is not None:
+    if kind != "comment" and (named := _reading_in_text(text)) is not None:
         readings.append(named)
     ranges = [Interval(low, high), range_of(reference_range or "", unit or "")]
     pairs = [(r, v) for r in ranges for v in values]
@@ -268,14 +268,14 @@ _NAMING: Final = ("abnormal", "critical", "panic", "outofrange", "outsiderange")
 _LONGEST_NAMED: Final = 40
 
 
-def _named_by(text: str) -> Reading | None:
+def _reading_in_text(text: str) -> Reading | None:
     """Return the reading that a textual result names, or None.
 
     `Abnormal` is the whole result of some lines.
     """
     if len(text) > _LONGEST_NAMED or not any(name in fold(text) for name in _NAMING):
         return None
-    return _known(text)
+    return _known_reading(text)
 
 
 def _has_value(kind: str, text: str, values: list[Interval]) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 
 _NUMBER: Final = r"[-+]?(?:[0-9]+(?:,[0-9]{3})+|[0-9]+)?(?:[.,][0-9]+)?(?:[eE][-+]?[0-9]{1,3})?"
 _DIGIT: Final = re.compile(r"[0-9]")
-_GOES_ON: Final = re.compile(r"[0-9.,:/–—-]|[eE][-+]?[0-9]")
+_NUMBER_CONTINUES: Final = re.compile(r"[0-9.,:/–—-]|[eE][-+]?[0-9]")
 """Text after a number that makes it something other than a number.
 
 Examples: `1:40`, `7-3`, `1.2.3`, `1.8 E+3`.
@@ -33,7 +33,7 @@ _LABEL: Final = re.compile(
 Other labels, such as `Positive:`, are not removed: the range after them may be that of an abnormal
 result.
 """
-_IN_WORDS: Final = tuple(
+_SPELLED_COMPARISONS: Final = tuple(
     (re.compile(words, re.IGNORECASE), sign)
     for words, sign in (
         (
@@ -107,7 +107,7 @@ def interval_of(text: str) -> tuple[Interval | None, str]:
             return Interval(low, high), two["rest"].strip()
     one = _COMPARED.fullmatch(text)
     number = _float(one["number"]) if one else None
-    if one is None or number is None or _GOES_ON.match(one["rest"].strip()):
+    if one is None or number is None or _NUMBER_CONTINUES.match(one["rest"].strip()):
         return None, ""
     rest = one["rest"].strip()
     return _compared(_sign(one, text), number), rest
@@ -119,7 +119,7 @@ def range_of(text: str, unit: str = "") -> Interval:
     Ranges in words are read too: `up to 40`, `40 or less`, `Adult: 70-99 mg/dL (fasting)`.
     """
     plain = _LABEL.sub("", _without_remark(_plain(text)))
-    for pattern, sign in _IN_WORDS:
+    for pattern, sign in _SPELLED_COMPARISONS:
         plain = pattern.sub(sign, plain)
     interval, rest = interval_of(plain)
     if interval is None or interval.low == interval.high or not _is_unit(rest, unit):

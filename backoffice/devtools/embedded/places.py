@@ -44,7 +44,7 @@ def account() -> Account | None:
 def home() -> Path:
     """Return the base folder of this checkout; it may not exist yet."""
     var = ROOT / "var"
-    if os.geteuid() != 0 or _open_to_all(ROOT):
+    if os.geteuid() != 0 or _is_traversable(ROOT):
         return var
     digest = hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]
     return Path("/var/tmp") / f"backoffice-{digest}"  # noqa: S108 - owner is checked before use
@@ -85,7 +85,7 @@ def sockets_of(base: Path) -> Path:
     return Path("/tmp") / f"backoffice-{os.geteuid()}-{digest}"  # noqa: S108 - 0700, ours
 
 
-def _open_to_all(path: Path) -> bool:
+def _is_traversable(path: Path) -> bool:
     """Return whether any user can enter `path`, through all its parents."""
     return all(part.stat().st_mode & 0o001 for part in (path, *path.parents))
 

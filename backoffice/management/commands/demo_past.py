@@ -30,7 +30,7 @@ from orders.results import criticals, sign_off
 
 NIGHT: Final = timedelta(hours=12)
 TROUBLE: Final = timedelta(days=2)
-WHAT_WAS_DONE: Final = "Dealt with before this demo began"
+REASON: Final = "Dealt with before this demo began"
 LAST_SECONDS: Final = 30.0
 """Seconds that the command keeps running for the last lookups of the first sync."""
 
@@ -59,9 +59,7 @@ def _handle(before: datetime, by: User) -> None:
     with transaction.atomic(durable=True):
         rows = list(old.values_list("pk", "last_event_id", "user_id"))
         Handling.objects.bulk_create(
-            Handling(
-                order_id=pk, event_id=event, outcome=HANDLED, reason=WHAT_WAS_DONE, by=by, at=before
-            )
+            Handling(order_id=pk, event_id=event, outcome=HANDLED, reason=REASON, by=by, at=before)
             for pk, event, _ in rows
         )
         if rows:

@@ -25,11 +25,11 @@ LOCK_TIMEOUT: Final = "2s"
 TRIES: Final = 10
 PAUSE: Final = 3.0
 """Seconds between two tries. Queries that waited behind the first try run meanwhile."""
-ASK_AGAIN: Final = 0.5
+LOCK_CHECK_SECONDS: Final = 0.5
 """Seconds between two tries to take the advisory lock of another migration."""
 ONE_AT_A_TIME: Final = 7_246_015_113
 """Key of the advisory lock."""
-OURS: Final = (
+APPS: Final = (
     *("core", "accounts", "audit", "mirror", "sync", "outbox", "team", "pages", "api"),
     *("labs", "orders", "patients", "wearables", "webhooks"),
 )
@@ -77,7 +77,7 @@ class Command(migrate.Command):
                 cursor.execute("SELECT pg_try_advisory_lock(%s)", [ONE_AT_A_TIME])
                 if cursor.fetchone()[0]:
                     return
-                time.sleep(ASK_AGAIN)
+                time.sleep(LOCK_CHECK_SECONDS)
 
     def _refuse_another_version(self) -> None:
         """Raise CommandError if the database has migrations of a different branch of the product.
@@ -91,7 +91,7 @@ class Command(migrate.Command):
                 "An earlier state of the project made the tables of this database, and they cannot"
                 " be migrated: use a new database, or for a demo ./run demo --anew."
             )
-        for app in OURS:
+        for app in APPS:
             applied_names = {name for label, name in applied if label == app}
             known_names = _migration_names(app)
             if applied_names - known_names and known_names - applied_names:

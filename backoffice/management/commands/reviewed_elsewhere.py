@@ -38,7 +38,7 @@ _REASON: Final = """
   WHEN review.kind NOT IN ('final', 'corrected') THEN 'have an unknown status'
   WHEN review.has_uninterpreted THEN 'have values that are not interpreted' END
 """
-_LEFT: Final = f"""
+_COUNT_REMAINING: Final = f"""
 SELECT {_REASON}, count(*) FROM orders_review AS review
 JOIN orders_order AS o ON o.id = review.order_id
 WHERE review.version > review.signed AND review.version > 0 AND o.last_event_at < %s
@@ -109,7 +109,7 @@ def sign(before: datetime, by: User, *, critical: bool = False) -> int:
 def left(before: datetime, *, critical: bool = False) -> list[tuple[str, int]]:
     """Return how many older results are left for review, by reason."""
     with connection.cursor() as cursor:
-        cursor.execute(_LEFT, [critical, before])
+        cursor.execute(_COUNT_REMAINING, [critical, before])
         return [(reason, count) for reason, count in cursor.fetchall() if reason]
 
 
@@ -119,12 +119,12 @@ def _signed(before: datetime, by: User, critical: bool) -> int:
             _SIGN, [before, critical, A_BATCH, by.pk, by.pk, RECIPIENT, NOTE, by.pk, NOTE]
         )
         rows: list[tuple[UUID, UUID | None, bool]] = cursor.fetchall()
-        _noted(by, "sign result", rows)
+        _record(by, "sign result", rows)
         for kind in ("acknowledge critical", "critical call"):
-            _noted(by, kind, [row for row in rows if row[2]])
+            _record(by, kind, [row for row in rows if row[2]])
     return len(rows)
 
 
-def _noted(by: User, kind: str, rows: list[tuple[UUID, UUID | None, bool]]) -> None:
+def _record(by: User, kind: str, rows: list[tuple[UUID, UUID | None, bool]]) -> None:
     if rows:
         record_follow_up(by, kind, [row[0] for row in rows], [row[1] for row in rows])

@@ -22,7 +22,7 @@ from backoffice.sync.models import SyncRun
 SIZE: Final = 50
 LATEST: Final = 10
 NEWEST_FIRST: Final = Sort(("created_at", "id"), descending=True)
-LAST_FOUND: Final = Sort(("found_at", "id"), descending=True)
+NEWEST_DRIFT_FIRST: Final = Sort(("found_at", "id"), descending=True)
 LAST_SEEN: Final = Sort(("last_seen", "id"), descending=True)
 
 
@@ -78,7 +78,7 @@ def runs(request: HttpRequest) -> HttpResponse:
 @require_safe
 def drift(request: HttpRequest) -> HttpResponse:
     """List drift that sweeps found and repaired, newest first."""
-    page = fetch_page(Drift.objects.all(), LAST_FOUND, size=SIZE, **page_position(request))
+    page = fetch_page(Drift.objects.all(), NEWEST_DRIFT_FIRST, size=SIZE, **page_position(request))
     return render(request, "system/drift.html", {"page": page})
 
 

@@ -45,7 +45,7 @@ LEADS: Final = {
 """Route of the page of a sample record, by the first word of the vocabulary."""
 _ONE_AT_A_TIME: Final = "SELECT pg_advisory_xact_lock(hashtext('decide on an unknown value'))"
 SAVED: Final = "Saved. Pages say so from now on{}."
-TAKEN_BACK: Final = "Taken back. It is shown as it came{}."
+DECISION_REVOKED: Final = "Taken back. It is shown as it came{}."
 MOVING: Final = ", and orders move within seconds"
 RANKING: Final = ", and open results are ranked again within seconds"
 
@@ -116,7 +116,7 @@ def value(request: HttpRequest, value_id: int) -> HttpResponse:
             else:
                 moving = MOVING if row.vocabulary == STATUS else ""
                 moving = RANKING if row.vocabulary in interpretations.VOCABULARIES else moving
-                messages.success(request, (TAKEN_BACK if back else SAVED).format(moving))
+                messages.success(request, (DECISION_REVOKED if back else SAVED).format(moving))
                 return redirect("system:unknown-value", row.pk)
     context = {"unknown": _value_context(row), "row": row, "form": form, "obstacle": obstacle}
     return render(request, "system/unknown_value.html", context, status=status)

@@ -229,7 +229,7 @@ def process_runs(lists: Sequence[ListPage], seconds: float = SECONDS) -> int:
     done = 0
     while time.monotonic() < ends:
         token = uuid.uuid4()
-        run = _claimed(lists, token)
+        run = _claim_run(lists, token)
         if run is None:
             break
         try:
@@ -250,7 +250,7 @@ def delete_old_runs() -> int:
     return old.delete()[0]
 
 
-def _claimed(lists: Sequence[ListPage], token: UUID) -> BulkRun | None:
+def _claim_run(lists: Sequence[ListPage], token: UUID) -> BulkRun | None:
     with transaction.atomic(durable=True):
         free = Q(lease_until=None) | Q(lease_until__lt=Now())
         claimable = BulkRun.objects.filter(
@@ -276,7 +276,7 @@ def _work(run: BulkRun, token: UUID, lists: Sequence[ListPage], ends: float) -> 
     if action is None or not (user.is_active and may(user, *list_page.needs, *action.needs)):
         _give_up(run, token)
         return 0
-    request = _in_the_name_of(user, run)
+    request = _request_of_user(user, run)
     done = 0
     while time.monotonic() < ends:
         batch = list(waiting[:BATCH])
@@ -304,13 +304,13 @@ def _one(action: BulkAction, run: BulkRun, row: BulkRow, request: HttpRequest, t
             return False
         outcome = _tried(action, run, row, request)
         with transaction.atomic(durable=True):
-            return _noted(run, row, token, *outcome)
+            return _record_outcome(run, row, token, *outcome)
     with transaction.atomic(durable=True):
         # This locks the row of the run, so a request to stop the run waits for this row.
         if not _extend_lease(run, token):
             return False
         outcome = _tried(action, run, row, request)
-        return _noted(run, row, token, *outcome)
+        return _record_outcome(run, row, token, *outcome)
 
 
 def _tried(
@@ -339,7 +339,9 @@ def _extend_lease(run: BulkRun, token: UUID) -> bool:
     )
 
 
-def _noted(run: BulkRun, row: BulkRow, token: UUID, words: str, command: UUID | None) -> bool:
+def _record_outcome(
+    run: BulkRun, row: BulkRow, token: UUID, words: str, command: UUID | None
+) -> bool:
     state = BulkRow.State.FAILED if words else BulkRow.State.DONE
     noted = BulkRow.objects.filter(run=run.pk, key=row.key, state=BulkRow.State.WAITING).update(
         state=state, words=words, command_id=command
@@ -362,7 +364,7 @@ def _give_up(run: BulkRun, token: UUID) -> None:
         )
 
 
-def _in_the_name_of(user: User, run: BulkRun) -> HttpRequest:
+def _request_of_user(user: User, run: BulkRun) -> HttpRequest:
     """Return a request for functions that record who asks: the user, and the run's id as its id."""
     request = HttpRequest()
     request.user = user

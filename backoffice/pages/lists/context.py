@@ -26,7 +26,7 @@ NO_VIEW: Final = "all"
 """Value of the parameter `view`: use no view, not even the default view."""
 OWN_NAMES: Final = PLACE | {"view", "columns", "run", "panel"}
 """Parameters of a list's URL that are not filters."""
-NAMED: Final = 5
+MAX_NAMED: Final = 5
 LONGEST_NAME: Final = 40
 _CHOICE: Final = (
     f"SELECT {columns(ListChoice)} FROM pages_listchoice"  # noqa: S608 - our names
@@ -265,8 +265,8 @@ def _chosen(allowed: list[Column], keys: list[str]) -> list[Column]:
 def _unread(data: QueryDict, form: FilterForm) -> str:
     """Return the names of unknown parameters, as text for a notice."""
     names = [name for name in data if name not in form.fields and name not in OWN_NAMES]
-    quoted = [f"“{name[:LONGEST_NAME]}”" for name in names[:NAMED]]
-    return ", ".join([*quoted, "…"] if len(names) > NAMED else quoted)
+    quoted = [f"“{name[:LONGEST_NAME]}”" for name in names[:MAX_NAMED]]
+    return ", ".join([*quoted, "…"] if len(names) > MAX_NAMED else quoted)
 
 
 def _number(text: str | None) -> int:

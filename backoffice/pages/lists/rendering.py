@@ -21,7 +21,7 @@ from backoffice.pages.lists.forms import SIZES, FilterChip, FilterForm
 from backoffice.pages.query_strings import address_with, address_without
 from backoffice.pages.templatetags.ui import field
 
-NARROWED: Final = 8
+MAX_WITHOUT_SEARCH: Final = 8
 """With more checkboxes than this, a filter has a text field to search them."""
 
 
@@ -99,7 +99,7 @@ def _fields(chip: FilterChip) -> str:
     for bound in chip.fields:
         if chip.options:
             boxes = tick_boxes(bound)
-            if len(boxes) > NARROWED:
+            if len(boxes) > MAX_WITHOUT_SEARCH:
                 html.append(
                     '<input class="js-only" type="search" data-narrow placeholder="Type to narrow"'
                     f' aria-label="Narrow the choices of {label}" autocomplete="off">\n'

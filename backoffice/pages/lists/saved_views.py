@@ -23,7 +23,7 @@ from backoffice.pages.paging.counts import capped_count
 
 MAX_VIEWS: Final = 50
 """Most views of one user for one list."""
-FRESH: Final = 60
+FRESH_SECONDS: Final = 60
 """Seconds after which a count is stale."""
 CACHE_SECONDS: Final = 3_600
 
@@ -205,7 +205,7 @@ def cached_counts(keys: Sequence[str], user: Any) -> dict[str, TabCount]:
         return {}
     now = timezone.now().timestamp()
     return {
-        key: TabCount(entry[0], now - entry[1] > FRESH)
+        key: TabCount(entry[0], now - entry[1] > FRESH_SECONDS)
         for key in keys
         if (entry := entries.get(_key(key, user))) is not None
     }

@@ -136,7 +136,7 @@ def entries(user: Any, path: str) -> tuple[Entry, ...]:
     """
     permissions = frozenset(one for one in _PERMISSIONS if access.may(user, one))
     urls = (url for _, pages in _open_with(permissions) for _, url in pages)
-    inside = max((url for url in urls if _lies_in(path, url)), key=len, default="")
+    inside = max((url for url in urls if _is_under(path, url)), key=len, default="")
     return _entries(permissions, inside, inside == path)
 
 
@@ -172,7 +172,7 @@ def _entries(permissions: frozenset[str], inside: str, is_current_link: bool) ->
     )
 
 
-def _lies_in(path: str, url: str) -> bool:
+def _is_under(path: str, url: str) -> bool:
     return path == url or (url != "/" and path.startswith(url))
 
 

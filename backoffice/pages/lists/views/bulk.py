@@ -32,7 +32,7 @@ from backoffice.pages.lists.views.saved_views import selected_keys, selected_row
 from backoffice.pages.models import BulkRow, BulkRun
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 
-SHOWN: Final = 50
+MAX_SHOWN: Final = 50
 GONE: Final = "None of these rows is there any more: nothing was done."
 WAKE_TASK: Final = "orders.tasks.run_bulk_actions"
 
@@ -122,13 +122,13 @@ def run_page(request: HttpRequest, key: UUID, *, list_page: ListPage) -> HttpRes
     """Show one run: its progress, and each row that was not done, with the reason."""
     run = _run(request, list_page, key)
     failed = BulkRow.objects.filter(run=run.pk, state=BulkRow.State.FAILED)
-    page = fetch_page(failed, Sort(("key",)), size=SHOWN, **page_position(request))
+    page = fetch_page(failed, Sort(("key",)), size=MAX_SHOWN, **page_position(request))
     labels = list_page.labels_and_urls([row.key for row in page.rows], request.user)
     commands = _commands(run)
     refused = CommandRecord.objects.filter(
         pk__in=_rows_of(run).exclude(command_id=None).values("command_id"),
         state__in=(CommandRecord.State.REFUSED, CommandRecord.State.UNDECIDED),
-    ).order_by("requested_at")[:SHOWN]
+    ).order_by("requested_at")[:MAX_SHOWN]
     refused_labels = list_page.labels_and_urls(
         [UUID(row.subject_id) for row in refused], request.user
     )
