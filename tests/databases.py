@@ -68,7 +68,7 @@ def drop(database_url: str) -> None:
 @cache
 def migrated_template(server: str) -> str:
     """Return the name of the template database with the tables of the back office."""
-    return _ensure_template(server, "house", "template1", "manage.py", "migrate", "-v0")
+    return _ensure_template(server, "back_office", "template1", "manage.py", "migrate", "-v0")
 
 
 @cache

@@ -17,7 +17,7 @@ from celery.signals import beat_init
 from django.conf import settings
 
 from backoffice.celery import app
-from tests.sync.house import Houses, end, wait_until
+from tests.sync.back_office import BackOffices, end, wait_until
 from tests.webhooks.records import OUR_TEAM, order
 from tests.webhooks.rows import event
 
@@ -100,21 +100,21 @@ def test_worker_survives_thousand_hostile_messages(
     tmp_path: Path,
 ) -> None:
     """A real worker reads them all and then applies the waiting event as usual."""
-    houses = Houses(os.environ["DATABASE_URL"], tmp_path)
+    back_offices = BackOffices(os.environ["DATABASE_URL"], tmp_path)
     broker = redis.Redis.from_url(settings.REDIS_URL)
     broker.delete("inbox")
     try:
-        house = houses.build("http://127.0.0.1:9")
-        house.query(OUR_TEAM)
+        back_office = back_offices.build("http://127.0.0.1:9")
+        back_office.query(OUR_TEAM)
         waiting = event("labtest.order.created", order(1, 1))
-        house.query(
+        back_office.query(
             "INSERT INTO webhooks_event (message_id, sent_at, key_id, body, body_digest,"
             " event_type) VALUES (%s, now(), '', %s, %s, %s)",
             [waiting.message_id, waiting.body, waiting.body_digest, waiting.event_type],
         )
         for number in range(HOSTILE_MESSAGES):
             broker.lpush("inbox", json.dumps(hostile_message(number)))
-        worker = house.start(
+        worker = back_office.start(
             *("-m", "celery", "-A", "backoffice.celery", "worker", "--queues", "inbox"),
             *("--hostname", f"bells-{os.getpid()}@%h", "--concurrency", "1"),
             *("--loglevel", "ERROR", "--without-gossip", "--without-mingle"),
@@ -123,14 +123,14 @@ def test_worker_survives_thousand_hostile_messages(
 
             def is_applied() -> bool:
                 current_app.send_task("webhooks.tasks.apply_due_events", queue="inbox", expires=30)
-                return bool(house.value("SELECT count(*) FROM orders_order"))
+                return bool(back_office.value("SELECT count(*) FROM orders_order"))
 
             wait_until(is_applied, 60, "the event to be applied", every=1)
             wait_until(lambda: not broker.llen("inbox"), 60, "all messages to be read", every=0.5)
-            assert worker.poll() is None, house.said()[-2_000:]
+            assert worker.poll() is None, back_office.said()[-2_000:]
         finally:
             end(worker)
-        assert "uid=" not in house.said()
+        assert "uid=" not in back_office.said()
     finally:
         broker.delete("inbox")
-        houses.close()
+        back_offices.close()

@@ -20,7 +20,7 @@ import pytest
 import redis
 
 from backoffice.devtools import embedded
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN_SERVERS = """

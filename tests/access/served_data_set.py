@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.sync.house import ROOT, House, Houses
+from tests.sync.back_office import ROOT, BackOffice, BackOffices
 from tests.webhooks.sending import receiving
 
 UNUSED_URL: str = "http://127.0.0.1:9"
@@ -24,7 +24,7 @@ class Site:
     """
 
     url: str
-    house: House
+    back_office: BackOffice
     cookie: str
     sessions: dict[str, str]
     token: str
@@ -32,19 +32,21 @@ class Site:
 
 
 @contextlib.contextmanager
-def serve_small_data_set(houses: Houses) -> Iterator[Site]:
+def serve_small_data_set(back_offices: BackOffices) -> Iterator[Site]:
     """Run the site. Rate limits are so high that no response is a 429."""
     rates = {"API_RATE": "100000000/min", "API_FAILED_RATE": "100000000/min"}
-    house = houses.build(UNUSED_URL, REPORT_FOLDER=str(houses.logs / "reports"), **rates)
+    back_office = back_offices.build(
+        UNUSED_URL, REPORT_FOLDER=str(back_offices.logs / "reports"), **rates
+    )
     fill_path = subprocess.run(
         [sys.executable, "-m", "tests.access.data_set"],
         cwd=ROOT,
-        env=house.environment(),
+        env=back_office.environment(),
         capture_output=True,
         text=True,
         check=False,
     )
     assert fill_path.returncode == 0, fill_path.stderr
     values = json.loads(fill_path.stdout.splitlines()[-1])
-    with receiving(house) as url:
-        yield Site(url=url, house=house, **values)
+    with receiving(back_office) as url:
+        yield Site(url=url, back_office=back_office, **values)

@@ -12,7 +12,7 @@ from tests.access.canaries import ABOUT_PEOPLE
 from tests.access.fuzzing import Fuzzer
 from tests.access.properties import run_tester
 from tests.access.served_data_set import Site, serve_small_data_set
-from tests.sync.house import Houses
+from tests.sync.back_office import BackOffices
 
 FUZZ_SECONDS = 20
 
@@ -20,12 +20,12 @@ FUZZ_SECONDS = 20
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = Path(tmp_path_factory.mktemp("site"))
-    houses = Houses(os.environ["DATABASE_URL"], folder)
+    back_offices = BackOffices(os.environ["DATABASE_URL"], folder)
     try:
-        with serve_small_data_set(houses) as site:
+        with serve_small_data_set(back_offices) as site:
             yield site
     finally:
-        houses.close()
+        back_offices.close()
 
 
 def test_api_matches_its_description(site: Site, tmp_path: Path) -> None:
@@ -40,4 +40,4 @@ def test_hostile_requests_are_answered_and_reveal_nothing(site: Site) -> None:
     found = Fuzzer(site, seed=1).run(FUZZ_SECONDS)
     assert not found.problems, "\n".join(found.problems[:20])
     assert found.sent > len(site.paths) + 50
-    assert not ABOUT_PEOPLE.search(site.house.log.read_text(errors="replace"))
+    assert not ABOUT_PEOPLE.search(site.back_office.log.read_text(errors="replace"))

@@ -31,7 +31,7 @@ from tests.outbox.cases_visits import create_booked_visit, create_move  # noqa: 
 from tests.outbox.concurrent_staff import Browser  # noqa: E402
 from tests.outbox.worker_setup import WorkerSetup, set_up_workers  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
-from tests.sync.house import House, end, wait_until  # noqa: E402
+from tests.sync.back_office import BackOffice, end, wait_until  # noqa: E402
 from tests.sync.test_running_office import start_processes  # noqa: E402
 from tests.webhooks.sending import percentile, receiving  # noqa: E402
 
@@ -48,10 +48,10 @@ def main() -> int:
         running(users=30, orders=40, seed=41) as sandbox,
         set_up_workers(sandbox, {}, Path(folder) / "workers.log") as worker_setup,
     ):
-        house = House(os.environ["DATABASE_URL"], sandbox.url, Path(folder) / "log")
-        processes = start_processes(house, Path(folder))
+        back_office = BackOffice(os.environ["DATABASE_URL"], sandbox.url, Path(folder) / "log")
+        processes = start_processes(back_office, Path(folder))
         try:
-            with receiving(house) as url:
+            with receiving(back_office) as url:
                 clicks, answers = _measure(worker_setup, Browser.sign_in(url, "ann"))
         finally:
             for process in processes:

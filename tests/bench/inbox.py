@@ -39,7 +39,7 @@ from tests.bench.common import (  # noqa: E402
     report,
     size_of,
 )
-from tests.sync.house import House, end, wait_until  # noqa: E402
+from tests.sync.back_office import BackOffice, end, wait_until  # noqa: E402
 from tests.webhooks.records import OUR_TEAM, order  # noqa: E402
 from tests.webhooks.sending import attempt, percentile, receiving, send  # noqa: E402
 from tests.webhooks.signed import Message, message  # noqa: E402
@@ -58,13 +58,15 @@ def main() -> int:
     execute(peers.CREATE_TABLE)
     execute(OUR_TEAM)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        house = House(os.environ["DATABASE_URL"], "http://127.0.0.1:9", Path(folder) / "log")
-        goals, figures = _measure_receiving(house)
-        applying_goals, applying_figures, growth = _measure_applying(house)
+        back_office = BackOffice(
+            os.environ["DATABASE_URL"], "http://127.0.0.1:9", Path(folder) / "log"
+        )
+        goals, figures = _measure_receiving(back_office)
+        applying_goals, applying_figures, growth = _measure_applying(back_office)
     return report("inbox", goals + applying_goals, {**figures, **applying_figures}, growth)
 
 
-def _measure_receiving(house: House) -> tuple[list[Goal], dict[str, object]]:
+def _measure_receiving(back_office: BackOffice) -> tuple[list[Goal], dict[str, object]]:
     print(f"receiving: {ROUNDS} turns of {REQUESTS:,} deliveries over {CONNECTIONS} connections")
     servers = {
         "ours": ("backoffice.wsgi:web", REQUESTS),
@@ -75,7 +77,7 @@ def _measure_receiving(house: House) -> tuple[list[Goal], dict[str, object]]:
     with ExitStack() as stack:
         urls = {}
         for name, (application, _) in servers.items():
-            urls[name] = stack.enter_context(receiving(house, application, BENCH_PEER=name))
+            urls[name] = stack.enter_context(receiving(back_office, application, BENCH_PEER=name))
             _send_orders(urls[name], 200)
         for round_number in range(ROUNDS):
             for name, (_, count) in servers.items():
@@ -83,8 +85,8 @@ def _measure_receiving(house: House) -> tuple[list[Goal], dict[str, object]]:
             speeds = ", ".join(f"{name} {values[-1]:,.0f}" for name, values in rates.items())
             print(f"  turn {round_number + 1}: {speeds} a second", flush=True)
     execute(events.CLEAR_TABLES)
-    with receiving(house) as url:
-        workers = [house.start("-m", "tests.webhooks.drainer") for _ in range(2)]
+    with receiving(back_office) as url:
+        workers = [back_office.start("-m", "tests.webhooks.drainer") for _ in range(2)]
         try:
             wait_until(lambda: _is_draining(url), 30, "the drain", every=0.2)
             _, p99 = _send_orders(url, REQUESTS)
@@ -129,7 +131,9 @@ def _is_draining(url: str) -> bool:
     return Event.objects.filter(state="done").exists()
 
 
-def _measure_applying(house: House) -> tuple[list[Goal], dict[str, object], list[Growth]]:
+def _measure_applying(
+    back_office: BackOffice,
+) -> tuple[list[Goal], dict[str, object], list[Growth]]:
     print(f"applying: {ROUNDS} turns of {EVENTS:,} order events, 200 a batch")
     small_count = EVENTS // SCALE
     for count in (small_count, EVENTS):
@@ -148,7 +152,7 @@ def _measure_applying(house: House) -> tuple[list[Goal], dict[str, object], list
         )
     small_rate = statistics.median(_rate(apply_events.drain, small_count) for _ in range(ROUNDS))
     events.restore_backlog(EVENTS, SAMPLE)
-    task_rate = _apply_by_tasks(house)
+    task_rate = _apply_by_tasks(back_office)
     print(f"  one task per event {task_rate:,.0f} a second", flush=True)
     drain_rate = statistics.median(drain_rates)
     goals = [
@@ -193,8 +197,8 @@ def _apply_by_statement() -> None:
                     return
 
 
-def _apply_by_tasks(house: House) -> float:
-    worker = house.start(
+def _apply_by_tasks(back_office: BackOffice) -> float:
+    worker = back_office.start(
         *("-m", "celery", "-A", "tests.bench.inbox_peers", "worker", "--queues", "bench"),
         *("--concurrency", "1", "--loglevel", "ERROR", "--without-gossip", "--without-mingle"),
     )

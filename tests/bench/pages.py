@@ -190,11 +190,11 @@ def _print_cases() -> None:
 
 @contextmanager
 def _page_client(log: Path, address: str) -> Iterator[PageClient]:
-    from tests.sync.house import House
+    from tests.sync.back_office import BackOffice
     from tests.webhooks.sending import receiving
 
-    house = House(address, "http://127.0.0.1:9", log)
-    with receiving(house, workers=2) as url, PageClient(url) as client:
+    back_office = BackOffice(address, "http://127.0.0.1:9", log)
+    with receiving(back_office, workers=2) as url, PageClient(url) as client:
         yield client
 
 

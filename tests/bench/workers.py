@@ -42,7 +42,7 @@ from tests.bench import events  # noqa: E402
 from tests.bench.common import Goal, at_least, execute, median_ratio, report  # noqa: E402
 from tests.bench.processes import parent_of, processor_seconds  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
-from tests.sync.house import House, end  # noqa: E402
+from tests.sync.back_office import BackOffice, end  # noqa: E402
 from tests.webhooks.records import OUR_TEAM  # noqa: E402
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "2"))
@@ -83,7 +83,7 @@ def main() -> int:
         running(users=max(5, ORDERS // 2), orders=ORDERS, seed=14) as sandbox,
     ):
         sandbox.control("faults", {"rate": 1, "kinds": ["slow"], "latency_ms": LATENCY_MS})
-        house = House(os.environ["DATABASE_URL"], sandbox.url, Path(name) / "log")
+        back_office = BackOffice(os.environ["DATABASE_URL"], sandbox.url, Path(name) / "log")
         events.create_backlog(EVENTS)
         # The order matters: the sync deletes the patients that events are about.
         inbox = Workload(
@@ -94,7 +94,7 @@ def main() -> int:
             events.applied_count,
         )
         synced = Workload("sync", "the whole sync", _reset_mirror, ORDERS, _synced_count)
-        measured = [_measure(house, workload) for workload in (inbox, synced)]
+        measured = [_measure(back_office, workload) for workload in (inbox, synced)]
     figures: dict[str, object] = {
         workload.name: {
             f"{n} worker{'s' * (n > 1)}": {
@@ -131,11 +131,11 @@ def _synced_count() -> int:
     return listed + Lookup.objects.exclude(looked_at=None).count()
 
 
-def _measure(house: House, workload: Workload) -> Workload:
+def _measure(back_office: BackOffice, workload: Workload) -> Workload:
     for round_number in range(ROUNDS):
         for worker_count in WORKER_COUNTS:
             workload.prepare()
-            rate, cores = _run_workers(house, workload, worker_count)
+            rate, cores = _run_workers(back_office, workload, worker_count)
             workload.rates[worker_count].append(rate)
             workload.cores[worker_count].append(cores)
         rates_text = ", ".join(f"{n}: {workload.rates[n][-1]:,.0f} a second" for n in WORKER_COUNTS)
@@ -143,9 +143,11 @@ def _measure(house: House, workload: Workload) -> Workload:
     return workload
 
 
-def _run_workers(house: House, workload: Workload, worker_count: int) -> tuple[float, float]:
+def _run_workers(
+    back_office: BackOffice, workload: Workload, worker_count: int
+) -> tuple[float, float]:
     """Return the work done per second, and the processors that workers and PostgreSQL used."""
-    workers = [_start_worker(house, workload.name) for _ in range(worker_count)]
+    workers = [_start_worker(back_office, workload.name) for _ in range(worker_count)]
     try:
         server = _server_pid()
         used, started_at = processor_seconds(server), time.perf_counter()
@@ -153,7 +155,7 @@ def _run_workers(house: House, workload: Workload, worker_count: int) -> tuple[f
             assert worker.stdin
             worker.stdin.write(b"go\n")
             worker.stdin.flush()
-        reports = [json.loads(_read_line(worker, house)) for worker in workers]
+        reports = [json.loads(_read_line(worker, back_office)) for worker in workers]
         seconds = time.perf_counter() - started_at
         used = processor_seconds(server) - used + sum(report["cpu"] for report in reports)
     finally:
@@ -164,24 +166,24 @@ def _run_workers(house: House, workload: Workload, worker_count: int) -> tuple[f
     return done / seconds, used / seconds
 
 
-def _start_worker(house: House, kind: str) -> subprocess.Popen[bytes]:
-    with house.log.open("ab") as log:
+def _start_worker(back_office: BackOffice, kind: str) -> subprocess.Popen[bytes]:
+    with back_office.log.open("ab") as log:
         worker = subprocess.Popen(
             [sys.executable, "-m", "tests.bench.worker", kind],
-            env=house.environment(),
+            env=back_office.environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             start_new_session=True,
         )
-    assert _read_line(worker, house) == "ready"
+    assert _read_line(worker, back_office) == "ready"
     return worker
 
 
-def _read_line(worker: subprocess.Popen[bytes], house: House) -> str:
+def _read_line(worker: subprocess.Popen[bytes], back_office: BackOffice) -> str:
     assert worker.stdout
     line = worker.stdout.readline().decode().strip()
-    assert line, f"a worker ended:\n{house.said()}"
+    assert line, f"a worker ended:\n{back_office.said()}"
     return line
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from tests.browser import Browser, BrowserError
 from tests.sandboxes import Sandbox
 from tests.sandboxes import running as sandbox_running
-from tests.sync.house import House, Houses, running, wait_until
+from tests.sync.back_office import BackOffice, BackOffices, running, wait_until
 from tests.web_sign_in import signed_in_client
 from tests.webhooks.sending import receiving
 
@@ -25,7 +25,7 @@ class Office:
     """A running back office, its mirror and the sandbox that it uses as the service."""
 
     url: str
-    house: House
+    back_office: BackOffice
     sandbox: Sandbox
 
     def log_in(self, page: Browser, name: str) -> None:
@@ -51,17 +51,17 @@ def running_office(
     logs: Path, users: int = 12, orders: int = 30, **options: Any
 ) -> Iterator[Office]:
     """Run a back office with a current mirror and a worker, and delete everything at the end."""
-    houses = Houses(os.environ["DATABASE_URL"], logs, staffed=True)
+    back_offices = BackOffices(os.environ["DATABASE_URL"], logs, staffed=True)
     try:
         with sandbox_running(users=users, orders=orders, seed=11, **options) as sandbox:
-            house = houses.build(sandbox.url, REPORT_FOLDER=str(logs / "reports"))
-            house.sync()
-            worker = running(house.start("-m", "tests.browser.worker"))
-            with receiving(house, workers=1) as url, worker as process:
-                yield Office(url, house, sandbox)
+            back_office = back_offices.build(sandbox.url, REPORT_FOLDER=str(logs / "reports"))
+            back_office.sync()
+            worker = running(back_office.start("-m", "tests.browser.worker"))
+            with receiving(back_office, workers=1) as url, worker as process:
+                yield Office(url, back_office, sandbox)
                 assert process.poll() is None, "the worker died: see its log"
     finally:
-        houses.close()
+        back_offices.close()
 
 
 def press_keys(page: Browser, keys: str) -> None:

@@ -21,7 +21,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from tests.browser.office import Office, running_office
 from tests.outbox.draw_orders import book_visit_at_service, place_order
 from tests.outbox.unmatched_results import create_unmatched_result
-from tests.sync.house import House, running, wait_until
+from tests.sync.back_office import BackOffice, running, wait_until
 from tests.web_sign_in import signed_in_client
 from tests.webhooks.sending import attempt, send
 from tests.webhooks.signed import Message
@@ -150,21 +150,21 @@ def office_with_sample_data(logs: Path) -> Iterator[SampleOffice]:
 
 def _create_sample_data(office: Office) -> None:
     """Create booked visits, an unmatched result, applied events and one that failed."""
-    house, sandbox = office.house, office.sandbox
+    back_office, sandbox = office.back_office, office.sandbox
     visited = place_order(sandbox, name="Vera")
     book_visit_at_service(sandbox, visited)
     place_order(sandbox, "testkit", name="Kitty")
     place_order(sandbox, "walk_in_test", name="Walda")
     create_unmatched_result(sandbox, "match_completed", interpretation="abnormal")
-    house.sync()
-    house.sync("unmatched")
-    with running(house.start("-m", "tests.browser.sample_data")) as process:
-        assert process.wait(120) == 0, house.said()
-    _deliver_events(office, house)
+    back_office.sync()
+    back_office.sync("unmatched")
+    with running(back_office.start("-m", "tests.browser.sample_data")) as process:
+        assert process.wait(120) == 0, back_office.said()
+    _deliver_events(office, back_office)
 
 
-def _deliver_events(office: Office, house: House) -> None:
-    record, user, team = house.query(
+def _deliver_events(office: Office, back_office: BackOffice) -> None:
+    record, user, team = back_office.query(
         "SELECT record, user_id, team_id FROM orders_order ORDER BY created_at LIMIT 1"
     )[0]
     bodies = [
@@ -175,11 +175,13 @@ def _deliver_events(office: Office, house: House) -> None:
         event = {"event_type": "labtest.order.updated", "data": body}
         event |= {"user_id": str(user), "team_id": str(team)}
         send(f"{office.url}/webhooks/", [attempt(Message(json.dumps(event).encode()))], 1)
-    with running(house.start("-m", "tests.webhooks.drainer")):
+    with running(back_office.start("-m", "tests.webhooks.drainer")):
 
         def event_has_failed() -> bool:
-            house.query("UPDATE webhooks_event SET due_at = now() WHERE state = 'retry'")
-            return bool(house.value("SELECT count(*) FROM webhooks_event WHERE state = 'dead'"))
+            back_office.query("UPDATE webhooks_event SET due_at = now() WHERE state = 'retry'")
+            return bool(
+                back_office.value("SELECT count(*) FROM webhooks_event WHERE state = 'dead'")
+            )
 
         wait_until(event_has_failed, 60, "one event could not be applied", every=0.2)
 
@@ -205,7 +207,7 @@ def _collect_pages(sample: SampleOffice, visitor: Visitor) -> None:
     left: dict[str, str] = {}
     for name, address, _ in routes():
         if name not in EXCLUDED_ROUTES:
-            path = _fill_parameters(sample.office.house, name, address)
+            path = _fill_parameters(sample.office.back_office, name, address)
             if path is None and visitor.classify(_fill_placeholders(address)) == "form":
                 continue
             for query in ("", *EXTRA_QUERIES.get(name, ())):
@@ -223,12 +225,12 @@ def _collect_pages(sample: SampleOffice, visitor: Visitor) -> None:
             sample.uncovered.append(f"{name}: {linked or address} answers {kind}")
 
 
-def _fill_parameters(house: House, name: str, address: str) -> str | None:
+def _fill_parameters(back_office: BackOffice, name: str, address: str) -> str | None:
     """Return the path with sample values for its parameters, or None without a sample."""
     path = f"/{address}"
     for parameter in PARAMETER.finditer(address):
         statement = ROUTE_SAMPLES.get((name, parameter[1])) or SAMPLES.get(parameter[1])
-        rows = house.query(statement) if statement else []
+        rows = back_office.query(statement) if statement else []
         if not rows:
             return None
         path = path.replace(parameter[0], str(rows[0][0]), 1)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import ENTER, Office, running_office, save_screenshot
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 pytestmark = needs_browser
 
@@ -30,14 +30,14 @@ class OrderOffice:
         return f"{self.office.url}/orders/{name}/{self.patient}/"
 
     def account(self, name: str) -> str:
-        rows = self.office.house.query(
+        rows = self.office.back_office.query(
             "SELECT id::text FROM labs_labaccount WHERE account_name = %s", (name,)
         )
         return str(rows[0][0])
 
     def tests(self, account: str, lab: str, *, offered: bool) -> list[tuple[str, str]]:
         """Return ids and names of the lab's active tests that the account offers, or lacks."""
-        return self.office.house.query(
+        return self.office.back_office.query(
             "SELECT t.id::text, t.name FROM labs_labtest t JOIN labs_lab l ON l.id = t.lab_id"
             " WHERE l.slug = %s AND t.status = 'active' AND NOT t.auto_generated AND EXISTS ("
             "  SELECT 1 FROM labs_labaccounttest o WHERE o.lab_test_id = t.id"
@@ -52,18 +52,20 @@ class OrderOffice:
 
 @pytest.fixture(scope="module")
 def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OrderOffice]:
-    with running_office(tmp_path_factory.mktemp("houses")) as office:
+    with running_office(tmp_path_factory.mktemp("back_offices")) as office:
         office.sandbox.query(
             "UPDATE sandbox_labaccount SET status = 'active' WHERE account_name = %s RETURNING 1",
             (SECOND,),
         )
-        office.house.sync()
-        patient = office.house.query(
+        office.back_office.sync()
+        patient = office.back_office.query(
             "SELECT user_id::text FROM patients_demographics WHERE dob < '2000-01-01'"
             " AND zip <> '' AND email <> '' AND first_name || last_name ~ '^[A-Za-z]+$'"
             " ORDER BY user_id LIMIT 1"
         )[0][0]
-        office.house.query("UPDATE orders_order SET created_at = created_at - interval '90 days'")
+        office.back_office.query(
+            "UPDATE orders_order SET created_at = created_at - interval '90 days'"
+        )
         yield OrderOffice(office, str(patient))
 
 
@@ -107,7 +109,7 @@ def test_order_under_account_lacking_the_test_is_not_sent(
     page.wait_for_text(f"{other[1]} Not offered by {SECOND}")
     save_screenshot(page, "search-not-offered")
     assert clinic.writes() == before, "nothing is sent"
-    assert clinic.office.house.query("SELECT count(*) FROM outbox_commandrecord") == [(0,)]
+    assert clinic.office.back_office.query("SELECT count(*) FROM outbox_commandrecord") == [(0,)]
 
 
 def test_import_under_pending_account_succeeds(page: Browser, clinic: OrderOffice) -> None:

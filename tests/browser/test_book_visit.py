@@ -26,7 +26,7 @@ WORKER_SECONDS = 40
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with running_office(tmp_path_factory.mktemp("houses")) as office:
+    with running_office(tmp_path_factory.mktemp("back_offices")) as office:
         yield office
 
 
@@ -38,7 +38,7 @@ def orders(office: Office) -> dict[str, UUID]:
         "nobody": place_order(office.sandbox, zip_code="10001", name="Nelly"),
         "hasty": place_order(office.sandbox, name="Hanna"),
     }
-    office.house.sync()
+    office.back_office.sync()
     return orders
 
 

@@ -24,7 +24,7 @@ WORKER_SECONDS = 40
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with running_office(tmp_path_factory.mktemp("houses")) as office:
+    with running_office(tmp_path_factory.mktemp("back_offices")) as office:
         yield office
 
 
@@ -39,13 +39,13 @@ def orders(office: Office) -> dict[str, UUID]:
         service.orders.simulate(orders["kit"], "collecting_sample.testkit.transit_customer")
     # From now on, the lab of the wrong order has two accounts.
     open_second_account(office.sandbox)
-    office.house.sync()
+    office.back_office.sync()
     return orders
 
 
 def known_patient(office: Office) -> UUID:
     """Return a patient whom labs accept and who has no order of the test used below."""
-    found = office.house.query(
+    found = office.back_office.query(
         "SELECT user_id FROM patients_demographics WHERE dob < '2000-01-01' AND zip <> ''"
         " AND email <> '' AND first_name || last_name ~ '^[A-Za-z]+$' AND NOT EXISTS (SELECT 1"
         " FROM orders_order o WHERE o.user_id = patients_demographics.user_id"
@@ -105,7 +105,7 @@ def place_under(page: Browser, office: Office, account_name: str) -> str:
 
 
 def choose_account(page: Browser, office: Office, name: str) -> None:
-    [(key,)] = office.house.query(
+    [(key,)] = office.back_office.query(
         "SELECT id::text FROM labs_labaccount WHERE account_name = %s", (name,)
     )
     page.click(f'#id_lab_account option[value="{key}"]')

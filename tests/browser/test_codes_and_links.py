@@ -15,7 +15,7 @@ from tests.browser.office import (
     running_office,
     save_screenshot,
 )
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 pytestmark = needs_browser
 
@@ -24,7 +24,7 @@ DOWN, ESCAPE = "\ue015", "\ue00c"
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with running_office(tmp_path_factory.mktemp("houses")) as office:
+    with running_office(tmp_path_factory.mktemp("back_offices")) as office:
         yield office
 
 
@@ -38,7 +38,9 @@ def page(office: Office) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def patient(office: Office) -> str:
     return str(
-        office.house.value("SELECT user_id FROM patients_demographics ORDER BY user_id LIMIT 1")
+        office.back_office.value(
+            "SELECT user_id FROM patients_demographics ORDER BY user_id LIMIT 1"
+        )
     )
 
 

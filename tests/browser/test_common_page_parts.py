@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import ENTER, Office, press_keys, running_office
-from tests.sync.house import SYNC, running, wait_until
+from tests.sync.back_office import SYNC, running, wait_until
 
 pytestmark = needs_browser
 ESCAPE = "\ue00c"
@@ -56,7 +56,7 @@ def opened(office: Office) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(opened: Browser, office: Office) -> Browser:
-    office.house.query("UPDATE accounts_user SET single_keys = true RETURNING 1")
+    office.back_office.query("UPDATE accounts_user SET single_keys = true RETURNING 1")
     opened.open(f"{office.url}/orders/")
     return opened
 
@@ -64,11 +64,11 @@ def page(opened: Browser, office: Office) -> Browser:
 def sync_changed_orders(office: Office) -> None:
     """Change orders at the service and sync them into the mirror."""
     changes = "SELECT count(*) FROM core_change WHERE topic = 'orders_order'"
-    before = office.house.value(changes)
+    before = office.back_office.value(changes)
     office.sandbox.control("change", {"orders": 3})
-    with running(office.house.start(*SYNC, "orders")):
+    with running(office.back_office.start(*SYNC, "orders")):
         wait_until(
-            lambda: office.house.value(changes) > before,
+            lambda: office.back_office.value(changes) > before,
             60,
             "the mirror has it",
         )
@@ -133,7 +133,7 @@ def test_page_notices_change_within_two_seconds(page: Browser, office: Office) -
         "new MutationObserver((_, watch) => { window.knew = Date.now(); watch.disconnect(); })"
         ".observe(document.querySelector('[data-live]'), {attributeFilter: ['hidden']})"
     )
-    office.house.query(
+    office.back_office.query(
         "INSERT INTO core_change (xact, topic, rows, subjects)"
         " VALUES (pg_current_xact_id()::text::bigint, 'orders_order', 1, '{}') RETURNING 1"
     )
@@ -278,16 +278,18 @@ def print_page(page: Browser) -> Iterator[Browser]:
 
 
 def order_with_result(office: Office) -> str:
-    return str(office.house.value("SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1"))
+    return str(
+        office.back_office.value("SELECT order_id FROM orders_result ORDER BY order_id LIMIT 1")
+    )
 
 
 @pytest.mark.parametrize("kind", ["orders", "patients", "results"])
 def test_printed_record_has_no_forms(print_page: Browser, office: Office, kind: str) -> None:
     key = order_with_result(office)
     if kind == "patients":
-        found = office.house.query("SELECT user_id FROM orders_order WHERE id = %s", [key])
+        found = office.back_office.query("SELECT user_id FROM orders_order WHERE id = %s", [key])
         key = str(found[0][0])
-    office.house.query(
+    office.back_office.query(
         "UPDATE accounts_user SET first_name = 'Cora', last_name = 'Sample'"
         " WHERE username = 'lab-coordinator' RETURNING 1"
     )
@@ -325,12 +327,12 @@ def test_billing_of_lab_account_is_not_cut_off(page: Browser, office: Office, wi
         "commercial_insurance": ["AZ", "CA", "NY"],
         "patient_bill_passthrough": ["NY"],
     }
-    office.house.query(
+    office.back_office.query(
         "UPDATE labs_labaccount SET record ="
         " jsonb_set(record::jsonb, '{allowed_billing}', %s)::text RETURNING 1",
         [json.dumps(allowed)],
     )
-    account = office.house.value("SELECT id FROM labs_labaccount ORDER BY id LIMIT 1")
+    account = office.back_office.value("SELECT id FROM labs_labaccount ORDER BY id LIMIT 1")
     page.resize(width, 900)
     try:
         page.open(f"{office.url}/labs/accounts/{account}/")

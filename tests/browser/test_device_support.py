@@ -19,7 +19,7 @@ from tests.browser.office import (
     running_office,
     save_screenshot,
 )
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 pytestmark = needs_browser
 MAX_INTERACTIONS = 6
@@ -42,8 +42,8 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     with running_office(tmp_path_factory.mktemp("journey-10a"), users=12, orders=16) as office:
         backfill = {"users": 12, "outcome": "failure", "finished": True}
         office.sandbox.control("backfill", backfill)
-        office.house.sync()
-        office.house.query(
+        office.back_office.sync()
+        office.back_office.query(
             "UPDATE accounts_user SET first_name = 'Ana', last_name = 'Notreal'"
             " WHERE username = 'lab-admin'"
         )
@@ -60,7 +60,9 @@ def page(office: Office) -> Iterator[Browser]:
 def test_failed_pull_is_copied_for_support_in_six_interactions(
     page: Browser, office: Office
 ) -> None:
-    ((patient, first, last, provider, trace_id),) = office.house.query(PATIENT_WITH_FAILED_PULL)
+    ((patient, first, last, provider, trace_id),) = office.back_office.query(
+        PATIENT_WITH_FAILED_PULL
+    )
     page.open(f"{office.url}/orders/")
     page.find("html[data-js]")
     page.run(
@@ -99,7 +101,7 @@ def test_failed_pull_is_copied_for_support_in_six_interactions(
 
 
 def test_device_is_disconnected_in_six_interactions(page: Browser, office: Office) -> None:
-    ((patient, _, _, provider, _),) = office.house.query(PATIENT_WITH_FAILED_PULL)
+    ((patient, _, _, provider, _),) = office.back_office.query(PATIENT_WITH_FAILED_PULL)
     page.open(f"{office.url}/patients/{patient}/")  # 3, as above
     page.click_text("Devices")  # 4
     page.click(f"a[href$='/{provider}/disconnect/']")  # 5
@@ -110,7 +112,7 @@ def test_device_is_disconnected_in_six_interactions(page: Browser, office: Offic
     disconnected = (
         "SELECT count(*) FROM outbox_commandrecord WHERE kind = 'connection.end' AND state = 'done'"
     )
-    wait_until(lambda: office.house.value(disconnected) == 1, 30, "it is disconnected")
+    wait_until(lambda: office.back_office.value(disconnected) == 1, 30, "it is disconnected")
     page.open(f"{office.url}/patients/{patient}/activity/?show=people")
     page.wait_for_text("Ana Notreal")
     assert "Disconnect" in page.text("main")
@@ -129,7 +131,7 @@ def test_failing_pulls_are_grouped_by_error(page: Browser, office: Office) -> No
 
 
 def test_note_and_assignment_work_without_leaving_page(page: Browser, office: Office) -> None:
-    ((patient, *_),) = office.house.query(
+    ((patient, *_),) = office.back_office.query(
         "SELECT user_id, 1 FROM patients_demographics ORDER BY user_id LIMIT 1"
     )
     page.open(f"{office.url}/patients/{patient}/")

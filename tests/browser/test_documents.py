@@ -10,7 +10,7 @@ import pytest
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, running_office, save_screenshot
 from tests.outbox.draw_orders import book_visit_at_service, place_order
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 pytestmark = needs_browser
 
@@ -23,12 +23,12 @@ PRINTED = (
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with running_office(tmp_path_factory.mktemp("houses")) as office:
+    with running_office(tmp_path_factory.mktemp("back_offices")) as office:
         for name in ("Nora", "Olga", "Paul"):
             place_order(office.sandbox, "walk_in_test", name=name)
         visited = place_order(office.sandbox, "at_home_phlebotomy", name="Vera")
         book_visit_at_service(office.sandbox, visited)
-        office.house.sync()
+        office.back_office.sync()
         yield office
 
 
@@ -41,7 +41,7 @@ def page(office: Office) -> Iterator[Browser]:
 
 def order_of_patient(office: Office, name: str) -> str:
     statement = f"SELECT id FROM orders_order WHERE patient_first_name = '{name}' LIMIT 1"
-    return str(office.house.value(statement))
+    return str(office.back_office.value(statement))
 
 
 def url_of_new_tab(page: Browser, css: str) -> str:
@@ -68,7 +68,7 @@ def url_of_new_tab(page: Browser, css: str) -> str:
 
 def wait_for_print(office: Office, order_id: str, times: int = 1) -> None:
     statement = PRINTED.format(order_id)
-    wait_until(lambda: office.house.value(statement) == times, 30, "the print is recorded")
+    wait_until(lambda: office.back_office.value(statement) == times, 30, "the print is recorded")
 
 
 def test_requisition_is_printed_from_order_list_and_visit(page: Browser, office: Office) -> None:
@@ -116,13 +116,13 @@ def test_response_that_is_not_a_pdf_is_explained(page: Browser, office: Office) 
         page.open(address)
         page.wait_for_text(message)
     save_screenshot(page, "documents-none")
-    assert office.house.value(PRINTED.format(order_id)) == 0
+    assert office.back_office.value(PRINTED.format(order_id)) == 0
 
 
 def test_several_orders_are_printed_as_one_pdf(page: Browser, office: Office) -> None:
     names = ("Nora", "Olga", "Paul")
     orders = [order_of_patient(office, name) for name in names]
-    unready = office.house.value(
+    unready = office.back_office.value(
         "SELECT id FROM orders_order WHERE low_level_status = 'completed' AND NOT has_abn LIMIT 1"
     )
     office.sandbox.prepare_answer(

@@ -36,12 +36,12 @@ OUTCOMES = (("1",), ("2",), ("3",), ("4",), ("5", "On a trip", ENTER), ("6", "Se
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with running_office(tmp_path_factory.mktemp("houses"), users=2, orders=0) as office:
+    with running_office(tmp_path_factory.mktemp("back_offices"), users=2, orders=0) as office:
         statuses = cycle(EXCEPTION_STATUSES)
         seeded = [next(statuses) for _ in range(SEEDED)]
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(lambda status: create_exception(office, status), seeded))
-        office.house.sync()
+        office.back_office.sync()
         yield office
 
 
@@ -94,20 +94,20 @@ def test_twenty_exceptions_are_cleared_by_keyboard(page: Browser, office: Office
         assert_within(began, SECONDS)
     page.wait_for_text("All clear")
     assert waiting_count(page) == 0
-    stored = office.house.query(
+    stored = office.back_office.query(
         "SELECT outcome, count(*) FROM orders_handling GROUP BY 1 ORDER BY 1"
     )
     assert dict(stored) == {
         "handled": 3, "reship_asked": 3, "snoozed": 3, "spoke": 4, "voicemail": 4,
         "wrong_number": 3,
     }  # fmt: skip
-    assert office.house.value("SELECT count(*) FROM team_contact") == SEEDED - 3
-    assert office.house.value("SELECT count(*) FROM team_note") == 3
+    assert office.back_office.value("SELECT count(*) FROM team_contact") == SEEDED - 3
+    assert office.back_office.value("SELECT count(*) FROM team_note") == 3
 
 
 def test_exception_is_assigned_and_snoozed_by_keyboard(page: Browser, office: Office) -> None:
     create_exception(office, EXCEPTION_STATUSES[0], "Tilda")
-    office.house.sync()
+    office.back_office.sync()
     press_keys(page, "ge")
     page.wait_for_text("Tilda")
     press_keys(page, ENTER)
@@ -131,13 +131,13 @@ def test_exception_is_assigned_and_snoozed_by_keyboard(page: Browser, office: Of
 
 def test_update_shows_banner_and_moves_nothing(page: Browser, office: Office) -> None:
     order = create_exception(office, EXCEPTION_STATUSES[0], "Wilma")
-    office.house.sync()
+    office.back_office.sync()
     page.open(f"{office.url}/exceptions/delivery/{order}/")
     page.type("#note", "Half a sentence")
     top = page.run("return document.querySelector('.callcard').getBoundingClientRect().top")
     with office.sandbox.service() as service:
         service.orders.simulate(order, "collecting_sample.testkit.with_customer")
-    office.house.sync()
+    office.back_office.sync()
     page.find("[data-live]:not([hidden])", WAIT_SECONDS)
     page.wait_for_text("update")
     assert page.url.endswith(f"/{order}/")
@@ -148,4 +148,6 @@ def test_update_shows_banner_and_moves_nothing(page: Browser, office: Office) ->
     press_keys(page, "1")
     page.wait_for_text("Something happened to this order since you opened it")
     assert page.run("return document.querySelector('#note').value") == "Half a sentence"
-    assert office.house.query("SELECT 1 FROM orders_handling WHERE order_id = %s", [order]) == []
+    assert (
+        office.back_office.query("SELECT 1 FROM orders_handling WHERE order_id = %s", [order]) == []
+    )

@@ -18,7 +18,7 @@ from tests.browser.office import (
     running_office,
 )
 from tests.outbox.draw_orders import place_order
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 pytestmark = needs_browser
 
@@ -29,7 +29,7 @@ DOWN, ESCAPE = "\ue015", "\ue00c"
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with running_office(tmp_path_factory.mktemp("houses")) as office:
+    with running_office(tmp_path_factory.mktemp("back_offices")) as office:
         yield office
 
 
@@ -37,9 +37,11 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 def order(office: Office) -> str:
     """An order of the only patient named González, with a phone number."""
     made = place_order(office.sandbox, "testkit", low_status="ordered", name="Maria")
-    office.house.sync()
-    patient = office.house.query("SELECT user_id FROM orders_order WHERE id = %s", (made,))[0][0]
-    office.house.query(
+    office.back_office.sync()
+    patient = office.back_office.query("SELECT user_id FROM orders_order WHERE id = %s", (made,))[
+        0
+    ][0]
+    office.back_office.query(
         "INSERT INTO patients_demographics (user_id, first_name, last_name, name_key, email,"
         " phone_number, phone_digits, gender, dob, first_line, second_line, city, state, zip,"
         " country, record, content_hash, as_of)"

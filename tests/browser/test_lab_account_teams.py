@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, running_office, save_screenshot
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 pytestmark = needs_browser
 ACCOUNT = "Made-up account east-main"
@@ -74,7 +74,7 @@ def test_team_is_added_within_six_interactions(page: Browser, office: Office) ->
     page.wait_for_text("Confirmed")
     assert person.interactions <= MAX_INTERACTIONS
     assert allowed_teams(office) == before | {THIRD_TEAM}
-    reasons = office.house.value(
+    reasons = office.back_office.value(
         "SELECT string_agg(reason, '') FROM audit_auditentry"
         " WHERE object_type = 'lab_account.allowlist' AND action = 'change'"
     )
@@ -90,7 +90,7 @@ def test_preview_shows_orders_that_removal_would_have_refused(
     page.click(f"[type=checkbox][value='{OUR_TEAM}']")
     page.wait_for_text("orders would have been refused")
     rows = "return document.querySelectorAll('#replayed tbody a[href^=\"/orders/\"]').length"
-    placed = office.house.value(
+    placed = office.back_office.value(
         "SELECT count(*) FROM orders_order WHERE lab_slug = 'lab-north'"
         " AND origin <> 'redraw' AND created_at > now() - interval '90 days'"
     )

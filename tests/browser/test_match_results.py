@@ -9,7 +9,7 @@ import pytest
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, running_office
 from tests.outbox.unmatched_results import create_unmatched_result
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 pytestmark = needs_browser
 UNMATCHED_NAME = "Nemo Unmatched"
@@ -33,7 +33,7 @@ def test_accepting_suggested_order_opens_recreated_order(page: Browser, office: 
     result_id = create_unmatched_result(
         office.sandbox, "match_completed", interpretation="abnormal"
     )
-    office.house.sync("unmatched")
+    office.back_office.sync("unmatched")
     page.open(f"{office.url}/unmatched/{result_id}/")
     page.wait_for_text("Order has a result")
     page.click_text("Accept")
@@ -43,7 +43,9 @@ def test_accepting_suggested_order_opens_recreated_order(page: Browser, office: 
     order_id = page.url.rstrip("/").rpartition("/")[2]
     wait_until(
         lambda: bool(
-            office.house.value("SELECT count(*) FROM orders_result WHERE order_id = %s", [order_id])
+            office.back_office.value(
+                "SELECT count(*) FROM orders_result WHERE order_id = %s", [order_id]
+            )
         ),
         60,
         "its values are read",
@@ -52,7 +54,7 @@ def test_accepting_suggested_order_opens_recreated_order(page: Browser, office: 
 
 def test_result_without_suggestion_is_assigned_to_patient(page: Browser, office: Office) -> None:
     create_unmatched_result(office.sandbox, "no_match")
-    office.house.sync("unmatched")
+    office.back_office.sync("unmatched")
     [(first, last)] = office.sandbox.query(
         "SELECT first_name, last_name FROM sandbox_userinfo ORDER BY user_id LIMIT 1"
     )

@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import ENTER, SHIFT, SPACE, Office, press_keys, running_office
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 pytestmark = needs_browser
 
@@ -43,7 +43,7 @@ def column_titles(page: Browser) -> list[str]:
 
 
 def order_count(office: Office, where: str = "true") -> int:
-    return int(office.house.value(f"SELECT count(*) FROM orders_order WHERE {where}"))
+    return int(office.back_office.value(f"SELECT count(*) FROM orders_order WHERE {where}"))
 
 
 CURRENT_VIEW = "return document.querySelector('#views [aria-current=page]').textContent"
@@ -185,7 +185,7 @@ def test_enter_on_checkbox_runs_no_action(page: Browser, office: Office) -> None
     press_keys(page, ENTER)
     time.sleep(0.3)
     assert page.url == f"{office.url}/orders/"
-    assert office.house.value("SELECT count(*) FROM pages_bulkrun") == 0
+    assert office.back_office.value("SELECT count(*) FROM pages_bulkrun") == 0
     page.devtools("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         page.open(f"{office.url}/orders/")
@@ -193,7 +193,7 @@ def test_enter_on_checkbox_runs_no_action(page: Browser, office: Office) -> None
         page.wait_for_text("Nothing was done")
     finally:
         page.devtools("Emulation.setScriptExecutionDisabled", {"value": False})
-    assert office.house.value("SELECT count(*) FROM pages_bulkrun") == 0
+    assert office.back_office.value("SELECT count(*) FROM pages_bulkrun") == 0
 
 
 SLOW_INSERTS = """
@@ -209,7 +209,7 @@ def test_all_matching_orders_are_assigned_in_background(page: Browser, office: O
     page.open(f"{office.url}/orders/?order_type=testkit&bucket=result-in&size=5")
     page.click("[data-pick-all]")
     page.click("[data-everything]")
-    office.house.query(SLOW_INSERTS.format("team_assignment"))
+    office.back_office.query(SLOW_INSERTS.format("team_assignment"))
     page.click_text("Take")
     page.wait_for_text("all that match the filters")
     page.click_text(f"Take {order_count(office, where)} orders")
@@ -218,16 +218,16 @@ def test_all_matching_orders_are_assigned_in_background(page: Browser, office: O
     )
     assert "bucket=result-in" in page.url
     page.click_text("Show what changed")
-    office.house.query("DROP FUNCTION slowly CASCADE")
+    office.back_office.query("DROP FUNCTION slowly CASCADE")
     page.find("tbody td[data-label='Assigned to'] [title='Lars Madeup']")
-    assigned = office.house.value(
+    assigned = office.back_office.value(
         "SELECT count(*) FROM team_assignment a JOIN orders_order o"
         f" ON o.id::text = a.subject_id WHERE {where}"
     )
     assert (
         assigned
         == order_count(office, where)
-        == office.house.value("SELECT count(*) FROM team_assignment")
+        == office.back_office.value("SELECT count(*) FROM team_assignment")
     )
     page.open(f"{office.url}/orders/?assigned=me")
     page.wait_for_text(f"of {assigned} orders")
@@ -236,7 +236,7 @@ def test_all_matching_orders_are_assigned_in_background(page: Browser, office: O
 def test_orders_are_cancelled_in_bulk_after_preview(page: Browser, office: Office) -> None:
     order_ids = [
         row[0]
-        for row in office.house.query(
+        for row in office.back_office.query(
             "SELECT id::text FROM orders_order WHERE method = 'walk_in_test'"
             " AND low_level_status = 'requisition_created' LIMIT 2"
         )
@@ -251,7 +251,7 @@ def test_orders_are_cancelled_in_bulk_after_preview(page: Browser, office: Offic
     page.wait_for_text(f"Cancel orders: {len(order_ids)} of {len(order_ids)}.")
     wait_until(
         lambda: (
-            office.house.value(
+            office.back_office.value(
                 "SELECT count(*) FROM orders_order WHERE id::text = ANY(%s)"
                 " AND low_level_status = 'cancelled'",
                 (order_ids,),
@@ -277,7 +277,7 @@ def test_export_downloads_the_filtered_list(page: Browser, office: Office, tmp_p
     assert len(rows) == order_count(office, "method = 'testkit'")
     assert {row["Method"] for row in rows} == {"Test kit"}
     assert "Ordered (America/Denver)" in rows[0]
-    recorded = office.house.value(
+    recorded = office.back_office.value(
         "SELECT row_count FROM audit_auditentry WHERE action = 'export' ORDER BY id DESC LIMIT 1"
     )
     assert recorded == len(rows)
@@ -299,7 +299,7 @@ def test_list_works_without_scripts(page: Browser, office: Office) -> None:
     finally:
         page.devtools("Emulation.setScriptExecutionDisabled", {"value": False})
     wait_until(
-        lambda: office.house.value("SELECT count(*) FROM team_note") == 1,
+        lambda: office.back_office.value("SELECT count(*) FROM team_note") == 1,
         60,
         "it is written",
     )
@@ -320,41 +320,45 @@ bulk._work(run, token, [ORDER_LIST], float("inf"))
 
 
 def test_next_worker_finishes_bulk_run_of_killed_worker(page: Browser, office: Office) -> None:
-    house, text = office.house, "Killed, and once each."
+    back_office, text = office.back_office, "Killed, and once each."
     orders = order_count(office)
     page.open(f"{office.url}/orders/")
     page.click("[data-pick-all]")
     page.click("[data-everything]")
     page.click_text("Add a note…")
-    house.query("ALTER TABLE team_note ADD CONSTRAINT later CHECK (text NOT LIKE 'Killed%%')")
+    back_office.query("ALTER TABLE team_note ADD CONSTRAINT later CHECK (text NOT LIKE 'Killed%%')")
     page.type("#id_text", text)
     page.click("button[name=go]")
     page.wait_for_text("not done")
-    wait_until(lambda: house.value("SELECT count(*) FROM pages_bulkrun WHERE state = 'open'")
+    wait_until(lambda: back_office.value("SELECT count(*) FROM pages_bulkrun WHERE state = 'open'")
                == 0, 60, "it has failed for every order")  # fmt: skip
-    house.query("ALTER TABLE team_note DROP CONSTRAINT later")
-    (run,) = house.query("SELECT id FROM pages_bulkrun ORDER BY asked_at DESC LIMIT 1")
-    house.query("UPDATE pages_bulkrow SET state = 'waiting', words = '' WHERE run_id = %s", run)
-    house.query("UPDATE pages_bulkrun SET state = 'stopped', done = 0, failed = 0"
+    back_office.query("ALTER TABLE team_note DROP CONSTRAINT later")
+    (run,) = back_office.query("SELECT id FROM pages_bulkrun ORDER BY asked_at DESC LIMIT 1")
+    back_office.query(
+        "UPDATE pages_bulkrow SET state = 'waiting', words = '' WHERE run_id = %s", run
+    )
+    back_office.query("UPDATE pages_bulkrun SET state = 'stopped', done = 0, failed = 0"
                 " WHERE id = %s", run)  # fmt: skip
     note_count = "SELECT count(*) FROM team_note WHERE text = %s"
-    house.query(SLOW_INSERTS.format("team_note"))
-    worker = house.start("-c", WORKER_PROGRAM)
-    wait_until(lambda: house.value(note_count, (text,)) >= 5, 30, "some are done", every=0.01)
+    back_office.query(SLOW_INSERTS.format("team_note"))
+    worker = back_office.start("-c", WORKER_PROGRAM)
+    wait_until(lambda: back_office.value(note_count, (text,)) >= 5, 30, "some are done", every=0.01)
     worker.kill()
     worker.wait()
-    house.query("DROP FUNCTION slowly CASCADE")
-    assert house.value(note_count, (text,)) < orders
-    house.query("UPDATE pages_bulkrun SET lease_until = now()")
+    back_office.query("DROP FUNCTION slowly CASCADE")
+    assert back_office.value(note_count, (text,)) < orders
+    back_office.query("UPDATE pages_bulkrun SET lease_until = now()")
     page.open(f"{office.url}/orders/bulk/{run[0]}/")
     finished = "SELECT count(*) FROM pages_bulkrun WHERE id = %s AND state = 'done'"
-    wait_until(lambda: house.value(finished, run), 90, "the next worker has done the rest")
-    rows = house.query(
+    wait_until(lambda: back_office.value(finished, run), 90, "the next worker has done the rest")
+    rows = back_office.query(
         "SELECT state, words, count(*) FROM pages_bulkrow WHERE run_id = %s GROUP BY 1, 2", run
     )
     assert rows == [("done", "", orders)]
-    assert house.value(note_count, (text,)) == orders
+    assert back_office.value(note_count, (text,)) == orders
     assert (
-        house.value("SELECT count(DISTINCT subject_id) FROM team_note WHERE text = %s", (text,))
+        back_office.value(
+            "SELECT count(DISTINCT subject_id) FROM team_note WHERE text = %s", (text,)
+        )
         == orders
     )

@@ -19,7 +19,7 @@ from tests.browser.office import (
 )
 from tests.browser.test_accessibility import find_problems, script  # noqa: F401
 from tests.outbox.draw_orders import place_order
-from tests.sync.house import running, wait_until
+from tests.sync.back_office import running, wait_until
 
 pytestmark = needs_browser
 
@@ -29,9 +29,9 @@ METHOD = "at_home_phlebotomy"
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with running_office(tmp_path_factory.mktemp("houses")) as office:
+    with running_office(tmp_path_factory.mktemp("back_offices")) as office:
         office.sandbox.control("webhooks", {"url": f"{office.url}/webhooks/"})
-        with running(office.house.start("-m", "tests.webhooks.drainer")):
+        with running(office.back_office.start("-m", "tests.webhooks.drainer")):
             yield office
 
 
@@ -45,7 +45,7 @@ def page(office: Office) -> Iterator[Browser]:
 def is_applied(office: Office, order: str, status: str) -> bool:
     """Return whether an event set this status, and was applied more than a second ago."""
     return bool(
-        office.house.query(
+        office.back_office.query(
             "SELECT 1 FROM orders_order o JOIN webhooks_event e ON e.received_at = o.as_of"
             " WHERE o.id = %s AND o.low_level_status = %s AND e.outcome = 'applied'"
             " AND e.applied_at < now() - interval '1 second'",

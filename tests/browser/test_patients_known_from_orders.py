@@ -23,7 +23,7 @@ ORDER BY name_key LIMIT 1
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with running_office(tmp_path_factory.mktemp("houses"), users=60, orders=150) as office:
+    with running_office(tmp_path_factory.mktemp("back_offices"), users=60, orders=150) as office:
         yield office
 
 
@@ -37,7 +37,7 @@ def page(office: Office) -> Iterator[Browser]:
 @pytest.fixture
 def patient(office: Office) -> tuple[Any, ...]:
     """Return id, first name, last name, phone number and email of such a patient."""
-    found: tuple[Any, ...] = office.house.query(PATIENT_KNOWN_FROM_ORDERS)[0]
+    found: tuple[Any, ...] = office.back_office.query(PATIENT_KNOWN_FROM_ORDERS)[0]
     return found
 
 

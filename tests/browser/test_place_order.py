@@ -15,7 +15,7 @@ import pytest
 from backoffice.core.encryption.cipher import decrypt
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import ENTER, Office, assert_within, running_office
-from tests.sync.house import House, wait_until
+from tests.sync.back_office import BackOffice, wait_until
 
 pytestmark = needs_browser
 
@@ -36,15 +36,15 @@ class OrderOffice:
         return self.office.url
 
     @property
-    def house(self) -> House:
-        return self.office.house
+    def back_office(self) -> BackOffice:
+        return self.office.back_office
 
     def order_form_url(self) -> str:
         return f"{self.url}/orders/new/{self.patient}/"
 
     def test_of(self, lab: str, number: int = 0) -> tuple[str, str]:
         """Return id and name of an active test of the lab."""
-        return self.house.query(
+        return self.back_office.query(
             "SELECT t.id::text, t.name FROM labs_labtest t JOIN labs_lab l ON l.id = t.lab_id"
             " WHERE l.slug = %s AND t.status = 'active' AND NOT t.auto_generated"
             " ORDER BY t.name LIMIT 1 OFFSET %s",
@@ -53,19 +53,23 @@ class OrderOffice:
 
 
 def _stored_drafts(clinic: OrderOffice) -> str:
-    rows = clinic.house.query("SELECT patient_id::text, typed #>> '{}' FROM orders_orderdraft")
+    rows = clinic.back_office.query(
+        "SELECT patient_id::text, typed #>> '{}' FROM orders_orderdraft"
+    )
     return "".join(decrypt(typed, f"orders_orderdraft.typed:{person}") for person, typed in rows)
 
 
 @pytest.fixture(scope="module")
 def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OrderOffice]:
-    with running_office(tmp_path_factory.mktemp("houses")) as office:
-        patient, name = office.house.query(
+    with running_office(tmp_path_factory.mktemp("back_offices")) as office:
+        patient, name = office.back_office.query(
             "SELECT user_id::text, first_name || ' ' || last_name FROM patients_demographics"
             " WHERE dob < '2000-01-01' AND zip <> '' AND email <> ''"
             " AND first_name || last_name ~ '^[A-Za-z]+$' ORDER BY user_id LIMIT 1"
         )[0]
-        office.house.query("UPDATE orders_order SET created_at = created_at - interval '90 days'")
+        office.back_office.query(
+            "UPDATE orders_order SET created_at = created_at - interval '90 days'"
+        )
         yield OrderOffice(office, patient, name)
 
 
@@ -103,7 +107,7 @@ def test_tests_are_ordered_within_interaction_budget(page: Browser, clinic: Orde
     page.wait_for_text("The order is placed")
     assert interactions <= BUDGET, interactions
     assert_within(began, SECONDS)
-    commands = clinic.house.query(
+    commands = clinic.back_office.query(
         "SELECT remote_id, attempts FROM outbox_commandrecord WHERE kind = 'order.create'"
     )
     assert len(commands) == 1 and commands[0][1] == 1
@@ -177,21 +181,21 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
 def test_each_seeded_fault_is_found_and_its_field_focused(
     page: Browser, clinic: OrderOffice, kind: str, field: str, settings: dict[str, Any]
 ) -> None:
-    house, values = clinic.house, dict(settings)
+    back_office, values = clinic.back_office, dict(settings)
     statement = values.pop("sql", None)
-    accounts = house.query("SELECT id, status FROM labs_labaccount")
+    accounts = back_office.query("SELECT id, status FROM labs_labaccount")
     tests = _take_items(clinic, values)
     if kind == "same test":
-        order = house.query("SELECT id FROM orders_order ORDER BY id LIMIT 1")[0][0]
-        house.query(
+        order = back_office.query("SELECT id FROM orders_order ORDER BY id LIMIT 1")[0][0]
+        back_office.query(
             "UPDATE orders_order SET created_at = now(), user_id = %s, lab_test_id = %s,"
             " low_level_status = 'ordered' WHERE id = %s",
             (clinic.patient, tests["tests"][0], order),
         )
     elif statement:
-        house.query(statement)
+        back_office.query(statement)
     if kind == "no insurance":
-        house.query("DELETE FROM patients_insurance WHERE user_id = %s", (clinic.patient,))
+        back_office.query("DELETE FROM patients_insurance WHERE user_id = %s", (clinic.patient,))
     try:
         page.open(clinic.order_form_url())
         page.run(SUBMIT_FORM, {**values, **tests})
@@ -203,15 +207,17 @@ def test_each_seeded_fault_is_found_and_its_field_focused(
         assert page.run("return document.activeElement.offsetParent !== null")
     finally:
         for account, status in accounts:
-            house.query("UPDATE labs_labaccount SET status = %s WHERE id = %s", (status, account))
-        house.query("UPDATE orders_order SET created_at = created_at - interval '90 days'")
-        house.query("DELETE FROM orders_orderdraft")
+            back_office.query(
+                "UPDATE labs_labaccount SET status = %s WHERE id = %s", (status, account)
+            )
+        back_office.query("UPDATE orders_order SET created_at = created_at - interval '90 days'")
+        back_office.query("DELETE FROM orders_orderdraft")
 
 
 def _take_items(clinic: OrderOffice, values: dict[str, Any]) -> dict[str, list[str]]:
     """Return the tests and markers to order, and remove their settings from `values`."""
     if values.pop("question", False):
-        found = clinic.house.value(
+        found = clinic.back_office.value(
             "SELECT x.lab_test_id::text FROM labs_labtestmarker x"
             " JOIN labs_marker m ON m.id = x.marker_id JOIN labs_labtest t ON t.id = x.lab_test_id"
             " WHERE m.has_questions AND m.record LIKE '%%\"required\":%%true%%'"
@@ -223,7 +229,7 @@ def _take_items(clinic: OrderOffice, values: dict[str, Any]) -> dict[str, list[s
     tests = [clinic.test_of(lab)[0] for lab in labs if " " not in lab]
     if any(" " in lab for lab in labs):
         tests.append(
-            clinic.house.value(
+            clinic.back_office.value(
                 "SELECT t.id::text FROM labs_labtest t JOIN labs_lab l ON l.id = t.lab_id"
                 " WHERE l.slug = %s AND t.status = 'active' AND t.method <> ("
                 "SELECT method FROM labs_labtest WHERE id = %s) LIMIT 1",
@@ -231,7 +237,7 @@ def _take_items(clinic: OrderOffice, values: dict[str, Any]) -> dict[str, list[s
             )
         )
     if marker:
-        found = clinic.house.value(
+        found = clinic.back_office.value(
             "SELECT m.id::text FROM labs_marker m JOIN labs_lab l ON l.id = m.lab_id"
             " WHERE l.slug = %s AND m.a_la_carte_enabled LIMIT 1",
             (SOUTH,),

@@ -22,7 +22,7 @@ from tests.browser.office import (
     tab_to,
     wait_until_idle,
 )
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 pytestmark = needs_browser
 SECONDS = 90
@@ -48,7 +48,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 
 @pytest.fixture
 def page(office: Office) -> Iterator[Browser]:
-    office.house.query("DELETE FROM patients_registrationdraft")
+    office.back_office.query("DELETE FROM patients_registrationdraft")
     with browser() as opened:
         office.log_in(opened, "front-desk")
         yield opened
@@ -77,7 +77,7 @@ def search_payor(page: Browser, query: str, message: str) -> None:
 
 def registered_adult(office: Office) -> tuple[Any, ...]:
     """Return first name, last name and birth date of an adult, as typed into the form."""
-    return office.house.query(
+    return office.back_office.query(
         "SELECT first_name, last_name, to_char(dob, 'MMDDYYYY') FROM patients_demographics"
         " WHERE dob < '2000-01-01' AND first_name ~ '^[A-Za-z]+$' AND last_name ~ '^[A-Za-z]+$'"
         " ORDER BY user_id LIMIT 1"
@@ -102,7 +102,7 @@ def test_patient_with_insurance_is_registered_by_keyboard(page: Browser, office:
     assert_within(began, SECONDS)
     page.wait_for_text("Nadia Notreal-Sample")
     wait_until(
-        lambda: office.house.value(
+        lambda: office.back_office.value(
             "SELECT count(*) FROM outbox_commandrecord WHERE state = 'done'"
         ) == 3, 60, "all three steps are done",
     )  # fmt: skip
@@ -131,7 +131,7 @@ def test_swapped_name_is_duplicate_candidate_and_dismissed(page: Browser, office
     press_keys(page, ENTER)
     page.wait_for_text("Save the patient's details")
     wait_until(
-        lambda: office.house.value("SELECT count(*) FROM patients_differentpeople") == 1,
+        lambda: office.back_office.value("SELECT count(*) FROM patients_differentpeople") == 1,
         60, "it is remembered",
     )  # fmt: skip
 
@@ -246,14 +246,14 @@ def test_new_payor_is_created_while_registering(page: Browser, office: Office) -
             " ON p.payor_code = i.payor_id WHERE p.name = 'Village Fund'"
         ) == [(1,)], 60, "the insurance is there",
     )  # fmt: skip
-    patient = office.house.value(
+    patient = office.back_office.value(
         "SELECT user_id FROM patients_demographics WHERE last_name = 'Invented'"
     )
     for name in ("details", "insurance"):
         page.open(f"{office.url}/patients/{patient}/{name}/")
         page.wait_for_text("Back")
         save_screenshot(page, name)
-    user, slug = office.house.query(
+    user, slug = office.back_office.query(
         "SELECT user_id, slug FROM patients_connection WHERE missing_since IS NULL LIMIT 1"
     )[0]
     page.open(f"{office.url}/patients/{user}/devices/{slug}/disconnect/")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser import Browser, needs_browser
 from tests.browser.test_place_order import OrderOffice, clinic, page
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 __all__ = ["clinic", "page"]
 pytestmark = needs_browser
@@ -28,13 +28,13 @@ return one.value;
 @pytest.fixture
 def recently_ordered_test(clinic: OrderOffice) -> str:
     test, _ = clinic.test_of(NORTH)
-    order = clinic.house.query("SELECT id FROM orders_order ORDER BY id LIMIT 1")[0][0]
-    clinic.house.query(
+    order = clinic.back_office.query("SELECT id FROM orders_order ORDER BY id LIMIT 1")[0][0]
+    clinic.back_office.query(
         "UPDATE orders_order SET created_at = now(), user_id = %s, lab_test_id = %s,"
         " low_level_status = 'ordered' WHERE id = %s",
         (clinic.patient, test, order),
     )
-    clinic.house.query("DELETE FROM orders_orderdraft")
+    clinic.back_office.query("DELETE FROM orders_orderdraft")
     return test
 
 

@@ -21,7 +21,7 @@ from orders.visit_zones import visit_zone
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, assert_within, running_office, wait_for_times
 from tests.outbox.draw_orders import book_visit_at_service, place_order
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 pytestmark = needs_browser
 
@@ -61,11 +61,11 @@ class VisitOffice:
 
 @pytest.fixture(scope="module")
 def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VisitOffice]:
-    with running_office(tmp_path_factory.mktemp("houses")) as office:
+    with running_office(tmp_path_factory.mktemp("back_offices")) as office:
         orders = {name: place_order(office.sandbox, name=name) for name in NAMES}
         for order in orders.values():
             book_visit_at_service(office.sandbox, order)
-        office.house.sync()
+        office.back_office.sync()
         yield VisitOffice(office, orders)
 
 

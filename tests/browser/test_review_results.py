@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, assert_within, press_keys, running_office
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 pytestmark = needs_browser
 REPORTS = 30
@@ -76,7 +76,7 @@ def test_sign_bar_hides_no_values_on_low_screens(
 
 def test_thirty_normal_reports_are_signed_by_keyboard(page: Browser, office: Office) -> None:
     """One interaction signs a report and opens the next. At most two are allowed."""
-    before = office.house.value("SELECT count(*) FROM orders_signature")
+    before = office.back_office.value("SELECT count(*) FROM orders_signature")
     open_queue(page, f"{office.url}/results/?place=normal")
     interactions = 0
     started = time.monotonic()
@@ -90,7 +90,7 @@ def test_thirty_normal_reports_are_signed_by_keyboard(page: Browser, office: Off
         )
         interactions += 1
     assert_within(started, BUDGET_SECONDS)
-    signed = office.house.value("SELECT count(*) FROM orders_signature") - before
+    signed = office.back_office.value("SELECT count(*) FROM orders_signature") - before
     assert signed == REPORTS and interactions <= 2 * REPORTS
 
 
@@ -102,7 +102,7 @@ def test_last_signature_is_undone_with_one_key(page: Browser, office: Office) ->
     previous = open_queue(page, f"{office.url}/results/?place=normal")
     press_and_wait(page, "s", lambda: open_report(page) not in ("", previous), "signed")
     press_and_wait(page, "u", lambda: open_report(page) == previous, "its report is open again")
-    kinds = office.house.query(
+    kinds = office.back_office.query(
         "SELECT kind FROM orders_signature WHERE order_id = %s ORDER BY id", [previous]
     )
     assert kinds == [("signed",), ("undone",)]
@@ -137,7 +137,7 @@ def test_critical_value_is_acknowledged_called_and_signed(page: Browser, office:
     )
     interactions += 5
     assert interactions <= 7
-    [(values, outcome)] = office.house.query(
+    [(values, outcome)] = office.back_office.query(
         "SELECT values, outcome FROM orders_criticalcall WHERE order_id = %s", [order_id]
     )
     assert outcome == "confirmed_read_back" and values and values[0]["flag"] == "critical"
@@ -154,7 +154,7 @@ def test_critical_result_stays_on_top_when_call_not_reached(page: Browser, offic
     open_calls = (
         "SELECT count(*) FROM orders_review WHERE called < critical_since AND order_id = %s"
     )
-    assert office.house.value(open_calls, [order_id]) == 1
+    assert office.back_office.value(open_calls, [order_id]) == 1
 
 
 def test_corrected_report_returns_with_its_changes(page: Browser, office: Office) -> None:
@@ -163,9 +163,9 @@ def test_corrected_report_returns_with_its_changes(page: Browser, office: Office
     [(method,)] = office.sandbox.query("SELECT method FROM sandbox_order WHERE id = %s", [order_id])
     with office.sandbox.service() as service:
         service.orders.simulate(UUID(order_id), full_status("corrected", method))
-    office.house.sync("orders")
+    office.back_office.sync("orders")
     wait_until(
-        lambda: office.house.value(
+        lambda: office.back_office.value(
             "SELECT version > signed FROM orders_review WHERE order_id = %s", [order_id]
         ),
         60,
@@ -199,7 +199,7 @@ def test_normal_values_are_hidden_and_original_is_shown(page: Browser, office: O
     page.find("details.original[open] iframe")
     order_id = open_report(page)
     wait_until(
-        lambda: office.house.value(
+        lambda: office.back_office.value(
             "SELECT count(*) FROM audit_auditentry WHERE object_type = 'result document'"
             " AND %s = ANY(object_ids)",
             [order_id],

@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, log_in, running_office, save_screenshot
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 from tests.webhooks.sending import receiving
 
 pytestmark = needs_browser
@@ -24,7 +24,7 @@ return [...document.querySelectorAll('tbody tr')]
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with running_office(tmp_path_factory.mktemp("houses"), users=8, orders=24) as office:
+    with running_office(tmp_path_factory.mktemp("back_offices"), users=8, orders=24) as office:
         office.sandbox.control("webhooks", {"url": f"{office.url}/webhooks/"})
         yield office
 
@@ -35,7 +35,7 @@ def service_check(office: Office, **settings: str) -> Iterator[Browser]:
     with contextlib.ExitStack() as opened:
         url = office.url
         if settings:
-            url = opened.enter_context(receiving(office.house, workers=1, **settings))
+            url = opened.enter_context(receiving(office.back_office, workers=1, **settings))
         page = opened.enter_context(browser())
         log_in(page, url, "administrator")
         page.open(url + PAGE)
@@ -87,7 +87,7 @@ def test_wrong_clock_of_service_is_reported(office: Office) -> None:
 
 def test_endpoint_is_turned_off_then_deleted(office: Office) -> None:
     with office.sandbox.service() as service:
-        team = office.house.value("SELECT team_id::text FROM orders_order LIMIT 1")
+        team = office.back_office.value("SELECT team_id::text FROM orders_order LIMIT 1")
         url = f"{office.url}/webhooks/?made-up"
         endpoint_id = service.management.create_webhook(team, url, "Made up").data.id
         with service_check(office) as page:

@@ -14,7 +14,7 @@ from tests.accounts.people import code
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import save_screenshot
 from tests.browser.test_accessibility import find_problems, script  # noqa: F401 - a fixture
-from tests.sync.house import House, Houses, wait_until
+from tests.sync.back_office import BackOffice, BackOffices, wait_until
 from tests.webhooks.sending import receiving
 
 pytestmark = needs_browser
@@ -34,25 +34,27 @@ TYPED_ZONE = "return document.querySelector('#id_time_zone').value"
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("door"), staffed=True)
+def back_office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackOffice]:
+    back_offices = BackOffices(
+        os.environ["DATABASE_URL"], tmp_path_factory.mktemp("door"), staffed=True
+    )
     try:
-        yield houses.build("http://127.0.0.1:1")
+        yield back_offices.build("http://127.0.0.1:1")
     finally:
-        houses.close()
+        back_offices.close()
 
 
 @pytest.fixture(scope="module")
-def second_factor_url(house: House) -> Iterator[str]:
+def second_factor_url(back_office: BackOffice) -> Iterator[str]:
     """A web server that requires a second factor of clinicians. Passkeys need a host name."""
-    with receiving(house, workers=1, SECOND_FACTOR_ROLES="clinician") as url:
+    with receiving(back_office, workers=1, SECOND_FACTOR_ROLES="clinician") as url:
         yield url.replace("127.0.0.1", "localhost")
 
 
 @pytest.fixture(scope="module")
-def short_session_url(house: House) -> Iterator[str]:
+def short_session_url(back_office: BackOffice) -> Iterator[str]:
     """A web server whose sessions end soon."""
-    with receiving(house, workers=1, SESSION_IDLE_SECONDS=str(IDLE)) as url:
+    with receiving(back_office, workers=1, SESSION_IDLE_SECONDS=str(IDLE)) as url:
         yield url
 
 
@@ -84,7 +86,7 @@ def assert_accessible(page: Browser, axe: str, where: str) -> None:
 
 def test_authenticator_app_is_set_up_first_and_then_required(
     page: Browser,
-    house: House,
+    back_office: BackOffice,
     second_factor_url: str,
     script: str,  # noqa: F811
 ) -> None:
@@ -110,7 +112,7 @@ def test_authenticator_app_is_set_up_first_and_then_required(
     page.click_text("I have kept them")
     page.wait_for_text("Find a patient")
 
-    house.query(OTHER_SESSION)
+    back_office.query(OTHER_SESSION)
     page.open(f"{second_factor_url}/accounts/")
     assert_accessible(page, script, "Where you are logged in")
     page.click("td a[href*='/sessions/end/']")
@@ -279,14 +281,14 @@ def test_typing_or_using_another_tab_prevents_warning(
 def test_ended_session_covers_page_until_same_user_returns(
     page: Browser,
     short_session_url: str,
-    house: House,
+    back_office: BackOffice,
     script: str,  # noqa: F811
     next_user: str,
 ) -> None:
     log_in(page, short_session_url, "viewer")
     type_time_zone(page, short_session_url, "Asia/Tokyo")
     first = current_window(page)
-    house.query("DELETE FROM accounts_staffsession RETURNING 1")
+    back_office.query("DELETE FROM accounts_staffsession RETURNING 1")
     page.wait_for_text("You have been logged out", IDLE)
     assert page.run(
         "return getComputedStyle(document.getElementById('session-ended'), '::backdrop')"
@@ -317,13 +319,13 @@ def test_polling_page_does_not_keep_session_alive(page: Browser, short_session_u
 
 
 def test_response_of_ended_session_covers_the_page(
-    page: Browser, short_session_url: str, house: House
+    page: Browser, short_session_url: str, back_office: BackOffice
 ) -> None:
     """The session ends elsewhere, and the page then polls for updates."""
     log_in(page, short_session_url, "lab-coordinator")
     page.open(f"{short_session_url}/orders/")
     page.find("[data-live]")
-    house.query("DELETE FROM accounts_staffsession RETURNING 1")
+    back_office.query("DELETE FROM accounts_staffsession RETURNING 1")
     page.wait_for_text("You have been logged out", 90)
     assert "/orders/" in page.url
     first = current_window(page)
@@ -338,11 +340,11 @@ def test_response_of_ended_session_covers_the_page(
 
 
 def test_saving_a_draft_notices_ended_session(
-    page: Browser, second_factor_url: str, house: House
+    page: Browser, second_factor_url: str, back_office: BackOffice
 ) -> None:
     log_in(page, second_factor_url, "administrator")
     page.open(f"{second_factor_url}/patients/register/")
-    house.query("DELETE FROM accounts_staffsession RETURNING 1")
+    back_office.query("DELETE FROM accounts_staffsession RETURNING 1")
     page.type("#id_first_name", "Testa")
     page.wait_for_text("You have been logged out", 60)
     assert page.run("return document.querySelector('#id_first_name').value") == "Testa"

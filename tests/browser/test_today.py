@@ -12,7 +12,7 @@ import pytest
 
 from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import Office, press_keys, running_office
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 pytestmark = needs_browser
 
@@ -30,7 +30,7 @@ ORDER BY id LIMIT 1 RETURNING order_id
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with running_office(tmp_path_factory.mktemp("houses"), orders=60) as office:
+    with running_office(tmp_path_factory.mktemp("back_offices"), orders=60) as office:
         yield office
 
 
@@ -85,7 +85,7 @@ def test_counts_update_and_nothing_else_moves(page: Browser, office: Office) -> 
     updates = page.run("return document.querySelector('.digest')?.innerText")
     page.run("document.querySelector('#tiles a').focus()")
     office.sandbox.control("place", {"orders": 5})
-    office.house.sync("orders")
+    office.back_office.sync("orders")
     deadline = time.monotonic() + WAIT_SECONDS
     while sum(counts(page).values()) == sum(before.values()):
         assert time.monotonic() < deadline, "the counts do not follow"
@@ -103,7 +103,7 @@ def test_counts_update_and_nothing_else_moves(page: Browser, office: Office) -> 
 def test_critical_result_appears_on_open_page(page: Browser, office: Office) -> None:
     page.open(f"{office.url}/today/")
     before = int(page.run("return document.querySelector('#tiles').dataset.unacknowledged"))
-    ((order,),) = office.house.query(INSERT_CRITICAL_RESULT)
+    ((order,),) = office.back_office.query(INSERT_CRITICAL_RESULT)
     page.wait_for_text(f"{before + 1} critical result", WAIT_SECONDS)
     wait_until_true(
         page, f"/^(\\(\\d+\\) )?\\({before + 1}!\\) /.test(document.title)", "the title counts it"
@@ -153,5 +153,5 @@ def test_shift_handover_fits_on_one_page(page: Browser, office: Office, tmp_path
     pdf = base64.b64decode(printed["data"])
     (tmp_path / "sheet.pdf").write_bytes(pdf)
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
-    entries = office.house.value("SELECT count(*) FROM audit_auditentry WHERE action='print'")
+    entries = office.back_office.value("SELECT count(*) FROM audit_auditentry WHERE action='print'")
     assert entries == 1

@@ -17,9 +17,9 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 
 from tests import table_clearing
 from tests.bench.common import Goal, report
-from tests.sync.house import Houses
+from tests.sync.back_office import BackOffices
 
-Proof = Callable[[Path, Houses], list[Goal]]
+Proof = Callable[[Path, BackOffices], list[Goal]]
 
 
 def run(name: str, proofs: Sequence[Proof], figures: dict[str, object]) -> int:
@@ -28,7 +28,7 @@ def run(name: str, proofs: Sequence[Proof], figures: dict[str, object]) -> int:
     names = sys.argv[1:] or [proof.__name__ for proof in proofs]
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder_name:
         folder = Path(folder_name)
-        houses = Houses(os.environ["DATABASE_URL"], folder)
+        back_offices = BackOffices(os.environ["DATABASE_URL"], folder)
         try:
             for proof in proofs:
                 if proof.__name__ not in names:
@@ -36,14 +36,14 @@ def run(name: str, proofs: Sequence[Proof], figures: dict[str, object]) -> int:
                 print(f"{proof.__name__}: {(proof.__doc__ or '').splitlines()[0]}", flush=True)
                 started = time.monotonic()
                 try:
-                    goals += proof(folder, houses)
+                    goals += proof(folder, back_offices)
                 except Exception:
                     # A proof that raises has failed. The others still run.
                     traceback.print_exc()
                     goals.append(Goal(proof.__name__, "broke off", "no error", False))
                 figures[f"{proof.__name__}_seconds"] = round(time.monotonic() - started, 1)
         finally:
-            houses.close()
+            back_offices.close()
     return report(name, goals, figures)
 
 

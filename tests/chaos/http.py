@@ -19,7 +19,7 @@ from tests.access.properties import run_tester
 from tests.access.served_data_set import serve_small_data_set
 from tests.bench.common import Goal
 from tests.chaos.common import run
-from tests.sync.house import Houses
+from tests.sync.back_office import BackOffices
 from tests.webhooks.sending import percentile
 
 SECONDS = int(os.environ.get("CHAOS_SECONDS", "120"))
@@ -27,9 +27,9 @@ SEED = int(os.environ.get("CHAOS_SEED") or time.time())
 MAX_P99_MS = 1_000
 
 
-def api_schema(folder: Path, houses: Houses) -> list[Goal]:
+def api_schema(folder: Path, back_offices: BackOffices) -> list[Goal]:
     """Responses to requests generated from the API schema match the schema."""
-    with serve_small_data_set(houses) as site:
+    with serve_small_data_set(back_offices) as site:
         found = run_tester(site, folder, "--max-time", str(SECONDS), "--seed", str(SEED % 2**32))
     if not found.accepted:
         print(found.output)
@@ -41,12 +41,12 @@ def api_schema(folder: Path, houses: Houses) -> list[Goal]:
     ]  # fmt: skip
 
 
-def fuzzer(folder: Path, houses: Houses) -> list[Goal]:
+def fuzzer(folder: Path, back_offices: BackOffices) -> list[Goal]:
     """Every URL with hostile arguments, queries, forms and headers."""
     print(f"  seed {SEED}", flush=True)
-    with serve_small_data_set(houses) as site:
+    with serve_small_data_set(back_offices) as site:
         found = Fuzzer(site, SEED).run(SECONDS)
-        log = site.house.log.read_text(errors="replace")
+        log = site.back_office.log.read_text(errors="replace")
     for line in found.problems[:50]:
         print(f"  {line}")
     p99 = percentile(found.seconds, 0.99)

@@ -31,8 +31,8 @@ django.setup()
 
 from tests.bench.common import Goal  # noqa: E402
 from tests.chaos.common import run  # noqa: E402
+from tests.sync.back_office import BackOffice, BackOffices, end, wait_until  # noqa: E402
 from tests.sync.cluster import own_cluster  # noqa: E402
-from tests.sync.house import House, Houses, end, wait_until  # noqa: E402
 from tests.sync.test_running_office import start_processes  # noqa: E402
 from tests.webhooks import oracle  # noqa: E402
 from tests.webhooks.catalogue import CATALOGUE, ODD_FIELDS, Catalogue  # noqa: E402
@@ -52,38 +52,38 @@ OTHER_TYPES = [
 ]
 
 
-def million_events(folder: Path, houses: Houses) -> list[Goal]:
+def million_events(folder: Path, back_offices: BackOffices) -> list[Goal]:
     """P1: a million shuffled events, while workers are killed with SIGKILL.
 
     Of the events, 5 % are repeated, 0.1 % cannot be applied and 0.1 % have an odd field.
     """
-    house = houses.build(SERVICE)
-    house.query(OUR_TEAM)
-    house.query(oracle.ONCE)
+    back_office = back_offices.build(SERVICE)
+    back_office.query(OUR_TEAM)
+    back_office.query(oracle.ONCE)
     rng = random.Random(1)
     catalogue = Catalogue(1, orders=max(100, EVENTS // 10))
     copied = EVENTS - EVENTS // 20
     started = time.monotonic()
-    repeats = _fill_inbox(house, catalogue, copied, rng)
+    repeats = _fill_inbox(back_office, catalogue, copied, rng)
     fill_seconds = time.monotonic() - started
     print(f"  {copied:,} events copied in {fill_seconds:.0f} s", flush=True)
     fresh = [_random_message(catalogue, rng) for _ in range(EVENTS - copied)]
     attempts = [attempt(one) for one in [*fresh, *repeats]]
     rng.shuffle(attempts)
-    poison = house.value("SELECT count(*) FROM webhooks_event WHERE key_id = 'poison'")
+    poison = back_office.value("SELECT count(*) FROM webhooks_event WHERE key_id = 'poison'")
     results: list[Sent] = []
     killed = 0
     started = time.monotonic()
-    with receiving(house) as url:
+    with receiving(back_office) as url:
         sender = threading.Thread(target=lambda: results.extend(send(url, attempts, 4)))
-        workers = [house.start("-m", "tests.webhooks.drainer") for _ in range(WORKERS)]
+        workers = [back_office.start("-m", "tests.webhooks.drainer") for _ in range(WORKERS)]
         try:
             sender.start()
-            while sender.is_alive() or house.value(COUNT_PENDING):
+            while sender.is_alive() or back_office.value(COUNT_PENDING):
                 time.sleep(rng.uniform(0.8, 1.8))
                 if killed < KILLS:
                     end(workers[killed % WORKERS])
-                    workers[killed % WORKERS] = house.start("-m", "tests.webhooks.drainer")
+                    workers[killed % WORKERS] = back_office.start("-m", "tests.webhooks.drainer")
                     killed += 1
             drain_seconds = time.monotonic() - started
         finally:
@@ -92,18 +92,24 @@ def million_events(folder: Path, houses: Houses) -> list[Goal]:
             sender.join(60)
     print(f"  drained in {drain_seconds:.0f} s with {killed} kills; asking the oracle", flush=True)
     accepted = {one.message_id for one in results if one.status == 204}
-    stored = int(house.value("SELECT count(*) FROM webhooks_event"))
-    lost = EVENTS - stored + int(house.value(COUNT_PENDING)) + len(house.query(oracle.NEVER))
-    wrong = oracle.wrong(house)
-    odd = house.value("SELECT count(*) FROM webhooks_event WHERE key_id = 'odd'")
-    stopped = house.value(
+    stored = int(back_office.value("SELECT count(*) FROM webhooks_event"))
+    lost = (
+        EVENTS
+        - stored
+        + int(back_office.value(COUNT_PENDING))
+        + len(back_office.query(oracle.NEVER))
+    )
+    wrong = oracle.wrong(back_office)
+    odd = back_office.value("SELECT count(*) FROM webhooks_event WHERE key_id = 'odd'")
+    stopped = back_office.value(
         "SELECT count(*) FROM webhooks_event WHERE key_id = 'odd' AND state <> 'done'"
     )
-    noted = house.value(
+    noted = back_office.value(
         "SELECT count(*) FROM mirror_unreadrecord WHERE resource = 'orders_order' AND is_stored"
     )
     stored_odd = len(ODD_FIELDS) - 1
-    unseen = house.value(
+    twice = len(back_office.query(oracle.TWICE))
+    unseen = back_office.value(
         "SELECT count(*) FROM webhooks_event WHERE key_id = 'poison'"
         " AND NOT (state IN ('retry', 'dead') AND reason <> '')"
     )
@@ -113,7 +119,7 @@ def million_events(folder: Path, houses: Houses) -> list[Goal]:
         Goal("P1 deliveries refused", str(len(attempts) - len(accepted)), "0",
              len(accepted) == len(attempts)),
         Goal("P1 accepted and lost", str(lost), "0", lost == 0),
-        Goal("P1 applied twice", str(twice := len(house.query(oracle.TWICE))), "0", twice == 0),
+        Goal("P1 applied twice", str(twice), "0", twice == 0),
         Goal("P1 rows other than the oracle's", str(sum(wrong.values())), "0", not wrong),
         Goal(f"P1 poison without a reason, of {poison}", str(unseen), "0",
              unseen == 0 and poison > 0),
@@ -130,13 +136,13 @@ def _random_message(catalogue: Catalogue, rng: random.Random) -> Message:
 
 
 def _fill_inbox(
-    house: House, catalogue: Catalogue, count: int, rng: random.Random
+    back_office: BackOffice, catalogue: Catalogue, count: int, rng: random.Random
 ) -> list[Message]:
     """Insert events into the inbox by COPY. Return those that are to be delivered again."""
     repeats: list[Message] = []
     columns = "message_id, sent_at, key_id, body, body_digest, event_type"
     with (
-        psycopg.connect(house.database_url) as connection,
+        psycopg.connect(back_office.database_url) as connection,
         connection.cursor().copy(f"COPY webhooks_event ({columns}) FROM STDIN") as copy,
     ):
         for _ in range(count):
@@ -148,22 +154,22 @@ def _fill_inbox(
                 repeats.append(message)
             digest = hashlib.sha256(message.body).digest()[:16]
             copy.write_row((message.id, "now", key, message.body, digest, ""))
-    house.query("ANALYZE webhooks_event")
+    back_office.query("ANALYZE webhooks_event")
     return repeats
 
 
-def database_crashes(folder: Path, houses: Houses) -> list[Goal]:
+def database_crashes(folder: Path, back_offices: BackOffices) -> list[Goal]:
     """P2: PostgreSQL crashes three times during deliveries. No acknowledged event is missing."""
     catalogue = Catalogue(2, orders=500)
     count = RATE * 40
     attempts = [attempt(catalogue.message("labtest.order.updated")) for _ in range(count)]
     with own_cluster() as cluster:
-        houses_of_cluster = Houses(cluster.database_url, folder)
-        house = houses_of_cluster.build(SERVICE, REDIS_URL=cluster.redis_url)
-        house.query(OUR_TEAM)
-        house.query(oracle.ONCE)
+        back_offices_of_cluster = BackOffices(cluster.database_url, folder)
+        back_office = back_offices_of_cluster.build(SERVICE, REDIS_URL=cluster.redis_url)
+        back_office.query(OUR_TEAM)
+        back_office.query(oracle.ONCE)
         results: list[Sent] = []
-        with receiving(house) as url, _drainers(house, 1):
+        with receiving(back_office) as url, _drainers(back_office, 1):
             sender = threading.Thread(target=lambda: results.extend(send(url, attempts, 32, RATE)))
             sender.start()
             for _ in range(3):
@@ -173,15 +179,15 @@ def database_crashes(folder: Path, houses: Houses) -> list[Goal]:
                 cluster.start()
             sender.join(120)
             acknowledged = {one.message_id for one in results if one.status == 204}
-            wait_until(lambda: not house.value(COUNT_PENDING), 60, "the drain", every=0.3)
-            states = dict(house.query("SELECT message_id, state FROM webhooks_event"))
+            wait_until(lambda: not back_office.value(COUNT_PENDING), 60, "the drain", every=0.3)
+            states = dict(back_office.query("SELECT message_id, state FROM webhooks_event"))
             missing = acknowledged - states.keys()
             unapplied = [one for one in acknowledged if states.get(one) != "done"]
             unacknowledged = [one for one in attempts if one.message_id not in acknowledged]
             retried = send(url, unacknowledged, 8)
-            wait_until(lambda: not house.value(COUNT_PENDING), 60, "the rest", every=0.3)
+            wait_until(lambda: not back_office.value(COUNT_PENDING), 60, "the rest", every=0.3)
         refused = [one for one in retried if one.status != 204]
-        wrong = oracle.wrong(house)
+        wrong = oracle.wrong(back_office)
         broken = Counter(one.status for one in results if one.status != 204)
         print(f"  {len(acknowledged)} acknowledged, others {dict(broken)}", flush=True)
     return [
@@ -196,24 +202,28 @@ def database_crashes(folder: Path, houses: Houses) -> list[Goal]:
     ]  # fmt: skip
 
 
-def steady_load(folder: Path, houses: Houses) -> list[Goal]:
+def steady_load(folder: Path, back_offices: BackOffices) -> list[Goal]:
     """P3, P28: 300 deliveries a second for 30 s, with workers and API clients."""
-    house = houses.build(SERVICE)
-    house.query(OUR_TEAM)
+    back_office = back_offices.build(SERVICE)
+    back_office.query(OUR_TEAM)
     catalogue = Catalogue(3, orders=2_000)
     attempts = []
     for number in range(RATE * 30):
         kind = "labtest.result.critical" if number % 50 == 0 else "labtest.order.updated"
         attempts.append(attempt(catalogue.message(kind)))
     failed: list[int] = []
-    with receiving(house) as url, _drainers(house, WORKERS), _api_clients(house, url, failed):
+    with (
+        receiving(back_office) as url,
+        _drainers(back_office, WORKERS),
+        _api_clients(back_office, url, failed),
+    ):
         send(url, [attempt(catalogue.message("labtest.order.created")) for _ in range(300)], 8)
         results = send(url, attempts, 32, RATE)
-        wait_until(lambda: not house.value(COUNT_PENDING), 60, "the drain", every=0.2)
+        wait_until(lambda: not back_office.value(COUNT_PENDING), 60, "the drain", every=0.2)
     seconds = [one.seconds for one in results]
     p50, p99 = percentile(seconds, 0.5), percentile(seconds, 0.99)
     other = sum(one.status != 204 for one in results)
-    critical = house.value(
+    critical = back_office.value(
         "SELECT percentile_cont(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM"
         " applied_at - received_at)) FROM webhooks_event"
         " WHERE event_type = 'labtest.result.critical'"
@@ -230,20 +240,22 @@ def steady_load(folder: Path, houses: Houses) -> list[Goal]:
     ]  # fmt: skip
 
 
-def redis_outages(folder: Path, houses: Houses) -> list[Goal]:
+def redis_outages(folder: Path, back_offices: BackOffices) -> list[Goal]:
     """P4: Redis hangs for 20 s, is flushed ten times and killed, under beat and Celery workers."""
     catalogue = Catalogue(4, orders=500)
     failed: list[int] = []
     with own_cluster() as cluster:
-        house = Houses(cluster.database_url, folder).build(SERVICE, REDIS_URL=cluster.redis_url)
-        house.query(OUR_TEAM)
-        processes = start_processes(house, folder)
+        back_office = BackOffices(cluster.database_url, folder).build(
+            SERVICE, REDIS_URL=cluster.redis_url
+        )
+        back_office.query(OUR_TEAM)
+        processes = start_processes(back_office, folder)
         redis_pid = 0
         try:
-            with receiving(house) as url, _api_clients(house, url, failed):
+            with receiving(back_office) as url, _api_clients(back_office, url, failed):
                 done = "SELECT count(*) FROM webhooks_event WHERE state = 'done'"
                 send(url, [attempt(catalogue.message("labtest.order.created"))], 1)
-                wait_until(lambda: house.value(done), 60, "the first event", every=0.2)
+                wait_until(lambda: back_office.value(done), 60, "the first event", every=0.2)
                 attempts = [
                     attempt(catalogue.message("labtest.order.updated")) for _ in range(100 * 60)
                 ]
@@ -254,14 +266,14 @@ def redis_outages(folder: Path, houses: Houses) -> list[Goal]:
                 sender.start()
                 recovered_at, redis_pid = _disturb_redis(cluster.redis_url)
                 sender.join(120)
-                wait_until(lambda: not house.value(COUNT_PENDING), 60, "the drain", every=0.2)
+                wait_until(lambda: not back_office.value(COUNT_PENDING), 60, "the drain", every=0.2)
         finally:
             for process in processes:
                 end(process)
             if redis_pid:
                 os.kill(redis_pid, signal.SIGKILL)
         late = max(
-            house.value(
+            back_office.value(
                 "SELECT coalesce(max(extract(epoch FROM applied_at - greatest(received_at,"
                 " to_timestamp(%s)))), 0) FROM webhooks_event"
                 " WHERE received_at < to_timestamp(%s)",
@@ -269,7 +281,7 @@ def redis_outages(folder: Path, houses: Houses) -> list[Goal]:
             )
             for moment in recovered_at
         )
-        lost = len(attempts) + 1 - int(house.value(done))
+        lost = len(attempts) + 1 - int(back_office.value(done))
     p99 = percentile([one.seconds for one in results], 0.99)
     other = sum(one.status != 204 for one in results)
     return [
@@ -316,8 +328,8 @@ def _answers(url: str) -> bool:
 
 
 @contextlib.contextmanager
-def _drainers(house: House, count: int) -> Iterator[None]:
-    workers = [house.start("-m", "tests.webhooks.drainer") for _ in range(count)]
+def _drainers(back_office: BackOffice, count: int) -> Iterator[None]:
+    workers = [back_office.start("-m", "tests.webhooks.drainer") for _ in range(count)]
     try:
         yield
     finally:
@@ -326,11 +338,11 @@ def _drainers(house: House, count: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _api_clients(house: House, url: str, failed: list[int]) -> Iterator[None]:
+def _api_clients(back_office: BackOffice, url: str, failed: list[int]) -> Iterator[None]:
     """Request five pages a second of the API and the log-in page. `failed` gets error statuses."""
     output = subprocess.run(
         [sys.executable, "manage.py", "createtoken", "chaos"],
-        env=house.environment(), capture_output=True, text=True, check=True,
+        env=back_office.environment(), capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     token = output.split()[-1]
     finished = threading.Event()

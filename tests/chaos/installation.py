@@ -24,7 +24,7 @@ import httpx
 from backoffice.devtools.embedded import ROOT, dies_with_parent
 from backoffice.devtools.environments import SERVICE_VARIABLES
 from tests.bench.processes import alive, process_tree
-from tests.sync.house import House, wait_until
+from tests.sync.back_office import BackOffice, wait_until
 
 NOT_COPIED: Final = (".git", ".venv", "var", ".*_cache")
 NOT_INHERITED: Final = (
@@ -106,11 +106,11 @@ class Installation:
         return (self.folder / "said").read_text(errors="replace")[-3000:]
 
     @property
-    def house(self) -> House:
+    def back_office(self) -> BackOffice:
         """Return access to its database. The address changes with each start."""
         state = json.loads((self.tree / "var" / "running.json").read_text())
         log = self.folder / "house.log"
-        return House(state["environment"]["DATABASE_URL"], self.service_url, log)
+        return BackOffice(state["environment"]["DATABASE_URL"], self.service_url, log)
 
     def kill_all(self) -> int:
         """Send SIGKILL to every process, servers included. Return their number.

@@ -27,7 +27,7 @@ from tests.outbox.concurrent_staff import race_two_staff, submit_form_twice  # n
 from tests.outbox.stress import StressReport  # noqa: E402
 from tests.outbox.worker_setup import set_up_workers  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
-from tests.sync.house import House, Houses  # noqa: E402
+from tests.sync.back_office import BackOffice, BackOffices  # noqa: E402
 from tests.webhooks.sending import receiving  # noqa: E402
 
 COMMANDS = int(os.environ.get("CHAOS_COMMANDS", "800"))
@@ -48,7 +48,7 @@ KINDS = (
 TOTAL = StressReport()
 
 
-def storm(folder: Path, _: Houses) -> list[Goal]:
+def storm(folder: Path, _: BackOffices) -> list[Goal]:
     """P5: commands of every kind, with 45 % invalid answers, while workers are killed."""
     empty_all_tables()
     started = time.monotonic()
@@ -66,7 +66,7 @@ def storm(folder: Path, _: Houses) -> list[Goal]:
     ]
 
 
-def paused_workers(folder: Path, _: Houses) -> list[Goal]:
+def paused_workers(folder: Path, _: BackOffices) -> list[Goal]:
     """P6: workers stop for longer than their lease, at 6 lines of code and 10 kinds of command."""
     empty_all_tables()
     with (
@@ -82,13 +82,13 @@ def paused_workers(folder: Path, _: Houses) -> list[Goal]:
     ]
 
 
-def races(folder: Path, _: Houses) -> list[Goal]:
+def races(folder: Path, _: BackOffices) -> list[Goal]:
     """P7, P8: two people reschedule one visit at once, and one form is sent twice at once."""
     empty_all_tables()
     with (
         running(users=30, orders=40, seed=37) as sandbox,
         set_up_workers(sandbox, {}, folder / "races.log") as worker_setup,
-        receiving(House(os.environ["DATABASE_URL"], sandbox.url, folder / "web.log")) as url,
+        receiving(BackOffice(os.environ["DATABASE_URL"], sandbox.url, folder / "web.log")) as url,
     ):
         started = time.monotonic()
         rescheduled = race_two_staff(worker_setup, url, ROUNDS)

@@ -23,14 +23,14 @@ from tests.bench.common import Goal  # noqa: E402
 from tests.chaos.common import run  # noqa: E402
 from tests.chaos.power_cuts import power_cuts  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
-from tests.sync.house import Houses  # noqa: E402
+from tests.sync.back_office import BackOffices  # noqa: E402
 
 CUTS = int(os.environ.get("CHAOS_CUTS", "6"))
 SEED = int(os.environ.get("CHAOS_SEED") or time.time())
 SECONDS = 30
 
 
-def power(_: Path, __: Houses) -> list[Goal]:
+def power(_: Path, __: BackOffices) -> list[Goal]:
     """P10: kill launcher, servers, web, workers and beat during events, staff work and syncs."""
     print(f"  seed {SEED}", flush=True)
     with (

@@ -24,8 +24,8 @@ from tests.sandbox.conftest import TEAM_KEY
 from tests.sandbox.ordering import World
 from tests.sandboxes import Sandbox
 from tests.sync import compare
+from tests.sync.back_office import BackOffice, wait_until
 from tests.sync.expected import ALL_CHECKS
-from tests.sync.house import House, wait_until
 from tests.webhooks import oracle
 
 SETTINGS: Final = {
@@ -215,8 +215,8 @@ def power_cuts(folder: Path, sandbox: Sandbox, cuts: int, seed: int) -> Outcome:
     try:
         installation.start()
         installation.wait_until_healthy()
-        installation.house.manage("demo_users")
-        installation.house.query(oracle.ONCE)
+        installation.back_office.manage("demo_users")
+        installation.back_office.query(oracle.ONCE)
         person = signed_in(installation.url)
         staff = Staff(person, sandbox)
         staff.start()
@@ -230,12 +230,12 @@ def power_cuts(folder: Path, sandbox: Sandbox, cuts: int, seed: int) -> Outcome:
                 installation.kill_all()
                 installation.start()
             outcome.cuts[-1].seconds = installation.wait_until_healthy(person)
-            installation.house.query(A_DAY_LATER)
+            installation.back_office.query(A_DAY_LATER)
         staff.end()
         sandbox.control("clock", {"speed": 0})
         sandbox.control("faults", method="DELETE")
-        _settle(installation.house, sandbox)
-        _check_outcome(outcome, staff, installation.house, sandbox)
+        _settle(installation.back_office, sandbox)
+        _check_outcome(outcome, staff, installation.back_office, sandbox)
     finally:
         installation.end()
     return outcome
@@ -251,43 +251,47 @@ def signed_in(url: str) -> httpx.Client:
 
 
 def _cut(installation: Installation) -> Cut:
-    runs, sendings, events = installation.house.query(WORK_IN_PROGRESS)[0]
+    runs, sendings, events = installation.back_office.query(WORK_IN_PROGRESS)[0]
     return Cut(installation.kill_all(), runs, sendings, events)
 
 
-def _settle(house: House, sandbox: Sandbox) -> None:
+def _settle(back_office: BackOffice, sandbox: Sandbox) -> None:
     """Wait until all events and commands are handled, except those that wait for a person."""
     wait_until(lambda: not sandbox.query(MAKE_DELIVERIES_DUE), 60, "the sandbox's deliveries", 0.5)
-    wait_until(lambda: not house.value(OPEN_WORK), 120, "events and commands", 0.5)
-    wait_until(lambda: SyncProgress.read(house.database_url).over, 120, "the first sync", 0.5)
+    wait_until(lambda: not back_office.value(OPEN_WORK), 120, "events and commands", 0.5)
+    wait_until(lambda: SyncProgress.read(back_office.database_url).over, 120, "the first sync", 0.5)
 
 
-def _check_outcome(outcome: Outcome, staff: Staff, house: House, sandbox: Sandbox) -> None:
-    states = dict(house.query("SELECT message_id, state FROM webhooks_event"))
+def _check_outcome(
+    outcome: Outcome, staff: Staff, back_office: BackOffice, sandbox: Sandbox
+) -> None:
+    states = dict(back_office.query("SELECT message_id, state FROM webhooks_event"))
     for message_id, sent in sandbox.query("SELECT message_id, state FROM sandbox_message"):
         outcome.delivered += 1
         if (sent, states.get(message_id)) != ("delivered", "done"):
             outcome.events.append(f"{message_id}: {sent} there, {states.get(message_id)} here")
-    outcome.events += [f"event {number}: applied twice" for (number,) in house.query(oracle.TWICE)]
+    outcome.events += [
+        f"event {number}: applied twice" for (number,) in back_office.query(oracle.TWICE)
+    ]
     outcome.sent_again = staff.sent_again
     for form in staff.accepted:
-        rows = house.query(COMMAND_OF_FORM, [form.form_id])
+        rows = back_office.query(COMMAND_OF_FORM, [form.form_id])
         effect = COUNT_USERS if form.registers else COUNT_CANCELLATIONS
         _check_command(
             outcome, f"form {form.form_id}", rows, sandbox.query(effect, [form.key])[0][0]
         )
         if form.registers and rows == [("done",)]:
             rows, effects = (
-                house.query(INSURANCE_COMMAND, [form.key]),
+                back_office.query(INSURANCE_COMMAND, [form.key]),
                 sandbox.query(COUNT_INSURANCE, [form.key]),
             )
             _check_command(outcome, f"insurance of form {form.form_id}", rows, effects[0][0])
-    rows = house.value(COUNT_COMMANDS)
+    rows = back_office.value(COUNT_COMMANDS)
     if rows != len(staff.accepted):
         outcome.commands.append(f"{rows} commands were recorded of {len(staff.accepted)} forms")
-    outcome.different = _different(house, sandbox)
-    house.manage("shell", "-c", SEAL_AND_VERIFY)
-    outcome.seals = int(house.value("SELECT count(*) FROM audit_auditseal"))
+    outcome.different = _different(back_office, sandbox)
+    back_office.manage("shell", "-c", SEAL_AND_VERIFY)
+    outcome.seals = int(back_office.value("SELECT count(*) FROM audit_auditseal"))
 
 
 def _check_command(outcome: Outcome, name: str, rows: list[tuple[Any, ...]], effects: int) -> None:
@@ -295,11 +299,11 @@ def _check_command(outcome: Outcome, name: str, rows: list[tuple[Any, ...]], eff
     outcome.check_command(name, rows[0][0] if len(rows) == 1 else "", effects)
 
 
-def _different(house: House, sandbox: Sandbox) -> list[str]:
+def _different(back_office: BackOffice, sandbox: Sandbox) -> list[str]:
     """Make all lookups due and return the differences that remain after them."""
-    house.query("UPDATE sync_lookup SET due_at = now()")
+    back_office.query("UPDATE sync_lookup SET due_at = now()")
     until = time.monotonic() + 120
-    while different := compare.differences(sandbox, house, RECORD_CHECKS):
+    while different := compare.differences(sandbox, back_office, RECORD_CHECKS):
         if time.monotonic() > until:
             return different
         time.sleep(1)

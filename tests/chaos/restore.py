@@ -22,7 +22,7 @@ from tests.bench.common import Goal  # noqa: E402
 from tests.chaos.common import empty_all_tables, run  # noqa: E402
 from tests.outbox.cases import CASES  # noqa: E402
 from tests.outbox.database_restore import empty_database, lose_and_restore_database  # noqa: E402
-from tests.sync.house import House, Houses  # noqa: E402
+from tests.sync.back_office import BackOffice, BackOffices  # noqa: E402
 
 EVENTS = int(os.environ.get("CHAOS_EVENTS", "1000000"))
 SECONDS = 120
@@ -34,15 +34,15 @@ FROM generate_series(1, %s) AS n
 """
 
 
-def large_backup(folder: Path, houses: Houses) -> list[Goal]:
+def large_backup(folder: Path, back_offices: BackOffices) -> list[Goal]:
     """P22: back up a million events, restore them and compare the number of rows."""
-    full = houses.build("http://127.0.0.1:1", REPORT_FOLDER=str(folder / "reports"))
+    full = back_offices.build("http://127.0.0.1:1", REPORT_FOLDER=str(folder / "reports"))
     full.query(INSERT_EVENTS, [EVENTS])
     with empty_database() as empty:
         started = time.monotonic()
         full.manage("backup", str(folder / "backup"))
         written = time.monotonic()
-        restored = House(empty, "http://127.0.0.1:1", folder / "restored", full.settings)
+        restored = BackOffice(empty, "http://127.0.0.1:1", folder / "restored", full.settings)
         restored.manage("restore", str(folder / "backup"))
         seconds = time.monotonic() - started
         rows = restored.value("SELECT count(*) FROM webhooks_event")
@@ -54,7 +54,7 @@ def large_backup(folder: Path, houses: Houses) -> list[Goal]:
     ]  # fmt: skip
 
 
-def service_ahead_of_backup(folder: Path, _: Houses) -> list[Goal]:
+def service_ahead_of_backup(folder: Path, _: BackOffices) -> list[Goal]:
     """G6: the service holds the effects of commands that the backup does not contain."""
     empty_all_tables()
     ahead_folder = folder / "ahead"

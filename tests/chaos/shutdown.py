@@ -23,21 +23,21 @@ from tests.chaos.common import empty_all_tables, run  # noqa: E402
 from tests.outbox import rolling_restarts  # noqa: E402
 from tests.outbox.worker_setup import set_up_workers  # noqa: E402
 from tests.sandboxes import running  # noqa: E402
-from tests.sync.house import House, Houses  # noqa: E402
+from tests.sync.back_office import BackOffice, BackOffices  # noqa: E402
 
 RESTARTS = int(os.environ.get("CHAOS_RESTARTS", "20"))
 
 
-def workers(folder: Path, _: Houses) -> list[Goal]:
+def workers(folder: Path, _: BackOffices) -> list[Goal]:
     """P24: a worker of the outbox is asked to stop while it sends, many times."""
     empty_all_tables()
     with (
         running(users=30, orders=40, seed=67) as sandbox,
         set_up_workers(sandbox, {}, folder / "log") as worker_setup,
     ):
-        house = House(os.environ["DATABASE_URL"], sandbox.url, folder / "celery")
+        back_office = BackOffice(os.environ["DATABASE_URL"], sandbox.url, folder / "celery")
         tally = rolling_restarts.replace_workers(
-            worker_setup, house, 8 * RESTARTS, RESTARTS, seed=7
+            worker_setup, back_office, 8 * RESTARTS, RESTARTS, seed=7
         )
     for error in tally.problems:
         print(f"  {error}", flush=True)
@@ -50,11 +50,11 @@ def workers(folder: Path, _: Houses) -> list[Goal]:
     ]  # fmt: skip
 
 
-def web(folder: Path, houses: Houses) -> list[Goal]:
+def web(folder: Path, back_offices: BackOffices) -> list[Goal]:
     """P24: two web processes are replaced in turn during requests."""
-    house = houses.build("http://127.0.0.1:1")
+    back_office = back_offices.build("http://127.0.0.1:1")
     started = time.monotonic()
-    answered, failed = rolling_restarts.replace_web_processes(house, folder, RESTARTS)
+    answered, failed = rolling_restarts.replace_web_processes(back_office, folder, RESTARTS)
     rate = answered / (time.monotonic() - started)
     for error in sorted(set(failed)):
         print(f"  {failed.count(error)} × {error}", flush=True)

@@ -21,10 +21,10 @@ from tests.bench.common import Goal
 from tests.chaos.common import run
 from tests.sandboxes import Sandbox, running
 from tests.sync import compare
+from tests.sync.back_office import SYNC, BackOffice, BackOffices, end, wait_until
 from tests.sync.cluster import own_cluster
 from tests.sync.drift import find_undetected_deletions, sync_during_changes
 from tests.sync.expected import ORDERS as ORDER_CHECKS
-from tests.sync.house import SYNC, House, Houses, end, wait_until
 from tests.sync.test_running_office import start_processes
 
 TEAM = "7ea00000-0000-4000-8000-000000000001"
@@ -32,14 +32,14 @@ OUTAGE_SECONDS = 30
 KILLS = 12
 
 
-def paging_drift(folder: Path, houses: Houses) -> list[Goal]:
+def paging_drift(folder: Path, back_offices: BackOffices) -> list[Goal]:
     """P18: 20 changes and 3 inserts before each page, with many seeds, and deleted users."""
     seeds = int(os.environ.get("SEEDS", "40"))
     skipped = remaining = changed = placed = pages = 0
     with running(700, 900, 17) as sandbox:
-        house = houses.build(sandbox.url)
+        back_office = back_offices.build(sandbox.url)
         for seed in range(1, seeds + 1):
-            result = sync_during_changes(sandbox, house, seed)
+            result = sync_during_changes(sandbox, back_office, seed)
             skipped, remaining = skipped + len(result.skipped), remaining + len(result.remaining)
             pages, changed, placed = (
                 pages + result.pages,
@@ -47,8 +47,10 @@ def paging_drift(folder: Path, houses: Houses) -> list[Goal]:
                 placed + result.inserted,
             )
             print(f"  seed {seed}: {result.pages} pages, {len(result.skipped)} skipped", flush=True)
-        house.sync("users")
-        found = sum(len(find_undetected_deletions(sandbox, house, 8, seed)) for seed in range(1, 4))
+        back_office.sync("users")
+        found = sum(
+            len(find_undetected_deletions(sandbox, back_office, 8, seed)) for seed in range(1, 4)
+        )
     extent = f"{seeds} seeds, {pages} pages, {changed} moved, {placed} placed"
     return [
         Goal(f"P18 unchanged rows skipped ({extent})", str(skipped), "0", skipped == 0),
@@ -57,17 +59,17 @@ def paging_drift(folder: Path, houses: Houses) -> list[Goal]:
     ]
 
 
-def database_outage(folder: Path, houses: Houses) -> list[Goal]:
+def database_outage(folder: Path, back_offices: BackOffices) -> list[Goal]:
     """P9: PostgreSQL stops for 30 s during a sync by worker and beat. Then its power is cut."""
     goals = []
     with own_cluster() as cluster, running(60, 6_000, 9) as sandbox:
-        house = Houses(cluster.database_url, folder).build(
+        back_office = BackOffices(cluster.database_url, folder).build(
             sandbox.url, REDIS_URL=cluster.redis_url, SYNC_LEASE_SECONDS="25"
         )
-        processes = start_processes(house, folder)
+        processes = start_processes(back_office, folder)
 
         def order_count() -> int:
-            return int(house.value("SELECT count(*) FROM orders_order"))
+            return int(back_office.value("SELECT count(*) FROM orders_order"))
 
         try:
             for name, signal_number, seconds, share in (
@@ -98,12 +100,12 @@ def database_outage(folder: Path, houses: Houses) -> list[Goal]:
                 "SELECT count(*) FROM sync_syncrun"
                 " WHERE \"full\" AND resource = 'orders' AND state = 'done'"
             )
-            wait_until(lambda: house.value(sweep), 120, "the sweep")
-            different = len(compare.differences(sandbox, house, ORDER_CHECKS))
+            wait_until(lambda: back_office.value(sweep), 120, "the sweep")
+            different = len(compare.differences(sandbox, back_office, ORDER_CHECKS))
             dead = sum(process.poll() is not None for process in processes)
             changed = sandbox.control("change", {"orders": 50, "seed": 5})["order_ids"]
             arrived = wait_until(
-                lambda: not compare.differences(sandbox, house, ORDER_CHECKS[:1]),
+                lambda: not compare.differences(sandbox, back_office, ORDER_CHECKS[:1]),
                 90,
                 "changes",
                 0.5,
@@ -121,14 +123,14 @@ def database_outage(folder: Path, houses: Houses) -> list[Goal]:
     ]
 
 
-def killed_syncs(folder: Path, houses: Houses) -> list[Goal]:
+def killed_syncs(folder: Path, back_offices: BackOffices) -> list[Goal]:
     """S15: SIGKILL at random moments of a first sync with lookups."""
     rng = random.Random(7)
     killed = 0
     with running(150, 2_500, 21) as sandbox:
-        house = houses.build(sandbox.url)
+        back_office = back_offices.build(sandbox.url)
         while killed < KILLS:
-            process = house.start(*SYNC)
+            process = back_office.start(*SYNC)
             try:
                 process.wait(rng.uniform(1.2, 7.0))
             except Exception:
@@ -137,37 +139,37 @@ def killed_syncs(folder: Path, houses: Houses) -> list[Goal]:
                 end(process)
             sandbox.control("change", {"orders": 10, "seed": killed})
             if process.returncode == 0:
-                house.query("UPDATE sync_lookup SET due_at = now()")
-        house.sync()
+                back_office.query("UPDATE sync_lookup SET due_at = now()")
+        back_office.sync()
         # Appointments are read every ten minutes, because they may change without their order.
-        house.query("UPDATE sync_lookup SET due_at = now() WHERE kind LIKE 'appointment-%'")
-        house.sync()
-        different = _all_differences(sandbox, house)
+        back_office.query("UPDATE sync_lookup SET due_at = now() WHERE kind LIKE 'appointment-%'")
+        back_office.sync()
+        different = _all_differences(sandbox, back_office)
     return [
         Goal(f"S15 differences after {killed} SIGKILLs", str(different), "0", different == 0),
     ]
 
 
-def failing_service(folder: Path, houses: Houses) -> list[Goal]:
+def failing_service(folder: Path, back_offices: BackOffices) -> list[Goal]:
     """A first sync with lookups, while every tenth call is answered 429, 500 or 503."""
     with running(150, 2_500, 22) as sandbox:
-        house = houses.build(sandbox.url)
+        back_office = back_offices.build(sandbox.url)
         sandbox.control(
             "faults", {"rate": 0.1, "statuses": [429, 500, 503], "retry_after": 0.05, "seed": 3}
         )
-        house.sync()
+        back_office.sync()
         report = sandbox.control("status")["faults"]
         sandbox.control("faults", method="DELETE")
-        different = _all_differences(sandbox, house)
+        different = _all_differences(sandbox, back_office)
     share = f"{report['hit'].get('status', 0)} of {report['seen']} calls failed"
     return [Goal(f"differences after a first sync ({share})", str(different), "0", different == 0)]
 
 
-def _all_differences(sandbox: Sandbox, house: House) -> int:
+def _all_differences(sandbox: Sandbox, back_office: BackOffice) -> int:
     """Count the differences in all columns and all records, byte for byte."""
-    found = compare.differences(sandbox, house)
-    found += compare.list_differences(sandbox, house)
-    found += compare.single_differences(sandbox, house, None)
+    found = compare.differences(sandbox, back_office)
+    found += compare.list_differences(sandbox, back_office)
+    found += compare.single_differences(sandbox, back_office, None)
     for line in found[:10]:
         print(f"  {line}", flush=True)
     return len(found)

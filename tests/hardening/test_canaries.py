@@ -31,7 +31,7 @@ import redis
 from backoffice.devtools import embedded
 from backoffice.management.commands.demo_users import PASSWORD
 from tests.sandboxes import running as sandbox_running
-from tests.sync.house import House, Houses, running, wait_until
+from tests.sync.back_office import BackOffice, BackOffices, running, wait_until
 from tests.team.mail_server import MailServer, run_mail_server
 from tests.webhooks.records import order
 from tests.webhooks.sending import receiving
@@ -125,7 +125,7 @@ class Visitor:
 @dataclass
 class CanarySystem:
     visitor: Visitor
-    house: House
+    back_office: BackOffice
     post: MailServer
     redis_url: str
     database_log: Path
@@ -152,28 +152,30 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CanarySystem]:
         sandbox = stack.enter_context(sandbox_running(users=6, orders=12, seed=5))
         with psycopg.connect(sandbox.database_url) as connection:
             _write_canaries(connection)
-        houses = Houses(servers.database_url, logs, staffed=True)
-        stack.callback(houses.close)
-        house = houses.build(
+        back_offices = BackOffices(servers.database_url, logs, staffed=True)
+        stack.callback(back_offices.close)
+        back_office = back_offices.build(
             sandbox.url, EMAIL_URL=mail, REPORT_FOLDER=str(logs / "reports"), LOG_LEVEL="DEBUG"
         )
-        house.sync()
-        house.query("UPDATE accounts_user SET email = username || '@clinic.invalid'")
-        house.query("UPDATE orders_resultmarker SET text = %s", [CANARIES["result"]])
-        patient, number = house.query(
+        back_office.sync()
+        back_office.query("UPDATE accounts_user SET email = username || '@clinic.invalid'")
+        back_office.query("UPDATE orders_resultmarker SET text = %s", [CANARIES["result"]])
+        patient, number = back_office.query(
             "SELECT user_id::text, id::text FROM orders_order ORDER BY created_at DESC LIMIT 1"
         )[0]
-        url = stack.enter_context(receiving(house, workers=1))
+        url = stack.enter_context(receiving(back_office, workers=1))
         for program in (
             ("beat", "--schedule", str(logs / "beat"), "--pidfile", ""),
             ("worker", "--queues", "inbox,outbox,staff,bulk", "--concurrency", "2"),
         ):
-            celery = house.start("-m", "celery", "-A", "backoffice.celery", *program, "-l", "DEBUG")
+            celery = back_office.start(
+                "-m", "celery", "-A", "backoffice.celery", *program, "-l", "DEBUG"
+            )
             stack.enter_context(running(celery))
         log = base / "log" / "postgres.log"
         yield CanarySystem(
             Visitor(url),
-            house,
+            back_office,
             post,
             servers.redis_url,
             log,
@@ -205,7 +207,7 @@ def test_personal_data_and_secrets_do_not_leak(system: CanarySystem) -> None:
     assert visitor.statuses.get(500, 0) + visitor.statuses.get(503, 0) >= 15, visitor.statuses
     places = {
         **visitor.recorded,
-        "log of web, workers and clock": system.house.log.read_text(errors="replace"),
+        "log of web, workers and clock": system.back_office.log.read_text(errors="replace"),
         "log of PostgreSQL": system.database_log.read_text(errors="replace"),
         "Redis": _redis_content(system.redis_url),
         "mails": "\n".join(str(mail) for mail in system.post.taken),
@@ -265,8 +267,8 @@ def _use_pages(system: CanarySystem) -> None:
     _upload(system)
     _deliver_events(system)
     make_mail_due = "UPDATE team_notification SET mail_due_at = now() WHERE mail_due_at > now()"
-    assert system.house.value("SELECT count(*) FROM team_notification"), "no notification"
-    system.house.query(make_mail_due)
+    assert system.back_office.value("SELECT count(*) FROM team_notification"), "no notification"
+    system.back_office.query(make_mail_due)
     wait_until(lambda: system.post.taken, 60, "a mail", every=0.2)
 
 
@@ -303,7 +305,7 @@ def _deliver_events(system: CanarySystem) -> None:
         with contextlib.suppress(HTTPError):
             system.visitor.opener.open(request, timeout=60)
     states = "SELECT count(*) FROM webhooks_event WHERE state IN ('pending')"
-    wait_until(lambda: system.house.value(states) == 0, 60, "the drain", every=0.2)
+    wait_until(lambda: system.back_office.value(states) == 0, 60, "the drain", every=0.2)
 
 
 def _cause_faults(system: CanarySystem) -> None:
@@ -312,7 +314,12 @@ def _cause_faults(system: CanarySystem) -> None:
     Constraints make the database quote rows in errors, tables are missing, and the service sends
     invalid responses.
     """
-    visitor, house, patient, order_id = system.visitor, system.house, system.patient, system.order
+    visitor, back_office, patient, order_id = (
+        system.visitor,
+        system.back_office,
+        system.patient,
+        system.order,
+    )
     name = CANARIES["last name"]
     for table, check in (
         ("team_note", "text = 'x'"),
@@ -321,12 +328,12 @@ def _cause_faults(system: CanarySystem) -> None:
         ("webhooks_event", "body IS NULL"),
         ("orders_orderdraft", "typed = '{}'"),
     ):  # One statement each: in one transaction they could deadlock with workers.
-        house.query(f"ALTER TABLE {table} ADD CONSTRAINT boom CHECK ({check}) NOT VALID")
+        back_office.query(f"ALTER TABLE {table} ADD CONSTRAINT boom CHECK ({check}) NOT VALID")
     page = visitor.request(f"/orders/{order_id}/")
     visitor.submit(page, "/team/note/", text=CANARIES["note"])
     visitor.open_and_submit(f"/orders/new/{patient}/", clinical_notes=CANARIES["clinical note"])
     _deliver_events(system)
-    house.query("UPDATE sync_lookup SET due_at = now(), generation = generation + 1")
+    back_office.query("UPDATE sync_lookup SET due_at = now(), generation = generation + 1")
     for kind in ("html", "truncate", "status", "drop_before", "redirect"):
         system.fault(kinds=[kind], rate=1.0, statuses=[500, 422])
         visitor.open_and_submit(f"/patients/{patient}/details/", first_name=CANARIES["first name"])
@@ -335,15 +342,15 @@ def _cause_faults(system: CanarySystem) -> None:
     for table in ("team_note", "orders_orderevent", "patients_insurance",
                   "patients_demographics", "orders_resultmarker", "orders_order",
                   "webhooks_event"):  # fmt: skip
-        house.query(f'ALTER TABLE "{table}" RENAME TO gone')
+        back_office.query(f'ALTER TABLE "{table}" RENAME TO gone')
         for path in (f"/orders/{order_id}/", f"/patients/{patient}/", "/orders/", "/patients/",
                      "/api/orders/", "/api/patients/", "/api/insurance/", "/system/events/",
                      f"/patients/{patient}/insured/"):  # fmt: skip
             visitor.request(path)
         visitor.submit(page, "/team/note/", text=CANARIES["note"])
-        house.query(f'ALTER TABLE gone RENAME TO "{table}"')
+        back_office.query(f'ALTER TABLE gone RENAME TO "{table}"')
     with contextlib.suppress(psycopg.Error):
-        house.query("SELECT 1 / 0")
+        back_office.query("SELECT 1 / 0")
     time.sleep(3)
 
 

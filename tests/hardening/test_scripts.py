@@ -66,17 +66,17 @@ PAYLOAD_COLUMNS: Final = (
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with running_office(tmp_path_factory.mktemp("houses"), users=12, orders=40) as office:
+    with running_office(tmp_path_factory.mktemp("back_offices"), users=12, orders=40) as office:
         for table, key, columns in PAYLOAD_COLUMNS:
             existing = {
                 name
-                for (name,) in office.house.query(
+                for (name,) in office.back_office.query(
                     "SELECT column_name FROM information_schema.columns WHERE table_name = %s",
                     [table],
                 )
             }
             for offset, column in enumerate(name for name in columns if name in existing):
-                office.house.query(
+                office.back_office.query(
                     f'UPDATE "{table}" SET "{column}" ='
                     f" (%s::text[])[1 + (abs(hashtext({key}::text)) + %s) %% %s]",
                     [list(PAYLOADS), offset, len(PAYLOADS)],
@@ -93,12 +93,14 @@ def page(office: Office) -> Iterator[Browser]:
 
 
 def visited_paths(office: Office) -> list[str]:
-    house = office.house
-    order, patient = house.query("SELECT id::text, user_id::text FROM orders_order LIMIT 1")[0]
-    lab = house.value("SELECT id FROM labs_lab LIMIT 1")
-    user = house.value("SELECT id FROM accounts_user LIMIT 1")
-    orders = house.query("SELECT order_id::text FROM orders_result LIMIT 3")
-    people = house.query("SELECT user_id::text FROM patients_demographics LIMIT 6")
+    back_office = office.back_office
+    order, patient = back_office.query("SELECT id::text, user_id::text FROM orders_order LIMIT 1")[
+        0
+    ]
+    lab = back_office.value("SELECT id FROM labs_lab LIMIT 1")
+    user = back_office.value("SELECT id FROM accounts_user LIMIT 1")
+    orders = back_office.query("SELECT order_id::text FROM orders_result LIMIT 3")
+    people = back_office.query("SELECT user_id::text FROM patients_demographics LIMIT 6")
     return [
         "/today/", "/orders/", "/patients/", "/appointments/", "/results/", "/exceptions/",
         "/labs/", f"/labs/{lab}/", f"/orders/{order}/", f"/orders/new/{patient}/",

@@ -20,7 +20,7 @@ from backoffice.core.models import Backup, Hold
 from backoffice.operations import dumps
 from labs.reports import storage
 from tests.outbox.workers import environment
-from tests.sync.house import House, Houses
+from tests.sync.back_office import BackOffice, BackOffices
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,16 +33,18 @@ FROM generate_series(1, %s) AS n
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
+def back_office(tmp_path: Path) -> BackOffice:
     """The database under test, with its own report folder."""
     settings = {"REPORT_FOLDER": str(tmp_path / "reports")}
-    return House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log", settings)
+    return BackOffice(
+        environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log", settings
+    )
 
 
 @pytest.fixture
-def house_with_writes(house: House, tmp_path: Path) -> Iterator[House]:
+def back_office_with_writes(back_office: BackOffice, tmp_path: Path) -> Iterator[BackOffice]:
     """A database with events and a report file, while a thread goes on writing events."""
-    house.query(INSERT_EVENTS, ["before", EVENT_COUNT])
+    back_office.query(INSERT_EVENTS, ["before", EVENT_COUNT])
     (tmp_path / "reports" / "ab").mkdir(parents=True)
     (tmp_path / "reports" / "ab" / "file").write_bytes(b"%PDF-made-up")
     stop_event = threading.Event()
@@ -51,38 +53,40 @@ def house_with_writes(house: House, tmp_path: Path) -> Iterator[House]:
         number = 0
         while not stop_event.is_set():
             number += 1
-            house.query(INSERT_EVENTS, [f"meanwhile{number}", 20])
+            back_office.query(INSERT_EVENTS, [f"meanwhile{number}", 20])
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        yield house
+        yield back_office
     finally:
         stop_event.set()
         writer.join()
 
 
 @pytest.fixture
-def empty_house(tmp_path: Path) -> Iterator[House]:
+def empty_back_office(tmp_path: Path) -> Iterator[BackOffice]:
     """Another database without tables and reports."""
-    houses = Houses(environment()["DATABASE_URL"], tmp_path)
-    house = houses.build("http://127.0.0.1:1", REPORT_FOLDER=str(tmp_path / "elsewhere"))
-    house.query("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    yield house
-    houses.close()
+    back_offices = BackOffices(environment()["DATABASE_URL"], tmp_path)
+    back_office = back_offices.build(
+        "http://127.0.0.1:1", REPORT_FOLDER=str(tmp_path / "elsewhere")
+    )
+    back_office.query("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    yield back_office
+    back_offices.close()
 
 
-def read_contents(house: House) -> dict[str, list[object]]:
-    with psycopg.connect(house.database_url) as opened:
+def read_contents(back_office: BackOffice) -> dict[str, list[object]]:
+    with psycopg.connect(back_office.database_url) as opened:
         opened.execute("SET timezone = 'UTC'")
         return dumps.contents(opened)
 
 
 def test_backup_taken_during_writes_restores_exactly(
-    house_with_writes: House, empty_house: House, tmp_path: Path
+    back_office_with_writes: BackOffice, empty_back_office: BackOffice, tmp_path: Path
 ) -> None:
     backup_folder = tmp_path / "backups" / "today"
-    house_with_writes.manage("backup", str(backup_folder))
+    back_office_with_writes.manage("backup", str(backup_folder))
     assert stat.S_IMODE(backup_folder.stat().st_mode) == 0o700
     modes = {
         stat.S_IMODE(path.stat().st_mode) for path in backup_folder.iterdir() if path.is_file()
@@ -90,9 +94,11 @@ def test_backup_taken_during_writes_restores_exactly(
     assert modes == {0o600}
     manifest = json.loads((backup_folder / "manifest.json").read_text())
     rows, _ = manifest["tables"]["webhooks_event"]
-    assert EVENT_COUNT <= rows < house_with_writes.value("SELECT count(*) FROM webhooks_event")
-    empty_house.manage("restore", str(backup_folder))
-    found = read_contents(empty_house)
+    assert (
+        EVENT_COUNT <= rows < back_office_with_writes.value("SELECT count(*) FROM webhooks_event")
+    )
+    empty_back_office.manage("restore", str(backup_folder))
+    found = read_contents(empty_back_office)
     # The restore command starts a comparison with the service afterwards, which writes these
     # tables.
     changed = {
@@ -104,8 +110,11 @@ def test_backup_taken_during_writes_restores_exactly(
     assert found.keys() == manifest["tables"].keys()
     assert {name for name in found if found[name] != manifest["tables"][name]} <= changed
     assert (tmp_path / "elsewhere" / "ab" / "file").read_bytes() == b"%PDF-made-up"
-    assert empty_house.value("SELECT count(*) FROM core_hold WHERE released_at IS NULL") == 1
-    assert empty_house.value("SELECT count(*) FROM sync_lookup WHERE kind = 'events-resent'") == 1
+    assert empty_back_office.value("SELECT count(*) FROM core_hold WHERE released_at IS NULL") == 1
+    assert (
+        empty_back_office.value("SELECT count(*) FROM sync_lookup WHERE kind = 'events-resent'")
+        == 1
+    )
     (backup,) = Backup.objects.all()
     assert backup.bytes > 1_000
 

@@ -22,7 +22,7 @@ from backoffice.devtools.checks import production_environment
 from backoffice.devtools.embedded import free_port
 from backoffice.operations.postgres import SAFE_LOG_SETTINGS
 from tests.outbox.workers import environment
-from tests.sync.house import House, end, wait_until
+from tests.sync.back_office import BackOffice, end, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -215,7 +215,7 @@ def test_nginx_allows_strong_ciphers_strongest_first() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_container_probe_reports_readiness(tmp_path: Path) -> None:
     port = str(free_port())
-    house = House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log")
+    back_office = BackOffice(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log")
     drain = tmp_path / "draining"
 
     def probe() -> int:
@@ -225,7 +225,7 @@ def test_container_probe_reports_readiness(tmp_path: Path) -> None:
         )
 
     assert probe() == 1
-    web = house.start(
+    web = back_office.start(
         *programs.web("127.0.0.1", port, "5s"),
         ALLOWED_HOSTS="office.example.com",
         DRAIN_FILE=str(drain),

@@ -14,7 +14,7 @@ import pytest
 
 from tests.bench.processes import parent_of, process_tree
 from tests.chaos.installation import Installation, find_free_port
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from backoffice.core import duration_metrics, heartbeats, service_client
 from backoffice.service import errors
 from tests.api.rows import staff
 from tests.outbox.workers import environment
-from tests.sync.house import House
+from tests.sync.back_office import BackOffice
 from tests.sync.stub_server import Reply, serving
 from tests.webhooks.sending import receiving
 
@@ -150,10 +150,10 @@ def test_metrics_require_token_outside_local_mode(client: Client, settings: Sett
 @pytest.mark.django_db(transaction=True)
 def test_monitor_paths_allow_plain_http_and_any_host(tmp_path: Path) -> None:
     """As docs/operating.md, "Watch it", says: the web process accepts people by HTTPS only."""
-    house = House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log")
+    back_office = BackOffice(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log")
     web_settings = {"HTTPS_ONLY": "1", "ALLOWED_HOSTS": "office.example.com", "BEHIND_PROXY": "1"}
     tokens = {"METRICS_TOKEN": TOKEN, "HEALTH_TOKEN": TOKEN}
-    with receiving(house, workers=1, **web_settings, **tokens) as url:
+    with receiving(back_office, workers=1, **web_settings, **tokens) as url:
 
         def get_status(path: str, **headers: str) -> int:
             return httpx.get(f"{url}{path}", headers=headers, trust_env=False).status_code

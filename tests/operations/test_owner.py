@@ -18,7 +18,7 @@ from psycopg import sql
 
 from tests.operations.test_roles import CHECK_PARTITIONS
 from tests.servers import postgres_15, postgres_18
-from tests.sync.house import House, end
+from tests.sync.back_office import BackOffice, end
 
 ROLE_KINDS = ("web", "worker", "audit")
 CHECK_READINESS = """
@@ -70,7 +70,7 @@ class Server:
         self.run(f"CREATE ROLE {name} LOGIN {rights} PASSWORD 'made-up'")
         return name
 
-    def database(self, owner: str) -> House:
+    def database(self, owner: str) -> BackOffice:
         """Create a database without tables."""
         name = f"of_{owner}_{uuid.uuid4().hex[:6]}"
         self.created.append(("DATABASE", name))
@@ -79,7 +79,7 @@ class Server:
         netloc = f"{owner}:made-up@{parts.netloc.rpartition('@')[2]}"
         address = urlunsplit(parts._replace(netloc=netloc, path=f"/{name}"))
         settings = {"REPORT_FOLDER": str(self.folder / "reports" / name)}
-        return House(address, "http://127.0.0.1:1", self.folder / f"{name}.log", settings)
+        return BackOffice(address, "http://127.0.0.1:1", self.folder / f"{name}.log", settings)
 
     def close(self) -> None:
         for kind, name in reversed(self.created):
@@ -102,7 +102,7 @@ def server(
 @dataclass
 class OwnedDatabase:
     name: str
-    house: House
+    back_office: BackOffice
     prefix: str
     backup: Path
 
@@ -111,43 +111,48 @@ class OwnedDatabase:
 def owned_database(server: Server) -> OwnedDatabase:
     """A database with a waiting command, used by roles its owner made, and its backup."""
     owner = server.owner()
-    house = server.database(owner)
-    house.manage("migrate", "-v0")
-    house.manage("demo_users")
-    house.query(INSERT_WAITING_COMMAND)
+    back_office = server.database(owner)
+    back_office.manage("migrate", "-v0")
+    back_office.manage("demo_users")
+    back_office.query(INSERT_WAITING_COMMAND)
     prefix = f"bo_{owner}"
     server.created[:0] = [("ROLE", f"{prefix}_{kind}") for kind in ROLE_KINDS]
     for _ in range(2):
-        house.manage("databaseroles", "--apply", "--prefix", prefix)
+        back_office.manage("databaseroles", "--apply", "--prefix", prefix)
     backup = server.folder / f"backup-{owner}"
-    house.manage("backup", str(backup))
-    return OwnedDatabase(owner, house, prefix, backup)
+    back_office.manage("backup", str(backup))
+    return OwnedDatabase(owner, back_office, prefix, backup)
 
 
-def as_role(owned_database: OwnedDatabase, kind: str) -> House:
-    house, parts = owned_database.house, urlsplit(owned_database.house.database_url)
+def as_role(owned_database: OwnedDatabase, kind: str) -> BackOffice:
+    back_office, parts = (
+        owned_database.back_office,
+        urlsplit(owned_database.back_office.database_url),
+    )
     role = f"{owned_database.prefix}_{kind}"
-    house.query(f"ALTER ROLE {role} PASSWORD 'made-up'")
+    back_office.query(f"ALTER ROLE {role} PASSWORD 'made-up'")
     netloc = f"{role}:made-up@{parts.netloc.rpartition('@')[2]}"
     url = urlunsplit(parts._replace(netloc=netloc))
-    return House(url, house.service_url, house.log, house.settings)
+    return BackOffice(url, back_office.service_url, back_office.log, back_office.settings)
 
 
-def runs_successfully(house: House, *command: str) -> bool:
-    process = house.start(*command)
+def runs_successfully(back_office: BackOffice, *command: str) -> bool:
+    process = back_office.start(*command)
     try:
         return process.wait(120) == 0
     finally:
         end(process)
 
 
-def on_hold(house: House) -> bool:
-    return bool(house.value("SELECT count(*) FROM core_hold WHERE released_at IS NULL") == 1)
+def on_hold(back_office: BackOffice) -> bool:
+    return bool(back_office.value("SELECT count(*) FROM core_hold WHERE released_at IS NULL") == 1)
 
 
 def test_owner_creates_roles_that_processes_can_use(owned_database: OwnedDatabase) -> None:
     assert (
-        owned_database.house.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+        owned_database.back_office.value(
+            "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
+        )
         is False
     )
     web, worker = as_role(owned_database, "web"), as_role(owned_database, "worker")
@@ -156,32 +161,32 @@ def test_owner_creates_roles_that_processes_can_use(owned_database: OwnedDatabas
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         web.query("DELETE FROM audit_auditentry")
     statement = "ALTER TABLE wearables_chunk ADD COLUMN later int"
-    owned_database.house.query(statement)  # as a migration of a later release may
+    owned_database.back_office.query(statement)  # as a migration of a later release may
 
 
 def test_restore_by_owner_puts_sending_on_hold(
     owned_database: OwnedDatabase, server: Server
 ) -> None:
-    house = server.database(owned_database.name)
-    house.manage("restore", str(owned_database.backup))
-    assert on_hold(house)
-    assert house.value("SELECT state FROM outbox_commandrecord") == "uncertain"
-    assert house.value("SELECT count(*) FROM pg_indexes WHERE indexname = 'one_hold'") == 1
-    house.query("UPDATE core_hold SET released_at = now()")
+    back_office = server.database(owned_database.name)
+    back_office.manage("restore", str(owned_database.backup))
+    assert on_hold(back_office)
+    assert back_office.value("SELECT state FROM outbox_commandrecord") == "uncertain"
+    assert back_office.value("SELECT count(*) FROM pg_indexes WHERE indexname = 'one_hold'") == 1
+    back_office.query("UPDATE core_hold SET released_at = now()")
     # Identity numbers continue.
-    house.query("INSERT INTO core_hold (restored_to) VALUES (now())")
+    back_office.query("INSERT INTO core_hold (restored_to) VALUES (now())")
 
 
 def test_restore_failing_after_rows_puts_sending_on_hold(
     owned_database: OwnedDatabase, server: Server
 ) -> None:
-    house = server.database(owned_database.name)
-    name = urlsplit(house.database_url).path.lstrip("/")
+    back_office = server.database(owned_database.name)
+    name = urlsplit(back_office.database_url).path.lstrip("/")
     server.run(REFUSE_INDEXES, name)
-    assert not runs_successfully(house, "manage.py", "restore", str(owned_database.backup))
-    assert "no index today" in house.said() and "Sending is on hold." in house.said()
-    assert house.value("SELECT count(*) FROM outbox_commandrecord") == 1
-    assert on_hold(house)
+    assert not runs_successfully(back_office, "manage.py", "restore", str(owned_database.backup))
+    assert "no index today" in back_office.said() and "Sending is on hold." in back_office.said()
+    assert back_office.value("SELECT count(*) FROM outbox_commandrecord") == 1
+    assert on_hold(back_office)
 
 
 def test_restore_failing_in_migration_puts_sending_on_hold(
@@ -189,11 +194,11 @@ def test_restore_failing_in_migration_puts_sending_on_hold(
 ) -> None:
     """The roles on this server belong to another owner, so the grants they need fail."""
     other = server.owner("NOCREATEROLE")
-    house = server.database(other)
+    back_office = server.database(other)
     for kind in ROLE_KINDS:
         server.created.insert(0, ("ROLE", f"bo_{kind}"))
         server.run(f"CREATE ROLE bo_{kind}")
-    assert not runs_successfully(house, "manage.py", "restore", str(owned_database.backup))
-    assert "WITH ADMIN OPTION" in house.said() and "holdsending" in house.said()
-    assert on_hold(house)
-    assert house.value("SELECT state FROM outbox_commandrecord") == "uncertain"
+    assert not runs_successfully(back_office, "manage.py", "restore", str(owned_database.backup))
+    assert "WITH ADMIN OPTION" in back_office.said() and "holdsending" in back_office.said()
+    assert on_hold(back_office)
+    assert back_office.value("SELECT state FROM outbox_commandrecord") == "uncertain"

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from tests.servers import pgbouncer
-from tests.sync.house import House, Houses
+from tests.sync.back_office import BackOffice, BackOffices
 from tests.webhooks.sending import attempt, receiving, send
 from tests.webhooks.signed import message
 
@@ -52,29 +52,31 @@ with prepared_queries.cursor() as cursor:
 
 
 @pytest.fixture(scope="module")
-def direct(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def direct(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackOffice]:
     """A database, reached without PgBouncer."""
-    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"), staffed=True)
-    yield houses.build("http://127.0.0.1:9")
-    houses.close()
+    back_offices = BackOffices(
+        os.environ["DATABASE_URL"], tmp_path_factory.mktemp("back_offices"), staffed=True
+    )
+    yield back_offices.build("http://127.0.0.1:9")
+    back_offices.close()
 
 
 @pytest.fixture(scope="module")
-def pooled(direct: House) -> Iterator[House]:
+def pooled(direct: BackOffice) -> Iterator[BackOffice]:
     """The same database, through PgBouncer."""
     parts = urlsplit(direct.database_url)
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     with pgbouncer(CONFIG, direct.database_url, {user: password}) as address:
         url = f"{parts.scheme}://{parts.netloc.rpartition('@')[0]}@{address}"
-        yield House(url, direct.service_url, direct.log, direct.settings)
+        yield BackOffice(url, direct.service_url, direct.log, direct.settings)
 
 
-def test_limits_apply_behind_pgbouncer(pooled: House) -> None:
+def test_limits_apply_behind_pgbouncer(pooled: BackOffice) -> None:
     process = pooled.start("-c", CHECK_LIMITS, PAGE_STATEMENT_SECONDS="1")
     assert process.wait(60) == 0, pooled.said()
 
 
-def test_pages_and_deliveries_work_behind_pgbouncer(pooled: House, direct: House) -> None:
+def test_pages_and_deliveries_work_behind_pgbouncer(pooled: BackOffice, direct: BackOffice) -> None:
     with receiving(pooled, workers=1) as url:
         assert httpx.get(f"{url}/health/ready", trust_env=False).status_code == 200
         attempts = [
@@ -84,12 +86,12 @@ def test_pages_and_deliveries_work_behind_pgbouncer(pooled: House, direct: House
     assert direct.value("SELECT count(*) FROM webhooks_event") == 20
 
 
-def test_commands_and_backups_work_behind_pgbouncer(pooled: House, tmp_path: Path) -> None:
+def test_commands_and_backups_work_behind_pgbouncer(pooled: BackOffice, tmp_path: Path) -> None:
     pooled.manage("migrate", "-v0")
     pooled.manage("backup", str(tmp_path / "backup"), REPORT_FOLDER=str(tmp_path / "reports"))
 
 
-def test_pgbouncer_refuses_limits_at_the_start(pooled: House) -> None:
+def test_pgbouncer_refuses_limits_at_the_start(pooled: BackOffice) -> None:
     """PgBouncer refuses them as startup parameters, so each connection sets its own limits."""
     with pytest.raises(psycopg.OperationalError, match="unsupported startup parameter"):
         psycopg.connect(pooled.database_url, options="-c statement_timeout=1000")

@@ -12,7 +12,7 @@ import pytest
 from psycopg import sql
 
 from tests.sandboxes import Sandbox
-from tests.sync.house import House, Houses
+from tests.sync.back_office import BackOffice, BackOffices
 
 PREFIX = f"bo_test_{os.getpid()}"
 PASSWORD = "made-up-password"
@@ -65,20 +65,20 @@ assert found == os.environ["EXPECTED"], found
 """
 
 
-def as_role(house: House, kind: str) -> House:
+def as_role(back_office: BackOffice, kind: str) -> BackOffice:
     """Return the same database with processes that sign in as this role."""
-    parts = urlsplit(house.database_url)
+    parts = urlsplit(back_office.database_url)
     server_address = parts.netloc.rpartition("@")[2]
     netloc = f"{PREFIX}_{kind}:{quote(PASSWORD)}@{server_address}"
     url = urlunsplit(parts._replace(netloc=netloc))
-    return House(url, house.service_url, house.log, house.settings)
+    return BackOffice(url, back_office.service_url, back_office.log, back_office.settings)
 
 
 @pytest.fixture(scope="module")
-def house(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def back_office(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackOffice]:
     folder = tmp_path_factory.mktemp("roles")
-    houses = Houses(os.environ["DATABASE_URL"], folder, staffed=True)
-    made = houses.build(sandbox.url)
+    back_offices = BackOffices(os.environ["DATABASE_URL"], folder, staffed=True)
+    made = back_offices.build(sandbox.url)
     made.manage("databaseroles", "--apply", "--prefix", PREFIX)
     kinds = ("web", "worker", "audit")
     with psycopg.connect(made.database_url, autocommit=True) as owner:
@@ -89,35 +89,35 @@ def house(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     try:
         yield made
     finally:
-        houses.close()
+        back_offices.close()
         with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as owner:
             for kind in kinds:
                 owner.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(f"{PREFIX}_{kind}")))
 
 
-def run(house: House, code: str) -> None:
-    process = house.start("-c", code)
-    assert process.wait(120) == 0, house.said()
+def run(back_office: BackOffice, code: str) -> None:
+    process = back_office.start("-c", code)
+    assert process.wait(120) == 0, back_office.said()
 
 
-def test_worker_syncs_mirror_and_web_shows_it(house: House) -> None:
-    as_role(house, "worker").sync("--full")
-    assert house.value("SELECT count(*) FROM orders_order") > 0
-    run(as_role(house, "web"), CHECK_PAGES)
-    assert house.value("SELECT count(*) FROM audit_auditentry") > 0
+def test_worker_syncs_mirror_and_web_shows_it(back_office: BackOffice) -> None:
+    as_role(back_office, "worker").sync("--full")
+    assert back_office.value("SELECT count(*) FROM orders_order") > 0
+    run(as_role(back_office, "web"), CHECK_PAGES)
+    assert back_office.value("SELECT count(*) FROM audit_auditentry") > 0
 
 
-def test_worker_seals_and_verifies_audit_log(house: House) -> None:
-    house.query(
+def test_worker_seals_and_verifies_audit_log(back_office: BackOffice) -> None:
+    back_office.query(
         "INSERT INTO audit_auditentry (action, object_type, object_ids, patient_ids,"
         " actor_kind, route, request_id, outcome, reason)"
         " VALUES ('view', 'order', '{}', '{}', 'staff', '', '', 'ok', '')"
     )
-    run(as_role(house, "worker"), CHECK_SEALS)
+    run(as_role(back_office, "worker"), CHECK_SEALS)
 
 
-def test_worker_creates_and_drops_device_data_partitions(house: House) -> None:
-    run(as_role(house, "worker"), CHECK_PARTITIONS)
+def test_worker_creates_and_drops_device_data_partitions(back_office: BackOffice) -> None:
+    run(as_role(back_office, "worker"), CHECK_PARTITIONS)
 
 
 CHECK_CONNECTION_LIMIT = """
@@ -148,12 +148,12 @@ assert status == 302, status
 """
 
 
-def test_pages_answer_503_without_connections_then_recover(house: House) -> None:
+def test_pages_answer_503_without_connections_then_recover(back_office: BackOffice) -> None:
     role = sql.Identifier(f"{PREFIX}_web")
-    with psycopg.connect(house.database_url, autocommit=True) as owner:
+    with psycopg.connect(back_office.database_url, autocommit=True) as owner:
         owner.execute(sql.SQL("ALTER ROLE {} CONNECTION LIMIT 3").format(role))
         try:
-            run(as_role(house, "web"), CHECK_CONNECTION_LIMIT)
+            run(as_role(back_office, "web"), CHECK_CONNECTION_LIMIT)
         finally:
             owner.execute(sql.SQL("ALTER ROLE {} CONNECTION LIMIT -1").format(role))
 
@@ -178,8 +178,8 @@ FORBIDDEN_STATEMENTS = (
 
 
 @pytest.mark.parametrize("kind", ["web", "worker"])
-def test_roles_refuse_forbidden_statements(house: House, kind: str) -> None:
-    with psycopg.connect(as_role(house, kind).database_url, autocommit=True) as role:
+def test_roles_refuse_forbidden_statements(back_office: BackOffice, kind: str) -> None:
+    with psycopg.connect(as_role(back_office, kind).database_url, autocommit=True) as role:
         for statement in FORBIDDEN_STATEMENTS:
             if kind == "worker" and statement.startswith("CREATE TABLE"):
                 continue  # the worker creates the monthly partitions of device data
@@ -197,15 +197,15 @@ def test_roles_refuse_forbidden_statements(house: House, kind: str) -> None:
 
 @pytest.mark.parametrize(("seconds", "limit"), [("7", "7s"), ("0", "30s")])
 def test_page_limit_overrides_statement_limit_of_role(
-    house: House, seconds: str, limit: str
+    back_office: BackOffice, seconds: str, limit: str
 ) -> None:
     given = {"PAGE_STATEMENT_SECONDS": seconds, "EXPECTED": limit}
-    process = as_role(house, "web").start("-c", CHECK_LIMIT, **given)
-    assert process.wait(60) == 0, house.said()
+    process = as_role(back_office, "web").start("-c", CHECK_LIMIT, **given)
+    assert process.wait(60) == 0, back_office.said()
 
 
-def test_audit_role_reads_only_the_audit_log(house: House) -> None:
-    with psycopg.connect(as_role(house, "audit").database_url, autocommit=True) as role:
+def test_audit_role_reads_only_the_audit_log(back_office: BackOffice) -> None:
+    with psycopg.connect(as_role(back_office, "audit").database_url, autocommit=True) as role:
         role.execute("SELECT count(*) FROM audit_auditentry")
         for table in (
             "orders_order",
@@ -219,6 +219,6 @@ def test_audit_role_reads_only_the_audit_log(house: House) -> None:
             role.execute("INSERT INTO audit_auditentry DEFAULT VALUES")
 
 
-def test_owner_can_back_up_all_tables(house: House, tmp_path: Path) -> None:
-    house.manage("backup", str(tmp_path / "backup"), REPORT_FOLDER=str(tmp_path / "reports"))
+def test_owner_can_back_up_all_tables(back_office: BackOffice, tmp_path: Path) -> None:
+    back_office.manage("backup", str(tmp_path / "backup"), REPORT_FOLDER=str(tmp_path / "reports"))
     assert (tmp_path / "backup" / "database.dump").stat().st_size > 10_000

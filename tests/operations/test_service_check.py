@@ -25,7 +25,7 @@ from backoffice.operations.service_check.checks import EnvironmentCheck
 from backoffice.operations.service_check.webhooks import address, is_here
 from tests.sandboxes import Sandbox
 from tests.sandboxes import running as sandbox_running
-from tests.sync.house import ROOT, House, Houses
+from tests.sync.back_office import ROOT, BackOffice, BackOffices
 from tests.webhooks.sending import receiving
 
 TITLES = (
@@ -51,7 +51,7 @@ class Line:
 class CheckedInstallation:
     """A back office with a web server that receives deliveries, and its sandbox."""
 
-    house: House
+    back_office: BackOffice
     sandbox: Sandbox
     url: str
 
@@ -60,7 +60,7 @@ class CheckedInstallation:
         done = subprocess.run(
             [sys.executable, "manage.py", "checkservice", "--no-color", *words],
             cwd=ROOT,
-            env=self.house.environment(**settings),
+            env=self.back_office.environment(**settings),
             capture_output=True,
             text=True,
             timeout=120,
@@ -105,15 +105,15 @@ def failed_labels(found: dict[str, Line]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def shared_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CheckedInstallation]:
-    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
+    back_offices = BackOffices(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("back_offices"))
     try:
         with sandbox_running(users=8, orders=24, seed=11) as sandbox:
-            house = houses.build(sandbox.url)
-            house.sync("users", "orders")
-            with receiving(house, workers=1) as url:
-                yield CheckedInstallation(house, sandbox, url)
+            back_office = back_offices.build(sandbox.url)
+            back_office.sync("users", "orders")
+            with receiving(back_office, workers=1) as url:
+                yield CheckedInstallation(back_office, sandbox, url)
     finally:
-        houses.close()
+        back_offices.close()
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def installation(shared_installation: CheckedInstallation) -> Iterator[CheckedIn
 
 
 def test_correct_settings_pass_and_test_event_arrives(installation: CheckedInstallation) -> None:
-    before = installation.house.value("SELECT count(*) FROM webhooks_event")
+    before = installation.back_office.value("SELECT count(*) FROM webhooks_event")
     code, found = installation.run()
     assert (code, failed_labels(found)) == (0, {}), found
     assert tuple(found) == TITLES
@@ -134,7 +134,7 @@ def test_correct_settings_pass_and_test_event_arrives(installation: CheckedInsta
     assert "7ea00000-0000-4000-8000-000000000001" in found["Team"].words
     assert f"delivers to {installation.url}/webhooks/" in found["Webhook endpoint"].words
     assert re.match(r"A test event arrived after \d+\.\d s", found["Test event"].words)
-    assert installation.house.value("SELECT count(*) FROM webhooks_event") == before + 1
+    assert installation.back_office.value("SELECT count(*) FROM webhooks_event") == before + 1
 
 
 def test_wrong_header_name_is_named_with_the_right_one(installation: CheckedInstallation) -> None:
@@ -314,7 +314,7 @@ def test_team_option_prints_one_line(installation: CheckedInstallation) -> None:
         done = subprocess.run(
             [sys.executable, "manage.py", "checkservice", "--team", "--no-color"],
             cwd=ROOT,
-            env=installation.house.environment(**settings),
+            env=installation.back_office.environment(**settings),
             capture_output=True,
             text=True,
             timeout=60,

@@ -27,7 +27,7 @@ from backoffice.outbox.models import CommandRecord
 from backoffice.sync.models import Lookup, SyncRun
 from tests.api.rows import staff
 from tests.outbox.workers import environment
-from tests.sync.house import House, end, wait_until
+from tests.sync.back_office import BackOffice, end, wait_until
 from webhooks.models import Event
 
 TOKEN = "made-up-token-of-a-monitor"
@@ -280,8 +280,8 @@ def test_beat_sends_heartbeat_to_every_queue() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_worker_records_heartbeat_of_its_queue(tmp_path: Path) -> None:
     """A real Celery worker with one queue records the heartbeat of that queue and no other."""
-    house = House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log")
-    worker = house.start(
+    back_office = BackOffice(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "log")
+    worker = back_office.start(
         *("-m", "celery", "-A", "backoffice.celery", "worker", "--queues", "staff"),
         *("--hostname", "staff@test", "--concurrency", "1", "--without-gossip"),
     )

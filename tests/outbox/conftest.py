@@ -17,7 +17,7 @@ from tests.outbox.keys import UseKey
 from tests.outbox.worker_setup import SEND_SECONDS, WorkerSetup, set_up_workers
 from tests.outbox.workers import environment
 from tests.sandboxes import Sandbox, running
-from tests.sync.house import House
+from tests.sync.back_office import BackOffice
 
 
 @pytest.fixture(scope="package")
@@ -70,9 +70,9 @@ def use_key(harness: OutboxHarness, settings: Settings) -> Iterator[UseKey]:
 
 
 @pytest.fixture
-def house(harness: OutboxHarness, tmp_path: Path) -> House:
+def back_office(harness: OutboxHarness, tmp_path: Path) -> BackOffice:
     """Processes that use the database of these tests."""
-    return House(environment()["DATABASE_URL"], harness.sandbox.url, tmp_path / "log")
+    return BackOffice(environment()["DATABASE_URL"], harness.sandbox.url, tmp_path / "log")
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tests.outbox.stress import PreparedCommand, enqueue_cases
 from tests.outbox.worker_setup import set_up_workers
 from tests.outbox.workers import environment
 from tests.sandboxes import running
-from tests.sync.house import House
+from tests.sync.back_office import BackOffice
 
 State = CommandRecord.State
 SETTLE_SECONDS = 1
@@ -57,7 +57,7 @@ def lose_and_restore_database(empty: str, tmp_path: Path, cases: Sequence[Comman
         running(users=30, orders=40, seed=51) as sandbox,
         set_up_workers(sandbox, environment(), tmp_path / "log") as worker_setup,
     ):
-        live = House(environment()["DATABASE_URL"], sandbox.url, tmp_path / "live", settings)
+        live = BackOffice(environment()["DATABASE_URL"], sandbox.url, tmp_path / "live", settings)
         sent = enqueue_cases(worker_setup, cases)
         unsent = enqueue_cases(
             worker_setup, [case for case in cases if case.command_type.kind in UNSENT_KINDS]
@@ -68,7 +68,7 @@ def lose_and_restore_database(empty: str, tmp_path: Path, cases: Sequence[Comman
         for one in sent:
             one.row.refresh_from_db()
             assert one.row.state == State.DONE, (one.row.kind, one.row.state, one.row.refusal)
-        restored = House(empty, sandbox.url, tmp_path / "restored", settings)
+        restored = BackOffice(empty, sandbox.url, tmp_path / "restored", settings)
         restored.manage("restore", str(folder))
         last_write = worker_setup.last_write_number()
         with workers.start_workers(
@@ -96,23 +96,25 @@ def lose_and_restore_database(empty: str, tmp_path: Path, cases: Sequence[Comman
     return len(sent) + len(unsent)
 
 
-def _states(house: House, prepared: list[PreparedCommand]) -> list[tuple[str, str]]:
+def _states(back_office: BackOffice, prepared: list[PreparedCommand]) -> list[tuple[str, str]]:
     state_by_id = {
         key: (kind, state)
-        for key, kind, state in house.query("SELECT id, kind, state FROM outbox_commandrecord")
+        for key, kind, state in back_office.query(
+            "SELECT id, kind, state FROM outbox_commandrecord"
+        )
     }
     return [state_by_id[one.row.pk] for one in prepared]
 
 
-def _settle_all(house: House, restored_workers: workers.Workers) -> None:
+def _settle_all(back_office: BackOffice, restored_workers: workers.Workers) -> None:
     """Work until no command is under way, except those that wait for a person or are on hold."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        house.query("UPDATE outbox_commandrecord SET due_at = now() WHERE due_at > now()")
+        back_office.query("UPDATE outbox_commandrecord SET due_at = now() WHERE due_at > now()")
         restored_workers.work()
-        if not house.value(
+        if not back_office.value(
             "SELECT count(*) FROM outbox_commandrecord WHERE state IN ('sending', 'uncertain')"
         ):
             return
         time.sleep(0.3)
-    raise AssertionError(house.query("SELECT kind, state, looks FROM outbox_commandrecord"))
+    raise AssertionError(back_office.query("SELECT kind, state, looks FROM outbox_commandrecord"))

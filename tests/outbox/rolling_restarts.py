@@ -21,7 +21,7 @@ from backoffice.devtools.embedded import free_port
 from backoffice.outbox.models import CommandAttempt, CommandRecord
 from tests.outbox.stress import StressReport, enqueue_cases, mixed_cases
 from tests.outbox.worker_setup import WorkerSetup
-from tests.sync.house import House, end, wait_until
+from tests.sync.back_office import BackOffice, end, wait_until
 
 SLOW_WRITES = {
     "rate": 1,
@@ -34,7 +34,7 @@ TASKS = tuple(f"{app}.tasks.deliver" for app in ("orders", "patients", "labs", "
 
 
 def replace_workers(
-    worker_setup: WorkerSetup, house: House, count: int, restarts: int, seed: int
+    worker_setup: WorkerSetup, back_office: BackOffice, count: int, restarts: int, seed: int
 ) -> StressReport:
     """Replace the worker `restarts` times while it sends `count` commands.
 
@@ -44,7 +44,7 @@ def replace_workers(
     prepared = enqueue_cases(worker_setup, list(mixed_cases(count)))
     worker_setup.records.sandbox.control("faults", SLOW_WRITES)
     report = StressReport()
-    worker = _start_worker(house, 0)
+    worker = _start_worker(back_office, 0)
     stop_waking = threading.Event()
     waker = threading.Thread(target=_wake_workers, args=(stop_waking,))
     waker.start()
@@ -55,8 +55,8 @@ def replace_workers(
             time.sleep(rng.uniform(0, 2))
             worker.send_signal(signal.SIGTERM)
             # The next worker starts before the last one has ended.
-            next_worker = _start_worker(house, report.kills + 1)
-            assert worker.wait(60) == 0, house.said()
+            next_worker = _start_worker(back_office, report.kills + 1)
+            assert worker.wait(60) == 0, back_office.said()
             end(worker)
             worker = next_worker
             report.kills += 1
@@ -81,10 +81,10 @@ def _has_answered(name: str) -> bool:
     return Heartbeat.objects.filter(worker__startswith=name).exists()
 
 
-def _start_worker(house: House, number: int) -> Popen[bytes]:
+def _start_worker(back_office: BackOffice, number: int) -> Popen[bytes]:
     name = f"outbox-{number}@%h"
     command = [name if word == "outbox@%h" else word for word in programs.worker("outbox")]
-    return house.start(*command)
+    return back_office.start(*command)
 
 
 def _wake_workers(stopped: threading.Event) -> None:
@@ -98,7 +98,7 @@ def _wake_workers(stopped: threading.Event) -> None:
 class WebProcess:
     """A web process, and the file that tells the balancer that it is about to end."""
 
-    house: House
+    back_office: BackOffice
     port: int
     drain_file: Path
     process: Popen[bytes] = field(init=False, repr=False)
@@ -106,7 +106,7 @@ class WebProcess:
     def start(self) -> None:
         self.drain_file.unlink(missing_ok=True)
         command = programs.web("127.0.0.1", str(self.port), "30s")
-        self.process = self.house.start(*command, DRAIN_FILE=str(self.drain_file))
+        self.process = self.back_office.start(*command, DRAIN_FILE=str(self.drain_file))
         wait_until(self.is_ready, 60, "the web process", 0.1)
 
     def is_ready(self) -> bool:
@@ -130,7 +130,7 @@ class WebProcess:
         wait_until(lambda: self not in balancer.ready, 30, "the balancer to see it", 0.05)
         time.sleep(3)  # for requests that the balancer has just sent here
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(40) == 0, self.house.said()
+        assert self.process.wait(40) == 0, self.back_office.said()
         end(self.process)
         self.start()
 
@@ -174,14 +174,14 @@ class Balancer:
 
 
 def replace_web_processes(
-    house: House, folder: Path, restarts: int, clients: int = 4
+    back_office: BackOffice, folder: Path, restarts: int, clients: int = 4
 ) -> tuple[int, list[str]]:
     """Replace two web processes in turn while clients send requests.
 
     Returns the number of answered requests and the errors of the others.
     """
     web_processes = [
-        WebProcess(house, free_port(), folder / name) for name in ("drain-a", "drain-b")
+        WebProcess(back_office, free_port(), folder / name) for name in ("drain-a", "drain-b")
     ]
     balancer = Balancer(web_processes)
     threads = [threading.Thread(target=balancer.send_requests) for _ in range(clients)]

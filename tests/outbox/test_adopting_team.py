@@ -31,7 +31,7 @@ from tests.outbox.draw_orders import order_awaiting_draw
 from tests.outbox.harness import OutboxHarness
 from tests.outbox.keys import OTHER_KEY, OUR_KEY, UseKey
 from tests.outbox.test_another_team import is_reported
-from tests.sync.house import House
+from tests.sync.back_office import BackOffice
 from tests.webhooks.rows import event
 from webhooks import apply_events
 from webhooks.models import Event
@@ -74,16 +74,16 @@ def test_first_sync_remembers_the_team(harness: OutboxHarness) -> None:
 
 
 def test_remembered_team_refuses_other_keys_without_records(
-    harness: OutboxHarness, use_key: UseKey, house: House
+    harness: OutboxHarness, use_key: UseKey, back_office: BackOffice
 ) -> None:
     """The team of a key is known without any patient."""
     Installation.objects.update(team_id=OTHER_TEAM)
-    before = house.rows()
+    before = back_office.rows()
     use_key(OUR_KEY)
     request_run(USERS)
     run = work_on_run(USERS)
     assert run is not None and run.error.startswith(service_team.ANOTHER_TEAM)
-    assert house.rows() == before
+    assert back_office.rows() == before
 
 
 def test_old_database_remembers_the_team_at_its_next_sync(
@@ -106,7 +106,7 @@ def test_first_records_of_two_teams_are_refused(harness: OutboxHarness) -> None:
 
 
 def test_single_record_of_another_team_is_not_stored(
-    harness: OutboxHarness, use_key: UseKey, house: House
+    harness: OutboxHarness, use_key: UseKey, back_office: BackOffice
 ) -> None:
     use_key(OUR_KEY)
     service_team.verified_service()
@@ -117,9 +117,9 @@ def test_single_record_of_another_team_is_not_stored(
     Lookup.objects.update(due_at=None)
     schedule_lookups("users", [patient.pk])
     schedule_lookups("orders", [order.pk])
-    before = house.rows()
+    before = back_office.rows()
     run_due_lookups(LOOKUP_TYPES, seconds=30)
-    assert house.rows() == before
+    assert back_office.rows() == before
     errors = Lookup.objects.filter(key__in=[str(patient.pk), str(order.pk)]).exclude(error="")
     assert errors.count() == 2
     assert all(row.error.startswith(service_team.ANOTHER_TEAM) for row in errors)
@@ -154,18 +154,18 @@ def test_adopted_team_is_read_and_nothing_is_deleted(
 
 
 def test_key_of_the_former_team_is_refused_after_adopting(
-    harness: OutboxHarness, use_key: UseKey, house: House
+    harness: OutboxHarness, use_key: UseKey, back_office: BackOffice
 ) -> None:
     """A running worker with that key is refused too, although it had verified the key before."""
     use_key(OUR_KEY)
     service_team.verified_service()
     service_team.remember_team([OUR_TEAM])
     Installation.objects.update(team_id=OTHER_TEAM)
-    before = house.rows()
+    before = back_office.rows()
     request_run(USERS)
     run = work_on_run(USERS)
     assert run is not None and run.error.startswith(service_team.ANOTHER_TEAM)
-    assert house.rows() == before
+    assert back_office.rows() == before
 
 
 def test_adopting_the_former_team_restores_its_records(

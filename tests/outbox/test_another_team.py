@@ -33,7 +33,7 @@ from tests.chaos.installation import Installation
 from tests.outbox.draw_orders import order_awaiting_draw
 from tests.outbox.harness import OutboxHarness
 from tests.outbox.keys import OTHER_KEY, OUR_KEY, UseKey
-from tests.sync.house import SYNC, House, end
+from tests.sync.back_office import SYNC, BackOffice, end
 
 TOKEN = "made-up-token-of-a-monitor"
 
@@ -66,16 +66,16 @@ def is_reported(settings: Settings) -> bool:
 
 
 def test_key_of_another_team_stores_and_flags_nothing(
-    harness: OutboxHarness, use_key: UseKey, house: House, settings: Settings
+    harness: OutboxHarness, use_key: UseKey, back_office: BackOffice, settings: Settings
 ) -> None:
-    before = house.rows()
+    before = back_office.rows()
     assert not is_reported(settings)
     use_key(OTHER_KEY)
     with service_client.service() as client:
         assert client.users.list(0, 1).records, "the other team has patients of its own"
     use_key(OTHER_KEY)
     read_all()
-    assert house.rows() == before
+    assert back_office.rows() == before
     assert not Patient.objects.exclude(missing_since=None).exists()
     runs = SyncRun.objects.exclude(state=SyncRun.State.DONE)
     assert {run.resource for run in runs} == {synced_list.resource for synced_list in SYNCED_LISTS}
@@ -143,71 +143,71 @@ def test_outage_after_restart_leads_to_a_decision(harness: OutboxHarness, use_ke
 
 @pytest.mark.parametrize("arguments", [(), ("--full",), ("users",), ("look-ups",)])
 def test_sync_command_stops_with_a_clear_error(
-    harness: OutboxHarness, house: House, settings: Settings, arguments: tuple[str, ...]
+    harness: OutboxHarness, back_office: BackOffice, settings: Settings, arguments: tuple[str, ...]
 ) -> None:
-    before = house.rows()
-    process = house.start(*SYNC, *arguments, SERVICE_API_KEY=OTHER_KEY)
+    before = back_office.rows()
+    process = back_office.start(*SYNC, *arguments, SERVICE_API_KEY=OTHER_KEY)
     try:
         assert process.wait(120) == 1
     finally:
         end(process)
-    assert service_team.ANOTHER_TEAM in house.said()
-    assert "Traceback" not in house.said()
-    assert house.rows() == before
+    assert service_team.ANOTHER_TEAM in back_office.said()
+    assert "Traceback" not in back_office.said()
+    assert back_office.rows() == before
     assert is_reported(settings)
 
 
 def test_key_of_empty_team_removes_nothing(
-    harness: OutboxHarness, use_key: UseKey, house: House, settings: Settings
+    harness: OutboxHarness, use_key: UseKey, back_office: BackOffice, settings: Settings
 ) -> None:
     """A new team lists nothing, so all our records would be marked as missing."""
-    before = house.rows()
+    before = back_office.rows()
     empty = {"users": [], "orders": [], "total": 0, "page": 1, "size": 1, "offset": 0, "limit": 1}
     for path in ("^/v2/user/?$", "^/v3/orders/?$"):
         harness.sandbox.prepare_answer(path, body=empty, times=None)
     use_key(OTHER_KEY)
     read_all()
-    assert house.rows() == before
+    assert back_office.rows() == before
     assert is_reported(settings)
 
 
 def test_page_with_patient_of_another_team_is_refused(
-    harness: OutboxHarness, use_key: UseKey, house: House
+    harness: OutboxHarness, use_key: UseKey, back_office: BackOffice
 ) -> None:
     """The key was checked, and then given to another team."""
     use_key(OUR_KEY)
-    before = house.rows()
+    before = back_office.rows()
     service_team.verified_service()
     foreign = {"team_id": "7ea00000-0000-4000-8000-000000000002"}
     harness.sandbox.prepare_answer("^/v2/user/?$", merge={"users": {"3": foreign}})
     request_run(USERS)
     run = work_on_run(USERS)
     assert run is not None and run.error.startswith(service_team.ANOTHER_TEAM)
-    assert house.rows() == before
+    assert back_office.rows() == before
 
 
 def test_launcher_stops_with_one_line_for_another_team(
-    harness: OutboxHarness, house: House
+    harness: OutboxHarness, back_office: BackOffice
 ) -> None:
     """`./run up` checks the team after its migrations, before it starts workers."""
-    launcher.check_team(house.environment())
+    launcher.check_team(back_office.environment())
     with pytest.raises(launcher.LauncherError) as error:
-        launcher.check_team(house.environment(SERVICE_API_KEY=OTHER_KEY))
+        launcher.check_team(back_office.environment(SERVICE_API_KEY=OTHER_KEY))
     message = str(error.value)
     assert message.startswith(service_team.ANOTHER_TEAM) and len(message.splitlines()) == 1
     assert error.value.code == 1
 
 
 def test_launcher_continues_while_service_is_down(
-    harness: OutboxHarness, house: House, capsys: pytest.CaptureFixture[str]
+    harness: OutboxHarness, back_office: BackOffice, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    house.service_url = f"http://127.0.0.1:{free_port()}"
-    launcher.check_team(house.environment(SERVICE_API_KEY=OTHER_KEY))
+    back_office.service_url = f"http://127.0.0.1:{free_port()}"
+    launcher.check_team(back_office.environment(SERVICE_API_KEY=OTHER_KEY))
     assert "could not be checked" in capsys.readouterr().out
 
 
-def test_run_up_ends_before_workers_start(harness: OutboxHarness, house: House) -> None:
-    servers = {"DATABASE_URL": house.database_url, "REDIS_URL": os.environ["REDIS_URL"]}
+def test_run_up_ends_before_workers_start(harness: OutboxHarness, back_office: BackOffice) -> None:
+    servers = {"DATABASE_URL": back_office.database_url, "REDIS_URL": os.environ["REDIS_URL"]}
     settings = {**servers, "SERVICE_API_KEY": OTHER_KEY}
     # A folder that every user may enter: the launcher does not use others.
     with tempfile.TemporaryDirectory(prefix="bo-") as folder:

@@ -22,7 +22,7 @@ from tests.outbox.cases import CASES
 from tests.outbox.harness import COMMANDS
 from tests.outbox.worker_setup import WorkerSetup, attempt_history
 from tests.outbox.workers import environment
-from tests.sync.house import House, end, wait_until
+from tests.sync.back_office import BackOffice, end, wait_until
 
 State = CommandRecord.State
 CASE_BY_KIND = {case.command_type.kind: case for case in CASES}
@@ -201,10 +201,10 @@ def test_terminated_worker_finishes_one_request_only(
         "slow_after", CASE_BY_KIND["order.cancel"].path, latency_ms=5_000, methods=["POST", "PATCH"]
     )
     settings = {"OUTBOX_SEND_SECONDS": "30", "LOG_LEVEL": "WARNING"}
-    house = House(
+    back_office = BackOffice(
         environment()["DATABASE_URL"], worker_setup.records.sandbox.url, tmp_path / "log", settings
     )
-    first_worker = _start_celery_worker(house)
+    first_worker = _start_celery_worker(back_office)
     try:
         _wake_worker()
         wait_until(lambda: _state(row) == State.SENDING, 60, "the sending", 0.05)
@@ -216,7 +216,7 @@ def test_terminated_worker_finishes_one_request_only(
     row.refresh_from_db()
     assert (row.state, row.confirmed_by, row.attempts) == (State.DONE, "answer", 1)
     assert _state(later_row) == State.WAITING
-    second_worker = _start_celery_worker(house)
+    second_worker = _start_celery_worker(back_office)
     try:
 
         def is_done_after_waking() -> bool:
@@ -229,8 +229,8 @@ def test_terminated_worker_finishes_one_request_only(
     assert worker_setup.records.count_events(command.order_id, "cancelled") == 1
 
 
-def _start_celery_worker(house: House) -> Any:
-    return house.start(
+def _start_celery_worker(back_office: BackOffice) -> Any:
+    return back_office.start(
         *("-m", "celery", "-A", "backoffice.celery", "worker", "--queues", "outbox"),
         *("--hostname", f"outbox-{os.getpid()}-{time.monotonic_ns()}@%h", "--concurrency", "1"),
         *("--loglevel", "WARNING", "--without-gossip", "--without-mingle"),

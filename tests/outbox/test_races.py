@@ -20,7 +20,7 @@ from tests.outbox.cases import CASES
 from tests.outbox.concurrent_staff import race_two_staff, submit_form_twice
 from tests.outbox.records import CommandCase
 from tests.outbox.worker_setup import SEND_SECONDS, WorkerSetup
-from tests.sync.house import House
+from tests.sync.back_office import BackOffice
 from tests.webhooks.sending import receiving
 
 State = CommandRecord.State
@@ -36,7 +36,9 @@ def transactional_db(module_database: None) -> None:
 def web(worker_setup: WorkerSetup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("web")
     url = workers.environment()["DATABASE_URL"]
-    with receiving(House(url, worker_setup.records.sandbox.url, folder / "web.log")) as address:
+    with receiving(
+        BackOffice(url, worker_setup.records.sandbox.url, folder / "web.log")
+    ) as address:
         yield address
 
 

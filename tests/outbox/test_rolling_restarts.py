@@ -10,7 +10,7 @@ from tests.outbox import rolling_restarts
 from tests.outbox.worker_setup import set_up_workers
 from tests.outbox.workers import environment
 from tests.sandboxes import running
-from tests.sync.house import House
+from tests.sync.back_office import BackOffice
 
 
 @pytest.mark.usefixtures("transactional_db")
@@ -19,8 +19,10 @@ def test_replaced_workers_interrupt_no_request(tmp_path: Path) -> None:
         running(users=30, orders=40, seed=61) as sandbox,
         set_up_workers(sandbox, environment(), tmp_path / "log") as worker_setup,
     ):
-        house = House(environment()["DATABASE_URL"], sandbox.url, tmp_path / "celery")
-        report = rolling_restarts.replace_workers(worker_setup, house, count=16, restarts=3, seed=5)
+        back_office = BackOffice(environment()["DATABASE_URL"], sandbox.url, tmp_path / "celery")
+        report = rolling_restarts.replace_workers(
+            worker_setup, back_office, count=16, restarts=3, seed=5
+        )
     assert report.kills == 3
     assert not report.problems, "\n".join([report.summary(), *report.problems])
     assert report.resolved == 0, "requests were interrupted"
@@ -28,7 +30,7 @@ def test_replaced_workers_interrupt_no_request(tmp_path: Path) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_replaced_web_processes_fail_no_request(tmp_path: Path) -> None:
-    house = House(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "web")
-    answered, failed = rolling_restarts.replace_web_processes(house, tmp_path, restarts=2)
+    back_office = BackOffice(environment()["DATABASE_URL"], "http://127.0.0.1:1", tmp_path / "web")
+    answered, failed = rolling_restarts.replace_web_processes(back_office, tmp_path, restarts=2)
     assert failed == []
     assert answered > 50

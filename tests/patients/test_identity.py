@@ -239,16 +239,14 @@ DATE_FORMATS = (
     *("%m-%d-%y", "%b %d, %Y", "%d %B %Y", "%B %d %y", "%Y-%m-%dT00:00:00Z"),
 )
 LETTERS = "abcdefghijklmnoprstuvwzáéíñöøłßæđ"
-SUFFIXES_AND_PLACEHOLDERS = frozenset(
-    "iii jnr snr phd dds dvm esq mrs unknown none null nil anonymous anon withheld redacted not given"
-    " provided available specified recorded file name".split()
-)
+SUFFIXES_AND_PLACEHOLDERS = {
+    *("iii", "jnr", "snr", "phd", "dds", "dvm", "esq", "mrs"),
+    *("unknown", "none", "null", "nil", "anonymous", "anon", "withheld", "redacted", "not"),
+    *("given", "provided", "available", "specified", "recorded", "file", "name", "unavailable"),
+}
 """Words that are no names: a name of placeholders alone is unknown, not different."""
 name_words = st.text(LETTERS, min_size=3, max_size=9).filter(
-    lambda word: (
-        len(words(word)) == 1
-        and words(word)[0] not in SUFFIXES_AND_PLACEHOLDERS
-    )
+    lambda word: len(words(word)) == 1 and words(word)[0] not in SUFFIXES_AND_PLACEHOLDERS
 )
 
 

@@ -18,7 +18,7 @@ from orders.models.review import CriticalCall
 from orders.results.criticals import open_criticals
 from tests.api.rows import staff, uid
 from tests.reviewing.rows import make_order, receive_result
-from tests.sync.house import wait_until
+from tests.sync.back_office import wait_until
 
 TROUBLE = {"low_level_status": "lost", "bucket": "needs-action"}
 pytestmark = pytest.mark.django_db(transaction=True)

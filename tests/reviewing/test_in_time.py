@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.sandboxes import running as sandbox_running
-from tests.sync.house import House, Houses, running, wait_until
+from tests.sync.back_office import BackOffice, BackOffices, running, wait_until
 from tests.webhooks.records import order, order_id
 from tests.webhooks.sending import Attempt, attempt, receiving, send
 from tests.webhooks.signed import message
@@ -27,20 +27,22 @@ CRITICAL_COUNT = 20
 
 
 @pytest.fixture
-def running_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, str]]:
-    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("in-time"))
+def running_back_office(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[BackOffice, str]]:
+    back_offices = BackOffices(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("in-time"))
     try:
         with sandbox_running(users=6, orders=24, seed=11) as sandbox:
-            house = houses.build(sandbox.url)
-            house.sync()
+            back_office = back_offices.build(sandbox.url)
+            back_office.sync()
             with (
-                receiving(house, workers=1) as url,
-                running(house.start("-m", "tests.webhooks.drainer")),
-                running(house.start("-m", "tests.browser.worker")),
+                receiving(back_office, workers=1) as url,
+                running(back_office.start("-m", "tests.webhooks.drainer")),
+                running(back_office.start("-m", "tests.browser.worker")),
             ):
-                yield house, url
+                yield back_office, url
     finally:
-        houses.close()
+        back_offices.close()
 
 
 def critical_event(order_key: str, team: str, user: str) -> Attempt:
@@ -59,9 +61,11 @@ def critical_event(order_key: str, team: str, user: str) -> Attempt:
     return attempt(message("labtest.result.critical", data, **envelope))
 
 
-def events_with_criticals(house: House, keys: list[str]) -> list[Attempt]:
+def events_with_criticals(back_office: BackOffice, keys: list[str]) -> list[Attempt]:
     """Return events of other orders, every thirtieth one critical."""
-    [(team, user)] = house.query("SELECT team_id, id FROM patients_patient ORDER BY id LIMIT 1")
+    [(team, user)] = back_office.query(
+        "SELECT team_id, id FROM patients_patient ORDER BY id LIMIT 1"
+    )
     envelope = {"team_id": str(team), "user_id": str(user), "client_user_id": "c"}
     attempts = []
     for n in range(OTHER_EVENTS):
@@ -76,10 +80,10 @@ def events_with_criticals(house: House, keys: list[str]) -> list[Attempt]:
 
 
 def test_critical_result_is_in_queue_in_time(
-    running_house: tuple[House, str],
+    running_back_office: tuple[BackOffice, str],
 ) -> None:
-    house, url = running_house
-    known = house.query("SELECT id FROM orders_order ORDER BY id")
+    back_office, url = running_back_office
+    known = back_office.query("SELECT id FROM orders_order ORDER BY id")
     # Orders with and without a result, and some that are not mirrored.
     keys = [str(row[0]) for row in known][: CRITICAL_COUNT - 4]
     keys += [order_id(90_000 + n) for n in range(CRITICAL_COUNT - len(keys))]
@@ -88,7 +92,7 @@ def test_critical_result_is_in_queue_in_time(
 
     def watch() -> None:
         while not done.is_set():
-            rows = house.query(
+            rows = back_office.query(
                 "SELECT order_id FROM orders_review WHERE critical_since > acknowledged"
             )
             for (key,) in rows:
@@ -98,21 +102,21 @@ def test_critical_result_is_in_queue_in_time(
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        answers = send(url, events_with_criticals(house, keys), 16, EVENTS_PER_SECOND)
+        answers = send(url, events_with_criticals(back_office, keys), 16, EVENTS_PER_SECOND)
         assert {answer.status for answer in answers} == {204}
         wait_until(lambda: set(keys) <= seen.keys(), 30, "all critical results to be in the queue")
     finally:
         done.set()
         watcher.join()
     received = dict(
-        house.query(
+        back_office.query(
             "SELECT subject_id, min(received_at) FROM webhooks_event"
             " WHERE event_type = 'labtest.result.critical' GROUP BY 1"
         )
     )
     delays = sorted((seen[key] - received[key]).total_seconds() for key in keys)
     assert delays[-1] < LIMIT_SECONDS, f"{delays[-1]:.1f} s from receipt to the queue"
-    front = house.query(
+    front = back_office.query(
         "SELECT rank, version > signed FROM orders_review WHERE order_id = ANY(%s)", [keys]
     )
     assert set(front) == {(0, True)}, "all are first in the queue"

@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 
 from backoffice.devtools.embedded.places import account
-from tests.sync.house import ROOT
+from tests.sync.back_office import ROOT
 
 _SERVERS_PROGRAM = """
 import sys

@@ -19,18 +19,20 @@ import psycopg
 
 from backoffice.core.encryption.cipher import decrypt
 from tests.sandboxes import Sandbox
+from tests.sync.back_office import BackOffice
 from tests.sync.expected import ALL_CHECKS, TEAM, Check, Row
-from tests.sync.house import House
 
 API_KEYS = {"x-service-api-key": "sk_us_local_sandbox", "x-management-key": "mg_local_sandbox"}
 
 
-def differences(sandbox: Sandbox, house: House, checks: Iterable[Check] = ALL_CHECKS) -> list[str]:
+def differences(
+    sandbox: Sandbox, back_office: BackOffice, checks: Iterable[Check] = ALL_CHECKS
+) -> list[str]:
     """Return one line for each row or promoted column that differs."""
     found: list[str] = []
     with (
         psycopg.connect(sandbox.database_url) as service,
-        psycopg.connect(house.database_url) as mirror,
+        psycopg.connect(back_office.database_url) as mirror,
     ):
         for check in checks:
             expected = _rows_by_key(check, map(check.derive_row, _read(service, check.sandbox)))
@@ -79,7 +81,7 @@ def fetch_body(sandbox: Sandbox, path: str) -> bytes | None:
         raise
 
 
-def list_differences(sandbox: Sandbox, house: House) -> list[str]:
+def list_differences(sandbox: Sandbox, back_office: BackOffice) -> list[str]:
     """Compare every stored record that comes from a list with the list as it is served now."""
     found: list[str] = []
     for name, table, key, items in (
@@ -93,7 +95,7 @@ def list_differences(sandbox: Sandbox, house: House) -> list[str]:
     ):
         id_column = key if key in ("slug", "npi") else "id"
         statement = f"SELECT {id_column}::text, record FROM {table} WHERE missing_since IS NULL"
-        stored = {row[0]: json.loads(row[1]) for row in house.query(statement)}
+        stored = {row[0]: json.loads(row[1]) for row in back_office.query(statement)}
         count = 0
         for item in items:
             count += 1
@@ -101,7 +103,7 @@ def list_differences(sandbox: Sandbox, house: House) -> list[str]:
                 found.append(f"{name}: the record of {item[key]} is not as served")
         # Reflex markers are only in the lists of their lab tests.
         assert count <= len(stored) if name == "markers" else count == len(stored), (name, count)
-    found += _pull_differences(sandbox, house)
+    found += _pull_differences(sandbox, back_office)
     return found
 
 
@@ -138,10 +140,10 @@ def _lab_accounts(sandbox: Sandbox) -> Iterator[dict[str, Any]]:
     yield from (own_accounts | {item["id"]: item for item in managed}).values()
 
 
-def _pull_differences(sandbox: Sandbox, house: House) -> Iterator[str]:
+def _pull_differences(sandbox: Sandbox, back_office: BackOffice) -> Iterator[str]:
     stored = {
         row[:3]: json.loads(row[3])
-        for row in house.query(
+        for row in back_office.query(
             "SELECT user_id::text, provider, resource, record FROM wearables_historicalpull"
             " WHERE missing_since IS NULL"
         )
@@ -196,7 +198,7 @@ _SINGLE_RECORDS = (
 
 
 def single_differences(
-    sandbox: Sandbox, house: House, sample: int | None, result_sample: int | None = None
+    sandbox: Sandbox, back_office: BackOffice, sample: int | None, result_sample: int | None = None
 ) -> list[str]:
     """Compare records that have an endpoint of their own, and markers of results.
 
@@ -207,7 +209,7 @@ def single_differences(
     with ThreadPoolExecutor(4) as threads:
         for name, statement, path in _SINGLE_RECORDS:
             limit = (result_sample or sample) if name == "results" else sample
-            rows = house.query(_sample_statement(statement, limit))
+            rows = back_office.query(_sample_statement(statement, limit))
             bodies = threads.map(
                 lambda row, path=path: fetch_body(sandbox, path.format(row[0])), rows
             )
@@ -216,7 +218,7 @@ def single_differences(
                 if body is None or record.encode() != body:
                     found.append(f"{name}: the record of {key} is not as served")
                 elif name == "results":
-                    found += _result_differences(house, key, json.loads(body))
+                    found += _result_differences(back_office, key, json.loads(body))
     return found
 
 
@@ -247,7 +249,9 @@ _MARKER_FIELDS = (
 )  # fmt: skip
 
 
-def _result_differences(house: House, order_id: uuid.UUID, body: dict[str, Any]) -> list[str]:
+def _result_differences(
+    back_office: BackOffice, order_id: uuid.UUID, body: dict[str, Any]
+) -> list[str]:
     lines, missing = body["results"], body["missing_results"]
     expected: list[Row] = [
         (position, False, *(_parse_timestamp(name, line[name]) for name in _MARKER_FIELDS), None)
@@ -263,12 +267,12 @@ def _result_differences(house: House, order_id: uuid.UUID, body: dict[str, Any])
             (position, True, *map(line.get, _MARKER_FIELDS), absent["inferred_failure_type"])
         )
     columns = ", ".join("text" if name == "result" else name for name in _MARKER_FIELDS)
-    stored = house.query(
+    stored = back_office.query(
         f"SELECT position, is_missing, {columns}, failure_type FROM orders_resultmarker"
         " WHERE result_id = %s ORDER BY position",
         [order_id],
     )
-    counts = house.query(
+    counts = back_office.query(
         "SELECT returned, missing FROM orders_result WHERE order_id = %s", [order_id]
     )
     if stored != expected:

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from backoffice.core import service_client
 from tests.sandboxes import Sandbox, running
-from tests.sync.house import House, Houses
+from tests.sync.back_office import BackOffice, BackOffices
 from tests.sync.stub_server import Answer, serving
 
 USERS, ORDERS = 300, 5_000
@@ -24,12 +24,12 @@ class SyncedMirror:
     """A sandbox and the back office that mirrors it."""
 
     sandbox: Sandbox
-    house: House
+    back_office: BackOffice
 
 
 @pytest.fixture(scope="package")
-def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
-    factory = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
+def back_offices(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackOffices]:
+    factory = BackOffices(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("back_offices"))
     try:
         yield factory
     finally:
@@ -43,11 +43,11 @@ def big_sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="package")
-def synced(big_sandbox: Sandbox, houses: Houses) -> SyncedMirror:
+def synced(big_sandbox: Sandbox, back_offices: BackOffices) -> SyncedMirror:
     """The mirror after its first sync."""
-    house = houses.build(big_sandbox.url)
-    house.sync()
-    return SyncedMirror(big_sandbox, house)
+    back_office = back_offices.build(big_sandbox.url)
+    back_office.sync()
+    return SyncedMirror(big_sandbox, back_office)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tests.sandboxes import Sandbox
 from tests.sync import compare
+from tests.sync.back_office import BackOffice
 from tests.sync.expected import ORDERS as ORDER_CHECKS
-from tests.sync.house import House
 from tests.sync.stub_server import IncomingRequest, forwarding, serving
 
 LONG_AGO = "2000-01-01T00:00:00+00:00"
@@ -31,16 +31,16 @@ class DriftResult:
 
 
 def sync_during_changes(
-    sandbox: Sandbox, house: House, seed: int, changes: int = 20, inserts: int = 3
+    sandbox: Sandbox, back_office: BackOffice, seed: int, changes: int = 20, inserts: int = 3
 ) -> DriftResult:
     """Sync all orders into an empty mirror by an incremental run.
 
     Before each page, `changes` orders change and `inserts` orders are placed. A second run follows
     without changes.
     """
-    house.query("TRUNCATE orders_order, orders_orderevent, orders_transaction CASCADE")
-    house.query("DELETE FROM sync_syncrun")
-    house.query(
+    back_office.query("TRUNCATE orders_order, orders_orderevent, orders_transaction CASCADE")
+    back_office.query("DELETE FROM sync_syncrun")
+    back_office.query(
         'INSERT INTO sync_syncrun (resource, "full", state, window_start, checkpoint,'
         " attempts, fence, fetched, created, changed, unchanged, older, unseen, unreadable,"
         f" drifted, error) SELECT 'orders', kind, state, '{LONG_AGO}', '{{}}', 0, 0, 0, 0, 0, 0,"
@@ -61,7 +61,7 @@ def sync_during_changes(
             inserted.update(sandbox.control("place", {"orders": inserts})["order_ids"])
 
     with serving(forwarding(sandbox.url, on_request)) as url:
-        house.sync("orders", SERVICE_BASE_URL=url)
+        back_office.sync("orders", SERVICE_BASE_URL=url)
     # A redraw changes the orders of its group as well.
     group = "SELECT id::text FROM sandbox_order WHERE transaction_id IN (SELECT transaction_id"
     touched = {
@@ -71,14 +71,16 @@ def sync_during_changes(
             [list(changed_ids | inserted)],
         )
     }
-    found = compare.differences(sandbox, house, ORDER_CHECKS[:1])
+    found = compare.differences(sandbox, back_office, ORDER_CHECKS[:1])
     skipped = [line for line in found if not any(key in line for key in touched)]
-    house.sync("orders")
-    remaining = compare.differences(sandbox, house, ORDER_CHECKS)
+    back_office.sync("orders")
+    remaining = compare.differences(sandbox, back_office, ORDER_CHECKS)
     return DriftResult(seed, pages, len(changed_ids), len(inserted), skipped, remaining)
 
 
-def find_undetected_deletions(sandbox: Sandbox, house: House, count: int, seed: int) -> list[str]:
+def find_undetected_deletions(
+    sandbox: Sandbox, back_office: BackOffice, count: int, seed: int
+) -> list[str]:
     """Return the users deleted between pages that one more sweep does not flag.
 
     The mirror must hold all users before the call.
@@ -91,10 +93,10 @@ def find_undetected_deletions(sandbox: Sandbox, house: House, count: int, seed: 
             deleted.extend(sandbox.control("delete_users", body)["user_ids"])
 
     with serving(forwarding(sandbox.url, on_request)) as url:
-        house.sync("users", SERVICE_BASE_URL=url)
+        back_office.sync("users", SERVICE_BASE_URL=url)
     assert deleted
-    house.sync("users")
-    house.query("DELETE FROM sync_lookup WHERE kind <> 'users'")
-    house.sync("look-ups")
-    rows = house.query("SELECT id::text FROM patients_patient WHERE missing_since IS NULL")
+    back_office.sync("users")
+    back_office.query("DELETE FROM sync_lookup WHERE kind <> 'users'")
+    back_office.sync("look-ups")
+    rows = back_office.query("SELECT id::text FROM patients_patient WHERE missing_since IS NULL")
     return sorted(set(deleted) & {row[0] for row in rows})

@@ -9,9 +9,9 @@ import pytest
 
 from tests.sandboxes import Sandbox, running
 from tests.sync import compare
+from tests.sync.back_office import BackOffices
 from tests.sync.conftest import SyncedMirror
 from tests.sync.expected import ALL_CHECKS
-from tests.sync.house import Houses
 
 # Differences between the specification's forms and the sandbox's tables: a user without a fallback
 # time zone has UTC, demographics have no country, and a pull without a range has the time at which
@@ -31,21 +31,21 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="module")
-def synced(sandbox: Sandbox, houses: Houses) -> SyncedMirror:
-    house = houses.build(sandbox.url)
-    house.sync()
-    return SyncedMirror(sandbox, house)
+def synced(sandbox: Sandbox, back_offices: BackOffices) -> SyncedMirror:
+    back_office = back_offices.build(sandbox.url)
+    back_office.sync()
+    return SyncedMirror(sandbox, back_office)
 
 
 def test_first_sync_of_specified_forms(synced: SyncedMirror) -> None:
     # Orders as received differ between the forms. Their columns and the records of lists do not.
     checks = [check for check in ALL_CHECKS if check.name != "orders as received"]
-    found = compare.differences(synced.sandbox, synced.house, checks)
-    found += compare.list_differences(synced.sandbox, synced.house)
-    found += compare.single_differences(synced.sandbox, synced.house, 40, result_sample=40)
+    found = compare.differences(synced.sandbox, synced.back_office, checks)
+    found += compare.list_differences(synced.sandbox, synced.back_office)
+    found += compare.single_differences(synced.sandbox, synced.back_office, 40, result_sample=40)
     found = [line for line in found if not EXPECTED_DIFFERENCES.fullmatch(line)]
     assert found == [], "\n".join([f"{len(found)} differences", *found[:60]])
-    assert synced.house.value("SELECT count(*) FROM mirror_unreadrecord") == 0
-    assert synced.house.value("SELECT count(*) FROM core_unknownvalue") == 0
+    assert synced.back_office.value("SELECT count(*) FROM mirror_unreadrecord") == 0
+    assert synced.back_office.value("SELECT count(*) FROM core_unknownvalue") == 0
     failed = "SELECT count(*) FROM sync_lookup WHERE looked_at IS NULL OR error <> ''"
-    assert synced.house.value(failed) == 0
+    assert synced.back_office.value(failed) == 0

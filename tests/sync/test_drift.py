@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.sandboxes import Sandbox, SandboxFactory
+from tests.sync.back_office import BackOffice, BackOffices
 from tests.sync.drift import find_undetected_deletions, sync_during_changes
-from tests.sync.house import House, Houses
 
 
 @pytest.fixture(scope="module")
@@ -15,23 +15,25 @@ def changing_sandbox(sandbox_factory: SandboxFactory) -> Sandbox:
 
 
 @pytest.fixture(scope="module")
-def house(changing_sandbox: Sandbox, houses: Houses) -> House:
-    return houses.build(changing_sandbox.url)
+def back_office(changing_sandbox: Sandbox, back_offices: BackOffices) -> BackOffice:
+    return back_offices.build(changing_sandbox.url)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_changes_between_pages_skip_no_order(
-    changing_sandbox: Sandbox, house: House, seed: int
+    changing_sandbox: Sandbox, back_office: BackOffice, seed: int
 ) -> None:
     """Before each page 20 orders change and 3 are placed. No unchanged order is skipped, and the
     next run brings the rest."""
-    result = sync_during_changes(changing_sandbox, house, seed)
+    result = sync_during_changes(changing_sandbox, back_office, seed)
     assert result.pages >= 9 and result.changed >= 20 and result.inserted == 3 * result.pages
     assert result.skipped == []
     assert result.remaining == []
 
 
-def test_users_deleted_between_pages_are_flagged(changing_sandbox: Sandbox, house: House) -> None:
+def test_users_deleted_between_pages_are_flagged(
+    changing_sandbox: Sandbox, back_office: BackOffice
+) -> None:
     """The next sweep finds the users that were deleted between the pages of their list."""
-    house.sync("users")
-    assert find_undetected_deletions(changing_sandbox, house, 8, seed=4) == []
+    back_office.sync("users")
+    assert find_undetected_deletions(changing_sandbox, back_office, 8, seed=4) == []

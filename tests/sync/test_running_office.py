@@ -17,9 +17,9 @@ import pytest
 from backoffice.devtools.programs import WORKERS
 from tests.sandboxes import Sandbox, SandboxFactory
 from tests.sync import compare
+from tests.sync.back_office import BackOffice, BackOffices, end, wait_until
 from tests.sync.cluster import Cluster, own_cluster
 from tests.sync.expected import ORDERS as ORDER_CHECKS
-from tests.sync.house import House, Houses, end, wait_until
 
 ORDERS = 3_000
 
@@ -27,7 +27,7 @@ ORDERS = 3_000
 @dataclass
 class RunningOffice:
     sandbox: Sandbox
-    house: House
+    back_office: BackOffice
     cluster: Cluster
     processes: list[subprocess.Popen[bytes]]
 
@@ -35,16 +35,18 @@ class RunningOffice:
         return all(process.poll() is None for process in self.processes)
 
     def order_count(self) -> int:
-        return int(self.house.value("SELECT count(*) FROM orders_order"))
+        return int(self.back_office.value("SELECT count(*) FROM orders_order"))
 
 
-def start_processes(house: House, folder: Path) -> list[subprocess.Popen[bytes]]:
+def start_processes(back_office: BackOffice, folder: Path) -> list[subprocess.Popen[bytes]]:
     """Start beat and a worker for each queue, as the launcher does."""
     celery = ("-m", "celery", "-A", "backoffice.celery")
     quiet = ("--loglevel", "WARNING")
-    beat = house.start(*celery, "beat", *quiet, "--schedule", str(folder / "beat"), "--pidfile", "")
+    beat = back_office.start(
+        *celery, "beat", *quiet, "--schedule", str(folder / "beat"), "--pidfile", ""
+    )
     return [beat] + [
-        house.start(
+        back_office.start(
             *(*celery, "worker", "--queues", queue, "--hostname", f"{queue}@%h", *quiet),
             *("--concurrency", processes, "--without-gossip", "--without-mingle"),
         )
@@ -59,14 +61,14 @@ def office(
     folder = tmp_path_factory.mktemp("office")
     sandbox = sandbox_factory(users=40, orders=ORDERS, seed=9, speed=0)
     with own_cluster() as cluster:
-        house = Houses(cluster.database_url, folder).build(
+        back_office = BackOffices(cluster.database_url, folder).build(
             sandbox.url,
             REDIS_URL=cluster.redis_url,
             SYNC_LEASE_SECONDS="25",
         )
-        processes = start_processes(house, folder)
+        processes = start_processes(back_office, folder)
         try:
-            yield RunningOffice(sandbox, house, cluster, processes)
+            yield RunningOffice(sandbox, back_office, cluster, processes)
         finally:
             for process in processes:
                 end(process)
@@ -85,7 +87,7 @@ def test_first_sync_continues_after_database_restart(office: RunningOffice) -> N
     assert 1_000 <= held < ORDERS, "the first sync was over before the database stopped"
     wait_until(lambda: office.order_count() > held, 60, "more orders")
     wait_until(
-        lambda: office.house.value(
+        lambda: office.back_office.value(
             "SELECT count(*) FROM sync_syncrun WHERE resource = 'orders' AND \"full\""
             " AND state = 'done'"
         ),
@@ -93,7 +95,7 @@ def test_first_sync_continues_after_database_restart(office: RunningOffice) -> N
         "the sweep",
     )
     assert office.all_processes_run()
-    assert compare.differences(office.sandbox, office.house, ORDER_CHECKS) == []
+    assert compare.differences(office.sandbox, office.back_office, ORDER_CHECKS) == []
 
 
 def test_change_arrives_within_a_minute(office: RunningOffice) -> None:
@@ -101,7 +103,9 @@ def test_change_arrives_within_a_minute(office: RunningOffice) -> None:
     statuses = "SELECT id, updated_at FROM sandbox_order WHERE team_id = %s"
     team = "7ea00000-0000-4000-8000-000000000001"
     wait_until(
-        lambda: office.house.value("SELECT count(*) FROM orders_order") >= ORDERS, 60, "all orders"
+        lambda: office.back_office.value("SELECT count(*) FROM orders_order") >= ORDERS,
+        60,
+        "all orders",
     )
     known = dict(office.sandbox.query(statuses, [team]))
     office.sandbox.control("clock", {"speed": 20_000})
@@ -118,7 +122,7 @@ def test_change_arrives_within_a_minute(office: RunningOffice) -> None:
                     if known.get(key) != moment:
                         known[key] = moment
                         waiting[key, moment] = now
-            held = dict(office.house.query("SELECT id, updated_at FROM orders_order"))
+            held = dict(office.back_office.query("SELECT id, updated_at FROM orders_order"))
             for key, moment in list(waiting):
                 if key in held and held[key] >= moment:
                     delays.append(time.monotonic() - waiting.pop((key, moment)))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from backoffice.devtools.embedded import free_port
-from tests.sync.house import SYNC, House, Houses, end, running, wait_until
+from tests.sync.back_office import SYNC, BackOffice, BackOffices, end, running, wait_until
 from tests.sync.stub_server import IncomingRequest, Reply, serving
 
 MAX_SECONDS = 60
@@ -52,8 +52,8 @@ def unavailable() -> contextlib.AbstractContextManager[str]:
     return serving(lambda request: Reply({"detail": "maintenance"}, 503, {"retry-after": "1"}))
 
 
-def start_sync(house: House) -> subprocess.Popen[bytes]:
-    return house.start(*SYNC, "providers")
+def start_sync(back_office: BackOffice) -> subprocess.Popen[bytes]:
+    return back_office.start(*SYNC, "providers")
 
 
 @pytest.mark.parametrize(
@@ -65,39 +65,41 @@ def start_sync(house: House) -> subprocess.Popen[bytes]:
     ],
 )
 def test_sync_reports_at_once_why_service_does_not_answer(
-    address: Address, message: str, houses: Houses
+    address: Address, message: str, back_offices: BackOffices
 ) -> None:
     with address() as url:
-        house = houses.build(url)
-        with running(start_sync(house)) as process:
-            wait_until(lambda: message in house.said(), MAX_SECONDS, message)
-            output = house.said()
+        back_office = back_offices.build(url)
+        with running(start_sync(back_office)) as process:
+            wait_until(lambda: message in back_office.said(), MAX_SECONDS, message)
+            output = back_office.said()
             assert f"The service at {url} {message}" in output
             assert "no answer in time" not in output, "the message came too late"
             assert process.poll() is None, "the process should keep trying"
 
 
-def test_sync_continues_when_service_answers_again(houses: Houses) -> None:
+def test_sync_continues_when_service_answers_again(back_offices: BackOffices) -> None:
     down = True
 
     def answer(request: IncomingRequest) -> Reply:
         return Reply({}, 503) if down else Reply(PROVIDERS)
 
     with serving(answer) as url:
-        house = houses.build(url)
-        process = start_sync(house)
+        back_office = back_offices.build(url)
+        process = start_sync(back_office)
         try:
-            wait_until(lambda: "Attempt 1 of 8" in house.said(), MAX_SECONDS, "a failed attempt")
+            wait_until(
+                lambda: "Attempt 1 of 8" in back_office.said(), MAX_SECONDS, "a failed attempt"
+            )
             down = False
-            assert process.wait(MAX_SECONDS) == 0, house.said()
+            assert process.wait(MAX_SECONDS) == 0, back_office.said()
         finally:
             end(process)
-    assert "The service answers again (200)." in house.said()
-    assert "1 new" in house.said()
+    assert "The service answers again (200)." in back_office.said()
+    assert "1 new" in back_office.said()
 
 
-def test_sync_prints_no_message_about_working_service(houses: Houses) -> None:
+def test_sync_prints_no_message_about_working_service(back_offices: BackOffices) -> None:
     with serving(lambda request: Reply(PROVIDERS)) as url:
-        house = houses.build(url)
-        house.sync("providers")
-    assert "The service" not in house.said()
+        back_office = back_offices.build(url)
+        back_office.sync("providers")
+    assert "The service" not in back_office.said()

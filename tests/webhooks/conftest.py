@@ -11,7 +11,7 @@ import pytest
 from django.db import connection, connections
 from pytest_django import DjangoDbBlocker
 
-from tests.sync.house import Houses
+from tests.sync.back_office import BackOffices
 from tests.webhooks.rows import know_our_team
 from webhooks import receiving
 
@@ -30,12 +30,12 @@ END $$
 @pytest.fixture(scope="session")
 def inbox_name(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A migrated database."""
-    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("inbox"))
+    back_offices = BackOffices(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("inbox"))
     try:
-        house = houses.build("http://127.0.0.1:9")
-        yield urlsplit(house.database_url).path.lstrip("/")
+        back_office = back_offices.build("http://127.0.0.1:9")
+        yield urlsplit(back_office.database_url).path.lstrip("/")
     finally:
-        houses.close()
+        back_offices.close()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import psycopg
 
-from tests.sync.house import House
+from tests.sync.back_office import BackOffice
 from webhooks.models import decrypted_body
 
 TEXTS = """
@@ -167,11 +167,11 @@ SELECT id FROM webhooks_event WHERE state = 'done' AND id NOT IN (SELECT event_i
 """
 
 
-def _open_bodies(house: House) -> None:
-    house.query(TEXTS)
+def _open_bodies(back_office: BackOffice) -> None:
+    back_office.query(TEXTS)
     with (
-        psycopg.connect(house.database_url) as reader,
-        psycopg.connect(house.database_url) as writer,
+        psycopg.connect(back_office.database_url) as reader,
+        psycopg.connect(back_office.database_url) as writer,
         reader.cursor("bodies") as events,
         writer.cursor().copy("COPY oracle_texts FROM STDIN") as copy,
     ):
@@ -179,13 +179,13 @@ def _open_bodies(house: House) -> None:
             copy.write_row((number, message_id, received_at, decrypted_body(message_id, body)))
 
 
-def wrong(house: House, checks: dict[str, str] | None = None) -> dict[str, int]:
+def wrong(back_office: BackOffice, checks: dict[str, str] | None = None) -> dict[str, int]:
     """How many rows are wrong, by check; only those that found any."""
     found = {}
-    _open_bodies(house)
-    house.query(PREPARE)
+    _open_bodies(back_office)
+    back_office.query(PREPARE)
     for name, query in (checks or CHECKS).items():
-        rows = house.query(query)
+        rows = back_office.query(query)
         if rows:
             found[name] = len(rows)
             print(f"  {name}: {rows[:3]}")

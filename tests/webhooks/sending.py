@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from backoffice.devtools.embedded import free_port
-from tests.sync.house import House, end, wait_until
+from tests.sync.back_office import BackOffice, end, wait_until
 from tests.webhooks.signed import Message
 
 ANSWER_SECONDS = 15.0
@@ -128,7 +128,7 @@ def percentile(seconds: Sequence[float], share: float) -> float:
 
 @contextlib.contextmanager
 def receiving(
-    house: House,
+    back_office: BackOffice,
     application: str = "backoffice.wsgi:web",
     workers: int = 2,
     **settings: str,
@@ -138,7 +138,7 @@ def receiving(
     interface: tuple[str, ...] = ("--interface", "rsgi")
     if not application.endswith("web"):
         interface = ("--interface", "wsgi", "--blocking-threads", "8")
-    process = house.start(
+    process = back_office.start(
         *("-m", "granian", *interface, application, "--host", "127.0.0.1"),
         *("--port", str(port), "--no-ws", "--no-access-log", "--workers", str(workers)),
         *("--log-level", "warning", "--workers-kill-timeout", "5s"),

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from backoffice.accounts.models import User
 from orders.models import Order
 from tests.api.rows import staff
-from tests.sync.house import House, Houses
+from tests.sync.back_office import BackOffice, BackOffices
 from tests.webhooks.catalogue import CATALOGUE, Catalogue
 from tests.webhooks.records import USER, at, order, order_id
 from tests.webhooks.rows import put
@@ -285,15 +285,15 @@ def test_any_bytes_are_received_and_closed(raw: bytes, event_type: str, wrapped:
 
 
 @pytest.fixture
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
+def back_office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackOffice]:
+    back_offices = BackOffices(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("back_offices"))
     try:
-        yield houses.build("http://127.0.0.1:9")
+        yield back_offices.build("http://127.0.0.1:9")
     finally:
-        houses.close()
+        back_offices.close()
 
 
-def test_mutations_over_http_are_answered(house: House, catalogue: Catalogue) -> None:
+def test_mutations_over_http_are_answered(back_office: BackOffice, catalogue: Catalogue) -> None:
     """The same through the real server: heads that lie included."""
     chance = random.Random(2)
     attempts = []
@@ -321,14 +321,14 @@ def test_mutations_over_http_are_answered(house: House, catalogue: Catalogue) ->
         attempts.append(attempt(message))
     raw = b"POST /webhooks/ HTTP/1.1\r\nhost: x\r\ncontent-length: %s\r\n\r\n"
     attempts += [Attempt("raw", raw % value) for value in (b"-1", b"1e3", b"x", b"99999999999")]
-    with receiving(house) as url:
+    with receiving(back_office) as url:
         results = send(url, attempts, connections=8)
         again = send(url, [attempt(catalogue.message(CATALOGUE[0]))], connections=1)
     assert {one.status for one in results} <= ANSWERS | {0}
     assert all(one.status for one in results if one.message_id in genuine)
     assert again[0].status == 204, "the server is as before"
-    stored = {row[0] for row in house.query("SELECT message_id FROM webhooks_event")}
+    stored = {row[0] for row in back_office.query("SELECT message_id FROM webhooks_event")}
     assert genuine <= stored
     head_changed = {f"msg_wire_{turn}" for turn in range(1, 1_000, 4)}
     assert stored - genuine - {again[0].message_id} <= head_changed
-    assert "Traceback" not in house.said() and "frames" not in house.said()
+    assert "Traceback" not in back_office.said() and "frames" not in back_office.said()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sync.house import House, Houses, end, wait_until
+from tests.sync.back_office import BackOffice, BackOffices, end, wait_until
 from tests.webhooks import oracle
 from tests.webhooks.catalogue import CATALOGUE, Catalogue
 from tests.webhooks.records import OUR_TEAM
@@ -27,16 +27,16 @@ WAITING = "SELECT count(*) FROM webhooks_event WHERE state = 'pending'"
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def back_office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackOffice]:
     """A back office whose service does not answer: nothing but events can bring it anything."""
-    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
+    back_offices = BackOffices(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("back_offices"))
     try:
-        made = houses.build("http://127.0.0.1:9")
+        made = back_offices.build("http://127.0.0.1:9")
         made.query(oracle.ONCE)
         made.query(OUR_TEAM)
         yield made
     finally:
-        houses.close()
+        back_offices.close()
 
 
 def forged(message: Message, chance: random.Random) -> Attempt:
@@ -78,42 +78,42 @@ def deliveries(seed: int) -> tuple[list[Attempt], set[str]]:
     return [one for _, one in sorted(plan, key=lambda pair: pair[0])], {m.id for m in messages}
 
 
-def test_full_catalogue_survives_killed_workers(house: House, tmp_path: Path) -> None:
+def test_full_catalogue_survives_killed_workers(back_office: BackOffice, tmp_path: Path) -> None:
     attempts, genuine = deliveries(seed=3)
     chance = random.Random(5)
     results: list[Sent] = []
-    with receiving(house) as url:
+    with receiving(back_office) as url:
         sender = threading.Thread(
             target=lambda: results.extend(send(url, attempts, connections=8, rate=150))
         )
-        workers = [house.start("-m", "tests.webhooks.drainer") for _ in range(WORKERS)]
+        workers = [back_office.start("-m", "tests.webhooks.drainer") for _ in range(WORKERS)]
         try:
             sender.start()
             for kill in range(KILLS):
                 time.sleep(chance.uniform(0.5, 1.8))
                 end(workers[kill % WORKERS])
-                workers[kill % WORKERS] = house.start("-m", "tests.webhooks.drainer")
+                workers[kill % WORKERS] = back_office.start("-m", "tests.webhooks.drainer")
             sender.join(120)
             assert not sender.is_alive()
-            wait_until(lambda: not house.value(WAITING), 60, "the last event", every=0.2)
+            wait_until(lambda: not back_office.value(WAITING), 60, "the last event", every=0.2)
         finally:
             for worker in workers:
                 end(worker)
     answered = {one.message_id: one.status for one in results if one.status == 204}
     assert {one.status for one in results} <= {204, 400, 401}, "no answer but these"
     assert answered.keys() == genuine, "every genuine message was taken, and no other"
-    stored = {row[0] for row in house.query("SELECT message_id FROM webhooks_event")}
+    stored = {row[0] for row in back_office.query("SELECT message_id FROM webhooks_event")}
     assert stored == genuine, "nothing accepted is lost, nothing forged is stored"
-    types = {row[0] for row in house.query("SELECT DISTINCT event_type FROM webhooks_event")}
+    types = {row[0] for row in back_office.query("SELECT DISTINCT event_type FROM webhooks_event")}
     assert types >= set(CATALOGUE)
     repeats = sum(1 for one in results if one.status == 204) - len(genuine)
-    counted = house.value("SELECT sum(deliveries - 1) FROM webhooks_event")
+    counted = back_office.value("SELECT sum(deliveries - 1) FROM webhooks_event")
     assert 0.9 * repeats <= counted <= repeats and repeats > len(genuine) / 7
-    assert house.query(oracle.TWICE) == [] == house.query(oracle.NEVER)
-    assert oracle.wrong(house) == {}
+    assert back_office.query(oracle.TWICE) == [] == back_office.query(oracle.NEVER)
+    assert oracle.wrong(back_office) == {}
 
 
-def test_oracle_detects_wrong_rows(house: House) -> None:
+def test_oracle_detects_wrong_rows(back_office: BackOffice) -> None:
     """A judge that never finds anything is no judge: each check must see its kind of damage."""
     damage = {
         "orders": "UPDATE orders_order SET record = '{}' WHERE id ="
@@ -132,5 +132,5 @@ def test_oracle_detects_wrong_rows(house: House) -> None:
     }
     assert damage.keys() == oracle.CHECKS.keys()
     for statement in damage.values():
-        house.query(statement)
-    assert oracle.wrong(house).keys() == damage.keys()
+        back_office.query(statement)
+    assert oracle.wrong(back_office).keys() == damage.keys()

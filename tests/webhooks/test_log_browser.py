@@ -14,7 +14,7 @@ from tests.browser import Browser, browser, needs_browser
 from tests.browser.office import log_in
 from tests.sandboxes import Sandbox
 from tests.sandboxes import running as sandbox_running
-from tests.sync.house import House, Houses, running, wait_until
+from tests.sync.back_office import BackOffice, BackOffices, running, wait_until
 from tests.webhooks.sending import attempt, receiving, send
 from tests.webhooks.signed import Message
 
@@ -26,34 +26,34 @@ class Place:
     """A running back office with its sandbox."""
 
     url: str
-    house: House
+    back_office: BackOffice
     sandbox: Sandbox
     poison: Message
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder = tmp_path_factory.mktemp("houses")
-    houses = Houses(os.environ["DATABASE_URL"], folder, staffed=True)
+    folder = tmp_path_factory.mktemp("back_offices")
+    back_offices = BackOffices(os.environ["DATABASE_URL"], folder, staffed=True)
     try:
         with sandbox_running(users=8, orders=24, seed=11) as sandbox:
-            house = houses.build(sandbox.url)
-            house.sync()
-            with receiving(house, workers=1) as url:
+            back_office = back_offices.build(sandbox.url)
+            back_office.sync()
+            with receiving(back_office, workers=1) as url:
                 sandbox.control("webhooks", {"url": f"{url}/webhooks/"})
-                poison = _poison(house)
+                poison = _poison(back_office)
                 send(f"{url}/webhooks/", [attempt(poison)])
-                with running(house.start("-m", "tests.webhooks.drainer")):
+                with running(back_office.start("-m", "tests.webhooks.drainer")):
                     sandbox.control("change", {"orders": 6})
-                    _settle(house)
-                    yield Place(url, house, sandbox, poison)
+                    _settle(back_office)
+                    yield Place(url, back_office, sandbox, poison)
     finally:
-        houses.close()
+        back_offices.close()
 
 
-def _poison(house: House) -> Message:
+def _poison(back_office: BackOffice) -> Message:
     """An order as the service has it, but for one moment that is none."""
-    record, user, team = house.query(
+    record, user, team = back_office.query(
         "SELECT record, user_id, team_id FROM orders_order ORDER BY created_at LIMIT 1"
     )[0]
     body = {
@@ -65,17 +65,19 @@ def _poison(house: House) -> Message:
     return Message(json.dumps(body).encode())
 
 
-def _settle(house: House) -> None:
+def _settle(back_office: BackOffice) -> None:
     """All is applied, and the poisonous one has had its last attempt without waiting for it."""
     wait_until(
-        lambda: house.value("SELECT count(*) FROM webhooks_event WHERE outcome = 'applied'") >= 3,
+        lambda: (
+            back_office.value("SELECT count(*) FROM webhooks_event WHERE outcome = 'applied'") >= 3
+        ),
         60,
         "the sandbox's events are applied",
     )
 
     def dead() -> bool:
-        house.query("UPDATE webhooks_event SET due_at = now() WHERE state = 'retry'")
-        return bool(house.value("SELECT count(*) FROM webhooks_event WHERE state = 'dead'"))
+        back_office.query("UPDATE webhooks_event SET due_at = now() WHERE state = 'retry'")
+        return bool(back_office.value("SELECT count(*) FROM webhooks_event WHERE state = 'dead'"))
 
     wait_until(dead, 30, "the poisonous event is dead", every=0.3)
 
@@ -109,13 +111,13 @@ def test_staff_filter_preview_and_replay_an_event(page: Browser, place: Place) -
     page.wait_for_text("canary-moment")
     page.click_text("Replay (preview)…")
     page.wait_for_text("Would fail again")
-    assert place.house.value("SELECT count(*) FROM webhooks_event WHERE state = 'dead'") == 1
+    assert place.back_office.value("SELECT count(*) FROM webhooks_event WHERE state = 'dead'") == 1
     page.click_text("Replay this event")
     page.wait_for_text("The event is applied again within seconds.")
-    assert place.house.query(
+    assert place.back_office.query(
         "SELECT reason, object_type FROM audit_auditentry WHERE action = 'change'"
     ) == [("replay", "event")]
-    _settle(place.house)
+    _settle(place.back_office)
 
 
 def test_page_masks_values_without_permission(page: Browser, place: Place) -> None:
@@ -131,7 +133,7 @@ def test_page_masks_values_without_permission(page: Browser, place: Place) -> No
 
 def test_order_links_to_the_event_of_its_status(page: Browser, place: Place) -> None:
     log_in(page, place.url, "lab-admin")
-    order = place.house.value(
+    order = place.back_office.value(
         "SELECT subject_id FROM webhooks_event WHERE outcome = 'applied' ORDER BY id DESC LIMIT 1"
     )
     page.open(f"{place.url}/orders/{order}/")

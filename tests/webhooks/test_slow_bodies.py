@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from backoffice.operations import request_buffer
-from tests.sync.house import House, Houses
+from tests.sync.back_office import BackOffice, BackOffices
 from tests.webhooks.echo import LONG
 from tests.webhooks.sending import Attempt, attempt, receiving, send
 from tests.webhooks.signed import message
@@ -29,17 +29,17 @@ SIGNED = "".join(f"{name}: {value}\r\n" for name, value in message("t", {}).head
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    houses = Houses(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("houses"))
+def back_office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackOffice]:
+    back_offices = BackOffices(os.environ["DATABASE_URL"], tmp_path_factory.mktemp("back_offices"))
     try:
-        yield houses.build("http://127.0.0.1:9")
+        yield back_offices.build("http://127.0.0.1:9")
     finally:
-        houses.close()
+        back_offices.close()
 
 
 @pytest.fixture(scope="module")
-def server(house: House) -> Iterator[str]:
-    with receiving(house, workers=2) as url:
+def server(back_office: BackOffice) -> Iterator[str]:
+    with receiving(back_office, workers=2) as url:
         yield url
 
 
@@ -119,11 +119,11 @@ def test_too_large_body_is_refused_unread(server: str, path: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def echoes(house: House) -> Iterator[tuple[str, str]]:
+def echoes(back_office: BackOffice) -> Iterator[tuple[str, str]]:
     """The same application, called by the server itself and by `buffering.Web`."""
     with (
-        receiving(house, "tests.webhooks.echo:application", workers=1) as plain,
-        receiving(house, "tests.webhooks.echo:web", workers=1) as ours,
+        receiving(back_office, "tests.webhooks.echo:application", workers=1) as plain,
+        receiving(back_office, "tests.webhooks.echo:web", workers=1) as ours,
     ):
         yield plain, ours
 

@@ -27,7 +27,7 @@ SYNC = ("manage.py", "sync", "--skip-checks")
 
 
 @dataclass
-class House:
+class BackOffice:
     """`settings` are environment variables of every process it starts."""
 
     database_url: str = field(repr=False)
@@ -57,7 +57,7 @@ class House:
         }
 
     def start(self, *command: str, **settings: str) -> subprocess.Popen[bytes]:
-        """A process of the house, in a group of its own; what it says goes to the log."""
+        """A process of the back office, in a group of its own; what it says goes to the log."""
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, *command],
@@ -108,18 +108,18 @@ class House:
         return int(self.value("SELECT count(*) FROM sync_lookup WHERE due_at <= now()"))
 
 
-class Houses:
-    """Makes houses, each with a freshly migrated database; `staffed`: with the demo's users."""
+class BackOffices:
+    """Makes back offices, each with a new database; `staffed`: with the users of the demo."""
 
     def __init__(self, server: str, logs: Path, *, staffed: bool = False) -> None:
         self.server, self.logs = server, logs
         self.database = databases.staffed_database if staffed else databases.migrated_database
         self.made: list[str] = []
 
-    def build(self, service_url: str, **settings: str) -> House:
+    def build(self, service_url: str, **settings: str) -> BackOffice:
         self.made.append(self.database(self.server))
         log = self.logs / f"house-{len(self.made)}.log"
-        return House(self.made[-1], service_url, log, settings)
+        return BackOffice(self.made[-1], service_url, log, settings)
 
     def close(self) -> None:
         for database_url in self.made:
