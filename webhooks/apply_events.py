@@ -143,21 +143,21 @@ class BatchResult:
     unknown: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
 
-def drain(seconds: float | None = None) -> int:
+def drain(seconds: float | None = None, batch_bytes: int = BYTES) -> int:
     """Apply due events until none is left, or for about `seconds`. Return how many."""
     ends = None if seconds is None else time.monotonic() + seconds
     drained = 0
-    while count := _apply_batch_with_retries():
+    while count := _apply_batch_with_retries(batch_bytes):
         drained += count
         if shutdown.is_requested() or (ends is not None and time.monotonic() >= ends):
             break
     return drained
 
 
-def _apply_batch_with_retries() -> int:
+def _apply_batch_with_retries(batch_bytes: int) -> int:
     for turn in range(MAX_BATCH_ATTEMPTS):
         try:
-            return _apply_batch()
+            return _apply_batch(batch_bytes)
         except DatabaseError as error:
             if turn + 1 == MAX_BATCH_ATTEMPTS or not _is_rollback(error):
                 raise
@@ -165,9 +165,9 @@ def _apply_batch_with_retries() -> int:
     raise AssertionError("unreachable")
 
 
-def _apply_batch() -> int:
+def _apply_batch(batch_bytes: int) -> int:
     with transaction.atomic():
-        claims = _claim_batch()
+        claims = _claim_batch(batch_bytes)
         if claims:
             result = BatchResult()
             groups = _group_by_route(claims, result)
@@ -183,14 +183,14 @@ def apply_route(route: Route, events: Sequence[ReceivedEvent]) -> dict[str, str]
     return {event.message_id: outcomes.get(event.message_id, route.outcome) for event in events}
 
 
-def _claim_batch() -> list[ClaimedEvent]:
+def _claim_batch(batch_bytes: int = BYTES) -> list[ClaimedEvent]:
     claims = _with_free_subject(
         [ClaimedEvent(*row) for row in binary_rows.fetch_all(_CLAIM_SQL, [BATCH])]
     )
     total = 0
     for position, claim in enumerate(claims):
         total += claim.size
-        if total > BYTES and position:
+        if total > batch_bytes and position:
             return claims[:position]  # The commit of this batch unlocks the rest.
     return claims
 

@@ -78,18 +78,18 @@ class EventTypeGroup:
     types: list[tuple[str, Count]]
 
 
-def state_counts() -> dict[str, Count]:
-    """Return the number of events per state, each counted up to a cap: one query."""
+def state_counts(cap: int = COUNT_CAP) -> dict[str, Count]:
+    """Return the number of events per state, each counted up to `cap`: one query."""
     with connection.cursor() as cursor:
-        cursor.execute(_STATES_SQL, {"cap": COUNT_CAP + 1})
-        return {state: _capped(count) for state, count in cursor.fetchall()}
+        cursor.execute(_STATES_SQL, {"cap": cap + 1})
+        return {state: Count.with_cap(count, cap) for state, count in cursor.fetchall()}
 
 
-def type_counts() -> dict[str, Count]:
-    """Return every received type with its number of events, each counted up to a cap: one query."""
+def type_counts(cap: int = COUNT_CAP) -> dict[str, Count]:
+    """Return every received type with its number of events, each counted up to `cap`: one query."""
     with connection.cursor() as cursor:
-        cursor.execute(_TYPES_SQL, {"cap": COUNT_CAP + 1, "most": MAX_TYPES})
-        return {name: _capped(count) for name, count in cursor.fetchall()}
+        cursor.execute(_TYPES_SQL, {"cap": cap + 1, "most": MAX_TYPES})
+        return {name: Count.with_cap(count, cap) for name, count in cursor.fetchall()}
 
 
 def last_event_before(moment: datetime) -> int:
@@ -166,7 +166,7 @@ def count_types(types: list[str], within: tuple[int, int], rows: QuerySet[Event]
             f"SELECT count(*) FROM (SELECT 1 FROM {few} LIMIT %s) AS found",
             [*values, COUNT_CAP + 1],
         )
-        return _capped(cursor.fetchone()[0])
+        return Count.with_cap(cursor.fetchone()[0], COUNT_CAP)
 
 
 def _first_of_each(
@@ -212,10 +212,6 @@ def group_types(counts: dict[str, Count]) -> list[EventTypeGroup]:
 def _sum(counts: Sequence[Count]) -> Count:
     total = sum(count.value for count in counts)
     return Count(total, any(count.capped for count in counts))
-
-
-def _capped(count: int) -> Count:
-    return Count(min(count, COUNT_CAP), capped=count > COUNT_CAP)
 
 
 # Labels

@@ -32,8 +32,11 @@ UPDATE webhooks_event SET body = NULL WHERE id IN (SELECT id FROM old)
 """
 
 
-def delete_old_bodies(seconds: float | None = None) -> int:
-    """Delete old bodies until none is left, or for about `seconds`. Return how many."""
+def delete_old_bodies(seconds: float | None = None, step: int = STEP) -> int:
+    """Delete old bodies until none is left, or for about `seconds`. Return how many.
+
+    `step` is the number of bodies in one transaction.
+    """
     if not settings.EVENT_BODY_DAYS:
         return 0
     latest = event_log.last_event_before(timezone.now() - timedelta(days=settings.EVENT_BODY_DAYS))
@@ -41,7 +44,7 @@ def delete_old_bodies(seconds: float | None = None) -> int:
     deleted = 0
     while True:
         with connection.cursor() as cursor:
-            cursor.execute(_DELETE_BODIES_SQL, [latest, STEP])
+            cursor.execute(_DELETE_BODIES_SQL, [latest, step])
             count: int = cursor.rowcount
         deleted += count
         if not count or (ends is not None and time.monotonic() >= ends):

@@ -133,15 +133,13 @@ def group_of(order: Order, now: datetime) -> str:
     return QUIET if order.quiet_since(now) else ""
 
 
-def group_counts(now: datetime, user: Any) -> dict[str, Count]:
-    """Return the number of items in each group for this user, up to a cap: one query."""
-    keys, parts, values = _count_statement(queue_rights(user), COUNT_CAP)
+def group_counts(now: datetime, user: Any, cap: int = COUNT_CAP) -> dict[str, Count]:
+    """Return the number of items in each group for this user, up to `cap`: one query."""
+    keys, parts, values = _count_statement(queue_rights(user), cap)
     counts: dict[str, int] = {}
-    for key, count in zip(
-        keys, run_capped_counts(parts, bind_now(now, values), COUNT_CAP), strict=True
-    ):
+    for key, count in zip(keys, run_capped_counts(parts, bind_now(now, values), cap), strict=True):
         counts[key] = counts.get(key, 0) + count.value + count.capped
-    return {key: Count(min(count, COUNT_CAP), count > COUNT_CAP) for key, count in counts.items()}
+    return {key: Count.with_cap(count, cap) for key, count in counts.items()}
 
 
 _DECISIVE_RIGHTS: Final = ("results.view", "results.match", "commands.view")

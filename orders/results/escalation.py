@@ -5,7 +5,7 @@ Each critical result is escalated once.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.db.models import CharField, Exists, F, OuterRef, Q, Value
@@ -28,13 +28,13 @@ NOTIFICATION_KIND: Final = "critical-waits"
 BATCH_SIZE: Final = 50
 
 
-def escalate_criticals() -> int:
+def escalate_criticals(now: datetime | None = None) -> int:
     """Notify of unacknowledged critical results; return how many notifications were created.
 
     The delay counts from the first critical version that nobody has acknowledged. Later versions,
     with the same values or others, do not restart it.
     """
-    now = timezone.now()
+    now = now or timezone.now()
     about = Concat(Value("version "), Cast(OuterRef("critical_since"), CharField()))
     already = Notification.objects.filter(
         kind=NOTIFICATION_KIND,

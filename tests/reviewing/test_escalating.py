@@ -17,7 +17,6 @@ from backoffice.accounts.models import User
 from backoffice.team.emails import send_due
 from backoffice.team.models import Notification
 from orders.models import CriticalResult, Order, Review
-from orders.results import escalation
 from orders.results.criticals import acknowledge
 from orders.results.escalation import escalate_criticals
 from orders.tasks import notify_staff
@@ -111,16 +110,13 @@ def test_acknowledged_result_is_not_escalated(people: dict[str, User]) -> None:
     assert escalate_criticals() == 0
 
 
-def test_result_critical_again_is_escalated_again(
-    people: dict[str, User], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_result_critical_again_is_escalated_again(people: dict[str, User]) -> None:
     review = make_critical_result()
     escalate_criticals()
     acknowledge(review, review.version, people["anna"])
     receive_result(review.pk, ("Potassium", "7.4", "critical"))
     assert escalate_criticals() == 0, "its own delay starts now"
-    monkeypatch.setattr(escalation, "ESCALATION_DELAY", timedelta())
-    assert escalate_criticals() == 2
+    assert escalate_criticals(timezone.now() + timedelta(minutes=31)) == 2
 
 
 def test_first_sync_escalates_no_old_results() -> None:

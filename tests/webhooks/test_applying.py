@@ -40,14 +40,11 @@ def test_drain_applies_more_events_than_one_batch() -> None:
     assert Order.objects.count() == apply_events.BATCH + 30
 
 
-def test_batch_ends_when_bodies_exceed_byte_limit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(apply_events, "BYTES", 2_000)
+def test_batch_ends_when_bodies_exceed_byte_limit() -> None:
     for number in range(7):
         put("labtest.order.created", order(number, 1, notes="n" * 5_000))
-    assert apply_events.drain(seconds=0) == 1
-    assert apply_events.drain() == 6
+    assert apply_events.drain(seconds=0, batch_bytes=2_000) == 1
+    assert apply_events.drain(batch_bytes=2_000) == 6
 
 
 @pytest.mark.parametrize("position", [0, 57, 99])

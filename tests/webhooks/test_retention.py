@@ -55,13 +55,12 @@ def test_body_of_late_event_is_deleted_late(now: datetime) -> None:
     assert retention.delete_old_bodies() == 1
 
 
-def test_in_steps(now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "STEP", 2)
+def test_in_steps(now: datetime) -> None:
     for n in range(1, 6):
         event(n, received_at=now - timedelta(days=91, minutes=-n))
-    assert retention.delete_old_bodies(seconds=0) == 2
+    assert retention.delete_old_bodies(seconds=0, step=2) == 2
     assert ids_with_body() == {"msg_3", "msg_4", "msg_5"}
-    assert retention.delete_old_bodies() == 3
+    assert retention.delete_old_bodies(step=2) == 3
 
 
 @pytest.mark.parametrize(("days", "forgotten"), [(0, 0), (30, 1), (40, 0)])
