@@ -46,7 +46,7 @@ WHERE id = ANY(%s::uuid[])
 _START: Final = (datetime(1, 1, 2, tzinfo=timezone.get_fixed_timezone(0)), UUID(int=0))
 
 
-def apply_decisions(now: datetime | None = None) -> int:
+def apply_decisions(now: datetime | None = None, batch_size: int = BATCH_SIZE) -> int:
     """Move orders into the groups that recent decisions chose; return how many were moved."""
     now = now or timezone.now()
     ends = time.monotonic() + MAX_SECONDS
@@ -56,16 +56,16 @@ def apply_decisions(now: datetime | None = None) -> int:
     if due:
         vocabulary.decisions.reload()
         limits.refresh()
-    return sum(_apply_decision(row, now, ends) for row in due)
+    return sum(_apply_decision(row, now, ends, batch_size) for row in due)
 
 
-def _apply_decision(row: UnknownValue, now: datetime, ends: float) -> int:
+def _apply_decision(row: UnknownValue, now: datetime, ends: float, batch_size: int) -> int:
     if row.value in vocabulary.VOCABULARIES[VOCABULARY]:
         return 0  # A release knows the status by now and takes precedence.
     bucket = row.bucket or vocabulary.UNKNOWN
     moved, edge = 0, _START
     own_row = UnknownValue.objects.filter(pk=row.pk, decision=row.decision)
-    while batch := _move_batch(row.value, bucket, edge):
+    while batch := _move_batch(row.value, bucket, edge, batch_size):
         moved, edge = moved + len(batch), batch[-1]
         own_row.update(moved=F("moved") + len(batch))
         if time.monotonic() >= ends:
@@ -76,11 +76,13 @@ def _apply_decision(row: UnknownValue, now: datetime, ends: float) -> int:
     return moved
 
 
-def _move_batch(status: str, bucket: str, edge: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+def _move_batch(
+    status: str, bucket: str, edge: tuple[Any, ...], batch_size: int
+) -> list[tuple[Any, ...]]:
     """Move the next batch after `edge` into the bucket; return their (created_at, id)."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_NO_ACTIVITY_SQL)
-        cursor.execute(_SELECT_SQL, [status, bucket, *edge, BATCH_SIZE])
+        cursor.execute(_SELECT_SQL, [status, bucket, *edge, batch_size])
         batch: list[tuple[Any, ...]] = cursor.fetchall()
         if batch:
             keys = uuid_array(key for _, key in batch)

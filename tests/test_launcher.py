@@ -108,10 +108,8 @@ def test_finite_child_is_restarted_only_until_it_succeeds(
     assert len(messages) == 1, "only the failure is reported"
 
 
-def test_child_that_ignores_sigterm_is_killed(
-    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("backoffice.devtools.supervisor.STOP_SECONDS", 0.5)
+def test_child_that_ignores_sigterm_is_killed(supervisor: Supervisor, tmp_path: Path) -> None:
+    supervisor.stop_seconds = 0.5
     started = tmp_path / "started"
     code = f"""
 import signal, time
@@ -194,45 +192,41 @@ def test_reused_process_number_is_not_the_launcher(tmp_path: Path) -> None:
     code = f"""
 import json, os
 from pathlib import Path
-from backoffice.devtools import embedded, running_demo
-embedded.home = lambda: Path({str(tmp_path)!r})
+from backoffice.devtools import running_demo
+base = Path({str(tmp_path)!r})
 left = {{"pid": os.getpid(), "environment": {{"PORT": "8000"}}}}
-(embedded.home() / "running.json").write_text(json.dumps(left))
+(base / "running.json").write_text(json.dumps(left))
 assert running_demo._is_launcher(os.getpid())
-assert running_demo.running_environment() == {{}}
+assert running_demo.running_environment(base) == {{}}
 """
     command = [sys.executable, "-c", code, "backoffice.devtools.launcher"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_second_start_does_not_change_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embedded, "home", lambda: tmp_path)
+def test_second_start_does_not_change_the_first(tmp_path: Path) -> None:
     code = "import time; time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code, "backoffice.devtools.launcher"]) as first:
         running_file = tmp_path / "running.json"
         running_file.write_text(json.dumps({"pid": first.pid, "environment": {"PORT": "8000"}}))
         try:
             give_up_at = time.monotonic() + 10
-            while not running_demo.running_environment() and time.monotonic() < give_up_at:
+            while not running_demo.running_environment(tmp_path) and time.monotonic() < give_up_at:
                 time.sleep(0.05)  # Wait until the process has the name it was started with.
-            assert running_demo.running_environment()
+            assert running_demo.running_environment(tmp_path)
             with pytest.raises(launcher.LauncherError, match="running already"):
-                launcher.run_all(with_sandbox=True)
-            assert running_demo.running_environment() == {"PORT": "8000"}
+                launcher.run_all(with_sandbox=True, where=tmp_path)
+            assert running_demo.running_environment(tmp_path) == {"PORT": "8000"}
         finally:
             first.kill()
 
 
 def test_equal_ports_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "home", lambda: tmp_path)
     port = str(free_port())
     monkeypatch.setenv("PORT", port)
     monkeypatch.setenv("SANDBOX_PORT", port)
     with pytest.raises(launcher.LauncherError, match=f"PORT and SANDBOX_PORT are both {port}"):
-        launcher.run_all(with_sandbox=True)
+        launcher.run_all(with_sandbox=True, where=tmp_path)
 
 
 @pytest.mark.parametrize("command", ["demo", "up", "check"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from django.db import connection, models, transaction
 
@@ -25,10 +25,6 @@ from backoffice.core.encryption.encrypted_fields import (
     encrypted_fields_of,
 )
 from backoffice.core.models import Installation
-
-BATCH_ROWS: Final = 500
-BATCH_BYTES: Final = 32 * 1024 * 1024
-"""Rough limit of the values in memory at once: bodies of events may be megabytes."""
 
 
 class EncryptedStore(Protocol):
@@ -49,6 +45,10 @@ class EncryptedStore(Protocol):
 
 class EncryptedColumn:
     """One encrypted column of a table."""
+
+    batch_rows = 500
+    batch_bytes = 32 * 1024 * 1024
+    """Rough limit of the values in memory at once: bodies of events may be megabytes."""
 
     def __init__(self, field: EncryptedField) -> None:
         self.field = field
@@ -76,20 +76,20 @@ class EncryptedColumn:
             keys = self._next(keys[-1])
 
     def _next(self, after: Any) -> list[Any]:
-        """Return keys of the next rows: at most `BATCH_ROWS` and `BATCH_BYTES`, at least one."""
+        """Return keys of the next rows: at most `batch_rows` and `batch_bytes`, at least one."""
         table, key = self.model._meta.db_table, self.model._meta.pk.column
         where = "" if after is None else f'WHERE "{key}" > %s'
         with connection.cursor() as cursor:
             cursor.execute(
                 f'SELECT "{key}", coalesce(octet_length({self._text()}), 0) FROM "{table}"'
-                f' {where} ORDER BY "{key}" LIMIT {BATCH_ROWS}',
+                f' {where} ORDER BY "{key}" LIMIT {self.batch_rows}',
                 [] if after is None else [after],
             )
             rows = cursor.fetchall()
-        batch_bytes = 0
+        total_bytes = 0
         for number, (_, size) in enumerate(rows):
-            batch_bytes += size
-            if number and batch_bytes > BATCH_BYTES:
+            total_bytes += size
+            if number and total_bytes > self.batch_bytes:
                 return [row[0] for row in rows[:number]]
         return [row[0] for row in rows]
 

@@ -116,8 +116,9 @@ def up(_: list[str]) -> int:
     return run_all(with_sandbox=False)
 
 
-def run_all(*, with_sandbox: bool, anew: bool = False) -> int:
-    base = embedded.home()
+def run_all(*, with_sandbox: bool, anew: bool = False, where: Path | None = None) -> int:
+    """Run everything until it is stopped. `where` is the base folder of the servers."""
+    base = where or embedded.home()
     with stop_on_signals():
         try:
             _run_all(base, with_sandbox, anew)
@@ -130,7 +131,7 @@ def run_all(*, with_sandbox: bool, anew: bool = False) -> int:
 
 def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
     port, sandbox_port = port_of("PORT", 8000), port_of("SANDBOX_PORT", 8100)
-    if running_demo.running_environment():
+    if running_demo.running_environment(base):
         raise LauncherError("It is running already, from this folder: stop that one first.")
     if with_sandbox and port == sandbox_port:
         raise LauncherError(f"PORT and SANDBOX_PORT are both {port}: they must differ.")
@@ -140,7 +141,7 @@ def _run_all(base: Path, with_sandbox: bool, anew: bool) -> None:
     if with_sandbox:
         check_port_is_free(sandbox_port, "SANDBOX_PORT", 8101)
     say("Starting PostgreSQL and Redis")
-    with embedded.servers(borrow=False) as servers:
+    with embedded.servers(base, borrow=False) as servers:
         if anew:
             discard_demo_data(servers)
         elif with_sandbox and has_earlier_tables(servers.database_url):
@@ -320,7 +321,7 @@ def _make_static_folder() -> None:
 
 
 def manage(arguments: list[str]) -> int:
-    for name, value in running_demo.running_environment().items():
+    for name, value in running_demo.running_environment(embedded.home()).items():
         os.environ.setdefault(name, value)
     check_settings(os.environ)
     with embedded.servers() as servers:

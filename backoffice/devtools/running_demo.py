@@ -8,8 +8,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from backoffice.devtools import embedded
-
 
 def write_running_environment(base: Path, environment: Mapping[str, str]) -> None:
     """Write the environment for `./run manage` to a file that only its owner can read."""
@@ -30,10 +28,10 @@ def remove_running_environment(base: Path) -> None:
             path.unlink()
 
 
-def running_environment() -> dict[str, str]:
+def running_environment(base: Path) -> dict[str, str]:
     """Return the environment of a running demo of this folder; empty when none runs."""
     try:
-        running = json.loads((embedded.home() / "running.json").read_text())
+        running = json.loads((base / "running.json").read_text())
         os.kill(running["pid"], 0)
     except (OSError, ValueError, KeyError):
         return {}

@@ -19,7 +19,6 @@ from typing import Final
 
 from backoffice.devtools.embedded import ROOT, dies_with_parent
 
-STOP_SECONDS: Final = 8
 STEADY_SECONDS: Final = 60
 """After this many seconds of running, a child is restarted with the shortest pause again."""
 BACKOFF: Final = (1, 2, 5, 10, 30)
@@ -49,6 +48,7 @@ class Supervisor:
     environment: Mapping[str, str] = field(repr=False)
     logs: Path
     say: Callable[[str], None]
+    stop_seconds: float = 8
     children: list[ChildProcess] = field(default_factory=list)
 
     def complete(self, name: str, *command: str) -> str:
@@ -138,7 +138,7 @@ class Supervisor:
         """Stop all children, the last started first, and all their processes."""
         for child in reversed(self.children):
             _signal(child.process, signal.SIGTERM, leader_only=True)
-        give_up = time.monotonic() + STOP_SECONDS
+        give_up = time.monotonic() + self.stop_seconds
         for child in reversed(self.children):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.process.wait(max(0.1, give_up - time.monotonic()))

@@ -90,8 +90,11 @@ class Status:
         return "degraded" if levels else "ok"
 
 
-def read() -> Status:
-    """Read all figures and reasons. Raises DatabaseError if PostgreSQL does not answer."""
+def read(longest_transaction: float = LONG_TRANSACTION_SECONDS) -> Status:
+    """Read all figures and reasons. Raises DatabaseError if PostgreSQL does not answer.
+
+    A transaction that is open for more than `longest_transaction` seconds is a reason.
+    """
     now = timezone.now()
     lists = sync_health.list_health()
     health = silence.read(now)
@@ -114,7 +117,8 @@ def read() -> Status:
         for one in lists
         if one.late(now)
     ]
-    return Status(now, figures, list(_reasons(figures, late, postgres.unsafe_log_settings())))
+    reasons = _reasons(figures, late, postgres.unsafe_log_settings(), longest_transaction)
+    return Status(now, figures, list(reasons))
 
 
 def _audit_findings() -> int:
@@ -237,11 +241,13 @@ def _seconds(length: timedelta | None) -> float | None:
     return length.total_seconds() if length is not None else None
 
 
-def _reasons(figures: Figures, late: list[str], unsafe_log_settings: list[str]) -> Iterator[Reason]:
+def _reasons(
+    figures: Figures, late: list[str], unsafe_log_settings: list[str], longest_transaction: float
+) -> Iterator[Reason]:
     yield from _of_inbox(figures["inbox"])
     yield from _of_commands(figures["commands"])
     yield from _of_queues(figures["queues"])
-    yield from _of_servers(figures, unsafe_log_settings)
+    yield from _of_servers(figures, unsafe_log_settings, longest_transaction)
     if late:
         yield Reason("degraded", f"Not read to the end for too long: {', '.join(late)}.")
     yield from _of_sync(figures["sync"])
@@ -326,12 +332,14 @@ def _of_queues(queues: dict[str, Figure]) -> Iterator[Reason]:
             yield Reason(level, f"No worker has answered on the queue {queue} {silence}.")
 
 
-def _of_servers(figures: Figures, unsafe_log_settings: list[str]) -> Iterator[Reason]:
+def _of_servers(
+    figures: Figures, unsafe_log_settings: list[str], longest_transaction: float
+) -> Iterator[Reason]:
     if figures["broker"]["ping_seconds"] is None:
         yield Reason("degraded", "Redis does not answer: work is delayed, nothing is lost.")
     database, free = figures["database"], figures["disk"]["free_share"] or 0
     lasting = database["oldest_transaction_seconds"] or 0
-    if lasting > LONG_TRANSACTION_SECONDS:
+    if lasting > longest_transaction:
         yield Reason("degraded", f"A transaction is open for {spoken(lasting)}.")
     if (database["sessions"] or 0) > 0.9 * (database["sessions_allowed"] or 1):
         yield Reason("degraded", "PostgreSQL is about to run out of connections.")

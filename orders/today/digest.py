@@ -176,11 +176,11 @@ class Digest:
     capped: bool
 
 
-def build_digest(user: User, *, sees_results: bool) -> Digest:
+def build_digest(user: User, *, sees_results: bool, max_groups: int = MAX_GROUPS) -> Digest:
     """Return the activity that `user` has not seen: at most seven queries, whatever the amount."""
     seen_activity = SeenActivity.objects.filter(pk=user.pk).first()
     since = seen_activity.at if seen_activity else timezone.now() - FIRST_PERIOD
-    new_entries = _new_entries(user, seen_activity, since, sees_results)
+    new_entries = _new_entries(user, seen_activity, since, sees_results, max_groups)
     closed = _closed_criticals(new_entries.entries) if sees_results else set()
     of_order: dict[UUID, list[OrderActivity]] = defaultdict(list)
     for one in new_entries.entries:
@@ -246,20 +246,28 @@ class _NewEntries(NamedTuple):
 
 
 def _new_entries(
-    user: User, seen_activity: SeenActivity | None, since: datetime, sees_results: bool
+    user: User,
+    seen_activity: SeenActivity | None,
+    since: datetime,
+    sees_results: bool,
+    max_groups: int,
 ) -> _NewEntries:
     if seen_activity is not None and not _is_from_other_cluster(seen_activity.snapshot):
-        return _read_entries(_NEW_SINCE_SNAPSHOT, user, seen_activity.snapshot, sees_results)
-    return _read_entries(_NEW_SINCE_TIME, user, since, sees_results)
+        return _read_entries(
+            _NEW_SINCE_SNAPSHOT, user, seen_activity.snapshot, sees_results, max_groups
+        )
+    return _read_entries(_NEW_SINCE_TIME, user, since, sees_results, max_groups)
 
 
-def _read_entries(new: str, user: User, since: object, sees_results: bool) -> _NewEntries:
+def _read_entries(
+    new: str, user: User, since: object, sees_results: bool, max_groups: int
+) -> _NewEntries:
     """Read all rows at once. `objects.raw` would fetch them one by one from the driver."""
     parameters: dict[str, Any] = {
         "user": user.pk,
         "since": since,
         "most": MAX_ENTRIES + 1,
-        "groups": MAX_GROUPS,
+        "groups": max_groups,
         "needs_action": NEEDS_ACTION,
         "results": [*RESULTS],
         "sees_results": sees_results,

@@ -80,14 +80,14 @@ def measure_when_due(now: datetime | None = None) -> int | None:
     return update_open_orders()
 
 
-def measure(now: datetime) -> bool:
+def measure(now: datetime, max_orders: int = MAX_ORDERS) -> bool:
     """Measure all usual times again; return False if another process is measuring."""
     vocabulary.decisions.refresh_if_stale()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
         if not cursor.fetchone()[0]:
             return False
-        cursor.execute(_MEASURE_SQL, [MAX_ORDERS])
+        cursor.execute(_MEASURE_SQL, [max_orders])
         usual_times = [
             UsualTime(
                 low_level_status=status,
@@ -106,19 +106,19 @@ def measure(now: datetime) -> bool:
     return True
 
 
-def update_open_orders() -> int:
+def update_open_orders(batch_size: int = BATCH_SIZE) -> int:
     """Set `quiet_at` of every order that is under way or needs action.
 
     Return how many orders changed.
     """
-    return sum(update_orders_in_status(status) for status in _unfinished_statuses())
+    return sum(update_orders_in_status(status, batch_size) for status in _unfinished_statuses())
 
 
-def update_orders_in_status(status: str) -> int:
+def update_orders_in_status(status: str, batch_size: int = BATCH_SIZE) -> int:
     """Set `quiet_at` of the orders in one status; return how many changed."""
     updated = 0
     last_seen: tuple[datetime, UUID] | None = None
-    while rows := _order_batch(status, last_seen):
+    while rows := _order_batch(status, last_seen, batch_size):
         updated += _correct_orders(status, rows)
         last_seen = rows[-1][1], rows[-1][0]
     return updated
@@ -157,7 +157,9 @@ def _unfinished_statuses() -> list[str]:
     ]
 
 
-def _order_batch(status: str, last_seen: tuple[datetime, UUID] | None) -> list[tuple[Any, ...]]:
+def _order_batch(
+    status: str, last_seen: tuple[datetime, UUID] | None, batch_size: int
+) -> list[tuple[Any, ...]]:
     rows = Order.objects.filter(low_level_status=status)
     if last_seen is not None:
         rows = rows.filter(TupleGreaterThan(("created_at", "pk"), last_seen))
@@ -172,7 +174,7 @@ def _order_batch(status: str, last_seen: tuple[datetime, UUID] | None) -> list[t
             "last_event_at",
             "activate_by",
             "expected_result_by_date",
-        )[:BATCH_SIZE]
+        )[:batch_size]
     )
 
 

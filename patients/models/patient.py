@@ -30,6 +30,10 @@ from patients.models.name import PatientNameWord, name_contains_word
 from patients.names import parse_search_text, required_prefixes
 
 Rows = TypeVar("Rows", bound=QuerySet[Any])
+MAX_WORDS_AT_ONCE: Final = 5 * COUNT_CAP
+"""Most words read at once. Several words of one name may match, and a list counts up to five
+hundred people.
+"""
 _REFERENCE_KEY: Final = key_expression("client_user_id")
 
 
@@ -145,11 +149,11 @@ class NameMatch:
     """Their ids as a PostgreSQL array; None if there are too many to read at once."""
 
     @classmethod
-    def of_words(cls, words: str) -> NameMatch:
+    def of_words(cls, words: str, max_words: int = MAX_WORDS_AT_ONCE) -> NameMatch:
         """Return the match for these words, by one short query."""
         patient_ids = PatientNameWord.matching(words).values("user_id")
-        number, ids = read_keys(patient_ids, MAX_WORDS_AT_ONCE)
-        return cls(words, ids if number <= MAX_WORDS_AT_ONCE else None)
+        number, ids = read_keys(patient_ids, max_words)
+        return cls(words, ids if number <= max_words else None)
 
     @classmethod
     def if_only_name(cls, text: str) -> NameMatch | None:
@@ -168,12 +172,6 @@ class NameMatch:
         if self.patient_ids is not None:
             return rows.filter(KeyInArray(F("pk"), self.patient_ids))
         return rows.filter(opaque_condition(_has_words(self.words)))
-
-
-MAX_WORDS_AT_ONCE: Final = 5 * COUNT_CAP
-"""Most words read at once. Several words of one name may match, and a list counts up to five
-hundred people.
-"""
 
 
 class Patient(MirrorModel):

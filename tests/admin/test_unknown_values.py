@@ -41,9 +41,12 @@ NEW_STATUS = "beamed_up"
 
 
 @pytest.fixture(autouse=True)
-def no_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "_terms", {})
-    monkeypatch.setattr(decisions, "_decision", 0)
+def no_decisions(db: None) -> Iterator[None]:
+    """Start without decisions in memory, and leave none to the next test."""
+    decisions.reload()
+    yield
+    UnknownValue.objects.update(decision=0)
+    decisions.reload()
 
 
 @pytest.fixture
@@ -286,16 +289,13 @@ def create_decision(bucket: str, number: int = 1, **values: Any) -> UnknownValue
     return row
 
 
-def test_only_orders_with_the_status_are_updated_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(status_groups, "BATCH_SIZE", 3)
+def test_only_orders_with_the_status_are_updated_once() -> None:
     for n in range(8):
         create_order(n)
     other = create_order(100, "teleported")
     row = create_decision("on-the-way")
     Change.objects.all().delete()
-    assert status_groups.apply_decisions() == 8
+    assert status_groups.apply_decisions(batch_size=3) == 8
     row.refresh_from_db()
     assert row.moved == 8 and row.spread_at is not None
     assert Order.objects.filter(bucket="on-the-way").count() == 8 and counts_are_exact()
@@ -322,20 +322,23 @@ def test_order_stored_by_outdated_worker_is_updated() -> None:
     )
 
 
-def test_newer_decision_overrides_running_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+DECIDE_WHILE_MOVING = """
+CREATE FUNCTION decide_while_moving() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+ UPDATE core_unknownvalue SET bucket = 'closed', decision = 2, spread_at = NULL, moved = 0
+ WHERE decision = 1;
+ RETURN NULL;
+END $$;
+CREATE TRIGGER decide_while_moving AFTER UPDATE OF bucket ON orders_order
+ EXECUTE FUNCTION decide_while_moving();
+"""
+
+
+def test_newer_decision_overrides_running_pass() -> None:
     create_order(1)
     create_decision("at-lab")
-    move = status_groups._move_batch
-
-    def move_and_decide(*arguments: Any) -> Any:
-        found = move(*arguments)
-        if found:
-            create_decision("closed", 2)
-        return found
-
-    monkeypatch.setattr(status_groups, "_move_batch", move_and_decide)
+    with connection.cursor() as cursor:
+        cursor.execute(DECIDE_WHILE_MOVING)
     status_groups.apply_decisions()
-    monkeypatch.undo()
     assert UnknownValue.objects.get().spread_at is None
     assert status_groups.apply_decisions() == 1
     assert Order.objects.get().bucket == "closed" and counts_are_exact()

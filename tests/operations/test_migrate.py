@@ -29,15 +29,14 @@ SELECT_INDEX_VALIDITY = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'lat
 
 
 @pytest.fixture(autouse=True)
-def later_release_migrations(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def later_release_migrations(settings: Settings) -> Iterator[None]:
     settings.MIGRATION_MODULES = {"admin": "tests.operations.migrations"}
-    monkeypatch.setattr(migrate, "PAUSE", 0.2)
     yield
     run_migrate("0003")
 
 
-def run_migrate(*target: str, stderr: Any = None) -> None:
-    call_command("migrate", "admin", *target, verbosity=0, stderr=stderr)
+def run_migrate(*target: str, **options: Any) -> None:
+    call_command("migrate", "admin", *target, verbosity=0, pause=0.2, **options)
 
 
 def run_query(statement: str) -> Any:
@@ -54,12 +53,11 @@ def has_later_column() -> bool:
     return bool(found[0])
 
 
-def test_readers_do_not_wait_behind_waiting_migration(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_do_not_wait_behind_waiting_migration() -> None:
     """G1: one transaction reads the table for a long time.
 
     Other readers go on, and then the migration succeeds.
     """
-    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", "500ms")
     wait_times: list[float] = []
     output = io.StringIO()
     url = environment()["DATABASE_URL"]
@@ -89,7 +87,7 @@ def test_readers_do_not_wait_behind_waiting_migration(monkeypatch: pytest.Monkey
         for thread in traffic:
             thread.start()
         try:
-            run_migrate(stderr=output)
+            run_migrate(stderr=output, lock_timeout="500ms")
         finally:
             stop_event.set()
             for thread in traffic:
@@ -100,13 +98,11 @@ def test_readers_do_not_wait_behind_waiting_migration(monkeypatch: pytest.Monkey
     assert run_query(SELECT_INDEX_VALIDITY)[0]
 
 
-def test_table_that_stays_locked_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", "50ms")
-    monkeypatch.setattr(migrate, "TRIES", 2)
+def test_table_that_stays_locked_is_reported() -> None:
     with psycopg.connect(environment()["DATABASE_URL"]) as reader:
         reader.execute(COUNT_LOG_ENTRIES)
         with pytest.raises(CommandError, match="A table stayed locked through 2 tries of 50ms"):
-            run_migrate(stderr=io.StringIO())
+            run_migrate(stderr=io.StringIO(), lock_timeout="50ms", tries=2)
     assert not has_later_column()
 
 

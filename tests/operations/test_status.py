@@ -41,8 +41,8 @@ def healthy(db: None) -> None:
     Backup.objects.create(at=timezone.now(), seconds=1, bytes=1)
 
 
-def reason_texts() -> list[str]:
-    return [reason.words for reason in status.read().reasons]
+def reason_texts(**limits: float) -> list[str]:
+    return [reason.words for reason in status.read(**limits).reasons]
 
 
 def create_event(**values: Any) -> None:
@@ -171,18 +171,18 @@ def test_status_is_degraded_without_redis(settings: Settings) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_long_open_transaction_is_reported(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_open_transaction_is_reported(settings: Settings) -> None:
     import psycopg
 
     for queue in QUEUES:
         heartbeats.record_heartbeat(queue, "worker@here")
-    monkeypatch.setattr(status, "LONG_TRANSACTION_SECONDS", 0.05)
     with psycopg.connect(environment()["DATABASE_URL"]) as other:
         other.execute("SELECT 1")
-        wait_until(lambda: status.read().reasons, 60, "the open transaction to be seen")
-        assert any(each.startswith("A transaction is open for ") for each in reason_texts())
+        wait_until(
+            lambda: reason_texts(longest_transaction=0.05), 60, "the open transaction to be seen"
+        )
+        texts = reason_texts(longest_transaction=0.05)
+        assert any(each.startswith("A transaction is open for ") for each in texts)
 
 
 @pytest.mark.django_db

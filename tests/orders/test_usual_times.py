@@ -298,10 +298,9 @@ def test_booked_visit_is_due_hours_after_its_start() -> None:
 
 
 @pytest.mark.django_db
-def test_measurement_reads_only_latest_changed_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measurement_reads_only_latest_changed_orders() -> None:
     seed()
-    monkeypatch.setattr(measurement, "MAX_ORDERS", 20)
-    assert measurement.measure(NOW)
+    assert measurement.measure(NOW, max_orders=20)
     newest = Order.objects.order_by("-updated_at")[:20].values("pk")
     newest_events = OrderEvent.objects.filter(order_id__in=newest)
     pairs = newest_events.count() - newest_events.values("order_id").distinct().count()
@@ -317,11 +316,10 @@ def test_times_are_measured_once_an_hour() -> None:
 
 
 @pytest.mark.django_db
-def test_due_times_are_updated_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_due_times_are_updated_in_batches() -> None:
     seed()
-    monkeypatch.setattr(measurement, "BATCH_SIZE", 7)
     measurement.measure(NOW)
-    measurement.update_open_orders()
+    measurement.update_open_orders(batch_size=7)
     learned = step_durations()
     expected_time = {row.pk: expected_moment(row, learned) for row in Order.objects.all()}
     assert dict(Order.objects.values_list("pk", "quiet_at")) == expected_time

@@ -6,10 +6,15 @@ import pytest
 from django.db.models import QuerySet
 from django.test import Client
 
-import patients.models.patient as models
 from backoffice.pages.paging.counts import COUNT_CAP
-from patients.models import Demographics, Patient, PatientNameWord
-from patients.names import name_key
+from patients.models import (
+    MAX_WORDS_AT_ONCE,
+    Demographics,
+    NameMatch,
+    Patient,
+    PatientNameWord,
+)
+from patients.names import name_key, parse_search_text
 from tests.api.rows import demographics, patient, staff
 from tests.patients.test_list_view import ADDRESS, create_person
 
@@ -33,9 +38,7 @@ def stored_words() -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("typed", TYPED)
-def test_many_and_few_matches_have_the_same_condition(
-    typed: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_and_few_matches_have_the_same_condition(typed: str) -> None:
     create_people()
     expected = sorted(
         name_key(name)
@@ -43,10 +46,12 @@ def test_many_and_few_matches_have_the_same_condition(
         if all(any(word.startswith(one) for word in name_key(name).split())
                for one in name_key(typed).split())
     )  # fmt: skip
-    for limit in (models.MAX_WORDS_AT_ONCE, 0):
-        monkeypatch.setattr(models, "MAX_WORDS_AT_ONCE", limit)
-        assert sorted_name_keys(Patient.objects.matching(typed)) == expected
-        assert sorted_name_keys(Patient.objects.identified_by(typed)) == expected
+    assert sorted_name_keys(Patient.objects.matching(typed)) == expected
+    assert sorted_name_keys(Patient.objects.identified_by(typed)) == expected
+    many = NameMatch.of_words(parse_search_text(typed).words, max_words=0)
+    assert sorted_name_keys(many.filter(Patient.objects.all())) == expected
+    if expected:
+        assert many.patient_ids is None
 
 
 def test_name_words_follow_a_changed_name() -> None:
@@ -90,7 +95,7 @@ def test_very_long_word_is_found_by_its_beginning() -> None:
 def test_list_of_a_very_common_name(client: Client) -> None:
     """There are more matches than are counted; newest first or by name, page by page."""
     client.force_login(staff("clinician"))
-    number = models.MAX_WORDS_AT_ONCE + 100
+    number = MAX_WORDS_AT_ONCE + 100
     Patient.objects.bulk_create(patient(n) for n in range(number))
     Demographics.objects.bulk_create(
         demographics(n, name_key=f"ada sample{n:05}") for n in range(number)

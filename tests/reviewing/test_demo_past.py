@@ -11,7 +11,6 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from backoffice.management.commands import demo_past
 from backoffice.sync.models import SyncRun
 from orders.models import Handling, Review
 from orders.models.review import CriticalCall
@@ -25,14 +24,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def demo_past_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Thread]:
+def demo_past_thread() -> Iterator[threading.Thread]:
     """Run the command while the first sync is running."""
-    monkeypatch.setattr(demo_past, "LAST_SECONDS", 0)
     staff("clinician", "clinician")
 
     def run() -> None:
         try:
-            call_command("demo_past")
+            call_command("demo_past", last_seconds=0)
         finally:
             connection.close()
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -32,11 +32,18 @@ NIGHT: Final = timedelta(hours=12)
 TROUBLE: Final = timedelta(days=2)
 REASON: Final = "Dealt with before this demo began"
 LAST_SECONDS: Final = 30.0
-"""Seconds that the command keeps running for the last lookups of the first sync."""
 
 
 class Command(BaseCommand):
     help = "Sign what the first sync of a demo brings from before last night. Local use only."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--last-seconds",
+            type=float,
+            default=LAST_SECONDS,
+            help="How long to go on for the last lookups of the first sync. Default: %(default)s.",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.LOCAL or settings.MANAGEMENT_ENV == "production":
@@ -47,7 +54,7 @@ class Command(BaseCommand):
         while ends is None or time.monotonic() < ends:
             nearly_over = SyncProgress.on(connection.connection).nearly_over
             if nearly_over and ends is None:
-                ends = time.monotonic() + LAST_SECONDS
+                ends = time.monotonic() + options["last_seconds"]
             sign(evening, clinician)
             _settle_critical_values(evening, clinician)
             _handle(timezone.now() - TROUBLE, clinician)

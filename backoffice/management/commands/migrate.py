@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.apps import apps
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands import migrate
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.migrations.recorder import MigrationRecorder
@@ -48,8 +48,26 @@ def _migration_names(app: str) -> set[str]:
 
 
 class Command(migrate.Command):
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--lock-timeout",
+            default=LOCK_TIMEOUT,
+            help="How long a try waits for a lock, as PostgreSQL writes it. Default: %(default)s.",
+        )
+        parser.add_argument(
+            "--tries", type=int, default=TRIES, help="Number of tries. Default: %(default)s."
+        )
+        parser.add_argument(
+            "--pause",
+            type=float,
+            default=PAUSE,
+            help="Seconds between two tries. Default: %(default)s.",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         self.connection = connections[options.get("database") or DEFAULT_DB_ALIAS]
+        self.lock_timeout: str = options["lock_timeout"]
         if (
             self.connection.vendor != "postgresql"
             or options.get("plan")
@@ -102,22 +120,23 @@ class Command(migrate.Command):
                 )
 
     def _migrate_with_retries(self, args: Any, options: dict[str, Any]) -> None:
-        for left in reversed(range(TRIES)):
+        tries, pause = options["tries"], options["pause"]
+        for left in reversed(range(tries)):
             self._drop_invalid_indexes()
             try:
                 super().handle(*args, **options)
-                self._wait_for_locks(LOCK_TIMEOUT)
+                self._wait_for_locks(self.lock_timeout)
                 roles.refresh()
             except OperationalError as error:
                 if not isinstance(error.__cause__, errors.LockNotAvailable):
                     raise
                 if not left:
                     raise CommandError(
-                        f"A table stayed locked through {TRIES} tries of {LOCK_TIMEOUT}: end what"
-                        " holds it (pg_stat_activity), and run this again."
+                        f"A table stayed locked through {tries} tries of {self.lock_timeout}:"
+                        " end what holds it (pg_stat_activity), and run this again."
                     ) from None
-                self.stderr.write(f"A table is in use; trying again in {PAUSE:.0f} s.")
-                time.sleep(PAUSE)
+                self.stderr.write(f"A table is in use; trying again in {pause:.0f} s.")
+                time.sleep(pause)
             else:
                 return
 
@@ -125,7 +144,7 @@ class Command(migrate.Command):
         self, action: str, migration: Any = None, fake: bool = False
     ) -> None:
         if action in ("apply_start", "unapply_start"):
-            self._wait_for_locks(LOCK_TIMEOUT if migration.atomic else "0")
+            self._wait_for_locks(self.lock_timeout if migration.atomic else "0")
         super().migration_progress_callback(action, migration, fake)
 
     def _drop_invalid_indexes(self) -> None:
