@@ -58,8 +58,10 @@ def billing_by_state(account: LabAccount) -> list[BillingRow]:
 
 def questions(marker: Marker) -> list[OrderQuestion]:
     """Return the order-entry questions of a marker, in the order of the lab."""
-    sent = marker.record_at("aoe").get("questions")
-    rows = [each for each in (sent if isinstance(sent, list) else ()) if isinstance(each, dict)]
+    received = marker.record_at("aoe").get("questions")
+    rows = [
+        each for each in (received if isinstance(received, list) else ()) if isinstance(each, dict)
+    ]
     rows.sort(key=lambda each: each.get("sequence") or 0)
     return [
         OrderQuestion(

@@ -129,9 +129,9 @@ def account_catalog(request: HttpRequest, account_id: UUID) -> HttpResponse:
         "markers": markers.offered,
         "missing-markers": markers.lacking,
     }
-    counts = {name: capped_count(found) for name, found in rows.items()}
+    counts = {name: capped_count(matching) for name, matching in rows.items()}
     of_tests = tab in ("tests", "missing-tests")
-    found = _matching(rows[tab], word, tests=of_tests) if word else rows[tab]
+    matching = _matching(rows[tab], word, tests=of_tests) if word else rows[tab]
     context = {
         "account": account,
         "lab": Lab.objects.filter(slug=account.lab).defer("record").first(),
@@ -139,8 +139,8 @@ def account_catalog(request: HttpRequest, account_id: UUID) -> HttpResponse:
         "tabs": [(name, label, counts[name]) for name, label in CATALOG_TABS.items()],
         "of_tests": of_tests,
         "q": word,
-        "total": capped_count(found) if word else counts[tab],
-        "page": fetch_page(found, BY_NAME, size=PAGE_SIZE, **page_position(request)),
+        "total": capped_count(matching) if word else counts[tab],
+        "page": fetch_page(matching, BY_NAME, size=PAGE_SIZE, **page_position(request)),
     }
     return render(request, "labs/account_catalog.html", context)
 

@@ -60,8 +60,8 @@ def patient_activity(
     """
     entries: list[ActivityEntry] = []
     if sees_changes:
-        about = Subject("patient", str(patient.pk), patient.pk)
-        changes = change_log(about, MAX_ENTRIES, sees_results=results)
+        subject = Subject("patient", str(patient.pk), patient.pk)
+        changes = change_log(subject, MAX_ENTRIES, sees_results=results)
         entries += [ActivityEntry(one.at, change=one) for one in changes]
     if show != PEOPLE:
         entries += _record_entries(patient)
@@ -86,14 +86,14 @@ def order_activity(
     The milestones include notes and calls of staff; the other tabs include every change they made.
     `notes`, `sees_changes` and `results` say whether the reader may see those.
     """
-    about = Subject("order", str(order.pk), order.user_id)
+    subject = Subject("order", str(order.pk), order.user_id)
     entries: list[ActivityEntry] = []
     if notes and show == MILESTONES:
-        for one in notes_and_calls(about, sees_results=results):
+        for one in notes_and_calls(subject, sees_results=results):
             change = ChangeLogEntry(one.at, one.by, one.outcome or "Note", text=one.text)
             entries.append(ActivityEntry(one.at, change=change))
     elif sees_changes:
-        changes = change_log(about, MAX_ENTRIES, sees_results=results)
+        changes = change_log(subject, MAX_ENTRIES, sees_results=results)
         entries += [ActivityEntry(one.at, change=one) for one in changes]
     if show != PEOPLE:
         entries += _with_newest_shown(_order_steps(order, events))
@@ -177,9 +177,9 @@ def _order_entries(patient: Patient) -> Iterable[ActivityEntry]:
     newest = rows.order_by("-created_at", "-event_id")[:MAX_ENTRIES]
     for event in sorted(newest, key=lambda event: (event.created_at, event.event_id)):
         events.setdefault(event.order, []).append(event)
-    for order, some in events.items():
+    for order, order_events in events.items():
         url = reverse("orders:detail", args=[order.pk])
-        for step in _order_steps(order, some):
+        for step in _order_steps(order, order_events):
             # There is no event id: the order's page shows the step.
             yield replace(
                 step, url=url, subject_label=order.lab_test_name or "Order", event_id=None
@@ -187,8 +187,8 @@ def _order_entries(patient: Patient) -> Iterable[ActivityEntry]:
 
 
 def _order_move_entries(patient: Patient) -> Iterable[ActivityEntry]:
-    about = Q(before=patient.pk) | Q(after=patient.pk)
-    for move in OrderMove.objects.filter(about).order_by("-at")[:MAX_ENTRIES]:
+    condition = Q(before=patient.pk) | Q(after=patient.pk)
+    for move in OrderMove.objects.filter(condition).order_by("-at")[:MAX_ENTRIES]:
         text = "Order moved to another patient"
         if move.after == patient.pk:
             text = "Order moved here from another patient"

@@ -265,8 +265,8 @@ def _is_incomplete(data: bytes) -> bool:
 
     Raises ValueError if the data is not an object.
     """
-    sent = _decode_members(data)
-    return any(name not in sent or bytes(sent[name]) == b"null" for name in REQUIRED_FIELDS)
+    members = _decode_members(data)
+    return any(name not in members or bytes(members[name]) == b"null" for name in REQUIRED_FIELDS)
 
 
 def _version(stored: StoredVersion) -> Version:

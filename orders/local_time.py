@@ -47,8 +47,8 @@ class LocalClock:
         """Return `too early`, `too late`, or an empty text."""
         if not self.known:
             return ""
-        there = now.astimezone(self.zone).time()
-        return "too early" if there < FROM else "too late" if there >= TO else ""
+        local_time = now.astimezone(self.zone).time()
+        return "too early" if local_time < FROM else "too late" if local_time >= TO else ""
 
     def morning(self, now: datetime, days: int) -> datetime:
         """Return 10:00 of this clock, `days` from now; on Monday if that day is on a weekend."""

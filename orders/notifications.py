@@ -47,10 +47,10 @@ def notify_order_changes() -> int:
             cursor.execute(_SELECT_CHANGED_SQL, [BATCH_SIZE])
             rows = cursor.fetchall()
         people = User.objects.in_bulk({row[1] for row in rows})
-        sent = 0
+        count = 0
         for _, user_id, order_id, known, state in rows:
-            for kind, about in _notification_kinds(known, state):
-                sent += notify([people[user_id]], kind, "order", order_id, about=about)
+            for kind, occasion in _notification_kinds(known, state):
+                count += notify([people[user_id]], kind, "order", order_id, about=occasion)
         with connection.cursor() as cursor:
             cursor.execute(
                 "UPDATE team_assignment AS assignment SET known = seen.state"
@@ -58,7 +58,7 @@ def notify_order_changes() -> int:
                 " WHERE assignment.id = seen.id",
                 [[row[0] for row in rows], [row[4] for row in rows]],
             )
-    return sent
+    return count
 
 
 def _notification_kinds(known: str, state: str) -> list[tuple[str, str]]:

@@ -63,17 +63,17 @@ def _apply_decision(row: UnknownValue, now: datetime, ends: float, batch_size: i
     if row.value in vocabulary.VOCABULARIES[VOCABULARY]:
         return 0  # A release knows the status by now and takes precedence.
     bucket = row.bucket or vocabulary.UNKNOWN
-    moved, edge = 0, _START
+    moved_count, edge = 0, _START
     own_row = UnknownValue.objects.filter(pk=row.pk, decision=row.decision)
     while batch := _move_batch(row.value, bucket, edge, batch_size):
-        moved, edge = moved + len(batch), batch[-1]
+        moved_count, edge = moved_count + len(batch), batch[-1]
         own_row.update(moved=F("moved") + len(batch))
         if time.monotonic() >= ends:
-            return moved
+            return moved_count
     if bucket not in _FINISHED_GROUPS:
         measurement.update_orders_in_status(row.value)
     own_row.update(spread_at=now)
-    return moved
+    return moved_count
 
 
 def _move_batch(

@@ -93,8 +93,8 @@ def state_zone(state: str | None) -> ZoneInfo | None:
 @lru_cache(maxsize=4096)
 def visit_zone(iana_timezone: str | None, state: str | None) -> VisitZone:
     """Return the zone of an appointment by its own time zone and the state of its address."""
-    if (own := zone_of(iana_timezone)) is not None:
-        return VisitZone(own, Basis.GIVEN)
+    if (own_zone := zone_of(iana_timezone)) is not None:
+        return VisitZone(own_zone, Basis.GIVEN)
     if (assumed := state_zone(state)) is not None:
         return VisitZone(assumed, Basis.STATE)
     return VisitZone(ZoneInfo("UTC"), Basis.UNKNOWN)

@@ -148,8 +148,8 @@ def _family_fits(printed: Sequence[str], known: Sequence[str]) -> bool:
     if _is_part(printed, known):
         return True
     # A middle initial may be read as a part of a double surname, but it is not one.
-    others = {word for word in printed if len(word) == 1} - {*known, *_CONJUNCTIONS}
-    return not others and _is_part(known, printed)
+    initials = {word for word in printed if len(word) == 1} - {*known, *_CONJUNCTIONS}
+    return not initials and _is_part(known, printed)
 
 
 _CONJUNCTIONS: Final = ("y", "e")
@@ -305,8 +305,8 @@ def birth_dates(printed: str) -> frozenset[PartialDate]:
         numbers = [number for number in numbers if number not in ("0", "00")]
     named = [token for token in tokens if token in _LONG_MONTHS or token in _MONTHS]
     months = {_MONTHS.index(token[:3]) + 1 for token in named}
-    others = [token for token in tokens if token.isalpha() and token not in named]
-    if len(months) > 1 or (others and not months and len(numbers) == 2):
+    other_words = [token for token in tokens if token.isalpha() and token not in named]
+    if len(months) > 1 or (other_words and not months and len(numbers) == 2):
         return frozenset()  # `4 Okt 1954`: the word may be the month.
     today = timezone.localdate()
     dates = {

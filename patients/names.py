@@ -134,15 +134,15 @@ def name_key(*parts: str | None) -> str:
     """
     nonempty = [part for part in parts if part]
     plain = words(" ".join(nonempty))
-    others: dict[str, None] = {}
+    other_keys: dict[str, None] = {}
     for part in nonempty:
         if part.isascii() and part.isalpha():
             continue  # One word with one spelling, which `plain` has.
         for spelling in {part: None, digraphs(part): None}:
             for run in _runs(fold(spelling), whole=len(parts) > 1):
-                others |= dict.fromkeys("".join(run[start:]) for start in range(len(run)))
-    others |= dict.fromkeys(map(contract_umlauts, plain))
-    new = [word for word in others if word not in plain]
+                other_keys |= dict.fromkeys("".join(run[start:]) for start in range(len(run)))
+    other_keys |= dict.fromkeys(map(contract_umlauts, plain))
+    new = [word for word in other_keys if word not in plain]
     return WRITTEN_TOGETHER.join([" ".join(plain), " ".join(new)] if new else [" ".join(plain)])
 
 

@@ -60,10 +60,10 @@ def content_digest(record: Any) -> str:
 def lives_with_patient(record: Mapping[str, Any]) -> bool:
     """Whether the proxy has the address of the patient, or no address."""
     proxy, home = _nested(record, "medical_proxy"), _nested(record, "address")
-    there = _nested(proxy, "address")
-    if not there:
+    proxy_address = _nested(proxy, "address")
+    if not proxy_address:
         return True
-    return all(_line(there, name) == _line(home, name) for name in ADDRESS_LINES)
+    return all(_line(proxy_address, name) == _line(home, name) for name in ADDRESS_LINES)
 
 
 def _line(address: Mapping[str, Any], name: str) -> str:
@@ -92,20 +92,20 @@ def person_body(
             body["medical_proxy"] = None
         return body
     proxy = _own_nested(body, "medical_proxy")
-    there = _own_nested(proxy, "address")
-    _rename_zip_code(there)
-    moved = not had_proxy or {"proxy_same_address", *ADDRESS_LINES} & set(changed)
+    proxy_address = _own_nested(proxy, "address")
+    _rename_zip_code(proxy_address)
+    is_moved = not had_proxy or {"proxy_same_address", *ADDRESS_LINES} & set(changed)
     for name, path in PATHS.items():
         if path[0] == "medical_proxy" and len(path) == 2:
             _set_value(body, path, name, data, changed)
     if data.get("proxy_same_address"):
-        if moved or not there:
-            there |= {name: address[name] for name in ADDRESS_LINES if name in address}
+        if is_moved or not proxy_address:
+            proxy_address |= {name: address[name] for name in ADDRESS_LINES if name in address}
     else:
         for line in ADDRESS_LINES:
             name = f"proxy_{line}"
             _set_value(body, PATHS[name], name, data, changed)
-    there.setdefault("country", DEFAULT_COUNTRY)
+    proxy_address.setdefault("country", DEFAULT_COUNTRY)
     return body
 
 

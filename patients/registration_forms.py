@@ -131,10 +131,10 @@ class PersonForm(BlockForm):
     def _before(self) -> dict[str, Any]:
         """Return the values that the person saw, or the current ones if the form has none."""
         try:
-            sent = json.loads(self.data.get("before") or "{}")
+            values = json.loads(self.data.get("before") or "{}")
         except ValueError:
-            sent = {}
-        before = sent if isinstance(sent, dict) else {}
+            values = {}
+        before = values if isinstance(values, dict) else {}
         dates = {"dob": day(str(before["dob"]))} if before.get("dob") else {}
         return {**self.now, **before, **dates}
 

@@ -227,8 +227,8 @@ def store_demographics(
         DEMOGRAPHICS,
         [MirrorRecord.from_service(r, UUID(key)) for key, r in answers.items()],
     )
-    if changed := [record.key[0] for record in outcome.touched]:
-        demographics_stored.send(Demographics, patients=changed)
+    if changed_ids := [record.key[0] for record in outcome.touched]:
+        demographics_stored.send(Demographics, patients=changed_ids)
     return {key: lookup_delay(key) for key in answers}
 
 

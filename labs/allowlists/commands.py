@@ -64,8 +64,8 @@ class SetAllowlist(Command, kw_only=True):
     def title(self) -> str:
         added = len(set(self.target) - set(self.expected))
         removed = len(set(self.expected) - set(self.target))
-        done = [f"add {added}"] * bool(added) + [f"remove {removed}"] * bool(removed)
-        return f"Teams of {self.account_name[:100]}: {' and '.join(done) or 'as they are'}"
+        parts = [f"add {added}"] * bool(added) + [f"remove {removed}"] * bool(removed)
+        return f"Teams of {self.account_name[:100]}: {' and '.join(parts) or 'as they are'}"
 
     def subject(self) -> tuple[str, str]:
         return "lab account", str(self.account_id)

@@ -57,10 +57,10 @@ def team_effects(account: LabAccount, target: Collection[UUID]) -> list[TeamEffe
     """Return the effect on each team that is added or removed, our team first."""
     before, after = allowed_team_ids(account), set(target)
     ours, names = mirror_team(), team_names()
-    changed = before ^ after
+    changed_ids = before ^ after
     active = Counter(
         LabAccountTeam.objects.filter(
-            team_id__in=changed,
+            team_id__in=changed_ids,
             account__lab=account.lab,
             account__status="active",
             account__missing_since=None,
@@ -79,7 +79,7 @@ def team_effects(account: LabAccount, target: Collection[UUID]) -> list[TeamEffe
             before=active[team] + (is_active and team in before),
             after=active[team] + (is_active and team in after),
         )
-        for team in sort_teams(changed, ours)
+        for team in sort_teams(changed_ids, ours)
     ]
 
 

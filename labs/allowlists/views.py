@@ -92,12 +92,12 @@ def _may_change(request: HttpRequest, lab_account: LabAccount) -> bool:
 
 
 def _form(request: HttpRequest, lab_account: LabAccount) -> TeamsForm:
-    there = allowed_team_ids(lab_account)
+    allowed_ids = allowed_team_ids(lab_account)
     return TeamsForm.from_request(
         request,
-        known=known_teams() | there,
+        known=known_teams() | allowed_ids,
         ours=mirror_team(),
-        initial={"teams": [str(team) for team in there]},
+        initial={"teams": [str(team) for team in allowed_ids]},
     )
 
 
@@ -108,12 +108,12 @@ def _names_losing_last_account(effects: Any) -> list[str]:
 def _page(
     request: HttpRequest, lab_account: LabAccount, form: TeamsForm | None, status: int = 200
 ) -> HttpResponse:
-    there, ours = allowed_team_ids(lab_account), mirror_team()
+    allowed_ids, ours = allowed_team_ids(lab_account), mirror_team()
     context: dict[str, Any] = {
         "account": lab_account,
         "lab": Lab.objects.filter(slug=lab_account.lab).first(),
         "billing": billing_by_state(lab_account),
-        "teams": sort_teams(there, ours),
+        "teams": sort_teams(allowed_ids, ours),
         "ours": ours,
         "names": team_names(),
         "obstacle": obstacle(lab_account),
@@ -122,17 +122,22 @@ def _page(
     }
     if form is not None:
         target = form.target()
-        saw = form.cleaned_data.get("expected", there) if form.is_bound else there
+        saw = form.cleaned_data.get("expected", allowed_ids) if form.is_bound else allowed_ids
         team_changes = team_effects(lab_account, target)
         context |= {
             "form": form,
             "chips": [
-                {"team": team, "ours": team == ours, "there": team in there, "on": team in target}
-                for team in sort_teams(known_teams() | there | target, ours)
+                {
+                    "team": team,
+                    "ours": team == ours,
+                    "there": team in allowed_ids,
+                    "on": team in target,
+                }
+                for team in sort_teams(known_teams() | allowed_ids | target, ours)
             ],
             "effects": team_changes,
             "left": _names_losing_last_account(team_changes),
-            "sides": compare_three_lists(saw, there, target) if saw != there else [],
+            "sides": compare_three_lists(saw, allowed_ids, target) if saw != allowed_ids else [],
         }
-        form.show(expected=there, looked_at=target)
+        form.show(expected=allowed_ids, looked_at=target)
     return render(request, "labs/account.html", context, status=status)

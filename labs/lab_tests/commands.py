@@ -206,8 +206,8 @@ class RenameLabTest(_LabTestCommand, kw_only=True):
             )
         if self.name == self.new_name:
             raise PreconditionFailed("That is its name already.", field="name")
-        others = LabTest.objects.exclude(pk=self.lab_test_id).filter(missing_since=None)
-        if others.filter(name__iexact=self.new_name).exists():
+        other_tests = LabTest.objects.exclude(pk=self.lab_test_id).filter(missing_since=None)
+        if other_tests.filter(name__iexact=self.new_name).exists():
             raise PreconditionFailed(NAME_TAKEN, field="name")
 
     def send(self, service: Service, sending: SendContext) -> Answer:

@@ -51,9 +51,9 @@ def update_changed_flags(job_ids: Sequence[UUID]) -> None:
     )
     for report in accepted.select_related("job").defer("job__record").order_by("pk"):
         assert report.job is not None
-        changed = digest(report.job, latest_checks(report)) != bytes(report.accepted_hash or b"")
-        if changed != report.changed_since_accepted:
-            Report.objects.filter(pk=report.pk).update(changed_since_accepted=changed)
+        is_changed = digest(report.job, latest_checks(report)) != bytes(report.accepted_hash or b"")
+        if is_changed != report.changed_since_accepted:
+            Report.objects.filter(pk=report.pk).update(changed_since_accepted=is_changed)
 
 
 def accept(report_id: UUID, by: User, *, seen_hash: str) -> bool:

@@ -68,15 +68,15 @@ def send_due(seconds: float = 20) -> int:
     """Send due reports one after another for about this long. Returns the number of attempts."""
     expire_leases()
     ends = time.monotonic() + seconds
-    done = 0
+    count = 0
     while time.monotonic() < ends and not shutdown.is_requested():
         claim = claim_next()
         if claim is None:
             break
         with request_ids.use_request_id(claim.report.request_id):
             send(claim)
-        done += 1
-    return done
+        count += 1
+    return count
 
 
 def expire_leases() -> int:

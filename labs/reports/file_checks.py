@@ -85,9 +85,9 @@ Image.MAX_IMAGE_PIXELS = None  # `PIXELS` is checked before anything is decoded.
 class FileProblem(Exception):
     """The reason to reject a file: a code for which the caller has a sentence."""
 
-    def __init__(self, word: str, found: str = "") -> None:
+    def __init__(self, word: str, other_kind: str = "") -> None:
         super().__init__(word)
-        self.found = found
+        self.other_kind = other_kind
 
 
 def examine(content: bytes) -> dict[str, object]:
@@ -99,8 +99,8 @@ def examine(content: bytes) -> dict[str, object]:
         kind, end = JPEG, _end_of_jpeg(content)
     elif content.startswith(PNG_MARK):
         kind, end = PNG, _end_of_png(content)
-    elif (found := _start_of_pdf(content)) is not None:
-        kind, start, end = PDF, found, _end_of_pdf(content, found)
+    elif (pdf_start := _start_of_pdf(content)) is not None:
+        kind, start, end = PDF, pdf_start, _end_of_pdf(content, pdf_start)
     else:
         raise _other_kind(content)
     document = content[start:end]
@@ -400,7 +400,7 @@ def main() -> int:
     try:
         answer = examine(sys.stdin.buffer.read())
     except FileProblem as problem:
-        answer = {"problem": str(problem), "found": problem.found}
+        answer = {"problem": str(problem), "found": problem.other_kind}
     sys.stdout.write(json.dumps(answer))
     return 0
 

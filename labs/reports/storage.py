@@ -107,10 +107,10 @@ def check_file(
     """
     command = [sys.executable, "-I", str(script)]
     try:
-        done = subprocess.run(  # noqa: S603 - our own script
+        process = subprocess.run(  # noqa: S603 - our own script
             command, input=content, capture_output=True, timeout=seconds, env={}
         )
-        answer = json.loads(done.stdout) if done.returncode == 0 else {}
+        answer = json.loads(process.stdout) if process.returncode == 0 else {}
     except (subprocess.TimeoutExpired, ValueError):
         answer = {}
     if "kind" in answer:

@@ -106,9 +106,9 @@ def appointment_rows(rows: Iterable[Appointment]) -> list[AppointmentRow]:
     with cursor() as db_cursor:
         db_cursor.execute(_PEOPLE_SQL, [array({row.user_id for row in appointments} - {None})])
         people = {key: (name, born) for key, name, born in db_cursor.fetchall()}
-    here = timezone.get_current_timezone()
+    own_zone = timezone.get_current_timezone()
     return [
-        _appointment_row(row, orders.get(row.order_id), people.get(row.user_id), here)
+        _appointment_row(row, orders.get(row.order_id), people.get(row.user_id), own_zone)
         for row in appointments
     ]
 
@@ -197,7 +197,7 @@ def _without_visit(rows: QuerySet[Order]) -> QuerySet[Order]:
 
 
 def _appointment_row(
-    row: Appointment, order: Order | None, person: tuple[str, date | None] | None, here: tzinfo
+    row: Appointment, order: Order | None, person: tuple[str, date | None] | None, own_zone: tzinfo
 ) -> AppointmentRow:
     name, born = person or ("", None)
     if person is None and order is not None:
@@ -208,7 +208,7 @@ def _appointment_row(
         order=order,
         name=name.strip(),
         born=born,
-        clocks=visit_clocks(row.start_at, row.visit_zone, here) if row.start_at else None,
+        clocks=visit_clocks(row.start_at, row.visit_zone, own_zone) if row.start_at else None,
     )
 
 

@@ -77,8 +77,8 @@ class _ActiveVisitCommand(VisitCommand, kw_only=True):
         row = rows.order_by("-finished_at").first()
         if row is None or row.finished_at is None:
             return ""
-        who = row.requested_by.get_full_name()
-        return f" {who} asked for that {ago(row.finished_at, timezone.now())}."
+        name = row.requested_by.get_full_name()
+        return f" {name} asked for that {ago(row.finished_at, timezone.now())}."
 
 
 class MoveVisit(_ActiveVisitCommand, kw_only=True):

@@ -65,8 +65,8 @@ class VisitCommand(OrderCommand, kw_only=True):
         return visit_lock(self.order_id)
 
     def check(self) -> None:
-        own = CommandRecord.objects.open().filter(lock=f"order:{self.order_id}")
-        if own.filter(kind="order.cancel").exists():
+        open_commands = CommandRecord.objects.open().filter(lock=f"order:{self.order_id}")
+        if open_commands.filter(kind="order.cancel").exists():
             raise PreconditionFailed(
                 "The order is being cancelled just now: wait until that is settled."
             )

@@ -125,9 +125,11 @@ class NewOrderCommand(Command, kw_only=True):
         """Return the orders that no other command made and that are new since this request."""
         ids = [order.data.id for order in orders]
         known = Order.objects.filter(pk__in=ids, as_of__lt=sending.requested_at)
-        others = CommandRecord.objects.filter(remote_id__in=map(str, ids)).exclude(pk=sending.id)
+        other_commands = CommandRecord.objects.filter(remote_id__in=map(str, ids)).exclude(
+            pk=sending.id
+        )
         claimed_ids = {str(pk) for pk in known.values_list("pk", flat=True)}
-        claimed_ids.update(others.values_list("remote_id", flat=True))
+        claimed_ids.update(other_commands.values_list("remote_id", flat=True))
         return [order for order in orders if str(order.data.id) not in claimed_ids]
 
     def has_same_tests(self, answer: Answer) -> bool:
@@ -174,13 +176,13 @@ class CreateOrder(NewOrderCommand, kw_only=True):
         It does not depend on the user who places the order.
         """
         added = self.body.order_set.add_on
-        what = [
+        parts = [
             str(self.body.user_id),
             str(self.body.lab_account_id),
             *sorted(map(str, self.body.order_set.lab_test_ids or ())),
             *sorted(map(str, (added.marker_ids if added else None) or ())),
         ]
-        return f"order.create:{hashlib.sha256(' '.join(what).encode()).hexdigest()}"
+        return f"order.create:{hashlib.sha256(' '.join(parts).encode()).hexdigest()}"
 
     def check(self) -> None:
         super().check()

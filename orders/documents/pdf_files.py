@@ -52,7 +52,7 @@ def _run(
 ) -> tuple[dict[str, Any], bytes]:
     line = json.dumps({**head, "sizes": [len(one) for one in documents]}).encode()
     try:
-        done = subprocess.run(  # noqa: S603 - our own script
+        process = subprocess.run(  # noqa: S603 - our own script
             [sys.executable, "-I", str(_SCRIPT)],
             input=b"".join((line, b"\n", *documents)),
             capture_output=True,
@@ -61,10 +61,10 @@ def _run(
         )
     except subprocess.TimeoutExpired as error:
         raise NotReadable from error
-    if done.returncode:
+    if process.returncode:
         raise NotReadable
-    answer, _, content = done.stdout.partition(b"\n")
-    del done  # Free the memory of one copy of a large document.
+    answer, _, content = process.stdout.partition(b"\n")
+    del process  # Free the memory of one copy of a large document.
     try:
         return json.loads(answer), content
     except ValueError as error:

@@ -236,15 +236,15 @@ def expire() -> int:
 def work(seconds: float = SECONDS) -> int:
     """Fetch and merge what is due, for about `seconds`; return the number of parts processed."""
     ends = time.monotonic() + seconds
-    done = 0
+    count = 0
     while time.monotonic() < ends and not shutdown.is_requested():
         token = uuid.uuid4()
         job = _claim_job(token)
         if job is None:
             break
         with request_ids.use_request_id(job.pk.hex):
-            done += _work(job, token, ends)
-    return done
+            count += _work(job, token, ends)
+    return count
 
 
 def _claim_job(token: UUID) -> PrintJob | None:
@@ -292,7 +292,7 @@ def _work(job: PrintJob, token: UUID, ends: float) -> int:
         _close(job, token, State.FAILED, words=NOT_ALLOWED)
         return 0
     waiting = PrintPart.objects.filter(job=job, state=PrintPart.State.WAITING)
-    done = 0
+    count = 0
     while time.monotonic() < ends and not shutdown.is_requested():
         batch = list(waiting.filter(due_at__lte=Now()).order_by("position")[:BATCH])
         if not batch:
@@ -301,13 +301,13 @@ def _work(job: PrintJob, token: UUID, ends: float) -> int:
                 _merge(job, token)
             else:
                 _release(job, token, due_at=later)
-            return done
+            return count
         if not _store(job, token, list(zip(batch, _fetch_parts(job, batch), strict=True))):
-            return done
-        done += len(batch)
+            return count
+        count += len(batch)
     # Put the job behind the others, so that every job makes progress.
     _release(job, token, due_at=Now())
-    return done
+    return count
 
 
 def _fetch_parts(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
@@ -353,7 +353,7 @@ def _store(job: PrintJob, token: UUID, outcomes: Sequence[tuple[PrintPart, Outco
     with transaction.atomic(durable=True):
         if not _renew_lease(job, token):
             return False
-        done = failed = added = 0
+        stored = failed = added = 0
         for part, outcome in outcomes:
             part.attempts += 1
             if isinstance(outcome, NoDocument):
@@ -370,10 +370,10 @@ def _store(job: PrintJob, token: UUID, outcomes: Sequence[tuple[PrintPart, Outco
             else:
                 part.state, part.content = PrintPart.State.DONE, outcome.content
                 added += len(outcome.content)
-                done += 1
+                stored += 1
             part.save(update_fields=["attempts", "due_at", "state", "words", "content"])
         PrintJob.objects.filter(pk=job.pk).update(
-            done=F("done") + done, failed=F("failed") + failed, size=F("size") + added
+            done=F("done") + stored, failed=F("failed") + failed, size=F("size") + added
         )
     job.size += added
     return True

@@ -67,8 +67,10 @@ def record_outcome(
         last_move = moves.values_list("pk", flat=True).first()
         if (order_row.last_event_id, last_move) != (seen_event, seen_move):
             raise OrderChanged
-        others = Assignment.objects.filter(subject_type="order", subject_id=str(order_id))
-        holder = others.exclude(user=request.user).select_related("user").first()
+        other_assignments = Assignment.objects.filter(
+            subject_type="order", subject_id=str(order_id)
+        )
+        holder = other_assignments.exclude(user=request.user).select_related("user").first()
         if holder is not None:
             raise AlreadyAssigned(holder.user, holder.at)
         if outcome == HANDLED:

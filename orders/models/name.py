@@ -102,10 +102,10 @@ def _also_matches(column: str, beginnings: Sequence[str]) -> Q:
     patient = name_contains_word("patient_name", *beginnings)
     if column == "patient_name":
         return patient
-    own = OrderNameWord.objects.filter(word_index_condition(beginnings))
+    matching_words = OrderNameWord.objects.filter(word_index_condition(beginnings))
     if column == "recipient_name":
-        return Q(names__in=own.filter(COLUMN_CONDITIONS[column]).values("names"))
-    return patient | Q(names__in=own.filter(whose=RECIPIENT).values("names"))
+        return Q(names__in=matching_words.filter(COLUMN_CONDITIONS[column]).values("names"))
+    return patient | Q(names__in=matching_words.filter(whose=RECIPIENT).values("names"))
 
 
 def first_orders_by_name(

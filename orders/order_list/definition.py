@@ -103,7 +103,7 @@ class OrderList(ListPage):
     def with_related(self, rows: list[Order], user: Any) -> list[Order]:
         """Add the assignments, what staff have done, and the lab names: three queries."""
         assignments = assignments_by_subject(SUBJECT, [row.pk for row in rows])
-        done = _done_texts(rows)
+        done_texts = _done_texts(rows)
         slugs = {row.lab_slug for row in rows if row.lab_slug}
         labs = _lab_names(slugs)
         by_name = may(user, "patients.view")
@@ -112,7 +112,7 @@ class OrderList(ListPage):
             row.assignment = assignments.get(str(row.pk))  # type: ignore[attr-defined]
             row.lab_name = labs.get(row.lab_slug or "", row.lab_slug or "")  # type: ignore[attr-defined]
             row.by_name = by_name  # type: ignore[attr-defined]
-            row.done_text = done.get(row.pk, "")  # type: ignore[attr-defined]
+            row.done_text = done_texts.get(row.pk, "")  # type: ignore[attr-defined]
             row.over_since = row.quiet_since(now)  # type: ignore[attr-defined]
         return rows
 

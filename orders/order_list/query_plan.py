@@ -169,7 +169,9 @@ def near_and_elsewhere(
 
     Most rows are inside `near`. The few other rows are read and sorted separately.
     """
-    there, those = keys_by_index_scan(rows.filter(near), columns, edge, descending, most)
+    near_sql, near_parameters = keys_by_index_scan(
+        rows.filter(near), columns, edge, descending, most
+    )
     others = rows.filter(~near, STILL_UPDATED)
     elsewhere, these = keys_by_full_sort(others, columns, edge, descending, most)
-    return f"({there}) UNION ALL ({elsewhere})", (*those, *these)
+    return f"({near_sql}) UNION ALL ({elsewhere})", (*near_parameters, *these)

@@ -114,16 +114,15 @@ def _documents(row: Any) -> str:
 
 
 def _patient(row: Any, shared: OrderRowContext) -> str:
-    who = " Kit without patient"
+    name_html = " Kit without patient"
     if not shared.by_name:
-        who = conditional_escape(initials(row.patient_name))
+        name_html = conditional_escape(initials(row.patient_name))
     elif row.patient_first_name or row.patient_last_name:
-        who = f"<bdi>{row.name_html}</bdi>"
+        name_html = f"<bdi>{row.name_html}</bdi>"
     url = record_url("orders:detail", row.pk)
     documents = _documents(row) if shared.by_name else ""
-    return (
-        f'<th scope="row" class="lead"><a href="{url}" hx-boost="false">{who}</a>{documents}</th>\n'
-    )
+    link = f'<a href="{url}" hx-boost="false">{name_html}</a>'
+    return f'<th scope="row" class="lead">{link}{documents}</th>\n'
 
 
 def _born(row: Any, shared: OrderRowContext) -> str:

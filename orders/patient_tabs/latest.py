@@ -102,11 +102,11 @@ def latest_values(patient_id: UUID) -> list[LatestValue]:
     with connection.cursor() as cursor:
         cursor.execute(_LINES_SQL, [patient_id])
         rows: list[tuple[Any, ...]] = cursor.fetchall()
-    here = timezone.get_current_timezone()
+    own_zone = timezone.get_current_timezone()
     by_name: dict[str, list[LatestValue]] = {}
     for row in rows:
         *line, collected, stamped, stamp, created = row
-        taken_at, sort_time = time_taken(collected, stamped, stamp, created, here)
+        taken_at, sort_time = time_taken(collected, stamped, stamp, created, own_zone)
         columns = [*line, taken_at, sort_time]
         by_name.setdefault(row[0], []).append(LatestValue(*columns))
     latest = [_with_previous(values) for values in by_name.values()]

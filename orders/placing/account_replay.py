@@ -83,18 +83,18 @@ def replay(account: LabAccount, is_allowed: bool, now: datetime) -> Replay:
     our_team = mirror_team()
     at_lab = LabAccount.objects.filter(lab=account.lab, missing_since=None).defer("record")
     allowed = {one.pk: one for one in at_lab.filter(teams__team_id=our_team)} if our_team else {}
-    changed = {key: one for key, one in allowed.items() if key != account.pk}
+    other_allowed = {key: one for key, one in allowed.items() if key != account.pk}
     if is_allowed:
-        changed[account.pk] = account
+        other_allowed[account.pk] = account
     sources = order_sources(orders)
     items = _Items.load({**allowed, account.pk: account}, orders, sources)
     refused = []
     must_choose = 0
-    choices = sorted(_active(changed), key=str)
+    choices = sorted(_active(other_allowed), key=str)
     is_choice_new = len(choices) > 1 and len(_active(allowed)) <= 1
     for order in orders:
         source = sources.get(order.pk)
-        if reason := _refusal(order, source, changed, items, allowed):
+        if reason := _refusal(order, source, other_allowed, items, allowed):
             already = bool(_refusal(order, source, allowed, items, allowed))
             refused.append(RefusedOrder(order, reason, is_new=not already))
         elif source is None and is_choice_new:

@@ -74,8 +74,10 @@ def values_like(order: Order) -> dict[str, list[str]]:
         typed["tests"] = [str(order.lab_test_id)]
         return typed
     # The service generated this test for single markers. Order the markers themselves.
-    sent = order.record_at("lab_test").get("markers")
-    ids = [one["id"] for one in (sent if isinstance(sent, list) else ()) if "id" in one]
+    sent_markers = order.record_at("lab_test").get("markers")
+    ids = [
+        one["id"] for one in (sent_markers if isinstance(sent_markers, list) else ()) if "id" in one
+    ]
     markers = Marker.objects.filter(pk__in=ids, a_la_carte_enabled=True)
     typed["markers"] = [str(marker.pk) for marker in markers]
     typed["collection_method"] = [order.method]
@@ -84,12 +86,12 @@ def values_like(order: Order) -> dict[str, list[str]]:
 
 def _physician_of(order: Order) -> dict[str, list[str]]:
     """Return the physician of the order, as a choice among the known ones or as typed text."""
-    sent = order.record_at("physician")
-    npi = str(sent.get("npi") or "")
+    physician = order.record_at("physician")
+    npi = str(physician.get("npi") or "")
     if not npi or Physician.objects.filter(npi=npi, missing_since=None).exists():
         return {"physician": [npi]}
     names = ("first_name", "last_name", "npi")
-    typed = {f"physician_{name}": [str(sent.get(name) or "")] for name in names}
+    typed = {f"physician_{name}": [str(physician.get(name) or "")] for name in names}
     return {"physician": [TYPED_PHYSICIAN], **typed}
 
 

@@ -96,11 +96,11 @@ def _check_person(order_request: OrderRequest) -> Iterator[Finding]:
         if not text:
             yield Finding(f"no {name}", words, name)
         elif name in ("first_name", "last_name") and not patient_rules.is_name(text):
-            what = "first" if name == "first_name" else "last"
+            part = "first" if name == "first_name" else "last"
             plain = patient_rules.plain_name(text)
             near = f" “{plain}” would do." if plain else ""
             words = (
-                f"Labs refuse the {what} name: at most {patient_rules.NAME_LETTERS} letters, digits"
+                f"Labs refuse the {part} name: at most {patient_rules.NAME_LETTERS} letters, digits"
                 f" and . , ' -, without accents, with single spaces.{near}"
             )
             yield Finding("name rule", words, name)

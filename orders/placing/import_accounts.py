@@ -42,7 +42,9 @@ def read_accounts(order_requests: Sequence[OrderRequest]) -> None:
     ):
         accounts[entry.account.lab, entry.team_id].append(entry.account)
     tests = [test for order_request in order_requests for test in order_request.tests]
-    offers = AccountOffers.read([one for some in accounts.values() for one in some], tests, [])
+    offers = AccountOffers.read(
+        [one for of_cell in accounts.values() for one in of_cell], tests, []
+    )
     for order_request in order_requests:
         lab = order_request.lab.slug if order_request.lab else ""
         order_request.__dict__["accounts"] = accounts.get((lab, order_request.patient.team_id), [])
@@ -69,9 +71,9 @@ def account_error(cell: str, order_request: OrderRequest) -> str:
         names = " or ".join(account_text(each) for each in matches)
         return f"“{cell}” may be several accounts: {names}. Write the number of one."
     fault = f"“{cell}” is no account that can be used here."
-    if others := _matching_accounts(cell, order_request.accounts):
-        status = vocabulary.term("lab_account.status", others[0].status).label.lower()
-        fault = f"{account_text(others[0])} cannot be used: it is {status}."
+    if unusable := _matching_accounts(cell, order_request.accounts):
+        status = vocabulary.term("lab_account.status", unusable[0].status).label.lower()
+        fault = f"{account_text(unusable[0])} cannot be used: it is {status}."
     return f"{fault} Write the name or the number of one: {usable}."
 
 

@@ -46,34 +46,34 @@ def questions_of(markers: Iterable[Marker]) -> list[Question]:
     Questions of one marker are in the lab's order.
     """
     return [
-        _question(marker, sent)
+        _question(marker, data)
         for marker in markers
         if marker.has_questions
-        for sent in sorted(
+        for data in sorted(
             _dicts(marker.record_at("aoe").get("questions")),
             key=lambda one: one.get("sequence") or 0,
         )
-        if isinstance(sent.get("id"), int)
+        if isinstance(data.get("id"), int)
     ]
 
 
-def _question(marker: Marker, sent: dict[str, Any]) -> Question:
-    words = str(sent.get("value") or "")
-    fasting = "fasting" in f"{words} {sent.get('code')}".lower()
+def _question(marker: Marker, data: dict[str, Any]) -> Question:
+    words = str(data.get("value") or "")
+    fasting = "fasting" in f"{words} {data.get('code')}".lower()
     return Question(
         marker_id=marker.pk,
-        question_id=sent["id"],
+        question_id=data["id"],
         marker=marker.name,
         words=words,
-        type=str(sent.get("type") or ""),
+        type=str(data.get("type") or ""),
         # If nobody answers, the fasting default of the test is used.
-        required=sent.get("required") is True and not fasting,
-        hint=str(sent.get("constraint") or ""),
-        default=str(sent.get("default") or ""),
-        code=str(sent.get("code") or ""),
+        required=data.get("required") is True and not fasting,
+        hint=str(data.get("constraint") or ""),
+        default=str(data.get("default") or ""),
+        code=str(data.get("code") or ""),
         answers=[
             (str(one.get("code") or ""), str(one.get("value") or one.get("code") or ""))
-            for one in _dicts(sent.get("answers"))
+            for one in _dicts(data.get("answers"))
         ],
     )
 
@@ -108,5 +108,5 @@ def _is_day(text: str) -> bool:
     return True
 
 
-def _dicts(sent: Any) -> list[dict[str, Any]]:
-    return [one for one in sent if isinstance(one, dict)] if isinstance(sent, list) else []
+def _dicts(values: Any) -> list[dict[str, Any]]:
+    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []

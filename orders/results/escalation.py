@@ -35,12 +35,12 @@ def escalate_criticals(now: datetime | None = None) -> int:
     with the same values or others, do not restart it.
     """
     now = now or timezone.now()
-    about = Concat(Value("version "), Cast(OuterRef("critical_since"), CharField()))
+    occasion = Concat(Value("version "), Cast(OuterRef("critical_since"), CharField()))
     already = Notification.objects.filter(
         kind=NOTIFICATION_KIND,
         subject_type="result",
         subject_id=Cast(OuterRef("pk"), CharField()),
-        about=about,
+        about=occasion,
     )
     old = Order.objects.filter(pk=OuterRef("pk"), last_event_at__lt=now - RECENT_PERIOD)
     received = ResultVersion.objects.filter(

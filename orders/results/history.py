@@ -90,17 +90,17 @@ def values_by_marker(patient: UUID | None, keys: Iterable[str]) -> dict[str, lis
     if patient is None or not wanted:
         return {}
     slugs = [key.removeprefix("loinc:") for key in wanted if key.startswith("loinc:")]
-    own = [key.split(":", 2)[2] for key in wanted if key.startswith("lab:")]
+    lab_keys = [key.split(":", 2)[2] for key in wanted if key.startswith("lab:")]
     with prepared_queries.cursor() as cursor:
-        cursor.execute(_VALUES_SQL, [patient, slugs, own, MAX_VALUES])
+        cursor.execute(_VALUES_SQL, [patient, slugs, lab_keys, MAX_VALUES])
         rows = cursor.fetchall()
     by_marker: dict[str, list[MarkerValue]] = {}
-    here = timezone.get_current_timezone()
+    own_zone = timezone.get_current_timezone()
     # Rows come newest order first. In reverse, values of one day have the sequence of their orders.
     for row in reversed(rows):
         key = marker_key(row[1], row[2], row[3])
         if key in wanted:
-            by_marker.setdefault(key, []).append(_value(key, row, here))
+            by_marker.setdefault(key, []).append(_value(key, row, own_zone))
     for values in by_marker.values():
         values.sort(key=lambda value: value.sort_time)
     return by_marker
@@ -111,24 +111,24 @@ def time_taken(
     stamped: datetime | None,
     stamp: str | None,
     ordered: datetime,
-    here: tzinfo,
+    own_zone: tzinfo,
 ) -> tuple[WrittenTime, datetime]:
     """Return when a value was taken, and the local time to sort it by.
 
     The time is the collection date as the laboratory wrote it, else the time of the line (an
     instant, or as written), else the time of the order. The page shows an instant as a day in the
-    staff member's zone `here`, so that day also sorts it. A local date is the same day in every
+    staff member's zone `own_zone`, so that day also sorts it. A local date is the same day in every
     zone.
     """
     of_line = WrittenTime.of_instant(stamped) if stamped else read_written_time(stamp)
     of_order = WrittenTime.of_instant(ordered)
     choices = (read_written_time(collected), of_line, of_order)
     choice = next(one for one in choices if one.text.strip())
-    sort_time = next(key for one in choices if (key := one.sort_key(here)) is not None)
+    sort_time = next(key for one in choices if (key := one.sort_key(own_zone)) is not None)
     return choice, sort_time
 
 
-def _value(key: str, row: Sequence[Any], here: tzinfo) -> MarkerValue:
+def _value(key: str, row: Sequence[Any], own_zone: tzinfo) -> MarkerValue:
     (order_id, _, _, lab, collected, stamped, stamp, created, *rest) = row
     (
         text,
@@ -145,7 +145,7 @@ def _value(key: str, row: Sequence[Any], here: tzinfo) -> MarkerValue:
         name,
         names_somebody_else,
     ) = rest
-    at, sort_time = time_taken(collected, stamped, stamp, created, here)
+    at, sort_time = time_taken(collected, stamped, stamp, created, own_zone)
     return MarkerValue(
         key=key,
         order_id=order_id,

@@ -112,8 +112,8 @@ def reread_open_results() -> int:
     ends = time.monotonic() + MAX_SECONDS
     before = [RESULTS.revision, BATCH_SIZE]
     count = 0
-    while time.monotonic() < ends and (done := _reread_batch(_OPEN_OUTDATED_SQL, before)):
-        count += done
+    while time.monotonic() < ends and (batch_count := _reread_batch(_OPEN_OUTDATED_SQL, before)):
+        count += batch_count
     return count
 
 
@@ -125,8 +125,8 @@ def reread_closed_results() -> int:
     ends = time.monotonic() + MAX_SECONDS
     before = [RESULTS.revision.to_bytes(1, "big"), BATCH_SIZE]
     count = 0
-    while time.monotonic() < ends and (done := _reread_batch(_ANY_OUTDATED_SQL, before)):
-        count += done
+    while time.monotonic() < ends and (batch_count := _reread_batch(_ANY_OUTDATED_SQL, before)):
+        count += batch_count
     return count
 
 
@@ -139,9 +139,9 @@ def _apply_decision(row: UnknownValue, now: datetime, ends: float) -> int:
     rank = reading if reading in interpretations.RANKS_TO_GIVE else interpretations.UNKNOWN
     find = [row.decision, spellings, spellings, spellings, BATCH_SIZE]
     count = 0
-    while done := _update_orders(rank, spellings) + _reread_batch(_OPEN_WITH_WORD_SQL, find):
-        count += done
-        own_row.update(moved=F("moved") + done)
+    while batch_count := _update_orders(rank, spellings) + _reread_batch(_OPEN_WITH_WORD_SQL, find):
+        count += batch_count
+        own_row.update(moved=F("moved") + batch_count)
         if time.monotonic() >= ends:
             return count
     own_row.update(spread_at=now)
@@ -209,9 +209,9 @@ def _update_orders(rank: str, spellings: list[str]) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_NO_ACTIVITY_SQL)
         cursor.execute(_UPDATE_ORDERS_SQL, [rank, rank, spellings, rank, BATCH_SIZE])
-        moved = [key for (key,) in cursor.fetchall()]
-        if moved:
-            keys = uuid_array(moved)
+        moved_ids = [key for (key,) in cursor.fetchall()]
+        if moved_ids:
+            keys = uuid_array(moved_ids)
             join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
-            changes.record_row_changes(Order, join, [keys], len(moved))
-    return len(moved)
+            changes.record_row_changes(Order, join, [keys], len(moved_ids))
+    return len(moved_ids)

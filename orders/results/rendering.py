@@ -26,7 +26,7 @@ def render_queue_rows(
 
 def _item(item: QueueItem, opened: Review | None, query: str, by_name: bool) -> str:
     review, order = item.review, item.order
-    here = ' aria-current="true"' if opened and review.pk == opened.pk else ""
+    current_attribute = ' aria-current="true"' if opened and review.pk == opened.pk else ""
     if order is None:
         name = f"Order {short_id(review.pk, False)}"
     elif by_name:
@@ -39,7 +39,7 @@ def _item(item: QueueItem, opened: Review | None, query: str, by_name: bool) -> 
     back = item.completeness
     return (
         f'<li id="waits-{review.pk}" data-row="{review.pk}"{FLAGS.get(review.rank, "")}>\n'
-        f'    <a href="{record_url("reviewing:report", review.pk)}{query}"{here}>\n'
+        f'    <a href="{record_url("reviewing:report", review.pk)}{query}"{current_attribute}>\n'
         f'      <span class="name">{name}</span>\n'
         f"      {place_badge(review)}\n"
         f"      {identity_badge(review)}\n"

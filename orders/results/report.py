@@ -111,10 +111,10 @@ def _values_until(values: list[MarkerValue], order_id: UUID, text: str) -> list[
 
     If the report has two values of the marker, the one with this text counts.
     """
-    own = [n for n, value in enumerate(values) if value.order_id == order_id]
-    if not own:
+    own_positions = [n for n, value in enumerate(values) if value.order_id == order_id]
+    if not own_positions:
         return []
-    place = next((n for n in own if values[n].text == text), own[-1])
+    place = next((n for n in own_positions if values[n].text == text), own_positions[-1])
     return [value for value in values[:place] if value.order_id != order_id] + [values[place]]
 
 

@@ -180,7 +180,7 @@ def active_delegation(user: User, review: Review) -> Delegation | None:
         return None
     now = timezone.now()
     rows = Delegation.objects.filter(to=user, until__gt=now, ended_at=None).select_related("by")
-    which = Q(order_id=review.pk)
+    scope = Q(order_id=review.pk)
     if review.rank == RANKS.index("normal") and review.kind == FINAL:
-        which |= Q(order_id=None)
-    return next((row for row in rows.filter(which) if may(row.by, "results.sign")), None)
+        scope |= Q(order_id=None)
+    return next((row for row in rows.filter(scope) if may(row.by, "results.sign")), None)

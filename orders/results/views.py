@@ -113,9 +113,14 @@ def _page(
     queue_data = queue_data or queue_context(request, QueueFilters(request.GET))
     before, following = _neighbours(request, queue_data, review)
     record_view(request, "result", [review.pk], [review.user_id])
-    others = [item.review for item in queue_data["items"] if item.review != review]
-    if others:
-        record_list(request, "result", [one.pk for one in others], [one.user_id for one in others])
+    other_reviews = [item.review for item in queue_data["items"] if item.review != review]
+    if other_reviews:
+        record_list(
+            request,
+            "result",
+            [one.pk for one in other_reviews],
+            [one.user_id for one in other_reviews],
+        )
     context = {
         **queue_data,
         **report_context(request, review, **forms),

@@ -153,9 +153,9 @@ def write_checks(checks: Mapping[UUID, IdentityCheck]) -> None:
         by_agreement.setdefault(check.agreement, []).append(key)
     for agreement, keys in by_agreement.items():
         rows = Review.objects.filter(pk__in=keys).exclude(identity=agreement)
-        moved = list(rows.values_list("pk", flat=True))
-        rows.filter(pk__in=moved).update(identity=agreement)
-        _update_ranks(moved)
+        order_ids = list(rows.values_list("pk", flat=True))
+        rows.filter(pk__in=order_ids).update(identity=agreement)
+        _update_ranks(order_ids)
 
 
 def _update_ranks(order_ids: Sequence[UUID]) -> None:

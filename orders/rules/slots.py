@@ -260,11 +260,11 @@ def build_time_list(
     """
     chips = list(_chips(availability, state))
     now = timezone.now()
-    usual = _time_of_day(current_start, current_zone)
+    current_clock = _time_of_day(current_start, current_zone)
     price = min((chip.price for _, chip in chips if chip.price), default=None)
     for _, chip in chips:
         chip.dear = bool(chip.price) and chip.price != price
-        chip.usual = usual is not None and f"{chip.local:%H:%M}" == usual
+        chip.usual = current_clock is not None and f"{chip.local:%H:%M}" == current_clock
         chip.soon = chip.time.start - now < appointment_rules.SOON
     today = min(
         (now.astimezone(chip.local.tzinfo).date() for _, chip in chips),
@@ -299,8 +299,8 @@ def is_found(availability: service_appointments.Availability | None, time: Offer
 def _chip_apart(time: OfferedTime | None) -> TimeChip | None:
     if time is None:
         return None
-    local, here = time.start.astimezone(time.visit_zone.zone), timezone.localtime(time.start)
-    return TimeChip(time, time.start, local, here, chosen=True)
+    local, own_time = time.start.astimezone(time.visit_zone.zone), timezone.localtime(time.start)
+    return TimeChip(time, time.start, local, own_time, chosen=True)
 
 
 def _chips(
@@ -308,8 +308,8 @@ def _chips(
 ) -> Iterable[tuple[SiteTimes, TimeChip]]:
     for one in availability.slots if availability else ():
         location = one.location
-        there = location.address.state if location and location.address else state
-        zone = visit_zone(availability.zone_of(one) if availability else None, there)
+        visit_state = location.address.state if location and location.address else state
+        zone = visit_zone(availability.zone_of(one) if availability else None, visit_state)
         group = SiteTimes()
         if location is not None:
             group = SiteTimes(location.code, location.name, location.distance)
@@ -319,7 +319,7 @@ def _chips(
             time = OfferedTime(
                 start=slot.start.astimezone(UTC),
                 zone=zone.name if zone.is_given else "",
-                state="" if zone.is_given else there,
+                state="" if zone.is_given else visit_state,
                 site=group.site,
                 expires_at=slot.expires_at,
                 key=slot.booking_key,

@@ -245,14 +245,14 @@ def _sites_to_show(
     Without either, return the nearest site that can be booked here.
     """
     bookable = [near.code for near in sites if near.site.bookable]
-    if there := [code for code in chosen_sites if code in bookable]:
-        return there[:MAX_SITES]
+    if shown_codes := [code for code in chosen_sites if code in bookable]:
+        return shown_codes[:MAX_SITES]
     if visit is not None:
-        there = [
+        shown_codes = [
             near.code for near in sites if near.code in bookable and _is_visit_site(near, visit)
         ]
-        if there:
-            return there[:1]
+        if shown_codes:
+            return shown_codes[:1]
     return bookable[:MAX_SITES]
 
 

@@ -85,9 +85,9 @@ class PatientMatch:
     @property
     def url(self) -> str:
         """The URL of their only open order or only order, else of the patient."""
-        own = self.open_order_ids or self.newest_order_ids
-        if len(own) == 1:
-            return order_url(own[0])
+        order_ids = self.open_order_ids or self.newest_order_ids
+        if len(order_ids) == 1:
+            return order_url(order_ids[0])
         return record_url("patients:detail", self.patient_id)
 
 
@@ -219,8 +219,8 @@ def _people(text: str, most: int) -> tuple[list[PatientMatch], list[Order]]:
     people = []
     for pk in (pk for pk in shown_ids if pk in patients):
         newest, under_way = recent[pk].newest or [], recent[pk].under_way or []
-        own = [orders[each] for each in read[pk] if each in orders]
-        people.append(PatientMatch(pk, patients[pk], newest, own, under_way))
+        own_orders = [orders[each] for each in read[pk] if each in orders]
+        people.append(PatientMatch(pk, patients[pk], newest, own_orders, under_way))
         people[-1].former_name = owners[pk] if owners.get(pk) not in (None, people[-1].name) else ""
     return people, [o for o in named if o.user_id not in recent]
 

@@ -58,7 +58,7 @@ def _order(record: MirrorRecord) -> RowValues:
     patient = order.patient_details or service_orders.PatientDetails()
     address = order.patient_address or order.shipping_details or service_orders.OrderAddress()
     group = order.order_transaction
-    own = next((o for o in group.orders if o.id == order.id), None) if group else None
+    own_entry = next((o for o in group.orders if o.id == order.id), None) if group else None
     since = event.created_at if event else None
     slug = order.lab_test.lab.slug if order.lab_test.lab else None
     name = name_key(patient.first_name, patient.last_name)
@@ -72,7 +72,7 @@ def _order(record: MirrorRecord) -> RowValues:
         "team_id": order.team_id,
         "user_id": order.user_id,
         "order_transaction_id": group.id if group else None,
-        "parent_id": own.parent_id if own else None,
+        "parent_id": own_entry.parent_id if own_entry else None,
         "created_at": order.created_at,
         "updated_at": order.updated_at,
         "last_event_id": event.id if event else 0,

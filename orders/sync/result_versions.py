@@ -154,11 +154,11 @@ def update_order_interpretations(orders: Iterable[UUID]) -> int:
         return 0
     with connection.cursor() as cursor:
         cursor.execute(_UPDATE_ORDERS_SQL, [keys])
-        moved = [key for (key,) in cursor.fetchall()]
-    if moved:
+        moved_ids = [key for (key,) in cursor.fetchall()]
+    if moved_ids:
         join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
-        changes.record_row_changes(Order, join, [moved], len(moved))
-    return len(moved)
+        changes.record_row_changes(Order, join, [moved_ids], len(moved_ids))
+    return len(moved_ids)
 
 
 def orders_with_result(orders: Iterable[UUID]) -> list[UUID]:
@@ -202,7 +202,7 @@ def store_versions(
         return 0
     with connection.cursor() as cursor:
         cursor.execute(_LOCK_SQL, [keys])
-        others = {key: check.printed for key, check in checks.items() if check.contradicts}
+        contradictions = {key: check.printed for key, check in checks.items() if check.contradicts}
         printed = [
             (key, person) for key in keys if key in checks for person in checks[key].possible_prints
         ]
@@ -210,7 +210,7 @@ def store_versions(
             _STORE_SQL,
             [
                 list(reread),
-                *(list(others), list(others.values())),
+                *(list(contradictions), list(contradictions.values())),
                 *(keys, keys),
                 *([key for key, _ in printed], [person for _, person in printed]),
             ],

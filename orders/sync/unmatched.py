@@ -145,8 +145,8 @@ def _fetch_batches(
 
 def is_enabled() -> bool:
     """Whether the team has the queue, according to the latest sync run."""
-    done = SyncRun.objects.filter(resource=RESOURCE, state=SyncRun.State.DONE)
-    latest = done.order_by("-created_at").values_list("checkpoint", flat=True).first()
+    finished_runs = SyncRun.objects.filter(resource=RESOURCE, state=SyncRun.State.DONE)
+    latest = finished_runs.order_by("-created_at").values_list("checkpoint", flat=True).first()
     return latest is None or latest.get("enabled", True)
 
 

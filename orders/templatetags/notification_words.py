@@ -37,8 +37,8 @@ def record_labels(context: template.Context, groups: Iterable[Any]) -> dict[tupl
     for kind in ORDER_SUBJECTS:
         for order in Order.objects.with_list_columns().filter(pk__in=_ids(keys.get(kind, ()))):
             name = f"{order.patient_first_name} {order.patient_last_name}".strip()
-            who = name if by_name else initials(name)
-            labels[kind, str(order.pk)] = ", ".join(filter(None, [order.lab_test_name, who]))
+            label = name if by_name else initials(name)
+            labels[kind, str(order.pk)] = ", ".join(filter(None, [order.lab_test_name, label]))
     if by_name:
         people = by_key(Patient, _ids(keys.get("patient", ())), ("first_name", "last_name"))
         for patient in people.values():

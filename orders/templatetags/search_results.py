@@ -22,38 +22,39 @@ register = template.Library()
 
 @register.simple_tag
 def patient_match(one: PatientMatch) -> SafeString:
-    about = f"{day(one.born)}, {age(one.born)}" if one.born else "Birth date not given"
+    details = f"{day(one.born)}, {age(one.born)}" if one.born else "Birth date not given"
     if one.former_name:
-        about = f"Once {escape(one.former_name)} · {about}"
+        details = f"Once {escape(one.former_name)} · {details}"
     if one.patient.is_named_by_order:
-        about += f" · From order of {local_day(one.patient.source_order_created_at)}"
+        details += f" · From order of {local_day(one.patient.source_order_created_at)}"
     if one.patient.city:
-        about += f" · {escape(', '.join(filter(None, (one.patient.city, one.patient.state))))}"
+        details += f" · {escape(', '.join(filter(None, (one.patient.city, one.patient.state))))}"
     order, state = one.order, '<span class="more">No orders</span>'
     if order:
-        others = f" · {len(one.open_order_ids)} open" if len(one.open_order_ids) > 1 else ""
-        state = _state(order, f"{_test(order)}, {local_day(order.created_at)}{others}")
-    return _match_html(f"<bdi>{escape(one.name or 'Name not given')}</bdi>", about, state)
+        open_note = f" · {len(one.open_order_ids)} open" if len(one.open_order_ids) > 1 else ""
+        state = _state(order, f"{_test(order)}, {local_day(order.created_at)}{open_note}")
+    return _match_html(f"<bdi>{escape(one.name or 'Name not given')}</bdi>", details, state)
 
 
 @register.simple_tag
 def order_match(order: Order, by_name: bool, by_sample: bool = False) -> SafeString:
     """Render an order. `by_sample`: the search found it by its sample id."""
     name = f"<bdi>{escape(f'{order.patient_first_name} {order.patient_last_name}')}</bdi>"
-    about = f"{_test(order)} · {short_id(order.pk, False)}"
+    details = f"{_test(order)} · {short_id(order.pk, False)}"
     if by_name and order.patient_dob:
-        about = f"{day(order.patient_dob)} · {about}"
+        details = f"{day(order.patient_dob)} · {details}"
     if by_sample:
-        what, about = escape(order.sample_id or ""), f"{name} · {about}" if by_name else about
+        heading = escape(order.sample_id or "")
+        details = f"{name} · {details}" if by_name else details
     elif not by_name:
-        what = conditional_escape(initials(order.patient_name))
+        heading = conditional_escape(initials(order.patient_name))
     elif order.patient_name:
-        what = name
+        heading = name
     elif order.recipient_name:
-        what = f"Parcel for <bdi>{escape(title(plain_key(order.recipient_name)))}</bdi>"
+        heading = f"Parcel for <bdi>{escape(title(plain_key(order.recipient_name)))}</bdi>"
     else:
-        what = "Kit without patient"
-    return _match_html(what, about, _state(order, local_day(order.created_at)))
+        heading = "Kit without patient"
+    return _match_html(heading, details, _state(order, local_day(order.created_at)))
 
 
 def _test(order: Order) -> str:
@@ -65,8 +66,9 @@ def _state(order: Order, details: str) -> str:
     return f'{badge}<span class="more">{details}</span>'
 
 
-def _match_html(what: str, about: str, state: str) -> SafeString:
+def _match_html(heading: str, details: str, state: str) -> SafeString:
     return SafeString(
-        f'<span class="what"><strong>{what}</strong>\n<span class="more">{about}</span></span>\n'
+        f'<span class="what"><strong>{heading}</strong>\n'
+        f'<span class="more">{details}</span></span>\n'
         f'<span class="state">{state}</span>'
     )

@@ -310,8 +310,8 @@ def _group_by_patient(activities: Iterable[OrderNews]) -> list[PatientActivity]:
     groups: dict[UUID, PatientActivity] = {}
     for one in activities:
         newest = one.entries[-1]
-        about = newest.patient_id or one.order_id
-        group = groups.setdefault(about, PatientActivity(about, newest.patient_id))
+        subject_id = newest.patient_id or one.order_id
+        group = groups.setdefault(subject_id, PatientActivity(subject_id, newest.patient_id))
         group.orders.append(one)
     return sorted(groups.values(), key=lambda group: (group.rank, -group.latest.timestamp()))
 
@@ -372,8 +372,8 @@ def _add_status_line(one: OrderActivity, lines: list[DigestLine]) -> bool:
 
 def _visit_line(one: OrderActivity) -> DigestLine:
     term = vocabulary.term("appointment.status", one.after)
-    moved = one.start_before and one.start_after and one.start_before != one.start_after
-    if moved and one.after != "cancelled":
+    is_moved = one.start_before and one.start_after and one.start_before != one.start_after
+    if is_moved and one.after != "cancelled":
         return DigestLine(one.at, term, VISIT_MOVED, 3, one.start_before, one.start_after)
     return DigestLine(one.at, term, VISIT, 3, None, one.start_after)
 

@@ -193,17 +193,17 @@ def handover_sheet(
         assigned, commands = assigned.filter(user=user), commands.filter(requested_by=user)
     entries = entries.select_related("actor").only(*_ENTRY_COLUMNS)
     newest = list(entries.order_by("-at", "-pk")[: MAX_READ_ENTRIES + 1])
-    done = _sheet_entries(newest[:MAX_READ_ENTRIES], results)
+    sheet_entries = _sheet_entries(newest[:MAX_READ_ENTRIES], results)
     requests = list(commands.only(*_REQUEST_COLUMNS).order_by("requested_at")[:MAX_OPEN_ITEMS])
     criticals = list(open_criticals()[:MAX_OPEN_ITEMS]) if results else []
     names = subject_names(
-        {*(one.about for one in done[:MAX_SHOWN_ENTRIES]), *map(request_subject, requests)}
+        {*(one.about for one in sheet_entries[:MAX_SHOWN_ENTRIES]), *map(request_subject, requests)}
     )
     orders = by_key(Order, [row.pk for row in criticals], _ORDER_COLUMNS)
     return HandoverSheet(
         _count_texts(newest[:MAX_READ_ENTRIES]),
-        [replace(one, name=names[one.about]) for one in done[:MAX_SHOWN_ENTRIES]],
-        max(len(done) - MAX_SHOWN_ENTRIES, 0),
+        [replace(one, name=names[one.about]) for one in sheet_entries[:MAX_SHOWN_ENTRIES]],
+        max(len(sheet_entries) - MAX_SHOWN_ENTRIES, 0),
         len(newest) > MAX_READ_ENTRIES,
         [(row, orders.get(row.pk)) for row in criticals],
         my_work.describe_assignments(assigned, MAX_OPEN_ITEMS, results=results),

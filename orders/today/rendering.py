@@ -120,16 +120,16 @@ def _holder(activity: OrderNews, context: DigestContext) -> str:
     """Render the assignee of an order, with the form of `team`."""
     key, take = f"assigned-order-{activity.order_id}", reverse("team:take")
     if activity.holder:
-        who = f"{escape(staff_name(activity.holder.user))} is on this"
+        holder_name = f"{escape(staff_name(activity.holder.user))} is on this"
         if activity.holder.user_id == context.user.pk:
-            who = "Yours"
-        holder_html = f'<span class="muted">{icon_svg("user")}{who}</span>'
+            holder_name = "Yours"
+        holder_html = f'<span class="muted">{icon_svg("user")}{holder_name}</span>'
     elif context.may_take:
         patient = activity.order.user_id if activity.order else None
-        about = Subject("order", str(activity.order_id), patient).signed()
+        subject = Subject("order", str(activity.order_id), patient).signed()
         holder_html = (
             f'<form method="post" action="{take}" hx-post="{take}" hx-target="#{key}"'
-            f' hx-swap="outerHTML">{_token(context)}{_hidden("about", about)}'
+            f' hx-swap="outerHTML">{_token(context)}{_hidden("about", subject)}'
             f"{_hidden('next', reverse('today:page'))}"
             '<button class="btn small" type="submit" data-once data-take data-key="a">Take'
             "</button></form>"

@@ -85,16 +85,16 @@ def mark_seen(request: HttpRequest) -> HttpResponse:
     """Mark the activity of one patient as seen or, with `undo`, as not seen."""
     user = _user(request)
     try:
-        about = UUID(request.POST.get("about", ""))
+        subject_id = UUID(request.POST.get("about", ""))
         if request.POST.get("undo"):
-            digest.unmark_seen(user, about)
+            digest.unmark_seen(user, subject_id)
         else:
-            digest.mark_seen(user, about, request.POST.get("snapshot", ""))
+            digest.mark_seen(user, subject_id, request.POST.get("snapshot", ""))
     except ValueError as error:
         raise BadRequest("The form does not say what was seen. Load the page again.") from error
     if request.headers.get("HX-Request") != "true" or request.POST.get("undo"):
         return redirect("today:page")
-    return render(request, "today/_seen.html", {"about": about})
+    return render(request, "today/_seen.html", {"about": subject_id})
 
 
 @requires("orders.view")
@@ -138,8 +138,8 @@ def hand_over(request: HttpRequest) -> HttpResponse:
 def _visits_today(user: User) -> list[Any]:
     rows = tab_appointments("today", timezone.now(), by_name=may(user, "patients.view"))
     # Completed visits are last, so that the page also shows later visits in the afternoon.
-    done = ExpressionWrapper(Q(status="completed"), BooleanField())
-    return appointment_rows(rows.order_by(done, "start_at", "id")[:MAX_VISITS])
+    is_completed = ExpressionWrapper(Q(status="completed"), BooleanField())
+    return appointment_rows(rows.order_by(is_completed, "start_at", "id")[:MAX_VISITS])
 
 
 def _user(request: HttpRequest) -> User:

@@ -166,10 +166,10 @@ class AddInsurance(Command, kw_only=True):
         latest = answer.data
         if insurance_digest(latest) == card.before:
             return NoTrace()
-        sent = (card.member_id, card.relationship, card.group_id)
+        requested = (card.member_id, card.relationship, card.group_id)
         stored = (latest.member_id, latest.relationship, latest.group_id)
         is_same_payor = card.payor_code in (latest.payor_code, *FEDERAL)
-        if is_same_payor and [*map(_folded, stored)] == [*map(_folded, sent)]:
+        if is_same_payor and [*map(_folded, stored)] == [*map(_folded, requested)]:
             return Confirmed(answer)
         name = latest.company.name if latest.company else latest.payor_code
         words = f"{name}, member id {latest.member_id}, relationship {latest.relationship}"

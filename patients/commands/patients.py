@@ -101,8 +101,8 @@ class CreateUser(Command, kw_only=True):
         So two staff members cannot register one person at the same time.
         """
         names = sorted([fold(self.info.first_name), fold(self.info.last_name)])
-        who = "\n".join([*names, self.info.dob.isoformat()])
-        return f"patient.create:{hashlib.blake2b(who.encode(), digest_size=16).hexdigest()}"
+        person = "\n".join([*names, self.info.dob.isoformat()])
+        return f"patient.create:{hashlib.blake2b(person.encode(), digest_size=16).hexdigest()}"
 
     def form_url(self) -> str:
         return reverse("patients:register")

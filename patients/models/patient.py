@@ -130,8 +130,8 @@ def _queries_by_id(text: str) -> list[QuerySet[Patient, Any]]:
 
 def _queries_if_id(text: str) -> list[QuerySet[Patient, Any]]:
     """Return `_queries_by_id` if a patient has such an id, else an empty list. Runs one query."""
-    first, *others = _queries_by_id(text)
-    return [first, *others] if first.union(*others, all=True).exists() else []
+    first, *other_queries = _queries_by_id(text)
+    return [first, *other_queries] if first.union(*other_queries, all=True).exists() else []
 
 
 def _has_words(typed: str) -> Q:

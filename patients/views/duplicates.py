@@ -41,8 +41,8 @@ def duplicates_context(
     These boxes apply again if the person types the earlier name again.
     """
     ticked = form.not_same()
-    shown = {one.person.pk for one in candidates}
-    unshown = [("not_same", str(pk)) for pk in dict.fromkeys(ticked) if pk not in shown]
+    shown_ids = {one.person.pk for one in candidates}
+    unshown = [("not_same", str(pk)) for pk in dict.fromkeys(ticked) if pk not in shown_ids]
     return {"candidates": candidates, "not_same": ticked, "unshown": unshown}
 
 
@@ -76,9 +76,9 @@ def duplicates_of(person: Demographics | Patient) -> list[DuplicateCandidate]:
 
 def unshown_duplicates(form: RegisterForm) -> list[DuplicateCandidate]:
     """Return the possible duplicates that were not on the submitted page."""
-    shown = {*form.shown_ids(), *form.not_same()}
+    shown_ids = {*form.shown_ids(), *form.not_same()}
     candidates = find_duplicate_candidates(typed_person(form.data))
-    return [one for one in candidates if one.person.pk not in shown]
+    return [one for one in candidates if one.person.pk not in shown_ids]
 
 
 def audit_duplicates(request: HttpRequest, candidates: list[DuplicateCandidate]) -> None:

@@ -81,10 +81,10 @@ def register(request: HttpRequest) -> HttpResponse:
         form = _unvalidated(RegisterForm, draft[1])
     # This is before validation: after the first submission, this form's own patient has the
     # reference.
-    sent = _earlier_submission(request, form)
-    if sent is not None and _has_same_data(sent, request.POST):
-        return redirect("patients:registering", sent.pk)
-    if sent is not None:
+    earlier = _earlier_submission(request, form)
+    if earlier is not None and _has_same_data(earlier, request.POST):
+        return redirect("patients:registering", earlier.pk)
+    if earlier is not None:
         form.errors.clear()
         form.add_error(None, ALREADY_SENT)
         form.data = _with(form.data, form_id=str(uuid.uuid4()))
@@ -105,7 +105,7 @@ def register(request: HttpRequest) -> HttpResponse:
                 return redirect("patients:registering", row.pk)
     if request.method == "POST":
         drafts.save(request.user, form.data)
-    more = {"sent": sent, "draft": draft[0] if draft else None}
+    more = {"sent": earlier, "draft": draft[0] if draft else None}
     return _page(request, "patients/register.html", form, title="Register a patient", **more)
 
 
@@ -396,10 +396,10 @@ def _with(data: Any, **values: str) -> Any:
     """Return the form data with these values replaced, for a form that is shown again."""
     if not data:
         return data
-    changed = data.copy()
+    copy = data.copy()
     for name, value in values.items():
-        changed[name] = value
-    return changed
+        copy[name] = value
+    return copy
 
 
 def _page(

@@ -200,8 +200,8 @@ def _points(
     left_out = 0
     with connection.cursor() as cursor:
         cursor.execute(PAIRS if measure.kind == SPAN else POINTS, point_parameters(series, edges))
-        for bucket, count, low, high, total, others in cursor.fetchall():
-            left_out += others
+        for bucket, count, low, high, total, other_units in cursor.fetchall():
+            left_out += other_units
             if count:
                 by_bucket[bucket] = _numbers(measure.kind, count, low, high, total)
     labels = [span.label(edge, measure.kind) for edge in edges[:-1]]

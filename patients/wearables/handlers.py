@@ -86,12 +86,12 @@ def handle_backfills(events: Sequence[ReceivedEvent]) -> Mapping[str, str] | Non
         if resource == HYPNOGRAM:
             outcomes[event.message_id] = IGNORED
             continue
-        done = BACKFILL_DONE.value(event.data)
-        if done.start_date is None or done.end_date is None:
+        backfill = BACKFILL_DONE.value(event.data)
+        if backfill.start_date is None or backfill.end_date is None:
             raise ValueError("the event does not say which range was fetched")
-        user = _user(event, done.user_id)
-        dates = (done.start_date, done.end_date)
-        ranges.append(BackfillRange(event.number, user, resource, done.provider, *dates).key())
+        user = _user(event, backfill.user_id)
+        dates = (backfill.start_date, backfill.end_date)
+        ranges.append(BackfillRange(event.number, user, resource, backfill.provider, *dates).key())
         outcomes[event.message_id] = LOOKED_UP
     schedule_lookups(BACKFILL, ranges)
     if ranges:

@@ -73,14 +73,14 @@ _FITS: Final = (
 
 def _appended(column: str) -> str:
     """Return assignments that append to the tail, or to the long array if the tail is full."""
-    stored, sent = f"c.{column}", f"excluded.{column}"
+    stored, received = f"c.{column}", f"excluded.{column}"
     if column == "numbers":
         stored = f"coalesce({stored}, array_fill(c.number, ARRAY[cardinality(c.seconds)]))"
-        sent = _SENT_NUMBERS
+        received = _SENT_NUMBERS
     tail = f"tail_{column}"
     return (
-        f"{column} = CASE WHEN {_FITS} THEN c.{column} ELSE {stored} || c.{tail} || {sent} END,"
-        f" {tail} = CASE WHEN {_FITS} THEN c.{tail} || {sent} END"
+        f"{column} = CASE WHEN {_FITS} THEN c.{column} ELSE {stored} || c.{tail} || {received} END,"
+        f" {tail} = CASE WHEN {_FITS} THEN c.{tail} || {received} END"
     )
 
 

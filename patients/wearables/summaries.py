@@ -178,13 +178,13 @@ def _update_receipts(records: Sequence[MirrorRecord]) -> None:
     }
     rows = Summary.objects.select_for_update().filter(pk__in=list(latest)).order_by("pk")
     same: list[MirrorRecord] = []
-    others: list[MirrorRecord] = []
+    other_records: list[MirrorRecord] = []
     for pk, number, record in rows.values_list("pk", "number", "record"):
         mirror_record = latest[pk]
         if number < mirror_record.version[0]:
-            (same if record == mirror_record.raw.decode() else others).append(mirror_record)
-    if others:  # Other workers wrote these after the comparison. They are locked now.
-        apply_batch(SUMMARIES, others)
+            (same if record == mirror_record.raw.decode() else other_records).append(mirror_record)
+    if other_records:  # Other workers wrote these after the comparison. They are locked now.
+        apply_batch(SUMMARIES, other_records)
     if same:
         with connection.cursor() as cursor:
             cursor.execute(

@@ -93,7 +93,7 @@ def enter_target(client: Client, text: str) -> str:
 def suggested_matches(client: Client, text: str) -> Any:
     answer = client.post("/find/suggestions/", {"q": text})
     assert answer.status_code == 200
-    return answer.context["found"]
+    return answer.context["result"]
 
 
 def order_page(n: int) -> str:
@@ -217,7 +217,7 @@ def test_several_matches_are_shown_on_a_page_with_a_url(client: Client, clinic: 
         assert "Found for “mar gonz”" in text
         for words in ("Maria Gonzalez", "2 Jan 1980", "Phoenix", "Mario Gonzaga", "No orders"):
             assert words in text, words
-    assert page.context["found"].people[0].patient_id == uid("patient", 1), "open orders first"
+    assert page.context["result"].people[0].patient_id == uid("patient", 1), "open orders first"
     other = Client()
     other.force_login(staff("front desk", "another"))
     assert "This search is over" in other.get(address).content.decode()

@@ -32,7 +32,7 @@ def place_order(client: Client, **more: Any) -> dict[str, Any]:
     page = Page(client.get(order_form_url(client)).content.decode(), "data-kept")
     page.set("tests", str(TEST))
     answer: Any = client.post(order_form_url(client), {**page.values(), **more, "do": "review"})
-    assert answer.status_code == 302, (answer.context["found"], answer.context["form"].errors)
+    assert answer.status_code == 302, (answer.context["findings"], answer.context["form"].errors)
     address, sent = open_review(client)
     assert client.post(address, sent).status_code == 302
     body: dict[str, Any] = CommandRecord.objects.get().payload["body"]

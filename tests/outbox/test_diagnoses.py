@@ -51,7 +51,7 @@ def search_codes(client: Client, query: str, chosen: str = "") -> Any:
 
 
 def matches(response: Any) -> list[DiagnosisChoice]:
-    return list(response.context["matches"].found)
+    return list(response.context["matches"].choices)
 
 
 def test_search_by_description_finds_codes(harness: OutboxHarness) -> None:

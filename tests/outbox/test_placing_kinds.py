@@ -41,7 +41,7 @@ def place_and_deliver(
         codes = [code for code, _ in question.answers]
         values.setdefault(question.name, codes[0] if codes else "1")
     response = send_form(client, person, values)
-    assert response.status_code == 302, response.context["found"]
+    assert response.status_code == 302, response.context["findings"]
     command = confirm_review(client, person)
     harness.deliver()
     command.refresh_from_db()

@@ -92,7 +92,7 @@ def test_order_at_the_wrong_lab_is_replaced(
     assert response.status_code == 422
     assert "incorrect account" in {one.kind for one in response.context["stopped"]}
     response = send_form(client, person, {**values, "lab_account": str(right_account.pk)})
-    assert response.status_code == 302, response.context["found"]
+    assert response.status_code == 302, response.context["findings"]
     review = client.get(response["Location"]).content.decode()
     assert f'href="/orders/{former_id}/"' in review and "went to the wrong lab" in review
     command = confirm_review(client, person)

@@ -67,9 +67,9 @@ def report_list(request: HttpRequest) -> HttpResponse:
                 "label": label,
                 "current": key == tab,
                 # Count only reports that wait for staff: the other tabs grow forever.
-                "count": capped_count(everything.filter(which)) if key == "todo" else None,
+                "count": capped_count(everything.filter(condition)) if key == "todo" else None,
             }
-            for key, (label, which) in TABS.items()
+            for key, (label, condition) in TABS.items()
         ],
         "tab": tab,
         "patient_id": patient_id,
@@ -211,8 +211,8 @@ def again(request: HttpRequest, report_id: UUID) -> HttpResponse:
     """Send the same files again, as a new job."""
     report = _report(report_id)
     _record_change(request, report)
-    done = delivery.resend(report.pk, _attempt(request))
-    return _redirect_back(request, report, "It is being sent again." if done else "")
+    is_done = delivery.resend(report.pk, _attempt(request))
+    return _redirect_back(request, report, "It is being sent again." if is_done else "")
 
 
 @requires("reports.upload")
@@ -224,9 +224,9 @@ def arrived(request: HttpRequest, report_id: UUID) -> HttpResponse:
     if job_id is None:
         raise BadRequest("Which job it is was not said.")
     _record_change(request, report)
-    done = delivery.link_to_job(report.pk, _attempt(request), job_id)
+    is_done = delivery.link_to_job(report.pk, _attempt(request), job_id)
     return _redirect_back(
-        request, report, "This job is now the one of this report." if done else ""
+        request, report, "This job is now the one of this report." if is_done else ""
     )
 
 
@@ -236,8 +236,8 @@ def give_up(request: HttpRequest, report_id: UUID) -> HttpResponse:
     """Stop sending the report."""
     report = _report(report_id)
     _record_change(request, report)
-    done = delivery.give_up(report.pk, _attempt(request))
-    return _redirect_back(request, report, "It will not be sent." if done else "")
+    is_done = delivery.give_up(report.pk, _attempt(request))
+    return _redirect_back(request, report, "It will not be sent." if is_done else "")
 
 
 @requires("reports.view", "results.view", "reports.accept")
@@ -371,9 +371,9 @@ def _record_change(request: HttpRequest, report: Report) -> None:
     record_entry(request, "change", "report", ids=[report.pk], patients=[report.user_id])
 
 
-def _redirect_back(request: HttpRequest, report: Report, done: str) -> HttpResponse:
-    if done:
-        messages.success(request, done)
+def _redirect_back(request: HttpRequest, report: Report, message: str) -> HttpResponse:
+    if message:
+        messages.success(request, message)
     else:
         messages.warning(
             request,

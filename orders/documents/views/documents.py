@@ -115,8 +115,8 @@ def record_opening(
     patients = [order.user_id for order in orders]
     if kind.slug == "transaction-result":
         keys = {order.order_transaction_id for order in orders}
-        others = Order.objects.filter(order_transaction_id__in=keys).exclude(pk__in=ids)
-        for order_id, user_id in others.values_list("pk", "user_id"):
+        other_orders = Order.objects.filter(order_transaction_id__in=keys).exclude(pk__in=ids)
+        for order_id, user_id in other_orders.values_list("pk", "user_id"):
             ids.append(order_id)
             patients.append(user_id)
     record_entry(request, action, kind.subject, ids=ids, patients=patients, row_count=len(orders))

@@ -145,14 +145,14 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
     """Show the order as it will be sent, with the button that sends it."""
     patient, person = _patient_and_demographics(patient_id)
     draft = drafts.find_draft(request.user, patient, importing)
-    sent = OrderReviewForm(request.POST if request.method == "POST" else None)
-    if sent.is_valid():
+    review_form = OrderReviewForm(request.POST if request.method == "POST" else None)
+    if review_form.is_valid():
         # After a second click the draft is gone, but the command of the first click exists.
-        same = CommandRecord.objects.filter(form_id=sent.cleaned_data["form_id"]).first()
+        same = CommandRecord.objects.filter(form_id=review_form.cleaned_data["form_id"]).first()
         if (
             same is not None
             and same.requested_by_id == request.user.pk
-            and sent.is_same_draft(same)
+            and review_form.is_same_draft(same)
         ):
             return redirect("commands:detail", same.pk)
     if draft is None:
@@ -163,7 +163,7 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
         return redirect(f"{_address(patient, importing)}?check=1")
     form = OrderReviewForm(initial={"draft": drafts.digest(draft.typed)})
     if request.method == "POST":
-        command = _enqueue(request, sent, order_request)
+        command = _enqueue(request, review_form, order_request)
         if isinstance(command, CommandRecord):
             drafts.delete_draft(request.user, patient, importing)
             return redirect("commands:detail", command.pk)
@@ -186,10 +186,12 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
 
 
 def _enqueue(
-    request: HttpRequest, sent: OrderReviewForm, order_request: OrderRequest
+    request: HttpRequest, review_form: OrderReviewForm, order_request: OrderRequest
 ) -> CommandRecord | str:
     """Enqueue the reviewed order, or return why that is not possible now."""
-    if not sent.is_valid() or sent.cleaned_data["draft"] != drafts.digest(order_request.typed):
+    if not review_form.is_valid() or review_form.cleaned_data["draft"] != drafts.digest(
+        order_request.typed
+    ):
         return CHANGED
     command = (
         request_bodies.import_command(order_request)
@@ -198,7 +200,7 @@ def _enqueue(
     )
     typed = {name: list(values) for name, values in order_request.typed.items()}
     try:
-        return enqueue(request, command, sent.cleaned_data["form_id"], "", typed)
+        return enqueue(request, command, review_form.cleaned_data["form_id"], "", typed)
     except PreconditionFailed as error:
         return error.message
     except Conflict as error:
