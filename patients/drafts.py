@@ -47,7 +47,9 @@ def save(user: Any, typed: QueryDict) -> None:
     if set(RegisterForm(typed).changed_data) <= PREFILLED:
         discard(user, typed.get("form_id", ""), typed.get(WRITTEN, ""))
     else:
-        RegistrationDraft.keep(storable_values(typed, NOT_SAVED), typed.get(WRITTEN, ""), user=user)
+        RegistrationDraft.save_inputs(
+            storable_values(typed, NOT_SAVED), typed.get(WRITTEN, ""), user=user
+        )
 
 
 def discard(user: Any, form_id: str, written: str = "") -> None:

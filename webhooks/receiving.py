@@ -134,14 +134,14 @@ def _read_body(
     promised = int(length) if length else None
     if promised is not None and promised > most:
         return DeliveryResponse(413, "too large")
-    wanted = most + 1 if promised is None else promised
+    remaining = most + 1 if promised is None else promised
     parts: list[bytes] = []
-    while wanted > 0 and (part := read(wanted)):
+    while remaining > 0 and (part := read(remaining)):
         parts.append(part)
-        wanted -= len(part)
-    if promised is None and wanted <= 0:
+        remaining -= len(part)
+    if promised is None and remaining <= 0:
         return DeliveryResponse(413, "too large")
-    if promised is not None and wanted != 0:
+    if promised is not None and remaining != 0:
         return DeliveryResponse(400, "cut short")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 

@@ -185,9 +185,9 @@ def _set_roles(request: HttpRequest, user: User, claims: dict[str, Any]) -> None
     for part in settings.OIDC_ROLES_CLAIM.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     names = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
-    wanted = {str(name).strip() for name in names} & (ROLES.keys() - {SERVICE_ACCOUNT})
+    role_names = {str(name).strip() for name in names} & (ROLES.keys() - {SERVICE_ACCOUNT})
     before = staff_changes.account_snapshot(User.objects.select_for_update().get(pk=user.pk))
-    staff_changes.set_roles(user, wanted)
+    staff_changes.set_roles(user, role_names)
     after = staff_changes.account_snapshot(user)
     if before != after:
         record_change(

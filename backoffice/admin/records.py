@@ -114,19 +114,19 @@ class RecordAdmin(BaseAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         """Search by indexes only, never by a scan of the table."""
-        typed, wanted = search_term.strip(), Q(pk__in=[])
+        typed, condition = search_term.strip(), Q(pk__in=[])
         if not typed:
             return queryset, False
         for name in self.searched:
             column = self.opts.pk if name == "pk" else self.opts.get_field(name)
             if name in self.identifiers:
-                wanted |= same_identifier(name, typed)
+                condition |= same_identifier(name, typed)
                 continue
             try:
-                wanted |= Q(**{name: column.to_python(typed)})  # type: ignore[union-attr]
+                condition |= Q(**{name: column.to_python(typed)})  # type: ignore[union-attr]
             except (ValidationError, ValueError, OverflowError):
                 continue
-        return queryset.filter(wanted), False
+        return queryset.filter(condition), False
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -211,11 +211,11 @@ class RecordAdmin(BaseAdmin):
         reasons = self.reasons(row)
         if not reasons:
             return [_list_status(self.synced_list)] if self.synced_list else []
-        wanted = Q()
+        condition = Q()
         for kind, keys in reasons.items():
-            wanted |= Q(kind=kind, key__in=[str(key) for key in keys])
+            condition |= Q(kind=kind, key__in=[str(key) for key in keys])
         known: dict[str, list[Lookup]] = {kind: [] for kind in reasons}
-        for lookup in Lookup.objects.filter(wanted).order_by("kind", "key")[:MAX_FETCHED]:
+        for lookup in Lookup.objects.filter(condition).order_by("kind", "key")[:MAX_FETCHED]:
             known[lookup.kind].append(lookup)
         return [_lookup_status(kind, lookups) for kind, lookups in known.items()]
 

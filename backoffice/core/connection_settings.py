@@ -13,11 +13,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 def apply_session_settings(connection: BaseDatabaseWrapper, **_signal: Any) -> None:
     """Set all settings in one statement; receiver of `connection_created`."""
-    wanted: dict[str, str] = connection.settings_dict.get("SESSION_SETTINGS", {})
-    if not wanted:
+    session_settings: dict[str, str] = connection.settings_dict.get("SESSION_SETTINGS", {})
+    if not session_settings:
         return
-    calls = ", ".join(["set_config(%s, %s, false)"] * len(wanted))
-    values = [word for pair in wanted.items() for word in pair]
+    calls = ", ".join(["set_config(%s, %s, false)"] * len(session_settings))
+    values = [word for pair in session_settings.items() for word in pair]
     # Use the cursor of the driver: this is not a statement of a page and must not be counted.
     with connection.connection.cursor() as cursor:
         cursor.execute(f"SELECT {calls}", values)

@@ -74,7 +74,7 @@ def clean(text: str) -> str:
     """Return the identifier as it is sent: one spelling of digits, dashes and widths, single
     spaces, nothing invisible. The case stays. Raises UnusableCharacter."""
     offset = len(text) - len(text.lstrip(SPACES + INVISIBLE))
-    written: list[str] = []
+    cleaned: list[str] = []
     for place, mark in enumerate(text.strip(SPACES + INVISIBLE), start=offset + 1):
         if mark in INVISIBLE:
             continue
@@ -82,9 +82,9 @@ def clean(text: str) -> str:
             raise UnusableCharacter(text, place, what)
         if unicodedata.category(mark) == "Nd":
             mark = str(unicodedata.decimal(mark))
-        written.append("-" if mark in DASHES else mark)
+        cleaned.append("-" if mark in DASHES else mark)
     _refuse_lookalikes(text)
-    plain = unicodedata.normalize("NFKC", "".join(written))
+    plain = unicodedata.normalize("NFKC", "".join(cleaned))
     return " ".join(plain.translate(str.maketrans("", "", INVISIBLE)).split())
 
 

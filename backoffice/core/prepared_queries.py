@@ -130,16 +130,18 @@ def by_key(
     model: type[Row], keys: Iterable[Any], names: Names = (), but: Names = ()
 ) -> dict[Any, Row]:
     """Return instances by primary key, as `in_bulk` does; None in `keys` is ignored."""
-    wanted, key = array(one for one in keys if one is not None), model._meta.pk
-    if wanted == "{}" or key is None:
+    keys_array, key = array(one for one in keys if one is not None), model._meta.pk
+    if keys_array == "{}" or key is None:
         return {}
-    return {row.pk: row for row in where(model, f"{key.column} = ANY(%s)", [wanted], names, but)}
+    return {
+        row.pk: row for row in where(model, f"{key.column} = ANY(%s)", [keys_array], names, but)
+    }
 
 
 def array(values: Iterable[object]) -> str:
     """Return a PostgreSQL array literal: a list takes the driver four times as long."""
-    written = [str(value).replace("\\", r"\\").replace('"', r"\"") for value in values]
-    return '{"' + '","'.join(written) + '"}' if written else "{}"
+    quoted = [str(value).replace("\\", r"\\").replace('"', r"\"") for value in values]
+    return '{"' + '","'.join(quoted) + '"}' if quoted else "{}"
 
 
 @cache

@@ -43,15 +43,15 @@ def program(name: str) -> str:
     """
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version_num")
-        wanted = int(cursor.fetchone()[0]) // 10_000
+        server_release = int(cursor.fetchone()[0]) // 10_000
     programs = {
         release: path for path in reversed([*_candidates(name)]) if (release := _release(path))
     }
-    usable = [release for release in programs if release >= wanted]
+    usable = [release for release in programs if release >= server_release]
     if not usable:
         raise CommandError(
-            f"{name} of PostgreSQL {wanted} or later is not installed here"
-            f" (on Debian: postgresql-client-{wanted})."
+            f"{name} of PostgreSQL {server_release} or later is not installed here"
+            f" (on Debian: postgresql-client-{server_release})."
         )
     # Much later releases may use settings that an older server does not know.
     return programs[min(usable)]

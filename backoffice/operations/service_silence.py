@@ -77,11 +77,11 @@ class ServiceSilence:
             self._report(f"answers with an error: {what}. Trying again")
 
     def ended(self, operation: str, outcome: str, seconds: float) -> None:
-        answered = outcome.isdecimal() and int(outcome) < 500 and outcome not in ("408", "429")
+        has_answer = outcome.isdecimal() and int(outcome) < 500 and outcome not in ("408", "429")
         with self._lock:
             self._under_way -= 1
             self._waiting_since = time.monotonic()
-            if not answered:
+            if not has_answer:
                 return
             self._has_answered = True
             was_reported = bool(self._reported)

@@ -32,7 +32,9 @@ class Draft(models.Model):
         abstract = True
 
     @classmethod
-    def keep(cls, typed: Mapping[str, Sequence[str]], written: str = "", **owner: Any) -> None:
+    def save_inputs(
+        cls, typed: Mapping[str, Sequence[str]], written: str = "", **owner: Any
+    ) -> None:
         """Store a draft in place of the earlier draft of the same form.
 
         A page sends its contents once more when it is closed, while an earlier request may still be

@@ -43,9 +43,9 @@ class PreferencesForm(forms.Form):
     def clean_time_zone(self) -> str:
         """Return the IANA name of the zone. Case and spaces are ignored: `america/new york`."""
         typed: str = self.cleaned_data["time_zone"]
-        wanted = typed.strip().replace(" ", "_").lower()
+        zone_key = typed.strip().replace(" ", "_").lower()
         for name in available_timezones():
-            if name.lower() == wanted:
+            if name.lower() == zone_key:
                 return name
         raise forms.ValidationError(
             "There is no time zone of this name. Type a region and a city, such as America/Chicago."

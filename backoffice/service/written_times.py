@@ -72,48 +72,48 @@ def read_written_time(text: str | None) -> WrittenTime:
     When day and month could be exchanged, the date is unknown.
     """
     text = text or ""
-    written = text.strip()
-    return _read_iso(text, written) or _read_slashed(text, written) or _unread(text)
+    stripped = text.strip()
+    return _read_iso(text, stripped) or _read_slashed(text, stripped) or _unread(text)
 
 
 def _unread(text: str) -> WrittenTime:
     return WrittenTime(text, Precision.NONE)
 
 
-def _read_iso(text: str, written: str) -> WrittenTime | None:
-    if not _ISO.match(written):
+def _read_iso(text: str, stripped: str) -> WrittenTime | None:
+    if not _ISO.match(stripped):
         return None
     # After other characters, the rest is an offset of the date, or something else.
-    if written[10:11] in ("T", "t", " "):
+    if stripped[10:11] in ("T", "t", " "):
         try:
-            moment = datetime.fromisoformat(written)
+            moment = datetime.fromisoformat(stripped)
         except ValueError:
             moment = None
         # Some releases of Python read 24:00 as the next day. Such a time is rejected, because the
         # date must not change.
-        if moment and moment.date().isoformat() == written[:10] and _is_plausible(moment):
+        if moment and moment.date().isoformat() == stripped[:10] and _is_plausible(moment):
             if moment.tzinfo is None:
                 return WrittenTime(text, Precision.LOCAL_TIME, None, moment, moment.date())
             return WrittenTime(text, Precision.INSTANT, moment.astimezone(UTC), None, moment.date())
-    return _read_day_first(text, written, 10, date.fromisoformat)
+    return _read_day_first(text, stripped, 10, date.fromisoformat)
 
 
-def _read_slashed(text: str, written: str) -> WrittenTime | None:
-    match = _SLASHED.match(written)
-    return match and _read_day_first(text, written, match.end(), _one_meaning)
+def _read_slashed(text: str, stripped: str) -> WrittenTime | None:
+    match = _SLASHED.match(stripped)
+    return match and _read_day_first(text, stripped, match.end(), _one_meaning)
 
 
 def _read_day_first(
-    text: str, written: str, length: int, read: Callable[[str], date | None]
+    text: str, stripped: str, length: int, read: Callable[[str], date | None]
 ) -> WrittenTime | None:
     """Read a date at the start and a time of day after it.
 
     When other text follows, such as the letters of a zone, only the day is set and the time is
     shown as written.
     """
-    rest = written[length:]
+    rest = stripped[length:]
     try:
-        day = read(written[:length])
+        day = read(stripped[:length])
     except ValueError:
         return None
     if day is None or not _is_plausible(day) or rest[:1].isdigit():
@@ -126,9 +126,9 @@ def _read_day_first(
     return WrittenTime(text, Precision.LOCAL_TIME, None, datetime.combine(day, of_day), day)
 
 
-def _one_meaning(written: str) -> date | None:
+def _one_meaning(stripped: str) -> date | None:
     """Return a date whose month and day cannot be exchanged, else None; raises ValueError."""
-    first, second, year = map(int, re.split(r"[/.-]", written))
+    first, second, year = map(int, re.split(r"[/.-]", stripped))
     month, day = (second, first) if first > 12 else (first, second)
     return date(year, month, day) if day > 12 or day == month else None
 

@@ -109,7 +109,7 @@ def run_due_lookups(lookup_types: Sequence[LookupType], *, seconds: float | None
     """
     by_kind = {lookup_type.kind: lookup_type for lookup_type in lookup_types}
     ends = None if seconds is None else time.monotonic() + seconds
-    answered = 0
+    count = 0
     closed: set[str] = set()
     database_error: OperationalError | InterfaceError | None = None
     with ThreadPoolExecutor(THREADS, thread_name_prefix="lookups") as threads:
@@ -125,7 +125,7 @@ def run_due_lookups(lookup_types: Sequence[LookupType], *, seconds: float | None
                 if not pairs:
                     continue
                 try:
-                    answered += _store_answers(lookup_type, pairs, token, asked_at)
+                    count += _store_answers(lookup_type, pairs, token, asked_at)
                 except (OperationalError, InterfaceError) as error:
                     database_error = error  # The answers of the other kinds are stored first.
             if database_error is not None:
@@ -134,7 +134,7 @@ def run_due_lookups(lookup_types: Sequence[LookupType], *, seconds: float | None
                         lease_token=None, lease_until=None
                     )
                 raise database_error
-    return answered
+    return count
 
 
 def _claim_some(lookup_types: Sequence[LookupType], token: uuid.UUID) -> list[LookupClaim]:

@@ -190,7 +190,7 @@ def _process_batches(
     if our_team is not None:
         service_team.remember_team([our_team])
     ends = None if seconds is None else time.monotonic() + seconds
-    written = time.monotonic()
+    written_at = time.monotonic()
     counts = _RunCounts()
     unreadable_keys = set(
         UnreadRecord.objects.filter(resource=run.resource).values_list("key", flat=True)
@@ -225,10 +225,10 @@ def _process_batches(
                 # Without checkpoints a run would start again after each slice: go to the end.
                 is_late = ends is not None and time.monotonic() > ends
                 is_over = bool(batch.checkpoint) and (is_late or shutdown.is_requested())
-                is_due = time.monotonic() - written > CHECKPOINT_SECONDS
+                is_due = time.monotonic() - written_at > CHECKPOINT_SECONDS
                 if wrote or is_over or is_due or following is None:
                     _advance(run, batch, counts)
-                    written = time.monotonic()
+                    written_at = time.monotonic()
             progress(run)
             if stopped is not None:
                 raise stopped

@@ -159,8 +159,8 @@ def _differences(row: CommandRecord, saved: Mapping[str, Any] | None) -> list[Fi
     if row.kind == "order.activation":
         return [FieldDifference("Send out on", None, payload.get("activate_by") or "")]
     if row.kind == "order.messages":
-        current, wanted = _switch(payload.get("seen")), _switch(payload.get("sms_enabled"))
-        return [FieldDifference("Text messages", current, wanted)]
+        current, requested = _switch(payload.get("seen")), _switch(payload.get("sms_enabled"))
+        return [FieldDifference("Text messages", current, requested)]
     if row.kind == "patient.info" and saved is not None:
         before, after = _flatten(saved), _flatten(payload.get("info") or {})
         names = [name for name in {**before, **after} if before.get(name) != after.get(name)]

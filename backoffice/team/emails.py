@@ -68,8 +68,8 @@ def _claim() -> tuple[User, list[Notification]] | None:
         together = due.filter(user_id=first.user_id, mail_id=first.mail_id)
         rows = list(together.order_by("pk")[:MAX_NOTIFICATIONS])
         user = User.objects.get(pk=first.user_id)
-        wanted = _wanted(user, rows)
-        keys = {row.pk for row in wanted}
+        rows_to_mail = _rows_to_mail(user, rows)
+        keys = {row.pk for row in rows_to_mail}
         unwanted = [row.pk for row in rows if row.pk not in keys]
         Notification.objects.filter(pk__in=unwanted).update(mail_due_at=None)
         mail_id = first.mail_id or uuid.uuid4()
@@ -78,12 +78,12 @@ def _claim() -> tuple[User, list[Notification]] | None:
             mail_lease_until=now + LEASE_DURATION,
             mail_attempts=F("mail_attempts") + 1,
         )
-        for row in wanted:
+        for row in rows_to_mail:
             row.mail_id, row.mail_attempts = mail_id, row.mail_attempts + 1
-    return user, wanted
+    return user, rows_to_mail
 
 
-def _wanted(user: User, rows: Sequence[Notification]) -> list[Notification]:
+def _rows_to_mail(user: User, rows: Sequence[Notification]) -> list[Notification]:
     """Return the rows still to be mailed: those not seen meanwhile, of kinds the user wants."""
     if not user.is_active or not user.email:
         return []

@@ -23,7 +23,7 @@ def save_draft(
     user: Any, patient: Patient, importing: bool, typed: FormValues, written: str = ""
 ) -> None:
     assert isinstance(user, User)
-    OrderDraft.keep(typed, written, user=user, patient_id=patient.pk, importing=importing)
+    OrderDraft.save_inputs(typed, written, user=user, patient_id=patient.pk, importing=importing)
 
 
 def delete_draft(user: Any, patient: Patient, importing: bool) -> None:

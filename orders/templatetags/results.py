@@ -20,7 +20,7 @@ from django.utils.safestring import SafeString
 
 from backoffice.core.time_formats import calendar_day, spoken
 from backoffice.pages.icons import glyph_svg
-from backoffice.pages.templatetags.chart import scale, written
+from backoffice.pages.templatetags.chart import number_text, scale
 from backoffice.pages.templatetags.ui import DASH
 from orders.progress import format_duration
 from orders.results import badges, result_badges
@@ -196,7 +196,7 @@ def trend_plot(values: Sequence[MarkerValue]) -> SafeString | str:
         "",
         '<line class="grid" x1="0" x2="100%" y1="{0}%" y2="{0}%"/>'
         '<text x="-8" y="{0}%" dy=".32em" text-anchor="end">{1}</text>',
-        ((f"{y(level):.2f}", written(level)) for level in levels),
+        ((f"{y(level):.2f}", number_text(level)) for level in levels),
     )
     days = dict.fromkeys((plotted[0], plotted[-1]))
     dates = format_html_join(

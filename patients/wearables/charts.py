@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, FloatField, Max, Min, Q, Sum
 
-from backoffice.pages.templatetags.chart import BARS, LARGEST, SPAN, Chart, Point, written
+from backoffice.pages.templatetags.chart import BARS, LARGEST, SPAN, Chart, Point, number_text
 from patients.models import Provider
 from patients.wearables.measures import DAILY, Measure, sample_measure
 from patients.wearables.models import Series, Summary
@@ -322,9 +322,9 @@ def _newest(
     extra: Any,
 ) -> Newest:  # fmt: skip
     more = json.loads(extra) if isinstance(extra, str) else extra or {}
-    text = "" if value is None else written(value)
+    text = "" if value is None else number_text(value)
     if "diastolic" in more:
-        text = f"{text or '–'}/{written(more['diastolic'])}"
+        text = f"{text or '–'}/{number_text(more['diastolic'])}"
     at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(microseconds=last_at)
     source = source_words(names, series.provider, series.source_type)
     unit = more.get("unit", series.unit)

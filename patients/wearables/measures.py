@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from backoffice.core import vocabulary
-from backoffice.pages.templatetags.chart import BARS, LINE, SPAN, written
+from backoffice.pages.templatetags.chart import BARS, LINE, SPAN, number_text
 
 SUMMED_RESOURCES: Final = frozenset(
     {
@@ -45,7 +45,7 @@ class Measure:
         if self.unit == "h":
             hours, minutes = divmod(round(value * 60), 60)
             return f"{hours} h {minutes:02} min"
-        return f"{written(value)} {self.unit}".rstrip()
+        return f"{number_text(value)} {self.unit}".rstrip()
 
 
 def _daily(

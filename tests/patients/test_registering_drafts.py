@@ -114,7 +114,7 @@ def test_draft_saved_during_submission_is_deleted(client: Client, front_desk_use
     form_id = leave_page(client, first_name="Testa")
     typed = RegistrationDraft.objects.get().typed
     client.post(REGISTER, {**PERSON, "form_id": form_id})
-    RegistrationDraft.keep(typed, user=front_desk_user)
+    RegistrationDraft.save_inputs(typed, user=front_desk_user)
     assert drafts.load(front_desk_user) is None and not RegistrationDraft.objects.exists()
 
 
@@ -154,7 +154,7 @@ def test_draft_is_encrypted_in_the_database(client: Client, front_desk_user: Use
 
 def test_old_draft_is_deleted_by_the_task(client: Client, front_desk_user: User) -> None:
     leave_page(client, first_name="Testa")
-    RegistrationDraft.keep({"first_name": ["Old"]}, user=staff("front desk", "colleague"))
+    RegistrationDraft.save_inputs({"first_name": ["Old"]}, user=staff("front desk", "colleague"))
     long_ago = timezone.now() - timedelta(days=15)
     RegistrationDraft.objects.exclude(user=front_desk_user).update(saved_at=long_ago)
     delete_old_drafts_and_links()

@@ -165,7 +165,7 @@ def test_axis_contains_values_and_has_few_levels(values: list[float], from_zero:
      (-3.5, "−3.5"), (0.00312, "0.00312"), (99.96, "100"), (120.4, "120")],
 )  # fmt: skip
 def test_chart_numbers_are_short(value: float, text: str) -> None:
-    assert chart.written(value) == text
+    assert chart.number_text(value) == text
 
 
 # The page

@@ -67,12 +67,12 @@ def contradicts(text: str | None, expected: str | None) -> bool:
     Examples: `Reactive` when `Non-Reactive` is expected, or `2+` when `Negative` is. Unknown words
     never contradict.
     """
-    wanted = _fold(expected or "")
-    if wanted in NEGATIVE:
+    expected_text = _fold(expected or "")
+    if expected_text in NEGATIVE:
         return _begins_with(text or "", POSITIVE | GRADES) or bool(
             _GRADE.match((text or "").strip())
         )
-    return wanted in POSITIVE and _begins_with(text or "", NEGATIVE)
+    return expected_text in POSITIVE and _begins_with(text or "", NEGATIVE)
 
 
 def _begins_with(text: str, known: frozenset[str]) -> bool:

@@ -254,16 +254,19 @@ def make_database(url: str, name: str) -> str:
     from psycopg import sql
 
     parts = urlsplit(url)
-    wanted = urlunsplit(parts._replace(path=f"/{quote(name, safe='')}"))
-    with contextlib.suppress(psycopg.OperationalError), psycopg.connect(wanted, connect_timeout=5):
-        return wanted
+    database_url = urlunsplit(parts._replace(path=f"/{quote(name, safe='')}"))
+    with (
+        contextlib.suppress(psycopg.OperationalError),
+        psycopg.connect(database_url, connect_timeout=5),
+    ):
+        return database_url
     for maintenance in ("postgres", parts.path.lstrip("/")):
         try:
             maintenance_url = urlunsplit(parts._replace(path=f"/{maintenance}"))
             with psycopg.connect(maintenance_url, autocommit=True, connect_timeout=5) as connection:
                 with contextlib.suppress(psycopg.errors.DuplicateDatabase):
                     connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-                return wanted
+                return database_url
         except psycopg.OperationalError:
             continue
         except psycopg.errors.InsufficientPrivilege:

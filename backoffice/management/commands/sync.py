@@ -145,12 +145,12 @@ class Command(BaseCommand):
         total, done, failures = due.count(), 0, 0
         bar = Bar(self.stdout, LOOKED_UP)
         while True:
-            answered = run_due_lookups(LOOKUP_TYPES, seconds=WAIT)
-            done += answered
+            count = run_due_lookups(LOOKUP_TYPES, seconds=WAIT)
+            done += count
             left = due.count()
             total = max(total, done + left)
             bar.show(done, total)
-            if left and not answered:
+            if left and not count:
                 failures += 1
                 if failures >= ATTEMPTS:
                     raise CommandError(f"{left} look-ups are due and the service does not answer")

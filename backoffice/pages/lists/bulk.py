@@ -205,10 +205,10 @@ def _gather(run: BulkRun, rows: QuerySet[Any], most: int) -> int:
             f" SELECT %s, found.key, found.patient FROM ({sql}) AS found (key, patient) LIMIT %s",
             [run.pk, *parameters, most + 1],
         )
-        written = cursor.rowcount
-    if written > most:
+        count = cursor.rowcount
+    if count > most:
         raise TooManyRows
-    return int(written)
+    return int(count)
 
 
 def stop_run(run: BulkRun) -> bool:

@@ -138,8 +138,8 @@ class ListContext:
                 f"This list has no filter called {unread}: it is left out, so more may be shown"
                 " than was meant."
             )
-        wanted = parameters.get("view", "")
-        if wanted not in ("", NO_VIEW) and view is None:
+        view_key = parameters.get("view", "")
+        if view_key not in ("", NO_VIEW) and view is None:
             screen.notices.append(
                 "The view of this address is gone, or your role may not use its filters."
             )

@@ -89,7 +89,7 @@ def chart(plot: Chart) -> dict[str, Any]:
         **context,
         "width": len(plot.points) * STEP,
         "height": HEIGHT,
-        "levels": [(axis.share(level), axis.y(level), written(level)) for level in levels],
+        "levels": [(axis.share(level), axis.y(level), number_text(level)) for level in levels],
         "ticks": [
             (f"{tick.place * 100:.2f}%", round(tick.place * len(plot.points) * STEP), tick.label)
             for tick in plot.ticks
@@ -140,7 +140,7 @@ def scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float, fl
     return floor(low / step) * step, ceil(high / step) * step, step
 
 
-def written(value: float) -> str:
+def number_text(value: float) -> str:
     """Format a number: `1,240`, `5.4`, `0.003`.
 
     It has three significant digits, or all integer digits if there are more. Trailing zeros are
@@ -221,7 +221,8 @@ def _body(plot: Chart) -> SafeString:
             continue
         for point in points:
             texts = (
-                _NOT_GIVEN if v is None else written(v) for v in _displayed_values(plot.kind, point)
+                _NOT_GIVEN if v is None else number_text(v)
+                for v in _displayed_values(plot.kind, point)
             )
             cells = (*texts, f"{point.count:,}")
             numbers = format_html_join("", "<td>{}", ((cell,) for cell in cells))
@@ -248,10 +249,10 @@ def _displayed_values(kind: str, point: Point) -> list[float | None]:
 def _facts(plot: Chart, measured: list[Point]) -> list[tuple[str, str]]:
     """Return the summary values of the whole chart, each with its label."""
     if plot.kind == BARS:
-        facts = [("Total", written(sum(point.value or 0.0 for point in measured)))]
+        facts = [("Total", number_text(sum(point.value or 0.0 for point in measured)))]
         # A total that is still filling would lower the mean.
         if whole := [point.value or 0.0 for point in measured if not point.is_filling]:
-            facts.append((f"Mean per {plot.each}", written(sum(whole) / len(whole))))
+            facts.append((f"Mean per {plot.each}", number_text(sum(whole) / len(whole))))
         return facts
     if plot.kind == SPAN:
         ends = ("Upper", [p.high for p in measured]), ("Lower", [p.low for p in measured])
@@ -260,9 +261,9 @@ def _facts(plot: Chart, measured: list[Point]) -> list[tuple[str, str]]:
     count = sum(point.count for point in measured)
     mean = sum((point.value or 0.0) * point.count for point in measured) / count
     return [
-        ("Average", written(mean)),
-        ("Lowest", written(min(values))),
-        ("Highest", written(max(values))),
+        ("Average", number_text(mean)),
+        ("Lowest", number_text(min(values))),
+        ("Highest", number_text(max(values))),
     ]
 
 
@@ -276,5 +277,5 @@ def _listed(labels: list[str]) -> str:
 def _from_to(values: list[float]) -> str:
     if not values:
         return _NOT_GIVEN
-    low, high = written(min(values)), written(max(values))
+    low, high = number_text(min(values)), number_text(max(values))
     return low if low == high else f"{low}–{high}"

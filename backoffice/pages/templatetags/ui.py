@@ -177,8 +177,8 @@ def day(value: date | None) -> SafeString:
     """Render a calendar date: `11 Nov 2026`."""
     if not value:
         return DASH
-    written = f"{value.year}-{value.month:02}-{value.day:02}"
-    return SafeString(f'<time datetime="{written}" class="nowrap">{calendar_day(value)}</time>')
+    iso_date = f"{value.year}-{value.month:02}-{value.day:02}"
+    return SafeString(f'<time datetime="{iso_date}" class="nowrap">{calendar_day(value)}</time>')
 
 
 @register.filter

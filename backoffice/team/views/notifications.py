@@ -118,9 +118,10 @@ def mail_choices(request: HttpRequest) -> HttpResponse:
     user = request.user
     assert isinstance(user, User)
     if request.method == "POST":
-        wanted = set(request.POST.getlist("kind"))
+        chosen_kinds = set(request.POST.getlist("kind"))
         rows = [
-            MailChoice(user=user, kind=kind, wanted=kind in wanted) for kind in NOTIFICATION_KINDS
+            MailChoice(user=user, kind=kind, wanted=kind in chosen_kinds)
+            for kind in NOTIFICATION_KINDS
         ]
         with transaction.atomic():
             MailChoice.objects.bulk_create(

@@ -173,8 +173,8 @@ def _subject_of(request: HttpRequest) -> Subject:
 
 def _return_url(request: HttpRequest) -> str:
     """Return the URL to return to: a page of this site, or else the page of the record."""
-    wanted = request.POST.get("next") or request.GET.get("next", "")
-    if wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, None):
-        return wanted
+    next_url = request.POST.get("next") or request.GET.get("next", "")
+    if next_url.startswith("/") and url_has_allowed_host_and_scheme(next_url, None):
+        return next_url
     about = _subject_of(request)
     return subject_url(about.type, about.id) or "/"

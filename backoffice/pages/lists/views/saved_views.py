@@ -154,10 +154,10 @@ def export(request: HttpRequest, *, list_page: ListPage) -> HttpResponseBase:
     if form is None:
         messages.error(request, "These filters cannot be read any more: correct them first.")
         return redirect(f"{list_page.url()}?{_posted_query(request).urlencode()}")
-    wanted = _columns(request, list_page)
+    chosen_columns = _columns(request, list_page)
     known = {column.key: column for column in list_page.columns_for(user)}
-    lead, rest = list_page.columns[0], [known[key] for key in wanted if key in known]
-    if not wanted:
+    lead, rest = list_page.columns[0], [known[key] for key in chosen_columns if key in known]
+    if not chosen_columns:
         rest = [column for column in known.values() if column.shown]
     chosen = [lead, *(column for column in rest if column.key != lead.key)]
     return download(request, list_page, form, rows, chosen, bom="bom" in request.POST)
