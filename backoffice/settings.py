@@ -165,6 +165,8 @@ for _secret in WEBHOOK_SECRETS or ([""] if _secrets else []):
 WEBHOOK_HEADER_PREFIXES = word_list("WEBHOOK_HEADER_PREFIXES", "webhook,svix")
 # Days to store the body of a finished event; its row is never deleted. 0 stores bodies forever.
 EVENT_BODY_DAYS = number("EVENT_BODY_DAYS", 90, 0, 36_500)
+# For how long one request replays events. The rest is left to the next request.
+EVENT_REPLAY_SECONDS = number("EVENT_REPLAY_SECONDS", 10, 0, 3_600)
 WEBHOOK_MAX_BYTES = number("WEBHOOK_MAX_BYTES", 5 * 1024 * 1024, 1, 64 * 1024 * 1024)
 REPORT_MAX_BYTES = number("REPORT_MAX_BYTES", 10 * 1024 * 1024, 1, 1024 * 1024 * 1024)
 REPORT_FOLDER = Path(text("REPORT_FOLDER", str(BASE_DIR / "var" / "reports")))

@@ -147,14 +147,15 @@ def first_orders_of_first_names(
     edge: CursorValues,
     descending: bool,
     most: int,
+    first_names: int = FIRST_NAMES,
 ) -> KeysetQuery:
-    """Return SQL for the start of the same list, from at most `FIRST_NAMES` names.
+    """Return SQL for the start of the same list, from at most `first_names` names.
 
     This takes half the time of sorting thousands of names. If the query returns fewer than `most`
     orders, there may be further orders that it does not find.
     """
     assert edge is None
-    names, values = _names_in_order(name_words, descending, FIRST_NAMES)
+    names, values = _names_in_order(name_words, descending, first_names)
     orders_sql, parameters = _orders_to_join(rows)
     # The limit on names may have cut off rows of the last name.
     last = "min" if descending else "max"

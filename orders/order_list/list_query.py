@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from backoffice.pages.paging.keys import (
 from backoffice.pages.paging.pages import Page, PagePosition, fetch_page, fetch_page_and_count
 from backoffice.pages.paging.row_query import match_rows, read_keys
 from orders.models import Order, OrderNameWord
-from orders.models.name import first_orders_by_name, first_orders_of_first_names
+from orders.models.name import FIRST_NAMES, first_orders_by_name, first_orders_of_first_names
 from orders.models.order_queryset import OrderQuerySet
 from orders.order_list import query_plan
 from orders.order_list.definition import ORDER_LIST, ROW_COLUMNS
@@ -32,12 +33,22 @@ from orders.today.counts import OrderCounts, order_counts
 
 COUNTED_FILTERS: Final = frozenset({"status", "order_type"})
 """Filters for which triggers keep counts, besides the bucket."""
-FEW_NAMES: Final = 600
-"""Most name words whose keys are passed to the planner. The planner then knows how many orders to
-expect.
-"""
-MAX_ORDERS_OF_FEW_NAMES: Final = 20_000
-"""Most orders of a few names that are read at once and sorted. One name may have thousands."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """Limits that decide how a page of a search by name is found."""
+
+    few_names: int = 600
+    """Most name words whose keys are passed to the planner. The planner then knows how many orders
+    to expect.
+    """
+    orders_of_few_names: int = 20_000
+    """Most orders of a few names that are read at once and sorted. One name may have thousands."""
+    first_names: int = FIRST_NAMES
+
+
+SEARCH_LIMITS: Final = SearchLimits()
 
 
 def known_counts(form: Any) -> OrderCounts | None:
@@ -47,14 +58,18 @@ def known_counts(form: Any) -> OrderCounts | None:
 
 
 def count_and_page(
-    form: Any, size: int, place: PagePosition, known: OrderCounts | None
+    form: Any,
+    size: int,
+    place: PagePosition,
+    known: OrderCounts | None,
+    limits: SearchLimits = SEARCH_LIMITS,
 ) -> tuple[Count, Page[Order]]:
     """Return how many orders match a valid form, and a page of them.
 
     `known`: the answer of `known_counts`.
     """
     if known is None:
-        return _search_page(form, size, place)
+        return _search_page(form, size, place, limits)
     filters = form.cleaned_data
     number = known.count(
         bucket=filters["bucket"], statuses=filters["status"], methods=filters["order_type"]
@@ -82,16 +97,18 @@ def _all_orders(
     return prepared_queries.read(Order, statement, edge or (), ROW_COLUMNS)
 
 
-def _search_page(form: Any, size: int, place: PagePosition) -> tuple[Count, Page[Order]]:
+def _search_page(
+    form: Any, size: int, place: PagePosition, limits: SearchLimits
+) -> tuple[Count, Page[Order]]:
     rows, typed = _filtered_rows(form)
     everything = ORDER_LIST.visible_rows(form.user)
     if typed:
-        few = _matching_names(typed)
+        few = _matching_names(typed, limits.few_names)
         if few is None:
-            return _page_of_many_names(rows, typed, form, size, place)
+            return _page_of_many_names(rows, typed, form, size, place, limits.first_names)
         rows = rows.filter(KeyInArray(F("names"), few))
         result = fetch_page_and_count(
-            rows, form.keyset(), everything, size=size, limit=MAX_ORDERS_OF_FEW_NAMES, **place
+            rows, form.keyset(), everything, size=size, limit=limits.orders_of_few_names, **place
         )
         if result:
             return result
@@ -106,7 +123,12 @@ def _search_page(form: Any, size: int, place: PagePosition) -> tuple[Count, Page
 
 
 def _page_of_many_names(
-    rows: OrderQuerySet, typed: Mapping[str, str], form: Any, size: int, place: PagePosition
+    rows: OrderQuerySet,
+    typed: Mapping[str, str],
+    form: Any,
+    size: int,
+    place: PagePosition,
+    first_names: int,
 ) -> tuple[Count, Page[Order]]:
     """Return a page of orders that match many names.
 
@@ -137,7 +159,9 @@ def _page_of_many_names(
         rows, _ = _filtered_rows(form, walks_rows=True)
     page: Page[Order] = Page()
     if by_name and begins:
-        first = partial(first_orders_of_first_names, OrderNameWord.matching(typed))
+        first = partial(
+            first_orders_of_first_names, OrderNameWord.matching(typed), first_names=first_names
+        )
         page = fetch_page(rows, sort, size=size, all_rows=everything, build_query=first)
     if not page.next:
         page = long_list_page(rows, typed, form, size, place)
@@ -152,16 +176,16 @@ def _filtered_rows(form: Any, *, walks_rows: bool = False) -> tuple[OrderQuerySe
     return rows.matching_identifiers(form.cleaned_data, by_name=form.by_name)
 
 
-def _matching_names(typed: Mapping[str, str]) -> str | None:
-    """Return the keys of matching names as a PostgreSQL array; None if there are too many.
+def _matching_names(typed: Mapping[str, str], limit: int) -> str | None:
+    """Return the keys of matching names as a PostgreSQL array; None if there are over `limit`.
 
     A single letter is not looked up: either it has too many names, or the planner knows that it has
     few (`query_plan.is_quick`).
     """
     if len(typed) == 1 and len("".join(typed.values()).strip()) == 1:
         return None
-    count, names = read_keys(OrderNameWord.matching(typed).values("names"), FEW_NAMES)
-    return names if count <= FEW_NAMES else None
+    count, names = read_keys(OrderNameWord.matching(typed).values("names"), limit)
+    return names if count <= limit else None
 
 
 def long_list_page(

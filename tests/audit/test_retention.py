@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -73,15 +73,21 @@ def test_interrupted_removal_continues(aged_log: None) -> None:
     assert verification.check_chain().trouble == []
 
 
-def test_failed_step_removes_nothing(aged_log: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(made: AuditSeal) -> None:
-        raise KeyboardInterrupt
+REFUSE_REMOVAL_SEALS = f"""
+CREATE FUNCTION refuse_seal() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+ RAISE 'the seal of the removal cannot be written';
+END $$;
+CREATE TRIGGER refuse_seal BEFORE INSERT ON {SEALS} FOR EACH ROW WHEN (NEW.removal)
+ EXECUTE FUNCTION refuse_seal();
+"""
 
-    monkeypatch.setattr(seals, "append", killed)
-    with pytest.raises(KeyboardInterrupt):
+
+def test_failed_step_removes_nothing(aged_log: None) -> None:
+    sql(REFUSE_REMOVAL_SEALS)
+    with pytest.raises(DatabaseError, match="seal of the removal"):
         retention.remove_expired()
     assert AuditEntry.objects.count() == 2_340
-    monkeypatch.undo()
+    sql(f"DROP TRIGGER refuse_seal ON {SEALS}")
     assert retention.remove_expired() == 2_000
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from backoffice.pages.paging import keys
 from backoffice.pages.paging.pages import Page, PagePosition
 from orders.forms import OrderFilters
-from orders.models import Order, name
-from orders.order_list import list_query
+from orders.models import Order
 from orders.order_list.definition import ORDER_LIST
+from orders.order_list.list_query import SearchLimits, count_and_page
 from tests.api.rows import NOW, order
 
 pytestmark = pytest.mark.django_db
@@ -38,6 +38,8 @@ OTHER_FILTERS: tuple[dict[str, Any], ...] = (
     {"start_date": (NOW - timedelta(days=20)).date().isoformat()},
     {"updated_start_date": (NOW - timedelta(days=1)).date().isoformat()},
 )
+SORTED_BY_KEY = 'WHERE "orders_order"."id" IN (SELECT '
+"""SQL that finds keys first, and the columns of the sort by key."""
 SORTS = ("created_at desc", "last_status asc", "patient_name asc", "patient_name desc")
 
 
@@ -67,11 +69,9 @@ def orders() -> None:
     [(0, 7, 5), (0, 30, 5), (0, 400, 5), (600, 400, 20_000), (600, 400, 5)],
 )
 def test_every_page_and_count_equals_plain_query(
-    orders: None, few_names: int, first_names: int, max_orders: int, monkeypatch: pytest.MonkeyPatch
+    orders: None, few_names: int, first_names: int, max_orders: int
 ) -> None:
-    monkeypatch.setattr(list_query, "FEW_NAMES", few_names)
-    monkeypatch.setattr(name, "FIRST_NAMES", first_names)
-    monkeypatch.setattr(list_query, "MAX_ORDERS_OF_FEW_NAMES", max_orders)
+    limits = SearchLimits(few_names, max_orders, first_names)
     for typed in NAME_FILTERS:
         for state in OTHER_FILTERS:
             for sort in SORTS:
@@ -79,17 +79,19 @@ def test_every_page_and_count_equals_plain_query(
                 values = {**typed, **state, "order_key": key, "order_direction": direction}
                 form = OrderFilters(values, by_name=True, sees_results=True)
                 assert form.is_valid(), form.errors
-                assert_equals_plain_query(form, values)
+                assert_equals_plain_query(form, values, limits)
 
 
-def assert_equals_plain_query(form: OrderFilters, values: dict[str, Any], size: int = 11) -> None:
+def assert_equals_plain_query(
+    form: OrderFilters, values: dict[str, Any], limits: SearchLimits, size: int = 11
+) -> None:
     sort = form.keyset()
     signs = [f"-{column}" if sort.descending else column for column in sort.columns]
     expected = list(ORDER_LIST.rows(form, None).order_by(*signs).values_list("pk", flat=True))
     pages: list[Page[Order]] = []
     position: PagePosition = {"after": None, "before": None}
     while not pages or position["after"]:
-        count, page = list_query.count_and_page(form, size, position, None)
+        count, page = count_and_page(form, size, position, None, limits)
         pages.append(page)
         position = {"after": page.next, "before": None}
         is_true = len(expected) > count.value if count.capped else len(expected) == count.value
@@ -97,26 +99,17 @@ def assert_equals_plain_query(form: OrderFilters, values: dict[str, Any], size: 
     assert [row.pk for page in pages for row in page.rows] == expected, values
     for earlier, later in pairwise(pages):
         before: PagePosition = {"after": None, "before": later.previous}
-        _, again = list_query.count_and_page(form, size, before, None)
+        _, again = count_and_page(form, size, before, None, limits)
         assert [row.pk for row in again.rows] == [row.pk for row in earlier.rows], values
 
 
-def test_rows_found_by_key_are_sorted_by_other_column(
-    orders: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[int] = []
-
-    def counting_keys(*given: Any) -> keys.KeysetQuery:
-        calls.append(1)
-        return keys.keys_unsorted_by_pk(*given)
-
-    monkeypatch.setattr(list_query, "keys_unsorted_by_pk", counting_keys)
-    monkeypatch.setattr(list_query, "FEW_NAMES", 0)
+def test_rows_found_by_key_are_sorted_by_other_column(orders: None) -> None:
     values = {"patient_name": "a", "status": ["lost"], "order_key": "patient_name"}
-    for direction in ("asc", "desc"):
-        form = OrderFilters(
-            {**values, "order_direction": direction}, by_name=True, sees_results=True
-        )
-        assert form.is_valid()
-        assert_equals_plain_query(form, values)
-    assert len(calls) > 4
+    with CaptureQueriesContext(connection) as captured:
+        for direction in ("asc", "desc"):
+            form = OrderFilters(
+                {**values, "order_direction": direction}, by_name=True, sees_results=True
+            )
+            assert form.is_valid()
+            assert_equals_plain_query(form, values, SearchLimits(few_names=0))
+    assert sum(SORTED_BY_KEY in query["sql"] for query in captured.captured_queries) > 4

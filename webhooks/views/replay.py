@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -25,8 +26,6 @@ PREVIEWED_EVENTS: Final = 10
 """Events that are previewed before staff confirm."""
 GROUPS: Final = 50
 STATES: Final = ReplayFilters.STATES
-SECONDS: Final = 10.0
-"""Seconds for which one request replays events. The rest is left to the next request."""
 
 
 @requires("events.view", "events.replay")
@@ -109,7 +108,9 @@ def _replay_chosen(
     ]
     of = f"{STATES[form.chosen_state()]} events {', '.join(limits)}"
     done, more = replay.replay_in_steps(
-        chosen, lambda count: _record_audit(request, [], count, f"replay of {of}"), SECONDS
+        chosen,
+        lambda count: _record_audit(request, [], count, f"replay of {of}"),
+        settings.EVENT_REPLAY_SECONDS,
     )
     words = f"{done:,} {'event is' if done == 1 else 'events are'} applied again within seconds."
     if more:
