@@ -25,7 +25,7 @@ urlpatterns = [
     path("results/", include("orders.results.urls")),
     path("exceptions/", include("orders.exceptions.urls")),
     path("unmatched/", include("orders.unmatched.urls")),
-    path("appointments/", include("orders.appointments.urls")),
+    path("appointments/", include("orders.appointment_list.urls")),
     path("patients/", include("orders.patient_tabs.urls")),
     path("patients/", include("patients.urls")),
     path("labs/", include("labs.urls")),

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from backoffice.core import changes, vocabulary
+from backoffice.core import live_changes, vocabulary
 from backoffice.core.models import UnknownValue
 from backoffice.mirror.rows import uuid_array
 from orders.models import Order
@@ -88,5 +88,5 @@ def _move_batch(
             keys = uuid_array(key for _, key in batch)
             cursor.execute(_MOVE_SQL, [bucket, bucket in _FINISHED_GROUPS, keys])
             join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
-            changes.record_row_changes(Order, join, [keys], len(batch))
+            live_changes.record_row_changes(Order, join, [keys], len(batch))
     return batch

@@ -13,7 +13,7 @@ from orders.documents import printing
 from orders.models import OrderDraft
 from orders.notifications import notify_order_changes
 from orders.order_list.definition import ORDER_LIST
-from orders.results import queue, ranking
+from orders.results import queue, rereading
 from orders.results.escalation import escalate_criticals
 from orders.sync import CHANGES, LOOKUP_TYPES, SWEEP
 from orders.sync.unmatched import SYNCED_LIST as UNMATCHED
@@ -71,17 +71,17 @@ def compact_counters() -> None:
 @shared_task
 def apply_status_decisions() -> None:
     status_groups.apply_decisions()
-    ranking.apply_decisions()
+    rereading.apply_decisions()
 
 
 @shared_task
 def reread_open_results() -> None:
-    ranking.reread_open_results()
+    rereading.reread_open_results()
 
 
 @shared_task
 def reread_closed_results() -> None:
-    ranking.reread_closed_results()
+    rereading.reread_closed_results()
 
 
 @shared_task

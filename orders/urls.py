@@ -3,11 +3,11 @@
 from django.urls import path
 
 from backoffice.pages.lists.urls import list_urls
+from orders.booking import views as scheduling
 from orders.order_list.definition import ORDER_LIST
 from orders.order_list.views import order_list
 from orders.placing.views import account_replay, sheet_import
 from orders.placing.views import new_order as placing
-from orders.scheduling import views as scheduling
 from orders.views import changes, detail
 
 app_name = "orders"

@@ -16,9 +16,9 @@ from uuid import UUID
 
 from backoffice.core.phone_numbers import e164_or_unchanged
 from backoffice.core.prepared_queries import array
-from patients.identity import Agreement, compare_name_parts
+from patients.identity_comparison import Agreement, compare_name_parts
 from patients.models import Patient
-from patients.names import phone_key, words
+from patients.search_keys import phone_key, words
 
 MAX_CANDIDATES: Final = 5
 MAX_COMPARED: Final = 200

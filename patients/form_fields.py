@@ -13,7 +13,7 @@ from backoffice.core.vocabulary.data import VOCABULARIES
 from backoffice.outbox.forms import CommandForm
 from backoffice.service.users import NewAddress, NewGuarantor
 from patients.address_choices import COUNTRIES, STATES, US, CountryField, StateField, check_place
-from patients.names import plain_name
+from patients.search_keys import plain_name
 
 NAME_LETTERS: Final = 50
 

@@ -15,7 +15,7 @@ from backoffice.service.payload import Reader
 from backoffice.service.users import Address, Guarantor, NewAddress, NewGuarantor, NewUserInfo
 from backoffice.service.users import UserInfo as InfoRecord
 from patients.models import Demographics, Insurance
-from patients.names import phone_key
+from patients.search_keys import phone_key
 
 FEDERAL: Final = ("MEDFED", "MAIDFED")
 """Payor codes that the service replaces with the code of the plan of the patient's state."""

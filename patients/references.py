@@ -12,7 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from backoffice.core.identifiers import UnusableCharacter, clean
-from patients.names import fold
+from patients.search_keys import fold
 
 _PHONE_LIKE: Final = re.compile(r"[0-9 +().\-/]{7,}")
 _SHORTEST_NAME: Final = 3

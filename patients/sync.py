@@ -36,8 +36,8 @@ from patients.models import (
     Payor,
     Provider,
 )
-from patients.names import name_key, phone_key
 from patients.record_comparison import insurance_digest
+from patients.search_keys import name_key, phone_key
 from patients.signals import demographics_stored
 
 USERS_A_PAGE = 500

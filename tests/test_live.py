@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.test import Client
 
 from backoffice.audit.models import AuditEntry
-from backoffice.core import changes
+from backoffice.core import live_changes
 from backoffice.core.models import Change
 from backoffice.pages import live
 from backoffice.pages.live import WatchedRecords, about, changes_since
@@ -52,7 +52,7 @@ def test_late_commit_is_not_missed(other: psycopg.Connection[Any]) -> None:
     insert_change(other, "orders_order")
     first = cursor_now()
     with transaction.atomic():
-        changes.record_change("orders_order", [uuid.uuid4()])
+        live_changes.record_change("orders_order", [uuid.uuid4()])
     count, second = changes_since(first, ORDERS)
     assert count == 1
     # This change began before both cursors and was committed after them.
@@ -107,7 +107,7 @@ def test_response_contains_only_the_count(client: Client) -> None:
     query = {"since": since, "about": "orders"}
     answer = client.get("/live/", query)
     assert (answer.status_code, answer.content) == (204, b"")
-    changes.record_change("orders_order", [uuid.uuid4()])
+    live_changes.record_change("orders_order", [uuid.uuid4()])
     answer = client.get("/live/", query)
     assert answer.json() == {"count": 1}
     assert client.get("/live/", {**query, "since": answer["X-Cursor"]}).status_code == 204
@@ -158,10 +158,10 @@ def test_mirror_records_subjects_of_change() -> None:
 
 @pytest.mark.django_db
 def test_old_changes_are_pruned() -> None:
-    changes.record_change("note", [uuid.uuid4()])
-    changes.record_change("note", [uuid.uuid4()])
+    live_changes.record_change("note", [uuid.uuid4()])
+    live_changes.record_change("note", [uuid.uuid4()])
     Change.objects.filter(pk=Change.objects.order_by("pk")[0].pk).update(at="2020-01-01T00:00Z")
-    changes.prune()
+    live_changes.prune()
     assert Change.objects.count() == 1
 
 
@@ -188,5 +188,5 @@ def test_changes_of_upload_are_counted() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_review_queue_counts_critical_calls() -> None:
     before = cursor_now()
-    changes.record_change("critical call", [uuid.uuid4()])
+    live_changes.record_change("critical call", [uuid.uuid4()])
     assert changes_since(before, about("results"))[0] == 1

@@ -17,7 +17,7 @@ from backoffice.pages.templatetags.ui import phone
 from orders.placing import patient_rules
 from patients.duplicates import TypedPerson, find_duplicate_candidates
 from patients.models import Patient
-from patients.names import phone_key
+from patients.search_keys import phone_key
 from tests.api.rows import demographics, patient, staff
 from tests.patients.test_registering import post_form
 

@@ -19,7 +19,7 @@ from django.http import HttpRequest
 from rest_framework.exceptions import APIException
 
 from backoffice.audit.models import AuditEntry
-from backoffice.core import changes, prepared_queries, request_ids
+from backoffice.core import live_changes, prepared_queries, request_ids
 
 
 class AuditUnavailable(APIException):
@@ -184,7 +184,7 @@ def _save_change(entry: AuditEntry) -> None:
     for key in entry.object_ids:
         with contextlib.suppress(ValueError):
             subjects.add(UUID(key))
-    changes.record_change(entry.object_type[:40], subjects)
+    live_changes.record_change(entry.object_type[:40], subjects)
 
 
 def record_view(

@@ -9,4 +9,9 @@ two workers with overlapping batches wait for each other instead of deadlocking.
 A record that does not fit its columns does not stop the others: the batch is halved until the
 record is alone, and its unusable columns are left empty. If it still cannot be stored, it is saved
 whole as an `UnreadRecord`. A record with parts left out is saved there, too.
+
+applying.py     `apply_batch`: which records are new, newer, equal or older
+rows.py         COPY of new rows, upsert of changed ones: here SQL decides once more what is newer
+tables.py       what an app declares of a mirrored table
+promotion.py    computes promoted columns again after a change of their rules
 """

@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 
-from backoffice.core import changes
+from backoffice.core import live_changes
 from backoffice.mirror import rows
 from backoffice.mirror.models import Drift
 from backoffice.mirror.tables import (
@@ -240,7 +240,7 @@ def _apply(
 def _record_change(table: MirrorTable, keys: Sequence[RecordKey]) -> None:
     """Record for open pages which rows have changed."""
     join = f"JOIN {rows.unnest_keys(table)} ON {rows.key_condition(table, table.name, 'wanted')}"
-    changes.record_row_changes(table.model, join, rows.key_arrays(keys), len(keys))
+    live_changes.record_row_changes(table.model, join, rows.key_arrays(keys), len(keys))
 
 
 def _is_newer(one: tuple[Any, ...], rival: tuple[Any, ...], latest: datetime | None) -> bool:

@@ -82,7 +82,7 @@ class MirrorTable:
 
     `promote` returns the promoted columns, without the key. Incrementing `revision` makes every
     stored hash differ, so that the next full sync promotes again. Results are promoted again from
-    their stored records, without a sync (`orders.results.ranking.reread_open_results`).
+    their stored records, without a sync (`orders.results.rereading.reread_open_results`).
 
     `max_ahead`: how far a version that begins with a time may lie in the future. A later one would
     hide every change until then, so it is ignored: the record that was requested later wins.

@@ -8,7 +8,7 @@ from backoffice.accounts import emails as account_mailing
 from backoffice.accounts import throttle
 from backoffice.accounts.session_store import SessionStore
 from backoffice.audit import chain_head, retention, seals, verification
-from backoffice.core import changes, heartbeats
+from backoffice.core import heartbeats, live_changes
 from backoffice.outbox.maintenance import erase_contents
 from backoffice.pages.lists import bulk
 from backoffice.sync import runs
@@ -23,7 +23,7 @@ def delete_old_runs() -> None:
     runs.delete_old_runs()
     erase_contents()
     bulk.delete_old_runs()
-    changes.prune()
+    live_changes.prune()
     throttle.delete_empty_buckets()
     SessionStore.clear_expired()
 

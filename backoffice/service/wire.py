@@ -26,7 +26,7 @@ _ECHOES = frozenset(("input", "ctx", "loc", "type", "url", "traceback", "user_id
 """Parts of an error body that staff must not see, because they may echo personal data."""
 
 
-class ErrorBody(NamedTuple):
+class ParsedError(NamedTuple):
     """The text of an error body.
 
     ``existing`` is the id of the record that conflicts with a new one.
@@ -37,30 +37,30 @@ class ErrorBody(NamedTuple):
     existing: UUID | None = None
 
 
-def parse_error_body(body: bytes) -> ErrorBody:
+def parse_error_body(body: bytes) -> ParsedError:
     """Parse an error body in any documented shape; otherwise return all text in it."""
     try:
         sent = msgspec.json.decode(body)
     except (ValueError, RecursionError):
-        return ErrorBody(_clean(re.sub(r"<[^<>]*>", " ", body.decode(errors="replace"))))
+        return ParsedError(_clean(re.sub(r"<[^<>]*>", " ", body.decode(errors="replace"))))
     documented = _documented_body(sent.get("detail", sent) if isinstance(sent, dict) else sent)
     return (
         documented
         if documented.message or documented.fields
-        else ErrorBody(_clean(" ".join(_texts(sent))))
+        else ParsedError(_clean(" ".join(_texts(sent))))
     )
 
 
-def _documented_body(detail: Any) -> ErrorBody:
+def _documented_body(detail: Any) -> ParsedError:
     if isinstance(detail, list):
         fields = tuple(one for one in map(_field, detail) if one is not None)
         rest = [entry for entry in detail if _field(entry) is None]
-        return ErrorBody(_clean(" ".join(_texts(rest))), fields)
+        return ParsedError(_clean(" ".join(_texts(rest))), fields)
     if isinstance(detail, dict):
         for name in ("error_message", "message", "error"):
             if isinstance(detail.get(name), str) and (message := _clean(detail[name])):
-                return ErrorBody(message, (), _existing(detail))
-    return ErrorBody(_clean(detail) if isinstance(detail, str) else "")
+                return ParsedError(message, (), _existing(detail))
+    return ParsedError(_clean(detail) if isinstance(detail, str) else "")
 
 
 def _field(entry: Any) -> errors.FieldError | None:

@@ -14,7 +14,7 @@ from backoffice.core.vocabulary.interpretations import Reading, as_received, rea
 from backoffice.core.vocabulary.measures import number_of
 from labs.reports.acceptance import ReportChanged, digest, latest_checks
 from labs.reports.models import Report, ReportJob, ReportResult, RowCheck
-from patients.identity import Agreement, compare_birth_dates, compare_name_parts
+from patients.identity_comparison import Agreement, compare_birth_dates, compare_name_parts
 from patients.models import Demographics
 
 CORRECTABLE: Final = (
@@ -324,7 +324,7 @@ class PersonFact:
 
 
 def compare_with_patient(job: ReportJob, person: Demographics | None) -> list[PersonFact]:
-    """Compare name and birth date on the report with those of the patient (`patients.identity`)."""
+    """Compare name and birth date on the report with those of the patient."""
     first, last = job.patient_first_name or "", job.patient_last_name or ""
     known_first, known_last = (person.first_name, person.last_name) if person else ("", "")
     born, known_born = job.dob or "", person.dob if person else None

@@ -1,6 +1,6 @@
 """Commands about orders and draws: one class per write (orders.md, appointments.md)."""
 
-from orders.commands.appointment_changes import CancelVisit, MoveVisit
+from orders.commands.appointment_changes import CancelVisit, RescheduleVisit
 from orders.commands.appointments import BookCenter, BookVisit, RequestVisit
 from orders.commands.importing import ImportOrder
 from orders.commands.messages import SwitchMessages
@@ -26,7 +26,7 @@ COMMANDS = (
     RequestVisit,
     BookVisit,
     BookCenter,
-    MoveVisit,
+    RescheduleVisit,
     CancelVisit,
     AcceptResult,
     ResolveResult,
@@ -44,8 +44,8 @@ __all__ = [
     "CompleteDraw",
     "CreateOrder",
     "ImportOrder",
-    "MoveVisit",
     "RequestVisit",
+    "RescheduleVisit",
     "ResendEvents",
     "ResolveResult",
     "Simulate",

@@ -81,7 +81,7 @@ class _ActiveVisitCommand(VisitCommand, kw_only=True):
         return f" {name} asked for that {ago(row.finished_at, timezone.now())}."
 
 
-class MoveVisit(_ActiveVisitCommand, kw_only=True):
+class RescheduleVisit(_ActiveVisitCommand, kw_only=True):
     """Reschedule an appointment. The old time is valid until the service confirms the new one."""
 
     kind: ClassVar[str] = "appointment.move"

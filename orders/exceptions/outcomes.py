@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.core import changes
+from backoffice.core import live_changes
 from backoffice.team.actions import AlreadyAssigned, add_note, record_contact, release
 from backoffice.team.models import Assignment
 from orders.exceptions.cards import HANDLED
@@ -98,7 +98,7 @@ def record_outcome(
             at=timezone.now(),
         )
         row.save(force_insert=before is None, force_update=before is not None)
-        changes.record_change("exception", [order_id])
+        live_changes.record_change("exception", [order_id])
     return row
 
 
@@ -111,7 +111,7 @@ def end_snooze(request: HttpRequest, order_id: UUID) -> bool:
             return False
         rows.update(until=timezone.now())
         add_note(request, "order", order_id, "Back in the queue.", _patient_id(order_id))
-        changes.record_change("exception", [order_id])
+        live_changes.record_change("exception", [order_id])
     return True
 
 

@@ -819,5 +819,5 @@ class Migration(migrations.Migration):
             model_name='review',
             index=models.Index(condition=models.Q(('critical_since__isnull', False), models.Q(('acknowledged__lt', models.F('critical_since')), ('called__lt', models.F('critical_since')), _connector='OR')), fields=['since'], name='review_open_critical'),
         ),
-        *install_sql(__file__, "storage", "reviews", "review_records", "review_counts", "interpretation", "order_counts", "activity", "moves", "names", "patient_identity"),
+        *install_sql(__file__, "storage", "reviews", "review_records", "review_counts", "interpretation", "order_counts", "activity", "patient_changes", "names", "patient_identity"),
     ]

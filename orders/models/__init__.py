@@ -3,9 +3,9 @@ from orders.models.appointment import Appointment, AppointmentEvent
 from orders.models.critical import CriticalResult
 from orders.models.draft import OrderDraft
 from orders.models.handling import Handling
-from orders.models.move import OrderMove, order_with_move
 from orders.models.name import OrderName, OrderNameWord
 from orders.models.order import Order, OrderEvent, Transaction
+from orders.models.patient_change import OrderMove, order_with_move
 from orders.models.print_job import PrintFile, PrintJob, PrintPart
 from orders.models.result import Result, ResultMarker
 from orders.models.review import (

@@ -16,7 +16,7 @@ from backoffice.pages.paging.keys import (
     order_by_sql,
 )
 from patients.models import most_selective, name_contains_word, word_index_condition
-from patients.names import required_prefixes
+from patients.search_keys import required_prefixes
 
 PATIENT, RECIPIENT, BOTH = 1, 2, 3
 COLUMN_CONDITIONS: Final = {
@@ -47,7 +47,7 @@ class OrderName(models.Model):
 
 
 class OrderNameWord(models.Model):
-    """One word of a name. A trigger adds the words of each name (`patients.names.name_key`).
+    """One word of a name. A trigger adds the words of each name (`patients.search_keys.name_key`).
 
     Words are compared byte by byte, so words with the same beginning are neighbors in the index:
     the words of five thousand names are read from thirty pages. The index includes every column

@@ -241,7 +241,7 @@ class Order(MirrorModel):
                 condition=Q(interpretation__isnull=False) & ~Q(interpretation="normal"),
                 include=NAME_COLUMNS,
             ),
-            # Reader: `orders.results.ranking`, orders with a word that was ranked.
+            # Reader: `orders.results.rereading`, orders with a word that was ranked.
             models.Index(
                 fields=["interpretation_received"],
                 condition=Q(interpretation_received__isnull=False),

@@ -14,7 +14,7 @@ from backoffice.core.identifiers import same_identifier
 from backoffice.pages.paging.keys import UNREACHED_LIMIT, opaque_condition
 from orders.models.name import OrderNameWord
 from patients.models import id_range_for_prefix
-from patients.names import parse_birth_date, words
+from patients.search_keys import parse_birth_date, words
 
 if TYPE_CHECKING:
     from orders.models.order import Order  # noqa: F401 - named in a string

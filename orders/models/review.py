@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 from backoffice.accounts.models import User
 from backoffice.core.models import FastModel
-from patients.identity import Agreement
+from patients.identity_comparison import Agreement
 from patients.models import mirrored_patient
 
 PARTIAL: Final = "partial"

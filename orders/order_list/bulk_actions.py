@@ -22,9 +22,9 @@ from backoffice.outbox.forms import CommandForm, conflict_message, name_of
 from backoffice.pages.lists.bulk import BulkAction, RowNotDone
 from backoffice.pages.models import BulkRow
 from backoffice.team.actions import MAX_NOTE_LENGTH, AlreadyAssigned, add_note, assign, colleagues
+from orders.cancellation_preview import CancellationPreview, Consequence, cancellation_preview
 from orders.change_forms import CancellationReasonForm
 from orders.commands import CancelOrder, ResendEvents
-from orders.consequences import CancellationPreview, Consequence, cancellation_preview
 from orders.models import Order
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from backoffice.core import vocabulary
 from backoffice.pages.lists.definition import Column, ExportCell
-from patients.names import plain_key
+from patients.search_keys import plain_key
 
 
 def _first_name(row: Any) -> str:

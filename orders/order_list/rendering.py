@@ -35,7 +35,7 @@ from backoffice.pages.templatetags.ui import (
     words,
 )
 from orders.models import Order
-from orders.turns import whose_turn
+from orders.next_actor import whose_turn
 
 _PRINTER: Final = icon_svg("printer")
 FLAGGED_INTERPRETATIONS: Final = ("critical", "abnormal", "unknown")

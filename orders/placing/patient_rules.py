@@ -7,7 +7,7 @@ from datetime import date
 from typing import Final
 
 from backoffice.core import phone_numbers
-from patients import names
+from patients import search_keys
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.,'-]*(\s[A-Za-z0-9.,'-]+)*")
 NAME_LETTERS: Final = 50
@@ -23,7 +23,7 @@ def is_name(text: str) -> bool:
 
 def plain_name(text: str) -> str:
     """Return a similar name that would be accepted (Jose for José), or an empty text."""
-    plain = names.plain_name(text)
+    plain = search_keys.plain_name(text)
     return plain if plain != text and is_name(plain) else ""
 
 

@@ -14,7 +14,7 @@ from backoffice.core import counters, prepared_queries
 from backoffice.pages.paging.pages import Sort
 from backoffice.team.models import Assignment
 from orders.models.review import IN_QUEUE, KINDS, OPEN_CRITICAL, RANKS, SOMEBODY_ELSE, Review
-from patients.identity import Agreement
+from patients.identity_comparison import Agreement
 
 QUEUE_SORT: Final = Sort(("rank", "since", "order_id"))
 """Most urgent first; of the same urgency, the longest waiting first."""

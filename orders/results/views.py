@@ -31,7 +31,7 @@ from backoffice.sync.lookups import schedule_lookups
 from labs.models import Lab
 from orders.models import Order
 from orders.models.review import Delegation, ResultVersion, Review, Signature
-from orders.results import criticals, sign_off, unreadable_versions
+from orders.results import critical_calls, sign_off, unreadable_versions
 from orders.results.forms import CallForm, DelegateForm, QueueFilters, SignForm
 from orders.results.page_context import (
     difference_between,
@@ -258,7 +258,7 @@ def acknowledge(request: HttpRequest, order_id: UUID) -> HttpResponse:
             request,
             review,
             "acknowledge critical",
-            lambda: criticals.acknowledge(review, version, user),
+            lambda: critical_calls.acknowledge(review, version, user),
         )
     except sign_off.ResultChanged as error:
         review.refresh_from_db()
@@ -284,7 +284,7 @@ def call(request: HttpRequest, order_id: UUID) -> HttpResponse:
             request,
             review,
             "critical call",
-            lambda: criticals.record_call(review, version, user, **values),
+            lambda: critical_calls.record_call(review, version, user, **values),
         )
     except sign_off.ResultChanged as error:
         review.refresh_from_db()

@@ -21,7 +21,7 @@ from backoffice.service.written_times import read_written_time
 from orders.models.order import Order
 from orders.models.result import Result
 from orders.models.review import Review
-from patients.identity import (
+from patients.identity_comparison import (
     Agreement,
     combine_agreements,
     compare_ages,

@@ -33,7 +33,7 @@ from orders.models import Order, OrderEvent, Transaction
 from orders.rules.result_identity import update_reviews
 from orders.sync.result_versions import orders_with_result, update_order_interpretations
 from orders.turnaround import limits
-from patients.names import name_key, plain_key
+from patients.search_keys import name_key, plain_key
 from patients.sync import unknown_patients
 
 ORDERS_A_PAGE = 100

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from backoffice.core import changes
+from backoffice.core import live_changes
 from backoffice.core.prepared_queries import array
 from orders.models.order import Order
 from orders.rules.result_identity import IdentityCheck
@@ -157,7 +157,7 @@ def update_order_interpretations(orders: Iterable[UUID]) -> int:
         moved_ids = [key for (key,) in cursor.fetchall()]
     if moved_ids:
         join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
-        changes.record_row_changes(Order, join, [moved_ids], len(moved_ids))
+        live_changes.record_row_changes(Order, join, [moved_ids], len(moved_ids))
     return len(moved_ids)
 
 

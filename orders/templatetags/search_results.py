@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from backoffice.pages.templatetags.ui import age, day, initials, local_day, order_badge, short_id
 from orders.models import Order
 from orders.search.lookup import PatientMatch
-from patients.names import plain_key
+from patients.search_keys import plain_key
 
 register = template.Library()
 

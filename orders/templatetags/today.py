@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from backoffice.accounts.access import may
 from orders.models import Order, Review
 from orders.results import result_badges
-from orders.results.criticals import MAX_COUNTED
+from orders.results.critical_calls import MAX_COUNTED
 from orders.today.digest import PatientActivity
 from orders.today.rendering import DigestContext, render_criticals, render_digest
 

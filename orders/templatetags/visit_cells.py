@@ -1,4 +1,4 @@
-"""Template tags for rows of visits (`orders.appointments.rendering`)."""
+"""Template tags for rows of visits (`orders.appointment_list.rendering`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from django import template
 from django.utils.safestring import SafeString
 
-from orders.appointments import rendering
-from orders.appointments.rows import AppointmentRow, AppointmentSite
+from orders.appointment_list import rendering
+from orders.appointment_list.rows import AppointmentRow, AppointmentSite
 
 register = template.Library()
 

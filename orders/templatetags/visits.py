@@ -21,7 +21,7 @@ register = template.Library()
 register.simple_tag(visit_moment)
 
 
-@register.inclusion_tag("orders/scheduling/_actions.html")
+@register.inclusion_tag("orders/booking/_actions.html")
 def visit_actions(order: Order, visit: Appointment, user: Any) -> dict[str, Any]:
     """Show the buttons of an active visit, or the reason why there are none."""
     if (

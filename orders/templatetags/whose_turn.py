@@ -1,16 +1,16 @@
-"""Template tags: who acts next on an order (`orders.turns`), and outcomes of call cards."""
+"""Template tags: who acts next on an order (`orders.next_actor`), and outcomes of call cards."""
 
 from __future__ import annotations
 
 from django import template
 
-from orders import turns
+from orders import next_actor
 from orders.exceptions.cards import OUTCOME_LABELS
 
 register = template.Library()
 
-register.simple_tag(turns.whose_turn)
-register.simple_tag(turns.overdue)
+register.simple_tag(next_actor.whose_turn)
+register.simple_tag(next_actor.overdue)
 
 
 @register.filter

@@ -22,8 +22,8 @@ from backoffice.core import vocabulary
 from backoffice.outbox.models import CommandRecord
 from backoffice.pages.paging.counts import Count, capped_count_sql, run_capped_counts
 from labs.reports.models import WAITING_FOR_STAFF, Report
-from orders.appointments.forms import tab_appointments
-from orders.appointments.rows import orders_to_book
+from orders.appointment_list.forms import tab_appointments
+from orders.appointment_list.rows import orders_to_book
 from orders.exceptions import queue
 from orders.models import UnmatchedResult
 from orders.models.unmatched_result import PENDING_REVIEW

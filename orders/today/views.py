@@ -16,8 +16,8 @@ from backoffice.accounts.access import may, requires
 from backoffice.accounts.models import User
 from backoffice.audit.recording import record_entry, record_list
 from backoffice.pages import live
-from orders.appointments.forms import tab_appointments
-from orders.appointments.rows import appointment_rows
+from orders.appointment_list.forms import tab_appointments
+from orders.appointment_list.rows import appointment_rows
 from orders.today import digest, my_work
 from orders.today.handover import HandoverForm, handover_sheet
 from orders.today.tiles import tiles

@@ -12,9 +12,9 @@ from labs.models import Lab
 from orders.models import Order
 from orders.models.unmatched_result import Candidate, UnmatchedResult
 from orders.unmatched.forms import PATIENT, choice_of
-from patients.identity import Agreement, compare_name_parts
+from patients.identity_comparison import Agreement, compare_name_parts
 from patients.models import Patient
-from patients.names import fold
+from patients.search_keys import fold
 
 
 @dataclass(frozen=True, slots=True)

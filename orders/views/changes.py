@@ -20,6 +20,8 @@ from backoffice.core import vocabulary
 from backoffice.outbox.command import Command
 from backoffice.outbox.enqueueing import was_already_sent
 from backoffice.outbox.forms import CommandForm
+from orders.booking.views import cancellation_reasons
+from orders.cancellation_preview import cancellation_preview
 from orders.change_forms import ActivationForm, CancelForm, MessagesForm, SimulateForm
 from orders.commands import (
     CancelOrder,
@@ -31,10 +33,8 @@ from orders.commands import (
     SwitchMessages,
 )
 from orders.commands.order_changes import SIMULATED_STATUSES
-from orders.consequences import cancellation_preview
-from orders.message_switch import messages_on, state_words
 from orders.models import Appointment, Order
-from orders.scheduling.views import cancellation_reasons
+from orders.text_messages import messages_on, state_words
 
 METHODS = ("GET", "HEAD", "POST")
 

@@ -35,8 +35,8 @@ from backoffice.service.insurance import PayorPayload as PayorRecord
 from backoffice.service.users import NewGuarantor
 from backoffice.sync.lookups import schedule_lookups
 from patients.models import Demographics, Insurance, Payor
-from patients.names import fold
 from patients.record_comparison import FEDERAL, insurance_digest, parse_insurance
+from patients.search_keys import fold
 from patients.sync import store_insurance, store_payors
 
 logger = logging.getLogger(__name__)

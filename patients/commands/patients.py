@@ -28,9 +28,9 @@ from backoffice.service.insurance import NewInsured
 from backoffice.service.users import NewAddress, NewUser, NewUserInfo, UserInfo, UserPayload
 from patients.commands.insurance import InsuranceRequest
 from patients.models import Demographics, DifferentPeople, Patient
-from patients.names import fold
 from patients.person_record import content_digest, record_digest
 from patients.record_comparison import is_equivalent, parse_info, parse_person, person_digest
+from patients.search_keys import fold
 from patients.sync import store_demographics, store_users
 
 TASK: Final = "patients.tasks.deliver"

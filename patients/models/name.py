@@ -10,11 +10,11 @@ from typing import Final
 from django.db import models
 from django.db.models import Q, QuerySet
 
-from patients.names import LONGEST_WORD, required_prefixes
+from patients.search_keys import LONGEST_WORD, required_prefixes
 
 
 class PatientNameWord(models.Model):
-    """A word of a patient's name. Triggers write the words of `patients.names.name_key`.
+    """A word of a patient's name. Triggers write the words of `patients.search_keys.name_key`.
 
     The collation is C, so words with the same prefix are neighbors. A search reads a few pages of
     the primary key, which has every column that the search needs.
@@ -39,7 +39,7 @@ class PatientNameWord(models.Model):
         """Return the words of the names that match each word of `text`, in any order.
 
         A word of the name matches if it begins with a typed word, alone or joined with the typed
-        words before it (`patients.names.required_prefixes`). With `whole`, it must be equal to the
+        words before it (`search_keys.required_prefixes`). With `whole`, it must be equal to the
         typed word. One name may have several such words. A text without words matches none.
         """
         wanted = (

@@ -27,7 +27,7 @@ from backoffice.pages.paging.counts import COUNT_CAP
 from backoffice.pages.paging.keys import KeyInArray, opaque_condition
 from backoffice.pages.paging.row_query import read_keys
 from patients.models.name import PatientNameWord, name_contains_word
-from patients.names import parse_search_text, required_prefixes
+from patients.search_keys import parse_search_text, required_prefixes
 
 Rows = TypeVar("Rows", bound=QuerySet[Any])
 MAX_WORDS_AT_ONCE: Final = 5 * COUNT_CAP

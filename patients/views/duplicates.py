@@ -14,8 +14,8 @@ from backoffice.audit.recording import record_list
 from backoffice.core.urls import parse_uuid
 from patients.duplicates import DuplicateCandidate, TypedPerson, find_duplicate_candidates
 from patients.models import Demographics, DifferentPeople, Patient
-from patients.names import parse_birth_date
 from patients.registration_forms import PersonForm, RegisterForm
+from patients.search_keys import parse_birth_date
 
 
 @requires("patients.view", "patients.change")

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from backoffice.core.time_formats import spoken, zone_of
 from backoffice.pages.lists.fields import TimestampField
-from orders.appointments.display_times import visit_clocks
+from orders.appointment_list.display_times import visit_clocks
 from orders.models import Appointment
 from orders.models.appointment import draw_day
 from orders.visit_zones import STATE_NAMES, Basis, visit_zone

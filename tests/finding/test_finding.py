@@ -19,7 +19,7 @@ from orders.models import Appointment, Order, OrderNameWord
 from orders.search import lookup
 from orders.search.lookup import MAX_SHOWN, ORDERS_PER_PATIENT
 from patients.models import Demographics, Patient
-from patients.names import name_key, phone_key
+from patients.search_keys import name_key, phone_key
 from tests.api.rows import NOBODY, NOW, demographics, envelope, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from backoffice.core import changes
+from backoffice.core import live_changes
 from backoffice.core.models import Change
 from labs.models import Report
 from tests.api.rows import uid
@@ -29,8 +29,8 @@ def test_change_names_reports_and_patients() -> None:
 
 
 def test_change_of_many_reports_has_only_their_number() -> None:
-    Report.objects.bulk_create(unsaved_reports(changes.MAX_NAMED_ROWS + 1))
+    Report.objects.bulk_create(unsaved_reports(live_changes.MAX_NAMED_ROWS + 1))
     change = Change.objects.get()
-    assert (change.rows, change.subjects) == (changes.MAX_NAMED_ROWS + 1, None)
+    assert (change.rows, change.subjects) == (live_changes.MAX_NAMED_ROWS + 1, None)
     Report.objects.update(attempts=1)
     assert Change.objects.latest("pk").subjects is None

@@ -16,7 +16,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from orders.models import Order
 from orders.order_list.list_query import SEARCH_LIMITS
-from patients.names import name_key
+from patients.search_keys import name_key
 from tests.api.rows import NOW, order, staff, uid
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ from django.db.models import F
 
 from orders.forms import OrderFilters
 from orders.models import Order, OrderName
-from patients.names import name_key
+from patients.search_keys import name_key
 from tests.api.rows import order
 
 pytestmark = pytest.mark.django_db

@@ -19,10 +19,10 @@ from django.db import connection, transaction
 from backoffice.core import vocabulary
 from backoffice.mirror.tables import MirrorRecord
 from orders.models import Appointment, Order, OrderEvent, UsualTime
+from orders.next_actor import whose_turn
 from orders.progress import order_turn
 from orders.sync.orders import ORDERS
 from orders.turnaround import limits, measurement
-from orders.turns import whose_turn
 from tests.api.rows import envelope, order, uid
 from tests.mirror_records import apply, event, minutes
 from tests.mirror_records import order as order_record

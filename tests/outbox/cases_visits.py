@@ -9,11 +9,11 @@ from uuid import UUID
 
 from backoffice.core.service_client import service
 from backoffice.service.appointments import VisitAddress
-from orders.commands import BookCenter, BookVisit, CancelVisit, MoveVisit, RequestVisit
+from orders.booking.sites import order_address
+from orders.commands import BookCenter, BookVisit, CancelVisit, RequestVisit, RescheduleVisit
 from orders.models import Appointment, Order
 from orders.rules.appointment_rules import HOME
 from orders.rules.slots import OfferedTime, VisitPlace, fetch_times
-from orders.scheduling.sites import order_address
 from orders.sync.appointments import APPOINTMENT_LOOKUPS
 from orders.sync.orders import store_orders
 from tests.outbox.draw_orders import order_awaiting_draw
@@ -127,13 +127,13 @@ def _seen_visit(order: Order, visit: Appointment) -> dict[str, Any]:
     }
 
 
-def create_move(records: SandboxRecords) -> MoveVisit:
+def create_move(records: SandboxRecords) -> RescheduleVisit:
     order, visit = create_booked_visit(records)
     place = VisitPlace(address=_address(order))
-    return MoveVisit(**_seen_visit(order, visit), time=choose_time(place), where=place)
+    return RescheduleVisit(**_seen_visit(order, visit), time=choose_time(place), where=place)
 
 
-def _count_moves(records: SandboxRecords, command: MoveVisit, _: UUID) -> int:
+def _count_moves(records: SandboxRecords, command: RescheduleVisit, _: UUID) -> int:
     return records.count(
         "SELECT count(*) FROM sandbox_appointment v JOIN sandbox_order o ON o.number = v.order_id"
         " WHERE o.id = %s AND v.start_at = %s AND v.is_current",
@@ -160,6 +160,6 @@ CASES = (
     CommandCase(BookVisit, _create_booking, _count_visits, "/phlebotomy/appointment/book$"),
     CommandCase(BookCenter, _create_center_booking, _count_visits, "/psc/appointment/book$"),
     CommandCase(RequestVisit, _create_request, _count_visits, "/appointment/request$"),
-    CommandCase(MoveVisit, create_move, _count_moves, "/appointment/reschedule$"),
+    CommandCase(RescheduleVisit, create_move, _count_moves, "/appointment/reschedule$"),
     CommandCase(CancelVisit, _create_cancellation, _count_cancellations, "/appointment/cancel$"),
 )

@@ -25,8 +25,8 @@ from backoffice.core import vocabulary
 from backoffice.outbox.command import SendContext
 from backoffice.outbox.models import CommandRecord
 from backoffice.service import Service, errors
+from orders.cancellation_preview import cancellation_preview
 from orders.commands import CancelOrder
-from orders.consequences import cancellation_preview
 from orders.models import Appointment, Order, OrderEvent
 from tests.api.rows import envelope, order, uid
 from tests.outbox.draw_orders import order_awaiting_draw

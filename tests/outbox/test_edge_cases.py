@@ -12,10 +12,10 @@ from backoffice.core.service_client import service
 from labs.allowlists.teams import allowed_team_ids
 from labs.models import LabAccount, LabAccountTeam, LabTest
 from labs.sync import store_lab_tests
+from orders.booking.sites import order_lab_slug
 from orders.models import Appointment, Order
 from orders.placing.order_request import OrderRequest
 from orders.rules import appointment_rules
-from orders.scheduling.sites import order_lab_slug
 from orders.sync.orders import store_orders
 from patients.models import Demographics, Patient
 from tests.outbox.cases_visits import VISIT_LOOKUPS

@@ -20,7 +20,7 @@ from backoffice.outbox.enqueueing import resolve
 from backoffice.outbox.models import CommandRecord
 from backoffice.team.models import Notification
 from backoffice.team.notifications import notify_request_outcomes
-from orders.commands import BookCenter, CancelOrder, MoveVisit
+from orders.commands import BookCenter, CancelOrder, RescheduleVisit
 from orders.rules.appointment_rules import CENTER
 from orders.rules.slots import OfferedTime, VisitPlace, fetch_times
 from orders.sync.orders import store_orders
@@ -108,7 +108,7 @@ def create_center_booking(worker_setup: WorkerSetup) -> tuple[BookCenter, VisitP
     )
 
 
-def create_center_move(worker_setup: WorkerSetup, *, same_time: bool) -> MoveVisit:
+def create_center_move(worker_setup: WorkerSetup, *, same_time: bool) -> RescheduleVisit:
     """Book a visit at a center. Return a move of it to another center.
 
     The new time is the same or another one.
@@ -133,7 +133,7 @@ def create_center_move(worker_setup: WorkerSetup, *, same_time: bool) -> MoveVis
     worker_setup.harness.deliver()
     row.refresh_from_db()
     assert row.state == State.DONE, row.refusal
-    return MoveVisit(
+    return RescheduleVisit(
         order_id=booking.order_id,
         user_id=booking.user_id,
         visit_type=CENTER,

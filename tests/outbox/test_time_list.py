@@ -17,8 +17,8 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.outbox.models import CommandRecord
 from backoffice.service.appointments import Availability
+from orders.booking.sites import sort_groups
 from orders.rules.slots import OfferedTime, SiteTimes, TimeFilters, build_time_list
-from orders.scheduling.sites import sort_groups
 from tests.outbox.draw_orders import order_awaiting_draw
 from tests.outbox.harness import OutboxHarness
 from tests.outbox.visit_forms import book_visit, offered_chips, open_form

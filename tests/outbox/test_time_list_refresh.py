@@ -16,10 +16,10 @@ from django.urls import reverse
 from backoffice.core.service_client import service
 from backoffice.core.urls import build_query
 from backoffice.outbox.models import CommandRecord
+from orders.booking.forms import ADDRESS, CenterForm, HomeForm
+from orders.booking.sites import order_address
 from orders.models import Order
 from orders.rules.slots import DAYS, OfferedTime
-from orders.scheduling.forms import ADDRESS, CenterForm, HomeForm
-from orders.scheduling.sites import order_address
 from orders.sync import store_orders
 from tests.dom import Page
 from tests.outbox.draw_orders import order_awaiting_draw

@@ -16,7 +16,7 @@ from orders.models import Order
 from orders.sync.orders import patient_phone
 from patients.duplicates import TypedPerson, find_duplicate_candidates
 from patients.models import Demographics, Patient, PatientNameWord
-from patients.names import name_key, phone_key
+from patients.search_keys import name_key, phone_key
 from tests.api.rows import NOW, order, patient, staff, token_for, uid
 from tests.patients.test_list_view import create_person, listed_numbers
 

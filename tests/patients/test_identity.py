@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patients.identity import (
+from patients.identity_comparison import (
     Agreement,
     PartialDate,
     birth_dates,
@@ -20,7 +20,7 @@ from patients.identity import (
     compare_name_parts,
     compare_names,
 )
-from patients.names import digraphs, fold, name_key, plain_name, required_prefixes, words
+from patients.search_keys import digraphs, fold, name_key, plain_name, required_prefixes, words
 
 SAME, DIFFERENT, UNKNOWN = Agreement.SAME, Agreement.DIFFERENT, Agreement.UNKNOWN
 BORN = date(1986, 2, 1)

@@ -16,7 +16,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
 from backoffice.pages.templatetags.ui import initials
 from patients.models import Demographics, Patient, PatientNameWord
-from patients.names import name_key, phone_key
+from patients.search_keys import name_key, phone_key
 from tests.api.rows import NOW, demographics, order, patient, staff, uid
 
 pytestmark = pytest.mark.django_db

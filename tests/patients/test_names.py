@@ -14,7 +14,7 @@ from patients.models import (
     Patient,
     PatientNameWord,
 )
-from patients.names import name_key, parse_search_text
+from patients.search_keys import name_key, parse_search_text
 from tests.api.rows import demographics, patient, staff
 from tests.patients.test_list_view import ADDRESS, create_person
 

@@ -23,7 +23,7 @@ from backoffice.core import service_client
 from backoffice.outbox.models import CommandRecord
 from patients.duplicates import TypedPerson, find_duplicate_candidates
 from patients.models import Connection, DifferentPeople
-from patients.names import phone_key
+from patients.search_keys import phone_key
 from tests.api.rows import NOW, demographics, envelope, patient, staff, uid
 from tests.sandboxes import Sandbox
 

@@ -14,7 +14,7 @@ from backoffice.mirror.applying import apply_batch
 from backoffice.mirror.tables import MirrorRecord
 from backoffice.team.models import Notification
 from orders.models import Order, Result, ResultMarker, ResultVersion, Review
-from orders.results import open_criticals, ranking
+from orders.results import open_criticals, rereading
 from orders.sync.result_versions import store_versions
 from orders.sync.results import RESULTS
 from tests.results.test_over_the_wire import glucose_body, readings, send_result, sign, signed_in
@@ -55,9 +55,9 @@ def kinds(key: UUID) -> list[str]:
 def test_signed_result_of_an_earlier_release_is_read_again(world: Sandbox, key: UUID) -> None:
     stored_before(world, key, out_of_range())
     assert sign(signed_in("clinician"), key) == 302
-    assert ranking.reread_open_results() == 0
-    assert ranking.reread_closed_results() == 1
-    assert ranking.reread_closed_results() == 0
+    assert rereading.reread_open_results() == 0
+    assert rereading.reread_closed_results() == 1
+    assert rereading.reread_closed_results() == 0
     assert readings(key) == [("abnormal", "high")]
     line = ResultMarker.objects.get(result_id=key)
     assert (line.timestamp, line.timestamp_written) == (None, LOCAL)
@@ -71,7 +71,7 @@ def test_reread_closed_result_of_another_person_is_marked(world: Sandbox, key: U
     body["metadata"]["dob"] = "1901-02-03"
     stored_before(world, key, body)
     assert sign(signed_in("clinician"), key, is_identity_confirmed="on") == 302
-    ranking.reread_closed_results()
+    rereading.reread_closed_results()
     review = Review.objects.get(pk=key)
     assert review.names_somebody_else and not review.in_queue
     send_result(world, key, body)
@@ -82,7 +82,7 @@ def test_reread_closed_result_stays_signed_if_received_again(world: Sandbox, key
     body = out_of_range(interpretation="critical_high")
     stored_before(world, key, body)
     assert sign(signed_in("clinician"), key) == 302
-    ranking.reread_closed_results()
+    rereading.reread_closed_results()
     assert readings(key) == [("critical", "high")]
     send_result(world, key, body)
     assert kinds(key) == ["final"] and not open_criticals().exists()
@@ -114,6 +114,6 @@ def test_closed_result_that_cannot_be_reread_is_unchanged(world: Sandbox, key: U
     stored_before(world, key, out_of_range())
     assert sign(signed_in("clinician"), key) == 302
     Result.objects.filter(pk=key).update(record="[]")
-    assert ranking.reread_closed_results() == 1
-    assert ranking.reread_closed_results() == 0
+    assert rereading.reread_closed_results() == 1
+    assert rereading.reread_closed_results() == 0
     assert readings(key) == [("normal", "")]

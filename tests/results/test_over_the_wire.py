@@ -17,7 +17,7 @@ from django.utils import timezone
 from backoffice.audit.models import AuditEntry
 from backoffice.core.models import UnknownValue
 from orders.models import Delegation, Order, Result, ResultMarker, ResultVersion, Review
-from orders.results import criticals, open_criticals, ranking
+from orders.results import critical_calls, open_criticals, rereading
 from tests.api.rows import staff, token_for
 from tests.reviewing.test_pages import text_of as shown_text
 from tests.sandbox_service import look_up
@@ -110,7 +110,7 @@ def test_newer_version_does_not_make_a_critical_result_younger(world: Sandbox, k
     """The waiting time counts from the first version, not from a later equal one."""
     body = case("B05.json")
     send_result(world, key, body)
-    first = criticals.result_badges(staff("clinician", "early")).oldest
+    first = critical_calls.result_badges(staff("clinician", "early")).oldest
     body["metadata"]["status"] = "corrected"
     body["results"].append({**body["results"][0], **case("B06.json")["results"][0]})
     send_result(world, key, body)
@@ -118,7 +118,9 @@ def test_newer_version_does_not_make_a_critical_result_younger(world: Sandbox, k
     review = Review.objects.get(pk=key)
     assert (review.version, review.critical_since) == (two.number, one.number)
     assert review.since == two.received_at
-    assert criticals.result_badges(staff("clinician", "late")).oldest == first == one.received_at
+    assert (
+        critical_calls.result_badges(staff("clinician", "late")).oldest == first == one.received_at
+    )
 
 
 def test_b06_line_without_interpretation_is_never_normal(world: Sandbox, key: UUID) -> None:
@@ -336,19 +338,19 @@ def test_decision_on_a_word_rereads_open_results_and_back(world: Sandbox, key: U
     page = words(signed_in("administrator"), "system:unknown-value", word.pk)
     assert "A result with it is Normal Abnormal Critical" in page
     decide("critical")
-    assert ranking.apply_decisions() == 1
+    assert rereading.apply_decisions() == 1
     review = Review.objects.get(pk=key)
     assert (review.place, review.kind, review.version) == ("critical", "final", 2)
     assert [row.pk for row in open_criticals()] == [key]
     assert Order.objects.get(pk=key).interpretation == "critical"
     assert AuditEntry.objects.filter(object_type="unknown value").exists()
-    assert ranking.apply_decisions() == 0, "it is read under this decision"
+    assert rereading.apply_decisions() == 0, "it is read under this decision"
     decide("", take_back="1")
-    ranking.apply_decisions()
+    rereading.apply_decisions()
     assert Review.objects.get(pk=key).place == "unknown"
     assert not open_criticals().exists()
     decide("normal")
-    ranking.apply_decisions()
+    rereading.apply_decisions()
     assert (Review.objects.get(pk=key).place, readings(key)) == ("normal", [("normal", "")])
 
 
@@ -356,7 +358,7 @@ def test_decision_on_a_word_applies_to_later_spellings(world: Sandbox, key: UUID
     send_result(world, key, glucose_body(interpretation="ominous"))
     decide("abnormal")
     send_result(world, key, glucose_body(interpretation="OMINOUS-"))
-    ranking.apply_decisions()
+    rereading.apply_decisions()
     assert readings(key) == [("abnormal", "")]
 
 
@@ -364,7 +366,7 @@ def test_word_ranked_normal_does_not_hide_a_value_out_of_range(world: Sandbox, k
     send_result(world, key, glucose_body(interpretation="ominous"))
     decide("normal")
     send_result(world, key, glucose_body(interpretation="ominous", value=410, result="410"))
-    ranking.apply_decisions()
+    rereading.apply_decisions()
     assert readings(key) == [("abnormal", "high")]
 
 
@@ -372,7 +374,7 @@ def test_decision_on_a_word_leaves_signed_results(world: Sandbox, key: UUID) -> 
     send_result(world, key, glucose_body(interpretation="ominous"))
     assert sign(signed_in("clinician"), key) == 302
     decide("critical")
-    assert ranking.apply_decisions() == 0
+    assert rereading.apply_decisions() == 0
     assert not Review.objects.get(pk=key).in_queue
 
 
@@ -380,9 +382,9 @@ def test_open_results_of_an_earlier_release_are_read_again(world: Sandbox, key: 
     send_result(world, key, case("B06.json"))
     Result.objects.filter(pk=key).update(content_hash=b"\0" * 15 + b"\1", interpretation="normal")
     ResultMarker.objects.filter(result_id=key).update(interpretation="normal", side="")
-    assert ranking.reread_open_results() == 1
+    assert rereading.reread_open_results() == 1
     assert readings(key) == [("abnormal", "high")]
-    assert ranking.reread_open_results() == 0
+    assert rereading.reread_open_results() == 0
 
 
 def test_trend_needs_no_deprecated_field(world: Sandbox, key: UUID) -> None:

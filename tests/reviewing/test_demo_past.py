@@ -14,7 +14,7 @@ from django.utils import timezone
 from backoffice.sync.models import SyncRun
 from orders.models import Handling, Review
 from orders.models.review import CriticalCall
-from orders.results.criticals import open_criticals
+from orders.results.critical_calls import open_criticals
 from tests.api.rows import staff, uid
 from tests.reviewing.rows import make_order, receive_result
 from tests.sync.back_office import wait_until

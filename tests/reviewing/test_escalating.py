@@ -17,7 +17,7 @@ from backoffice.accounts.models import User
 from backoffice.team.emails import send_due
 from backoffice.team.models import Notification
 from orders.models import CriticalResult, Order, Review
-from orders.results.criticals import acknowledge
+from orders.results.critical_calls import acknowledge
 from orders.results.escalation import escalate_criticals
 from orders.tasks import notify_staff
 from tests.api.rows import staff

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orders.results import ranking
+from orders.results import rereading
 from orders.sync.results import RESULTS
 
 pytestmark = pytest.mark.django_db
@@ -40,11 +40,11 @@ def plan_of(read_again: Callable[[], int], mark: str) -> str:
 
 def test_signed_results_are_not_read_to_find_open_ones() -> None:
     """The query runs once a minute and must not scan all results."""
-    plan = plan_of(ranking.reread_open_results, "get_byte")
+    plan = plan_of(rereading.reread_open_results, "get_byte")
     assert "review_queue" in plan and "review_open_critical" in plan, plan
     assert "Seq Scan" not in plan and "orders_review_pkey" not in plan, plan
 
 
 def test_outdated_closed_results_are_found_by_an_index() -> None:
-    plan = plan_of(ranking.reread_closed_results, "substring")
+    plan = plan_of(rereading.reread_closed_results, "substring")
     assert "result_revision" in plan and "Sort" not in plan and "Seq Scan" not in plan, plan

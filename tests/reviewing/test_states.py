@@ -23,7 +23,7 @@ from orders.models import (
 )
 from orders.models.review import NOT_REACHED, READ_BACK, SEEN, SIGNED, UNDONE
 from orders.results import open_criticals, result_badges, unsigned_count
-from orders.results.criticals import acknowledge, record_call
+from orders.results.critical_calls import acknowledge, record_call
 from orders.results.queue import fold_tally, queue_counts, review_queue, sort_queue
 from orders.results.sign_off import (
     AlreadySigned,

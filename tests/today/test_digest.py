@@ -25,7 +25,7 @@ from orders.models import (
     SeenSubject,
 )
 from orders.models.review import READ_BACK
-from orders.results import criticals
+from orders.results import critical_calls
 from orders.today import digest
 from tests.api.rows import envelope, staff, uid
 from tests.today.test_page import log_in, make_critical, make_order, make_visit
@@ -259,10 +259,10 @@ def test_digest_words_for_problems_results_and_visits() -> None:
     assert digest_words(one)[0] == "Critical"
     review = Review.objects.get(pk=uid("order", 1))
     with transaction.atomic():
-        criticals.acknowledge(review, review.version, one)
+        critical_calls.acknowledge(review, review.version, one)
     assert digest_words(one)[0] == "Critical", "acknowledged, and nobody was told"
     with transaction.atomic():
-        criticals.record_call(review, review.version, one, recipient="Dr.", outcome=READ_BACK)
+        critical_calls.record_call(review, review.version, one, recipient="Dr.", outcome=READ_BACK)
     assert digest_words(one)[0] == "Result in"
     assert "Critical acknowledged" in digest_words(one)
     assert not any("Critical" in line for line in digest_words(one, sees=False))

@@ -26,7 +26,7 @@ from backoffice.management.commands.reviewed_elsewhere import sign
 from orders.exceptions.cards import HANDLED
 from orders.models import Handling, Order, Review
 from orders.models.review import OPEN_CRITICAL, READ_BACK
-from orders.results import criticals, sign_off
+from orders.results import critical_calls, sign_off
 
 NIGHT: Final = timedelta(hours=12)
 TROUBLE: Final = timedelta(days=2)
@@ -85,8 +85,8 @@ def _settle_critical_value(order_id: UUID, patient: UUID | None, by: User) -> No
         review = sign_off.lock_review(order_id)
         if review.critical_since is None:
             return
-        criticals.acknowledge(review, review.version, by)
-        criticals.record_call(
+        critical_calls.acknowledge(review, review.version, by)
+        critical_calls.record_call(
             review, review.version, by, recipient="Made-up physician", outcome=READ_BACK
         )
         sign_off.sign(order_id, review.version, by)

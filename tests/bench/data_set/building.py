@@ -25,7 +25,7 @@ from orders.models import ResultMarker
 from orders.sync.result_versions import store_versions
 from orders.sync.results import RESULTS
 from orders.turnaround import limits
-from patients.names import name_key
+from patients.search_keys import name_key
 from tests.bench.data_set import people, rows
 from tests.bench.data_set.order_histories import METHODS, order_histories
 

@@ -15,7 +15,7 @@ from backoffice.mirror.tables import RowValues
 from backoffice.service import Record
 from backoffice.service.orders import ORDER
 from orders.sync import orders as orders_sync
-from patients.names import name_key
+from patients.search_keys import name_key
 
 METHODS: Final = {
     "testkit": 55,

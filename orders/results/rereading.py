@@ -24,7 +24,7 @@ from django.db import DataError, connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from backoffice.core import changes, vocabulary
+from backoffice.core import live_changes, vocabulary
 from backoffice.core.models import UnknownValue
 from backoffice.core.vocabulary import interpretations
 from backoffice.mirror.promotion import promote_again
@@ -177,7 +177,7 @@ def _reread_batch(find: str, parameters: list[Any]) -> int:
         update_order_interpretations(key for key in read if key not in waiting)
         if batch:
             join = "JOIN unnest(%s::uuid[]) AS wanted(order_id) USING (order_id)"
-            changes.record_row_changes(Result, join, [uuid_array(read)], len(batch))
+            live_changes.record_row_changes(Result, join, [uuid_array(read)], len(batch))
         unread = {key for key, _, _ in batch} - {record.key[0] for record in records}
         cursor.execute(
             _SKIP_SQL, [vocabulary.decisions.last_decision(), RESULTS.revision, list(unread)]
@@ -213,5 +213,5 @@ def _update_orders(rank: str, spellings: list[str]) -> int:
         if moved_ids:
             keys = uuid_array(moved_ids)
             join = "JOIN unnest(%s::uuid[]) AS wanted(id) USING (id)"
-            changes.record_row_changes(Order, join, [keys], len(moved_ids))
+            live_changes.record_row_changes(Order, join, [keys], len(moved_ids))
     return len(moved_ids)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from orders.appointments import views
+from orders.appointment_list import views
 
 app_name = "appointments"
 

@@ -24,18 +24,18 @@ from backoffice.outbox.command import Command
 from backoffice.outbox.enqueueing import was_already_sent
 from backoffice.pages.hidden_answers import unshown
 from backoffice.service import errors
-from orders.commands import BookCenter, BookVisit, CancelVisit, MoveVisit, RequestVisit
-from orders.models import Appointment, Order
-from orders.rules import appointment_rules
-from orders.rules.slots import PARTS, WEEKS, VisitPlace
-from orders.scheduling import sites
-from orders.scheduling.forms import (
+from orders.booking import sites
+from orders.booking.forms import (
     CancelVisitForm,
     CenterForm,
     HomeForm,
     MoveCenterForm,
     MoveHomeForm,
 )
+from orders.commands import BookCenter, BookVisit, CancelVisit, RequestVisit, RescheduleVisit
+from orders.models import Appointment, Order
+from orders.rules import appointment_rules
+from orders.rules.slots import PARTS, WEEKS, VisitPlace
 
 METHODS: Final = ("GET", "HEAD", "POST")
 BUTTONS: Final = ("look", "ask")
@@ -79,7 +79,7 @@ def move(request: HttpRequest, order_id: UUID) -> HttpResponse:
     form.is_booking = _is_booking(request)
     if _is_booking(request) and form.is_valid() and (time := form.require_slot()):
         home = visit.type == appointment_rules.HOME
-        command = MoveVisit(
+        command = RescheduleVisit(
             order_id=order.pk,
             user_id=order.user_id,
             visit_type=visit.type,
@@ -106,7 +106,7 @@ def times(request: HttpRequest, order_id: UUID) -> HttpResponse:
     verb = "Confirm" if visit else "Book"
     context = {"order": order, "visit": visit, "form": form, "verb": verb, "alone": True}
     context |= _picker_context(request, order, visit, form)
-    return render(request, "orders/scheduling/_times.html", context)
+    return render(request, "orders/booking/_times.html", context)
 
 
 @requires("orders.view", "patients.view", "appointments.change")
@@ -261,7 +261,7 @@ def _picker_context(
     elif picker_data.trouble == sites.NOT_ENABLED:
         names.append("slot")  # No time can be booked, however often this is tried.
     context = {"order": order, "visit": visit, "form": form, **picker}
-    page = render_to_string("orders/scheduling/_form.html", context, request=request)
+    page = render_to_string("orders/booking/_form.html", context, request=request)
     return {**picker, "unshown": unshown(typed, page, (*BUTTONS, *names))}
 
 
@@ -280,4 +280,4 @@ def _page(
     }
     status = 422 if _is_booking(request) else 200
     template = "cancel.html" if isinstance(form, CancelVisitForm) else "pick.html"
-    return render(request, f"orders/scheduling/{template}", context, status=status)
+    return render(request, f"orders/booking/{template}", context, status=status)

@@ -1,6 +1,6 @@
 """Comparison of a printed name, birth date and age with those of a patient.
 
-Results, uploaded reports and possible duplicates use it. `patients.names.fold` folds the letters.
+Results, uploaded reports and possible duplicates use it. `patients.search_keys.fold` folds letters.
 This module knows what may differ between two spellings of one person: the order of the names,
 middle names and initials, titles and suffixes, a part of a double surname, joined words, and the
 order of day and month in a birth date.
@@ -18,7 +18,7 @@ from typing import Final
 
 from django.utils import timezone
 
-from patients.names import EXTRAS, PARTICLES, contract_umlauts, digraphs, fold, words
+from patients.search_keys import EXTRAS, PARTICLES, contract_umlauts, digraphs, fold, words
 
 MAX_TEXT_LENGTH: Final = 300
 """Most characters of a printed name or date that are read."""

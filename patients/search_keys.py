@@ -1,7 +1,7 @@
 """Keys and search terms for names, phone numbers and birth dates.
 
-The same functions process stored values and search texts. `patients.identity` compares the names
-and birth dates of two people.
+The same functions process stored values and search texts. `patients.identity_comparison` compares
+the names and birth dates of two people.
 """
 
 import re

@@ -21,9 +21,9 @@ from backoffice.pages.lists.fields import response_status
 from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.paging.counts import Count, capped_counts
 from backoffice.pages.paging.pages import Page, Sort, fetch_page, page_position
-from orders.appointments.export import WHAT, WHEN, WHERE, WHO, AppointmentExport
-from orders.appointments.forms import TABS, AppointmentFilters, DayField
-from orders.appointments.rows import (
+from orders.appointment_list.export import WHAT, WHEN, WHERE, WHO, AppointmentExport
+from orders.appointment_list.forms import TABS, AppointmentFilters, DayField
+from orders.appointment_list.rows import (
     DEFERRED_ON_DAY_PAGES,
     AppointmentRow,
     UnbookedOrder,

@@ -11,6 +11,7 @@ from typing import Any, Final
 from backoffice.core.service_client import service
 from backoffice.service import Service, areas, errors
 from labs.models import Lab
+from orders.booking.forms import ADDRESS, MAX_SITES, CenterForm, HomeForm
 from orders.models import Appointment, Order
 from orders.rules import appointment_rules
 from orders.rules.slots import (
@@ -23,7 +24,6 @@ from orders.rules.slots import (
     find_again,
     is_found,
 )
-from orders.scheduling.forms import ADDRESS, MAX_SITES, CenterForm, HomeForm
 
 SECONDS: Final = 5.0
 """Most seconds that a person waits for all lookups of one page."""

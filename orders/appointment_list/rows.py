@@ -19,8 +19,8 @@ from backoffice.core.prepared_queries import array, by_key, cursor
 from backoffice.core.urls import record_url
 from backoffice.mirror.models import AS_RECEIVED
 from labs.models import Lab
-from orders.appointments.display_times import VisitClocks, visit_clocks
-from orders.appointments.forms import ENDED_STATUSES, AppointmentFilters, order_methods
+from orders.appointment_list.display_times import VisitClocks, visit_clocks
+from orders.appointment_list.forms import ENDED_STATUSES, AppointmentFilters, order_methods
 from orders.models import Appointment, Order
 from orders.models.order import BOOKABLE_STATUSES, CANCELED_STATUSES
 from orders.rules import appointment_rules

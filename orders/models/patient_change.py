@@ -20,8 +20,9 @@ from patients.models import Patient
 class OrderMove(FastModel):
     """A change of the patient of an order, and who reviewed it.
 
-    A trigger adds the row in the transaction that changes the order (`orders/sql/moves.sql`). It
-    also returns the order to the exception queue, so that staff notice every change.
+    A trigger adds the row in the transaction that changes the order
+    (`orders/sql/patient_changes.sql`). It also returns the order to the exception queue, so that
+    staff notice every change.
     """
 
     order = models.ForeignKey(

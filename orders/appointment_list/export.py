@@ -10,7 +10,7 @@ from backoffice.core import vocabulary
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 from backoffice.pages.lists.forms import FilterForm
 from backoffice.pages.paging.pages import Sort
-from orders.appointments.rows import AppointmentRow, appointment_rows
+from orders.appointment_list.rows import AppointmentRow, appointment_rows
 from orders.models import Appointment
 
 

@@ -21,7 +21,7 @@ from backoffice.pages.templatetags.ui import (
     when,
     words,
 )
-from orders.appointments.rows import AppointmentRow, AppointmentSite
+from orders.appointment_list.rows import AppointmentRow, AppointmentSite
 from orders.rules.appointment_rules import no_time_text
 
 RowWithActions = tuple[AppointmentRow, dict[str, Any]]
