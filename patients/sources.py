@@ -13,8 +13,8 @@ from django.db.models import QuerySet
 from backoffice.core.prepared_queries import by_key, where
 from backoffice.mirror.models import AS_RECEIVED
 from backoffice.outbox.models import CommandRecord
+from patients.commands import Deregister
 from patients.models import Connection, Patient, Provider
-from patients.views.registration import ineffective_disconnects
 
 FAILING_STATUSES: Final = ("failure", "retrying")
 
@@ -104,3 +104,20 @@ def sources_of(
 
 def _time(moment: datetime | None) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if moment else "-"
+
+
+def ineffective_disconnects(patient_id: UUID, slugs: dict[str, Any]) -> dict[str, CommandRecord]:
+    """Return by slug the accepted disconnect commands of sources that are still connected.
+
+    `slugs`: when each source was connected.
+    """
+    if not slugs:
+        return {}
+    rows = CommandRecord.objects.about("patient", patient_id).filter(
+        kind=Deregister.kind, state=CommandRecord.State.DONE, remote_id__in=list(slugs)
+    )
+    commands: dict[str, CommandRecord] = {}
+    for row in rows:
+        if row.sent_at is None or row.sent_at > slugs[row.remote_id]:
+            commands.setdefault(row.remote_id, row)
+    return commands

@@ -19,12 +19,12 @@ from backoffice.core import vocabulary
 from backoffice.core.prepared_queries import prepared, where
 from backoffice.mirror.models import AS_RECEIVED
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
+from patients.actions import patient_actions
 from patients.models import Demographics, DifferentPeople, Insurance, Patient
 from patients.patient_page import patient_page_context
 from patients.sources import related, sources_of
 from patients.transactions import group_by_transaction
 from patients.views.duplicates import audit_duplicates, duplicates_of
-from patients.views.registration import actions_of
 
 ORDERS_SHOWN: Final = 10
 """Most orders on the overview, open ones first. The orders tab has all of them."""
@@ -64,7 +64,7 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     audit_duplicates(request, duplicates)
     context = {
         **page,
-        "actions": actions_of(patient, request.user),
+        "actions": patient_actions(patient, request.user),
         "may_change": may_change and not patient.missing_since,
         "proxy": person.record_at("medical_proxy") if person else {},
         "current": current,

@@ -10,10 +10,9 @@ from uuid import UUID
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from backoffice.accounts.access import may, requires
+from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_view
 from backoffice.core import service_client
 from backoffice.outbox.command import Command
@@ -423,37 +422,3 @@ def _page(
     context.setdefault("payor_state", person.state if person else "")
     status = 422 if request.method == "POST" and form.is_bound else 200
     return render(request, template, context, status=status)
-
-
-def ineffective_disconnects(patient_id: UUID, slugs: dict[str, Any]) -> dict[str, CommandRecord]:
-    """Return by slug the accepted disconnect commands of sources that are still connected.
-
-    `slugs`: when each source was connected.
-    """
-    if not slugs:
-        return {}
-    rows = CommandRecord.objects.about("patient", patient_id).filter(
-        kind=Deregister.kind, state=CommandRecord.State.DONE, remote_id__in=list(slugs)
-    )
-    commands: dict[str, CommandRecord] = {}
-    for row in rows:
-        if row.sent_at is None or row.sent_at > slugs[row.remote_id]:
-            commands.setdefault(row.remote_id, row)
-    return commands
-
-
-def actions_of(patient: Patient, user: Any) -> list[dict[str, Any]]:
-    """Return the actions that this user may take on a patient, most frequent first."""
-    if patient.missing_since:
-        return []
-    offers = (
-        ("Order tests", "orders:new", "orders.create"),
-        ("Edit details", "patients:edit", "patients.change"),
-        ("Add insurance", "patients:insure", "patients.change"),
-        ("Connect a device", "patients:connect", "patients.change"),
-    )
-    return [
-        {"label": label, "url": reverse(page, args=[patient.pk]), "primary": page == "orders:new"}
-        for label, page, permission in offers
-        if may(user, permission)
-    ]
