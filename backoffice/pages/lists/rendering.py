@@ -13,13 +13,12 @@ from typing import Any, Final
 from django.http import QueryDict
 from django.utils.safestring import SafeString
 
-from backoffice.pages.form_fields import errors_of, tick_boxes
+from backoffice.pages.form_fields import errors_of, field, tick_boxes
 from backoffice.pages.icons import glyph_svg, icon_svg
 from backoffice.pages.lists.context import ListContext, PagerContext
 from backoffice.pages.lists.definition import Column
 from backoffice.pages.lists.forms import SIZES, FilterChip, FilterForm
 from backoffice.pages.query_strings import address_with, address_without
-from backoffice.pages.templatetags.ui import field
 
 MAX_WITHOUT_SEARCH: Final = 8
 """With more checkboxes than this, a filter has a text field to search them."""

@@ -11,7 +11,7 @@ from django import template
 from django.forms import BoundField
 from django.template import Context
 from django.utils import timezone
-from django.utils.html import conditional_escape, format_html
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from backoffice.accounts import access
@@ -27,12 +27,13 @@ from backoffice.core.time_formats import (
     zone_of,
 )
 from backoffice.core.urls import record_url
-from backoffice.pages.form_fields import errors_of, tick_boxes
+from backoffice.pages.form_fields import field, tick_boxes
 from backoffice.pages.icons import COPY, copy_icon, glyph_svg, icon_svg
 from backoffice.pages.query_strings import address_with, address_without
 from backoffice.service.written_times import Precision, WrittenTime, read_written_time
 
 register = template.Library()
+register.simple_tag(field)
 
 DASH: Final = SafeString('<span class="muted" aria-label="not given">—</span>')
 HIDDEN: Final = SafeString(
@@ -427,22 +428,6 @@ def range_bar(value: float | None, low: float | None, high: float | None) -> Saf
 
 
 # Forms
-
-
-@register.simple_tag
-def field(bound: BoundField, optional: bool = False) -> SafeString:
-    """Render a form field: label, control, hint, errors. `optional`: mark optional fields."""
-    key, marked = bound.auto_id, ""
-    if optional and not bound.field.required:
-        marked = ' <span class="optional">(optional)</span>'
-    below = ""
-    if bound.help_text:
-        below = f'<p class="hint" id="{key}_helptext">{conditional_escape(bound.help_text)}</p>'
-    below += "".join(errors_of(bound, f' id="{key}_error"'))
-    return SafeString(
-        f'<div class="field">\n  <label for="{bound.id_for_label}">'
-        f"{conditional_escape(bound.label)}{marked}</label>\n  {bound}\n  {below}\n</div>"
-    )
 
 
 @register.simple_tag
