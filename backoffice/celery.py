@@ -36,7 +36,7 @@ app.conf.update(
     task_reject_on_worker_lost=True,
     worker_prefetch_multiplier=1,
     worker_cancel_long_running_tasks_on_connection_loss=True,
-    # Seconds. A sync run may need more (`sync.MAX_TASK_SECONDS`): if its message is delivered
+    # Seconds. A sync run may need more (`sync.runs.MAX_TASK_SECONDS`): if its message is delivered
     # twice, the second worker finds the run claimed.
     task_soft_time_limit=60,
     task_time_limit=90,

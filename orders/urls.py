@@ -3,7 +3,7 @@
 from django.urls import path
 
 from backoffice.pages.lists.urls import list_urls
-from orders.booking import views as scheduling
+from orders.booking import views as booking
 from orders.order_list.definition import ORDER_LIST
 from orders.order_list.views import order_list
 from orders.placing.views import account_replay, sheet_import
@@ -37,10 +37,10 @@ urlpatterns = [
     path("<uuid:order_id>/drawn/", changes.drawn, name="drawn"),
     path("<uuid:order_id>/messages/", changes.messages, name="messages"),
     path("<uuid:order_id>/messages/state/", changes.message_state, name="message-state"),
-    path("<uuid:order_id>/visit/book/", scheduling.book, name="book"),
-    path("<uuid:order_id>/visit/move/", scheduling.move, name="move"),
-    path("<uuid:order_id>/visit/times/", scheduling.times, name="times"),
-    path("<uuid:order_id>/visit/cancel/", scheduling.cancel, name="cancel-visit"),
+    path("<uuid:order_id>/visit/book/", booking.book, name="book"),
+    path("<uuid:order_id>/visit/move/", booking.move, name="move"),
+    path("<uuid:order_id>/visit/times/", booking.times, name="times"),
+    path("<uuid:order_id>/visit/cancel/", booking.cancel, name="cancel-visit"),
     path("<uuid:order_id>/resend/", changes.resend, name="resend"),
     path("<uuid:order_id>/simulate/", changes.simulate, name="simulate"),
 ]

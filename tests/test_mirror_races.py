@@ -1,4 +1,4 @@
-"""`mirror.apply` with several workers at once."""
+"""`apply_batch` with several workers at once."""
 
 from __future__ import annotations
 

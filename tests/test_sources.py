@@ -35,6 +35,21 @@ def calls() -> Iterator[tuple[str, ast.Call, str]]:
                 yield f"{name}:{node.lineno}", node, ast.unparse(node.func)
 
 
+def test_named_templates_exist() -> None:
+    """In Python and in templates. Templates of packages are named without a folder of ours."""
+    folders = {path.name for path in (ROOT / "templates").iterdir() if path.is_dir()}
+    files = [*(ROOT / "templates").rglob("*.html")]
+    files += [path for app in APPS for path in (ROOT / app).rglob("*.py")]
+    named = {
+        name
+        for path in files
+        for name in re.findall(r"[\"']([a-z_]+/[a-z0-9_/]+\.html)[\"']", path.read_text())
+    }
+    assert len(named) > 200
+    missing = sorted(name for name in named if not (ROOT / "templates" / name).exists())
+    assert not [name for name in missing if name.split("/")[0] in folders], missing
+
+
 def test_templates_escape_everything() -> None:
     wrong = []
     for path in (ROOT / "templates").rglob("*.html"):

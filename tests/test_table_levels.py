@@ -13,13 +13,12 @@ from django.apps import apps
 ROOT: Final = Path(__file__).resolve().parents[1]
 LEVELS: Final = (
     *("backoffice/core", "backoffice/accounts", "backoffice/audit", "backoffice/mirror"),
-    *("backoffice/sync", "backoffice/outbox", "backoffice/team", "backoffice/api"),
-    *("backoffice/pages", "patients", "labs", "orders", "patients/wearables", "webhooks"),
+    *("backoffice/sync", "backoffice/outbox", "backoffice/pages", "backoffice/team"),
+    *("backoffice/api", "patients", "labs", "orders", "patients/wearables", "webhooks"),
 )
 """Folders of apps, lowest first."""
 SAME_LEVEL: Final = {"patients/wearables": ("orders",)}
 """Apps on the same level, which may not name each other either."""
-LABELS: Final = {"patients/wearables": "wearables"}
 TOP_LEVEL: Final = ("backoffice/management", "backoffice/operations")
 """These may use all apps."""
 EXCEPTIONS: Final = {"patients/patient_list.py: orders_order"}

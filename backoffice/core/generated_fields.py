@@ -13,7 +13,8 @@ class GeneratedForeignKey(models.ForeignKey[Any, Any]):
 
     `expression` is SQL over columns of the same row. Django's `GeneratedField` cannot be a foreign
     key. A trigger would do the same, but PostgreSQL inserts row by row in a COPY into a table with
-    a trigger before each row.
+    a trigger before each row. Constraints of the model that name this field cannot be validated
+    in Python, because the expression is text.
     """
 
     generated = True

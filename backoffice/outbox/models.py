@@ -114,7 +114,7 @@ class CommandRecord(models.Model):
             )
         ]
         indexes = [
-            # Reader: outbox.deliver
+            # Reader: outbox.delivery
             models.Index(
                 fields=["due_at"],
                 condition=Q(state__in=["waiting", "sending", "uncertain", "undecided"]),
@@ -144,7 +144,7 @@ class CommandRecord(models.Model):
                 condition=Q(state="refused"),
                 name="command_refused_lately",
             ),
-            # Reader: outbox.deliver, for ended commands that may have been carried out
+            # Reader: outbox.late_outcomes, for ended commands that may have been carried out
             models.Index(
                 fields=["due_at"],
                 condition=Q(state="given_up") | Q(state="refused", doubted=True),

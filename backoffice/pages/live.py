@@ -31,7 +31,7 @@ LISTS: Final[dict[str, tuple[str, ...]]] = {
     "reports": ("labs_report", "labs_reportjob"),
     "exceptions": ("orders_order", "exception"),
 }
-"""The topics of each list: names of tables, and topics of `changes.record_change`."""
+"""The topics of each list: names of tables, and topics of `live_changes.record_change`."""
 RECORDS: Final = ("order", "patient", "appointment", "result", "report", "unmatched")
 
 _MAX_SUBJECTS: Final = 200

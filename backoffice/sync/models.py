@@ -50,7 +50,7 @@ class SyncRun(models.Model):
         ]
         indexes = [
             models.Index(fields=["resource", "-created_at"], name="run_latest_of_resource"),
-            # Reader: sync.claim
+            # Reader: sync.runs
             models.Index(
                 fields=["due_at"], condition=Q(state__in=["due", "running"]), name="run_claimable"
             ),

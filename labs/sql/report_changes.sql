@@ -1,5 +1,5 @@
 -- Tell open pages that an upload of a report changed, whatever code changed it. If more than
--- `backoffice.core.live_changes.MOST` change at once, pages learn only that there are many.
+-- `backoffice.core.live_changes.MAX_NAMED_ROWS` change at once, pages learn only that there are many.
 
 CREATE OR REPLACE FUNCTION labs_report_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

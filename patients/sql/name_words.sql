@@ -3,7 +3,11 @@
 
 CREATE OR REPLACE FUNCTION patients_name_words(name_key text) RETURNS SETOF text
   LANGUAGE sql IMMUTABLE
-  AS $$ SELECT DISTINCT left(word, 64) COLLATE "C" FROM string_to_table(name_key, ' ') AS word $$;
+  AS $$
+    -- Two spaces separate the other spellings: between them is an empty word.
+    SELECT DISTINCT left(word, 64) COLLATE "C" FROM string_to_table(name_key, ' ') AS word
+    WHERE word <> ''
+  $$;
 
 CREATE OR REPLACE FUNCTION patients_name_words_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -65,6 +65,13 @@ def test_name_words_follow_a_changed_name() -> None:
     assert not stored_words()
 
 
+def test_other_spellings_of_a_name_leave_no_empty_word() -> None:
+    create_person(1, "Marco", "O'Sample")
+    assert "  " in name_key("Marco", "O'Sample")
+    words = set(PatientNameWord.objects.values_list("word", flat=True))
+    assert words == {"marco", "o", "sample", "osample"}
+
+
 def test_upsert_updates_new_and_changed_words() -> None:
     create_person(1, "Ada", "Sample")
     patient(2).save()

@@ -1,6 +1,6 @@
 -- A day of a series of samples. Django does not support PARTITION BY. Wide columns are first, so that no
 -- column is padded.
-CREATE TABLE wearables_chunk (
+CREATE TABLE IF NOT EXISTS wearables_chunk (
     first_at bigint NOT NULL,
     last_at bigint NOT NULL,
     series_id integer NOT NULL,
