@@ -111,7 +111,7 @@ def test_killed_owner_takes_its_servers_along(base: Path) -> None:
 def test_template_is_made_once_and_named_by_its_sources() -> None:
     server = os.environ["DATABASE_URL"]
     template = databases.migrated_template(server)
-    assert template == f"template_house_{databases.source_hash()}"
+    assert template == f"template_back_office_{databases.source_hash()}"
 
     def template_oid() -> object:
         with psycopg.connect(server) as connection:

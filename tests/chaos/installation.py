@@ -109,7 +109,7 @@ class Installation:
     def back_office(self) -> BackOffice:
         """Return access to its database. The address changes with each start."""
         state = json.loads((self.tree / "var" / "running.json").read_text())
-        log = self.folder / "house.log"
+        log = self.folder / "back_office.log"
         return BackOffice(state["environment"]["DATABASE_URL"], self.service_url, log)
 
     def kill_all(self) -> int:

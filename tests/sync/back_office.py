@@ -118,7 +118,7 @@ class BackOffices:
 
     def build(self, service_url: str, **settings: str) -> BackOffice:
         self.made.append(self.database(self.server))
-        log = self.logs / f"house-{len(self.made)}.log"
+        log = self.logs / f"back-office-{len(self.made)}.log"
         return BackOffice(self.made[-1], service_url, log, settings)
 
     def close(self) -> None:
