@@ -158,7 +158,8 @@ def _row(each: ExpectedResult, order: Order, rng: KeyedRandom, level: str) -> di
             number = high + far * span if up else max(low * (1 - min(far, 0.9)), 0.01)
         # A corrected value differs from the one it replaces, within its range.
         corrections = max(0, order.result_version - 1) if order.status.endswith("corrected") else 0
-        number *= 1 + 0.003 * corrections
+        change = 1 + 0.003 * corrections
+        number = number / change if not out and number * change > high else number * change
         number = round(number, 2 if high < 20 else 1)
         above, below = number > high, number < low
         value, text = number, f"{number:g}"

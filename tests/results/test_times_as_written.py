@@ -90,7 +90,7 @@ def test_b09_every_page_shows_the_day_as_written(world: Sandbox, key: UUID) -> N
         pages += [words(client, "orders:detail", one) for one in (key, second)]
         for page in pages:
             assert not re.search(r"Collected (Sun |Thu )?(8|12|14) Nov", page)
-            assert "8 Nov 2026" not in page and "12 Nov 2026" not in page
+            assert not re.search(r"\b(8|12) Nov 2026", page)
     headers = token_for(staff("administrator", "api"))
     for one, text in ((second, "2026-11-09T00:30:00"), (key, "2026-11-13")):
         item = Client().get(f"/api/results/{one}/", headers=headers).json()
