@@ -29,10 +29,10 @@ class Linter(MigrationLinter):
     def should_ignore_migration(
         self, app_label: str, migration_name: str, *_: Any, **__: Any
     ) -> bool:
-        from backoffice.management.commands.migrate import APPS  # After django.setup().
+        from backoffice.management.commands.migrate import product_apps  # After django.setup().
 
         number = migration_name.split("_")[0]
-        return app_label not in APPS or not number.isdigit() or int(number) == 1
+        return app_label not in product_apps() or not number.isdigit() or int(number) == 1
 
 
 def main() -> int:

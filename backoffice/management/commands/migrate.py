@@ -29,10 +29,8 @@ LOCK_CHECK_SECONDS: Final = 0.5
 """Seconds between two tries to take the advisory lock of another migration."""
 ONE_AT_A_TIME: Final = 7_246_015_113
 """Key of the advisory lock."""
-APPS: Final = (
-    *("core", "accounts", "audit", "mirror", "sync", "outbox", "team", "pages", "api"),
-    *("labs", "orders", "patients", "wearables", "webhooks"),
-)
+PRODUCT: Final = frozenset({"backoffice", "labs", "orders", "patients", "webhooks"})
+"""Top-level packages of our apps."""
 _HALF_BUILT: Final = """
 SELECT indexrelid::regclass::text FROM pg_index
 JOIN pg_class ON pg_class.oid = indexrelid
@@ -40,6 +38,15 @@ WHERE NOT indisvalid AND relnamespace = 'public'::regnamespace
 AND indexrelid NOT IN (SELECT index_relid FROM pg_stat_progress_create_index)
 """
 """Invalid indexes, except those that are being built now."""
+
+
+def product_apps() -> list[str]:
+    """Return the labels of our installed apps."""
+    return [
+        config.label
+        for config in apps.get_app_configs()
+        if config.name.partition(".")[0] in PRODUCT
+    ]
 
 
 def _migration_names(app: str) -> set[str]:
@@ -109,7 +116,7 @@ class Command(migrate.Command):
                 "An earlier state of the project made the tables of this database, and they cannot"
                 " be migrated: use a new database, or for a demo ./run demo --anew."
             )
-        for app in APPS:
+        for app in product_apps():
             applied_names = {name for label, name in applied if label == app}
             known_names = _migration_names(app)
             if applied_names - known_names and known_names - applied_names:
