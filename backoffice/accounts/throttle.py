@@ -15,11 +15,11 @@ from typing import Final
 from django.db import connection
 
 _ACQUIRE: Final = """
-INSERT INTO accounts_throttle AS kept (key, free_at)
+INSERT INTO accounts_throttle AS bucket (key, free_at)
 VALUES (%(key)s, statement_timestamp() + make_interval(secs => %(every)s))
 ON CONFLICT (key) DO UPDATE
-SET free_at = greatest(kept.free_at, statement_timestamp()) + make_interval(secs => %(every)s)
-WHERE kept.free_at <= statement_timestamp() + make_interval(secs => %(room)s)
+SET free_at = greatest(bucket.free_at, statement_timestamp()) + make_interval(secs => %(every)s)
+WHERE bucket.free_at <= statement_timestamp() + make_interval(secs => %(room)s)
 RETURNING true
 """
 _RELEASE: Final = """

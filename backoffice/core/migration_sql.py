@@ -1,7 +1,6 @@
 """Install the SQL files of an app (`<app>/sql/*.sql`) from its migrations.
 
-Every file can be installed again over itself. A change of a file needs
-a migration that installs it.
+Every file can be installed again over itself. A change of one needs a migration that installs it.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ from backoffice.devtools import embedded
 
 DEMO_ENVIRONMENT: Final = "sandbox us"
 """Value of `environment` in the installation row of a demo database; it is not production."""
-INSTALLATION_TABLES: Final = ("core_installation", "backoffice_installation")
-"""The table of the installation row: its name now, and its name before migrations started anew."""
+INSTALLATION_TABLE: Final = "core_installation"
+EARLIER_INSTALLATION_TABLE: Final = "backoffice_installation"
+"""Its name before migrations started anew."""
 
 
 def is_empty(database_url: str) -> bool:
@@ -33,7 +34,7 @@ def is_demo_database(database_url: str) -> bool:
             return False
         return all(
             environment == DEMO_ENVIRONMENT
-            for table in INSTALLATION_TABLES
+            for table in (INSTALLATION_TABLE, EARLIER_INSTALLATION_TABLE)
             if _has_table(connection, table)
             for (environment,) in connection.execute(f"SELECT environment FROM {table}")  # noqa: S608 - our names
         )
@@ -42,7 +43,7 @@ def is_demo_database(database_url: str) -> bool:
 def has_earlier_tables(database_url: str) -> bool:
     """Return whether a database has tables from before migrations started anew."""
     with psycopg.connect(database_url, connect_timeout=3) as connection:
-        return _has_table(connection, INSTALLATION_TABLES[1])
+        return _has_table(connection, EARLIER_INSTALLATION_TABLE)
 
 
 def _has_table(connection: psycopg.Connection, name: str) -> bool:
