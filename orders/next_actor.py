@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
 
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from backoffice.core import vocabulary
 from backoffice.pages.icons import glyph_svg
+from backoffice.pages.templatetags.ui import DASH
 from orders.models import Order
 from orders.progress import format_duration
-
-_NOBODY_HTML: Final = SafeString('<span class="muted" aria-label="not given">—</span>')
 
 
 def whose_turn(order: Order, now: datetime | None = None) -> SafeString:
@@ -24,7 +22,7 @@ def whose_turn(order: Order, now: datetime | None = None) -> SafeString:
     item = vocabulary.order_term(order.low_level_status, order.method, (), order.bucket)
     turn = item.turn.removeprefix("the ").capitalize()
     if not turn and item.family != vocabulary.UNKNOWN:
-        return _NOBODY_HTML
+        return DASH
     now = now or timezone.now()
     return SafeString(
         f'<span class="whose nowrap" title="{usual_time_text(order)}">{turn or "Nobody knows"}'
