@@ -7,7 +7,10 @@ that could not be decoded, or that contains characters to replace.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final, TypeAlias
+
+JsonObject: TypeAlias = dict[str, Any]
+"""A parsed JSON object. The specification names its keys, and values may have any type."""
 
 DEEPEST: Final = 64
 """Levels of nesting that are read; the records of the interface have fewer than ten."""
