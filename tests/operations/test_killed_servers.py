@@ -54,6 +54,8 @@ def _kill(installation: Installation, program: str, name: str) -> None:
 def test_launcher_restarts_killed_servers_and_reports_it(installation: Installation) -> None:
     installation.wait_until_healthy()
     # Until it says so, the launcher waits for its own look at /health/ready and tends nothing.
-    wait_until(lambda: "Ctrl-C stops everything." in installation.said(), 60, "the launcher's start")
+    wait_until(
+        lambda: "Ctrl-C stops everything." in installation.said(), 60, "the launcher's start"
+    )
     _kill(installation, "postgres", "PostgreSQL")
     _kill(installation, "valkey-server", "Redis")
