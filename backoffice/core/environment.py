@@ -13,8 +13,11 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
+from zoneinfo import available_timezones
 
 from django.core.exceptions import ImproperlyConfigured
+
+from backoffice.core.key_strength import PUBLISHED, weakness, weakness_of_bytes
 
 _errors: Final[list[str]] = []
 
@@ -83,15 +86,17 @@ def split_list(value: str) -> list[str]:
 
 
 def url(name: str, default: str, schemes: tuple[str, ...]) -> str:
-    """Return a URL that has one of `schemes`."""
+    """Return a URL that has one of `schemes`; empty if there is neither a value nor a default."""
     value = text(name, default)
+    if not value:
+        return ""
     try:
         parts = urlsplit(value)
-        port_is_sound = parts.port is None or parts.port > 0
+        is_valid_port = parts.port is None or parts.port > 0
     except ValueError:
         add_error(f"{name} is not an address.")
         return default
-    if parts.scheme not in schemes or not (parts.netloc or parts.path) or not port_is_sound:
+    if parts.scheme not in schemes or not (parts.netloc or parts.path) or not is_valid_port:
         add_error(f"{name} must be an address starting with {schemes[0]}://")
         return default
     return value
@@ -102,6 +107,29 @@ def header_name(name: str, default: str) -> str:
     if not value.isascii() or not value.replace("-", "").isalnum():
         add_error(f"{name} must be the name of an HTTP header.")
         return default
+    return value
+
+
+def check_https(name: str, value: str) -> None:
+    """Add an error if a URL has another scheme than https."""
+    if not value.startswith("https://"):
+        add_error(f"{name} must start with https:// in production.")
+
+
+def field_name(name: str, default: str) -> str:
+    """Return the name of a JSON field; empty if the variable is set to an empty value."""
+    if os.environ.get(name) == "":
+        return ""
+    value = text(name, default)
+    if not value.isascii() or not value.isidentifier():
+        add_error(f"{name} must be the name of a field, such as {default}.")
+    return value
+
+
+def time_zone(name: str, default: str) -> str:
+    value = text(name, default)
+    if value not in available_timezones():
+        add_error(f"{name} must be the name of a time zone, such as {default}.")
     return value
 
 
@@ -136,17 +164,76 @@ def _is_on_this_machine(url: str) -> bool:
         return False
 
 
+def bearer_token(name: str) -> str:
+    """Return a token of ASCII characters; empty if there is none."""
+    value = text(name)
+    if value and (len(value) < 20 or not value.isascii()):
+        add_error(f"{name} must have 20 letters and digits or more, or none.")
+    return value
+
+
+def webhook_secrets(value: str) -> list[str]:
+    """Return the secrets of webhook signatures from a comma-separated list."""
+    secrets = split_list(value)
+    for secret in secrets or ([""] if value else []):
+        if not secret.startswith("whsec_") or len(_from_base64(secret[6:])) < 16:
+            add_error(
+                "WEBHOOK_SECRETS must be secrets starting with whsec_, then 16 bytes or more in"
+                " base64."
+            )
+    return secrets
+
+
+def check_service_key(api_key: str, environment: str, region: str) -> None:
+    """Check that the team key is of the configured environment and region.
+
+    A key is `pk_<region>_…` in production and `sk_<region>_…` in the sandbox of the service.
+    """
+    prefix = "pk_" if environment == "production" else "sk_"
+    if api_key and not api_key.startswith(("pk_", "sk_")):
+        add_error("SERVICE_API_KEY must start with pk_ (production) or sk_ (sandbox).")
+    elif api_key and not api_key.startswith(prefix):
+        add_error(
+            f"SERVICE_API_KEY and MANAGEMENT_ENV disagree: a key of {environment} starts with"
+            f" {prefix}."
+        )
+    if api_key[3:5] in ("us", "eu") and api_key[3:5] != region:
+        add_error("SERVICE_API_KEY and MANAGEMENT_REGION disagree: the key names another region.")
+
+
+def check_strength(name: str, keys: list[str], min_length: int = 0) -> None:
+    """Add an error for weak keys. Keys shorter than `min_length` have an error already."""
+    for reason in {weakness(key) for key in keys if len(key) >= min_length} - {None}:
+        add_error(f"{name} is too weak: it {reason}. Make it with a random generator.")
+
+
+def check_field_key_strength(keys: dict[int, bytes]) -> None:
+    for reason in filter(None, map(weakness_of_bytes, keys.values())):
+        add_error(f"FIELD_KEYS are too weak: a key {reason}. Make it with a random generator.")
+
+
+def check_not_published(name: str, keys: list[str]) -> None:
+    """Add an error for the development values, which everybody can read in the source."""
+    if PUBLISHED.intersection(keys):
+        add_error(f"{name} is a published development value: set your own.")
+
+
+def _from_base64(encoded: str) -> bytes:
+    """Return the decoded bytes; none for text that is not base64."""
+    try:
+        return b64decode(encoded, validate=True)
+    except ValueError:
+        return b""
+
+
 def field_keys(value: str) -> dict[int, bytes]:
     """Return the encryption keys by id."""
     keys: dict[int, bytes] = {}
-    for each in split_list(value):
-        number, _, packed = each.partition(":")
-        try:
-            key = b64decode(packed, validate=True)
-        except ValueError:
-            key = b""
-        sound = number.isascii() and number.isdigit() and 1 <= int(number[:4]) <= 255
-        if not sound or len(key) != 32 or int(number) in keys:
+    for entry in split_list(value):
+        number, _, encoded = entry.partition(":")
+        key = _from_base64(encoded)
+        is_valid_id = number.isascii() and number.isdigit() and 1 <= int(number[:4]) <= 255
+        if not is_valid_id or len(key) != 32 or int(number) in keys:
             add_error(
                 "FIELD_KEYS must be id:key, comma separated: each id a number of its own from 1 to "
                 "255, each key 32 random bytes in base64."
