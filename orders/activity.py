@@ -62,7 +62,7 @@ def patient_activity(
     if sees_changes:
         subject = Subject("patient", str(patient.pk), patient.pk)
         changes = change_log(subject, MAX_ENTRIES, sees_results=results)
-        entries += [ActivityEntry(one.at, change=one) for one in changes]
+        entries += [ActivityEntry(change.at, change=change) for change in changes]
     if show != PEOPLE:
         entries += _record_entries(patient)
         if orders:
@@ -89,12 +89,14 @@ def order_activity(
     subject = Subject("order", str(order.pk), order.user_id)
     entries: list[ActivityEntry] = []
     if notes and show == MILESTONES:
-        for one in notes_and_calls(subject, sees_results=results):
-            change = ChangeLogEntry(one.at, one.by, one.outcome or "Note", text=one.text)
-            entries.append(ActivityEntry(one.at, change=change))
+        for activity in notes_and_calls(subject, sees_results=results):
+            change = ChangeLogEntry(
+                activity.at, activity.by, activity.outcome or "Note", text=activity.text
+            )
+            entries.append(ActivityEntry(activity.at, change=change))
     elif sees_changes:
         changes = change_log(subject, MAX_ENTRIES, sees_results=results)
-        entries += [ActivityEntry(one.at, change=one) for one in changes]
+        entries += [ActivityEntry(change.at, change=change) for change in changes]
     if show != PEOPLE:
         entries += _with_newest_shown(_order_steps(order, events))
         if order.moved_at is not None:
@@ -103,7 +105,7 @@ def order_activity(
 
 
 def _sort_and_fold(entries: list[ActivityEntry], show: str) -> list[ActivityEntry]:
-    newest_first = sorted(entries, key=lambda one: one.at, reverse=True)
+    newest_first = sorted(entries, key=lambda entry: entry.at, reverse=True)
     return (_fold_steps(newest_first) if show == MILESTONES else newest_first)[:MAX_ENTRIES]
 
 
@@ -114,13 +116,13 @@ def _fold_steps(entries: Iterable[ActivityEntry]) -> list[ActivityEntry]:
     """
     folded: list[ActivityEntry] = []
     for _, group in groupby(
-        entries, key=lambda one: (one.is_milestone, one.day, one.subject_label, one.url)
+        entries, key=lambda entry: (entry.is_milestone, entry.day, entry.subject_label, entry.url)
     ):
         steps = list(group)
         if steps[0].is_milestone or len(steps) == 1:
             folded += steps
             continue
-        scans = all(one.term and one.term.value in DELIVERY_SCANS for one in steps)
+        scans = all(step.term and step.term.value in DELIVERY_SCANS for step in steps)
         text = f"{len(steps)} {'delivery scans' if scans else 'steps between'}"
         first = steps[0]
         folded.append(
@@ -210,13 +212,17 @@ def _visit_entries(patient: Patient) -> Iterable[ActivityEntry]:
 
 def _record_entries(patient: Patient) -> Iterable[ActivityEntry]:
     yield ActivityEntry(patient.created_on, text="Registered at the service")
-    for one in Connection.objects.filter(user=patient.pk).defer("record", "content_hash"):
+    for connection in Connection.objects.filter(user=patient.pk).defer("record", "content_hash"):
         url = reverse("wearables:devices", args=[patient.pk])
-        yield ActivityEntry(one.created_on, text=f"{one.name} connected", url=url)
-        if one.errored_at:
-            yield ActivityEntry(one.errored_at, text=f"{one.name} stopped working", url=url)
-        if one.missing_since:
-            yield ActivityEntry(one.missing_since, text=f"{one.name} no longer connected", url=url)
+        yield ActivityEntry(connection.created_on, text=f"{connection.name} connected", url=url)
+        if connection.errored_at:
+            yield ActivityEntry(
+                connection.errored_at, text=f"{connection.name} stopped working", url=url
+            )
+        if connection.missing_since:
+            yield ActivityEntry(
+                connection.missing_since, text=f"{connection.name} no longer connected", url=url
+            )
     for card in Insurance.objects.filter(user=patient.pk).defer("record", "content_hash"):
         url = reverse("patients:insurance", args=[patient.pk])
         name = card.company_name or card.payor_code

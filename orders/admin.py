@@ -67,7 +67,10 @@ class AppointmentAdmin(RecordAdmin):
 
     def reasons(self, row: Any) -> LookupKeys:
         kind = LOOKUP_KIND_BY_TYPE.get(row.type)
-        return {one: [row.order_id] for one in ([kind] if kind else LOOKUP_KIND_BY_METHOD.values())}
+        return {
+            lookup_kind: [row.order_id]
+            for lookup_kind in ([kind] if kind else LOOKUP_KIND_BY_METHOD.values())
+        }
 
     def lead(self, row: Any) -> tuple[str, str]:
         if row.order_id is None:

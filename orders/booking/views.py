@@ -159,8 +159,11 @@ def cancellation_reasons(visit_type: str) -> list[tuple[str, str]] | None:
     except errors.ServiceError:
         return None
     reasons = [
-        (str(one.data.id), one.data.name + ("" if one.data.is_refundable else " (not refundable)"))
-        for one in page.records
+        (
+            str(reason.data.id),
+            reason.data.name + ("" if reason.data.is_refundable else " (not refundable)"),
+        )
+        for reason in page.records
     ]
     _cache(key, reasons)
     return reasons or None

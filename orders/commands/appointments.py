@@ -45,8 +45,8 @@ Settled = Confirmed | NoTrace | Disproved | Ambiguous
 
 TIME_TAKEN: Final = "This time is no longer available. Choose another one; your notes are kept."
 _LOOKUP_TYPES: Final = {
-    HOME: next(one for one in APPOINTMENT_LOOKUPS if one.kind == "appointment-phlebotomy"),
-    CENTER: next(one for one in APPOINTMENT_LOOKUPS if one.kind == "appointment-psc"),
+    HOME: next(lookup for lookup in APPOINTMENT_LOOKUPS if lookup.kind == "appointment-phlebotomy"),
+    CENTER: next(lookup for lookup in APPOINTMENT_LOOKUPS if lookup.kind == "appointment-psc"),
 }
 VISIT_LABELS: Final = {HOME: "visit at home", CENTER: "appointment at a service centre"}
 

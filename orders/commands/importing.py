@@ -69,9 +69,9 @@ class ImportOrder(NewOrderCommand, kw_only=True):
         for order in records:
             if _sample_id_key(order.data.sample_id) == wanted:
                 return Confirmed(order)
-        for one in unreadable:
-            if _sample_id_key(_sample_id(one)) == wanted:
-                raise errors.Malformed(unreadable=one)
+        for item in unreadable:
+            if _sample_id_key(_sample_id(item)) == wanted:
+                raise errors.Malformed(unreadable=item)
         without = [
             order for order in records if not order.data.sample_id and self.has_same_tests(order)
         ]
@@ -88,7 +88,7 @@ def _sample_id_key(sample_id: Any) -> str:
     return comparison_key(sample_id) if isinstance(sample_id, str) else ""
 
 
-def _sample_id(one: Unreadable) -> Any:
+def _sample_id(item: Unreadable) -> Any:
     """Return the sample ID of a record that could not be read completely."""
-    record = msgspec.json.decode(one.raw)
+    record = msgspec.json.decode(item.raw)
     return record.get("sample_id") if isinstance(record, dict) else None

@@ -203,7 +203,7 @@ class AcceptResult(_DecisionCommand, kw_only=True):
         if self.order_id is None or self.order_id == order.data.id:
             return True
         group = order.data.order_transaction
-        if group is not None and any(one.id == self.order_id for one in group.orders):
+        if group is not None and any(order.id == self.order_id for order in group.orders):
             return True
         wanted = Order.objects.filter(pk=self.order_id).first()
         return bool(wanted and group and wanted.order_transaction_id == group.id)

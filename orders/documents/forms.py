@@ -120,9 +120,9 @@ class PrintForm(CommandForm):
         super().__init__(*args, **options)
         self.clock = CollectionClock(timezone.get_current_timezone())
         self.created = [
-            one.order.created_at
-            for one in facts
-            if not one.collected and not KINDS["labels"].unavailable_reason(one)
+            fact.order.created_at
+            for fact in facts
+            if not fact.collected and not KINDS["labels"].unavailable_reason(fact)
         ]
         collected = self.fields["collected_at"]
         collected.label = "Collection time for orders without a known one"

@@ -84,7 +84,7 @@ def answer(head: dict[str, Any], content: bytes) -> bytes:
         documents.append(content[start : start + size])
         start += size
     if head["mode"] == "check":
-        return json.dumps({"pages": [page_count(one) for one in documents]}).encode()
+        return json.dumps({"pages": [page_count(document) for document in documents]}).encode()
     pages, whole = merge_documents(documents, head["titles"], head["new_sheet"])
     return json.dumps({"pages": pages}).encode() + b"\n" + whole
 

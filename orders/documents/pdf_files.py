@@ -32,7 +32,7 @@ def page_counts(documents: Sequence[bytes]) -> list[int | None]:
         # One of them ended the process. Check each in its own process.
         if len(documents) == 1:
             return [None]
-        return [page_counts([one])[0] for one in documents]
+        return [page_counts([document])[0] for document in documents]
     pages: list[int | None] = answer["pages"]
     return pages
 
@@ -50,7 +50,7 @@ def merge(documents: Sequence[bytes], titles: Sequence[str], new_sheet: bool) ->
 def _run(
     head: dict[str, Any], documents: Sequence[bytes], seconds: float
 ) -> tuple[dict[str, Any], bytes]:
-    line = json.dumps({**head, "sizes": [len(one) for one in documents]}).encode()
+    line = json.dumps({**head, "sizes": [len(document) for document in documents]}).encode()
     try:
         process = subprocess.run(  # noqa: S603 - our own script
             [sys.executable, "-I", str(_SCRIPT)],

@@ -175,7 +175,7 @@ def retryable_parts(job: PrintJob) -> list[UUID]:
     orders = Order.objects.only(*ORDER_COLUMNS).filter(
         pk__in={order_id for _, order_id, _ in retryable}
     )
-    facts = {one.order.pk: one for one in load_document_facts(orders)} if retryable else {}
+    facts = {fact.order.pk: fact for fact in load_document_facts(orders)} if retryable else {}
 
     def is_possible(order_id: UUID, kind: str) -> bool:
         if order_id not in facts or kind not in KINDS:
@@ -278,7 +278,7 @@ def _count_lost_attempt(job: PrintJob) -> None:
         parts.filter(state=PrintPart.State.DONE).update(attempts=F("attempts") + 1)
         return
     lost = list(waiting.filter(due_at__lte=Now()).order_by("position")[:BATCH].values("pk"))
-    batch = parts.filter(pk__in=[one["pk"] for one in lost])
+    batch = parts.filter(pk__in=[part["pk"] for part in lost])
     batch.update(attempts=F("attempts") + 1)
     count = batch.filter(attempts__gte=ATTEMPTS).update(
         state=PrintPart.State.FAILED, words=FETCH_LOST
@@ -313,7 +313,7 @@ def _work(job: PrintJob, token: UUID, ends: float) -> int:
 def _fetch_parts(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
     """Fetch these parts with no transaction open, and return their outcomes."""
     orders = Order.objects.only(*ORDER_COLUMNS).filter(pk__in={part.order_id for part in batch})
-    facts = {one.order.pk: one for one in load_document_facts(orders)}
+    facts = {fact.order.pk: fact for fact in load_document_facts(orders)}
 
     def fetched(part: PrintPart) -> bytes | NoDocument:
         part_facts: DocumentFacts | None = facts.get(part.order_id)
@@ -327,10 +327,10 @@ def _fetch_parts(job: PrintJob, batch: Sequence[PrintPart]) -> list[Outcome]:
 
     with ThreadPoolExecutor(PARALLEL_FETCHES) as pool:
         answers = list(pool.map(fetched, batch))
-    pdfs = iter(check_pdfs([one for one in answers if isinstance(one, bytes)]))
+    pdfs = iter(check_pdfs([answer for answer in answers if isinstance(answer, bytes)]))
     return [
-        (next(pdfs) or NoDocument(NO_PDF, 502)) if isinstance(one, bytes) else one
-        for one in answers
+        (next(pdfs) or NoDocument(NO_PDF, 502)) if isinstance(answer, bytes) else answer
+        for answer in answers
     ]
 
 

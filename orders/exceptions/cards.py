@@ -150,7 +150,7 @@ def call_address(order: Order, visit: Appointment | None) -> tuple[str, Any]:
 
 def available_outcomes(order: Order) -> list[CallOutcome]:
     called, kit = has_contact(order), order.method == _KIT
-    return [one for one in CALL_OUTCOMES.values() if (kit if one.needs_kit else called)]
+    return [outcome for outcome in CALL_OUTCOMES.values() if (kit if outcome.needs_kit else called)]
 
 
 def outcome_choices(order: Order, place: LocalClock, now: datetime) -> list[OutcomeChoice]:
@@ -208,7 +208,7 @@ def card_actions(
         offer("Order again", "orders:new", order.user_id, query=f"?repeat={order.pk}")
     if group == STUCK and may(user, "patients.change") and order.user_id is not None:
         offer("Correct the patient’s details", "patients:edit", order.user_id)
-    actions += [one for one in order_actions(order, user) if one["label"] == "Book"]
+    actions += [action for action in order_actions(order, user) if action["label"] == "Book"]
     if group == QUIET and turn == vocabulary.PATIENT and number:
         actions.insert(0, {"label": "Call the patient", "url": f"tel:{number}"})
     return actions

@@ -46,7 +46,7 @@ class OutcomeForm(forms.Form):
         self.place = place
         field = self.fields["outcome"]
         assert isinstance(field, forms.ChoiceField)
-        values = [one.value for one in offered]
+        values = [outcome.value for outcome in offered]
         field.choices = [(name, name) for name in (*values, SNOOZED, HANDLED)]
 
     def clean(self) -> dict[str, Any]:

@@ -35,7 +35,9 @@ COUNT_CAP: Final = 500
 CRITICAL, STUCK, UNKNOWN, QUIET, SNOOZED = "critical", "stuck", "unknown", "quiet", "put-off"
 MOVED: Final = "moved"
 OTHER: Final = "other"
-_TROUBLE_STATUSES: Final = tuple(status for each in EXCEPTION_STATUSES.values() for status in each)
+_TROUBLE_STATUSES: Final = tuple(
+    status for statuses in EXCEPTION_STATUSES.values() for status in statuses
+)
 OPEN_COMMANDS: Final = (CommandRecord.State.UNCERTAIN, CommandRecord.State.UNDECIDED)
 
 
@@ -149,7 +151,7 @@ PLACEHOLDER_NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 def queue_rights(user: Any) -> frozenset[str]:
     """Return the permissions of a user that decide which exceptions they see."""
-    return frozenset(one for one in _DECISIVE_RIGHTS if may(user, one))
+    return frozenset(right for right in _DECISIVE_RIGHTS if may(user, right))
 
 
 def bind_now(now: datetime, values: Iterable[Any]) -> list[Any]:
@@ -201,21 +203,21 @@ def next_card(order: Order, key: str, user: User, now: datetime) -> tuple[str, U
 
     Cards that are assigned to somebody else are skipped.
     """
-    groups = [each for each in EXCEPTION_GROUPS if each not in (CRITICAL, SNOOZED)]
+    groups = [key for key in EXCEPTION_GROUPS if key not in (CRITICAL, SNOOZED)]
     first = groups.index(key) if key in groups else 0
-    for each in groups[first:] + groups[:first]:
-        columns = EXCEPTION_GROUPS[each].sort.columns
+    for key in groups[first:] + groups[:first]:
+        columns = EXCEPTION_GROUPS[key].sort.columns
         free = (
-            group_orders(each, now).exclude(pk=order.pk).filter(~Exists(_others_assignments(user)))
+            group_orders(key, now).exclude(pk=order.pk).filter(~Exists(_others_assignments(user)))
         )
-        if each == key:
+        if key == key:
             edge = tuple(getattr(order, name) for name in columns)
             if None not in edge:
                 later = free.filter(TupleGreaterThan(columns, edge))
                 if order_id := later.order_by(*columns).values_list("pk", flat=True).first():
-                    return each, order_id
+                    return key, order_id
         if order_id := free.order_by(*columns).values_list("pk", flat=True).first():
-            return each, order_id
+            return key, order_id
     return None
 
 

@@ -136,14 +136,14 @@ def _page(
     sees_results = may(request.user, "results.view")
     counts = queue.group_counts(now, request.user)
     shown_groups = [
-        each for each in EXCEPTION_GROUPS.values() if each.key != CRITICAL or sees_results
+        group for group in EXCEPTION_GROUPS.values() if group.key != CRITICAL or sees_results
     ]
-    waiting = [each for each in shown_groups if counts[each.key].value and each.key != SNOOZED]
+    waiting = [group for group in shown_groups if counts[group.key].value and group.key != SNOOZED]
     group = group or (waiting[0].key if waiting else shown_groups[0].key)
     group_page = queue.group_page(group, now, **page_position(request))
     rows = _rows(group, group_page.rows, request.user)
     context: dict[str, Any] = {
-        "groups": [{"group": each, "count": counts[each.key]} for each in shown_groups],
+        "groups": [{"group": group, "count": counts[group.key]} for group in shown_groups],
         "group": EXCEPTION_GROUPS[group],
         "page": group_page,
         "rows": rows,
@@ -154,18 +154,21 @@ def _page(
     listed = [row["order"] for row in rows]
     if order is None:
         record_list(
-            request, "exception", [one.pk for one in listed], [one.user_id for one in listed]
+            request,
+            "exception",
+            [order.pk for order in listed],
+            [order.user_id for order in listed],
         )
     else:
         context |= _card(request, group, order, form, trouble)
         record_view(
             request,
             "exception",
-            [order.pk, *(one.pk for one in listed)],
+            [order.pk, *(listed_order.pk for listed_order in listed)],
             [
                 order.user_id,
                 order.moved_from if order.move_waits else None,
-                *(one.user_id for one in listed),
+                *(listed_order.user_id for listed_order in listed),
             ],
         )
     return render(request, "exceptions/queue.html", context, status=status)

@@ -325,9 +325,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='OrderNameWord',
             fields=[
-                ('pk', models.CompositePrimaryKey('word', 'names', 'whose', 'patient_name', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('pk', models.CompositePrimaryKey('word', 'names', 'person_role', 'patient_name', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('word', models.TextField(db_collation='C')),
-                ('whose', models.SmallIntegerField(choices=[(1, "the patient's"), (2, "the recipient's"), (3, "both's")])),
+                ('person_role', models.SmallIntegerField(choices=[(1, "the patient's"), (2, "the recipient's"), (3, "both's")])),
                 ('patient_name', models.TextField()),
                 ('names', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='words', to='orders.ordername')),
             ],

@@ -20,8 +20,8 @@ from patients.search_keys import required_prefixes
 
 PATIENT, RECIPIENT, BOTH = 1, 2, 3
 COLUMN_CONDITIONS: Final = {
-    "patient_name": Q(whose__in=[PATIENT, BOTH]),
-    "recipient_name": Q(whose__in=[RECIPIENT, BOTH]),
+    "patient_name": Q(person_role__in=[PATIENT, BOTH]),
+    "recipient_name": Q(person_role__in=[RECIPIENT, BOTH]),
     "names": Q(),
 }
 """Condition on the words for each column that can be searched."""
@@ -54,7 +54,7 @@ class OrderNameWord(models.Model):
     that a search needs.
     """
 
-    pk = models.CompositePrimaryKey("word", "names", "whose", "patient_name")
+    pk = models.CompositePrimaryKey("word", "names", "person_role", "patient_name")
     word = models.TextField(db_collation="C")
     names = models.ForeignKey(
         OrderName,
@@ -63,7 +63,7 @@ class OrderNameWord(models.Model):
         db_index=False,
         related_name="words",
     )
-    whose = models.SmallIntegerField(
+    person_role = models.SmallIntegerField(
         choices=[(PATIENT, "the patient's"), (RECIPIENT, "the recipient's"), (BOTH, "both's")]
     )
     patient_name = models.TextField()
@@ -79,18 +79,22 @@ class OrderNameWord(models.Model):
         Each typed word, in any order, must be the beginning of a word of that column. A name may be
         found through several of its words. A text without words finds nothing.
         """
-        wanted = {column: required_prefixes(text) for column, text in typed.items()}
-        if not all(wanted.values()):
+        prefixes = {column: required_prefixes(text) for column, text in typed.items()}
+        if not all(prefixes.values()):
             return OrderNameWord.objects.none()
-        longest = {column: most_selective(each) for column, each in wanted.items()}
-        column = max(longest, key=lambda one: (len(longest[one]) == 1, len(longest[one][0])))
-        first = longest[column]
-        words = OrderNameWord.objects.filter(COLUMN_CONDITIONS[column], word_index_condition(first))
-        for one, each in wanted.items():
-            for beginnings in each:
-                if (one, beginnings) != (column, first):
-                    words = words.filter(_also_matches(one, beginnings))
-        return words
+        longest = {column: most_selective(words) for column, words in prefixes.items()}
+        first_column = max(
+            longest, key=lambda column: (len(longest[column]) == 1, len(longest[column][0]))
+        )
+        first = longest[first_column]
+        matching_words = OrderNameWord.objects.filter(
+            COLUMN_CONDITIONS[first_column], word_index_condition(first)
+        )
+        for column, words in prefixes.items():
+            for beginnings in words:
+                if (column, beginnings) != (first_column, first):
+                    matching_words = matching_words.filter(_also_matches(column, beginnings))
+        return matching_words
 
 
 def _also_matches(column: str, beginnings: Sequence[str]) -> Q:
@@ -105,7 +109,7 @@ def _also_matches(column: str, beginnings: Sequence[str]) -> Q:
     matching_words = OrderNameWord.objects.filter(word_index_condition(beginnings))
     if column == "recipient_name":
         return Q(names__in=matching_words.filter(COLUMN_CONDITIONS[column]).values("names"))
-    return patient | Q(names__in=matching_words.filter(whose=RECIPIENT).values("names"))
+    return patient | Q(names__in=matching_words.filter(person_role=RECIPIENT).values("names"))
 
 
 def first_orders_by_name(
@@ -130,7 +134,7 @@ def first_orders_by_name(
     orders_sql, parameters = _orders_to_join(rows)
     sort = ("name", "key")
     return (
-        f"SELECT key, name, key FROM ({names}) AS one (number, name) JOIN {orders_sql}"  # noqa: S608
+        f"SELECT key, name, key FROM ({names}) AS matching (number, name) JOIN {orders_sql}"  # noqa: S608
         f"{cursor_condition_sql(sort, edge, descending)}"
         f" ORDER BY {order_by_sql(sort, descending)} LIMIT {most}"
     ), (*values, *parameters, *(edge or ()))
@@ -160,9 +164,9 @@ def first_orders_of_first_names(
     # The limit on names may have cut off rows of the last name.
     last = "min" if descending else "max"
     return (
-        f"WITH one (number, name) AS MATERIALIZED ({names})"  # noqa: S608
-        f" SELECT DISTINCT key, name, key FROM one JOIN {orders_sql}"
-        f" WHERE name <> (SELECT {last}(name) FROM one)"
+        f"WITH matching (number, name) AS MATERIALIZED ({names})"  # noqa: S608
+        f" SELECT DISTINCT key, name, key FROM matching JOIN {orders_sql}"
+        f" WHERE name <> (SELECT {last}(name) FROM matching)"
         f" ORDER BY {order_by_sql(('name', 'key'), descending)} LIMIT {most}"
     ), (*values, *parameters)
 
@@ -176,6 +180,6 @@ def _names_in_order(
 
 
 def _orders_to_join(rows: QuerySet[Any]) -> KeysetQuery:
-    """Return SQL for the part of a join that adds the orders of each name in `one`."""
+    """Return SQL for the part of a join that adds the orders of each name in `matching`."""
     orders_sql, parameters = rows.order_by().values("pk", "names_id").query.sql_with_params()
-    return f"({orders_sql}) AS theirs (key, number) USING (number)", parameters
+    return f"({orders_sql}) AS named (key, number) USING (number)", parameters

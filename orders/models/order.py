@@ -36,7 +36,9 @@ EXCEPTION_STATUSES: Final[dict[str, tuple[str, ...]]] = {
 """Statuses that need a person, by the kind of work."""
 
 OTHER_EXCEPTIONS: Final = Q(bucket=vocabulary.NEEDS_ACTION) & ~Q(
-    low_level_status__in=tuple(status for each in EXCEPTION_STATUSES.values() for status in each)
+    low_level_status__in=tuple(
+        status for statuses in EXCEPTION_STATUSES.values() for status in statuses
+    )
 )
 """Orders in the bucket because staff chose it for an unknown status (`orders.status_groups`)."""
 

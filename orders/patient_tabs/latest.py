@@ -110,15 +110,20 @@ def latest_values(patient_id: UUID) -> list[LatestValue]:
         columns = [*line, taken_at, sort_time]
         by_name.setdefault(row[0], []).append(LatestValue(*columns))
     latest = [_with_previous(values) for values in by_name.values()]
-    latest.sort(key=lambda one: (_rank(one.interpretation), one.name.lower(), one.marker))
+    latest.sort(
+        key=lambda marker: (_rank(marker.interpretation), marker.name.lower(), marker.marker)
+    )
     return latest[:MAX_MARKERS]
 
 
 def _with_previous(values: list[LatestValue]) -> LatestValue:
-    *previous, newest = sorted(values, key=lambda one: one.sort_time)[-2:]
-    for one in previous:
+    *previous, newest = sorted(values, key=lambda value: value.sort_time)[-2:]
+    for value in previous:
         newest = replace(
-            newest, previous_text=one.text, previous_unit=one.unit, previous_taken_at=one.taken_at
+            newest,
+            previous_text=value.text,
+            previous_unit=value.unit,
+            previous_taken_at=value.taken_at,
         )
     return newest
 

@@ -49,7 +49,7 @@ def results(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     rows = Result.objects.filter(order__user=patient_id).select_related("order__review")
     rows = rows.defer("record", "content_hash", "order__record", "order__content_hash")
     recent = list(rows.order_by("-order__created_at")[: MAX_ROWS + 1])
-    record_list(request, "result", [one.pk for one in recent], [patient_id])
+    record_list(request, "result", [result.pk for result in recent], [patient_id])
     context = {
         **page,
         "latest": latest_values(patient_id),

@@ -88,10 +88,12 @@ def _catalog(order_request: OrderRequest, account: LabAccount) -> Iterator[Findi
             words = f"Could not check what {name} offers."
             yield Finding(NOT_CHECKED, words, "lab_account", WARN)
         return
-    offering_all = [one for one in order_request.accounts_by_offer if order_request.offers_all(one)]
+    offering_all = [
+        other for other in order_request.accounts_by_offer if order_request.offers_all(other)
+    ]
     words = f"{name} does not offer {join_with_and(lacks)}."
     if offering_all:
-        names = join_with_and([account_name(one) for one in offering_all])
+        names = join_with_and([account_name(other) for other in offering_all])
         words = f"{words} Accounts that offer everything ordered: {names}."
         yield Finding(NOT_OFFERED, words, "lab_account")
     else:

@@ -24,7 +24,7 @@ class AccountOffers:
         cls, accounts: Iterable[LabAccount], tests: Iterable[LabTest], markers: Iterable[Marker]
     ) -> AccountOffers:
         account_ids = {account.pk for account in accounts}
-        test_ids, marker_ids = {one.pk for one in tests}, {one.pk for one in markers}
+        test_ids, marker_ids = {test.pk for test in tests}, {marker.pk for marker in markers}
         if not account_ids or not (test_ids or marker_ids):
             return cls({})
         return cls(catalogs_by_account(account_ids, test_ids, marker_ids))

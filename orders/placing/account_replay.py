@@ -61,7 +61,7 @@ class Replay:
 
     @property
     def refused_already(self) -> int:
-        return sum(not one.is_new for one in self.refused)
+        return sum(not order.is_new for order in self.refused)
 
 
 def replay(account: LabAccount, is_allowed: bool, now: datetime) -> Replay:
@@ -82,8 +82,15 @@ def replay(account: LabAccount, is_allowed: bool, now: datetime) -> Replay:
     is_capped, orders = len(orders) > MAX_ORDERS, orders[:MAX_ORDERS]
     our_team = mirror_team()
     at_lab = LabAccount.objects.filter(lab=account.lab, missing_since=None).defer("record")
-    allowed = {one.pk: one for one in at_lab.filter(teams__team_id=our_team)} if our_team else {}
-    other_allowed = {key: one for key, one in allowed.items() if key != account.pk}
+    allowed = (
+        {
+            usable_account.pk: usable_account
+            for usable_account in at_lab.filter(teams__team_id=our_team)
+        }
+        if our_team
+        else {}
+    )
+    other_allowed = {key: other for key, other in allowed.items() if key != account.pk}
     if is_allowed:
         other_allowed[account.pk] = account
     sources = order_sources(orders)
@@ -190,9 +197,9 @@ def _lacking(account: LabAccount, order: Order, source: OrderSource | None, item
 
 def _lacking_everywhere(order: Order, accounts: Sequence[LabAccount], items: _Items) -> str:
     """Return why every one of the accounts refuses an order; empty if one of them may offer it."""
-    reasons = [_lacking(one, order, None, items) for one in sorted(accounts, key=str)]
+    reasons = [_lacking(account, order, None, items) for account in sorted(accounts, key=str)]
     return " ".join(reasons) if all(reasons) else ""
 
 
 def _active(accounts: Mapping[UUID, LabAccount]) -> list[LabAccount]:
-    return [one for one in accounts.values() if one.status == "active"]
+    return [account for account in accounts.values() if account.status == "active"]

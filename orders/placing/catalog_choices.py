@@ -66,13 +66,13 @@ def choices(order_request: OrderRequest, word: str) -> Choices:
     found_markers = _prefix_matches_first(list(markers[: 5 * MAX_SHOWN]), word)
     offers = accounts.offers(found_tests, found_markers)
     missing = [
-        NotOffered(one.name, reason)
-        for one in (*found_tests, *found_markers)
-        if (reason := accounts.reason(offers, one))
+        NotOffered(item.name, reason)
+        for item in (*found_tests, *found_markers)
+        if (reason := accounts.reason(offers, item))
     ]
     return Choices(
-        [one for one in found_tests if not accounts.reason(offers, one)][:MAX_SHOWN],
-        [one for one in found_markers if not accounts.reason(offers, one)][:MAX_SHOWN],
+        [test for test in found_tests if not accounts.reason(offers, test)][:MAX_SHOWN],
+        [marker for marker in found_markers if not accounts.reason(offers, marker)][:MAX_SHOWN],
         missing=missing[:MISSING_SHOWN],
     )
 
@@ -87,31 +87,35 @@ class _TeamAccounts:
         )
         rows = rows.order_by("account_name", "provider_account_id", "pk")
         rows = rows.defer("record", "content_hash")
-        accounts = [one for one in rows if one != order_request.incorrect_account]
-        self.usable = [one for one in accounts if one.status in order_request.usable_statuses]
-        self.closed_labs = {one.lab for one in accounts} - {one.lab for one in self.usable}
+        accounts = [account for account in rows if account != order_request.incorrect_account]
+        self.usable = [
+            account for account in accounts if account.status in order_request.usable_statuses
+        ]
+        self.closed_labs = {account.lab for account in accounts} - {
+            account.lab for account in self.usable
+        }
 
     def offers(self, tests: Sequence[LabTest], markers: Sequence[Marker]) -> AccountOffers:
         return AccountOffers.read(self._of(None), tests, markers)
 
-    def reason(self, offers: AccountOffers, one: LabTest | Marker) -> str:
+    def reason(self, offers: AccountOffers, item: LabTest | Marker) -> str:
         """Return why it cannot be ordered; empty if it can, or if a catalog is not known."""
-        accounts = self._of(one.lab)
-        tests, markers = ([one], []) if isinstance(one, LabTest) else ([], [one])
-        if not accounts or not all(offers.lacks(each, tests, markers) for each in accounts):
+        accounts = self._of(item.lab)
+        tests, markers = ([item], []) if isinstance(item, LabTest) else ([], [item])
+        if not accounts or not all(offers.lacks(account, tests, markers) for account in accounts):
             return ""
-        names = [account_name(each) for each in accounts[:MAX_NAMED]]
+        names = [account_name(account) for account in accounts[:MAX_NAMED]]
         return f"Not offered by {' or '.join(names)}"
 
     def _of(self, lab: Lab | None) -> list[LabAccount]:
         """Return the accounts at the lab; all accounts if the lab is not known."""
         accounts = [self.chosen] if self.chosen else self.usable
-        return [one for one in accounts if lab is None or one.lab == lab.slug]
+        return [account for account in accounts if lab is None or account.lab == lab.slug]
 
 
 def _prefix_matches_first(matches: list[Any], word: str) -> list[Any]:
     """Move names that begin with the word to the front."""
-    matches.sort(key=lambda one: not one.name.lower().startswith(word.lower()))
+    matches.sort(key=lambda match: not match.name.lower().startswith(word.lower()))
     return matches
 
 
@@ -131,7 +135,7 @@ def _markers(order_request: OrderRequest, accounts: _TeamAccounts) -> QuerySet[M
         _at_labs(order_request, accounts), a_la_carte_enabled=True, missing_since=None
     )
     rows = rows.exclude(is_orderable=False).exclude(
-        pk__in=[one.pk for one in order_request.markers]
+        pk__in=[marker.pk for marker in order_request.markers]
     )
     members = LabAccountMarker.objects.filter(marker=OuterRef("pk"))
     return _offered_first(rows, members, accounts).select_related("lab")

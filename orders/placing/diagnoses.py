@@ -92,9 +92,9 @@ def match_diagnoses(word: str, chosen: Collection[str] = ()) -> Matches:
         return Matches(word, _with_uses(described, used), failed)
     typed = word.upper()
     matching, failed = _matching(word, used)
-    ranked = sorted(_with_uses(matching, used), key=lambda one: one.code != typed)
-    shown_choices = [one for one in ranked if one.code not in chosen][:MAX_SHOWN]
-    known = {one.code for one in shown_choices} | set(chosen)
+    ranked = sorted(_with_uses(matching, used), key=lambda choice: choice.code != typed)
+    shown_choices = [choice for choice in ranked if choice.code not in chosen][:MAX_SHOWN]
+    known = {choice.code for choice in shown_choices} | set(chosen)
     by_hand = typed if _LIKE_A_CODE.fullmatch(typed) and typed not in known else ""
     return Matches(word, shown_choices, failed, by_hand)
 
@@ -128,17 +128,17 @@ def _count_used() -> dict[str, int]:
 
 def _with_uses(choices: Iterable[DiagnosisChoice], used: dict[str, int]) -> list[DiagnosisChoice]:
     """Add the number of uses, and sort the most used first. Equal ones stay in their order."""
-    counted = [replace(one, uses=used.get(one.code, 0)) for one in choices]
-    return sorted(counted, key=lambda one: -one.uses)
+    counted = [replace(choice, uses=used.get(choice.code, 0)) for choice in choices]
+    return sorted(counted, key=lambda choice: -choice.uses)
 
 
 def _matching(word: str, used: dict[str, int]) -> tuple[list[DiagnosisChoice], bool]:
     """Return the codes from the service and matching used ones, and whether the call failed."""
     typed = word.upper()
     remembered = {
-        one.code: one
-        for one in _remembered(used)
-        if one.code.startswith(typed) or typed in one.description.upper()
+        choice.code: choice
+        for choice in _remembered(used)
+        if choice.code.startswith(typed) or typed in choice.description.upper()
     }
     try:
         answer = _search(word, time.monotonic() + WAIT_SECONDS)
@@ -154,7 +154,7 @@ def _described(codes: Sequence[str]) -> tuple[list[DiagnosisChoice], bool]:
     The service is asked for descriptions that are not known.
     """
     ends = time.monotonic() + WAIT_SECONDS
-    known = {one.code: one for one in _remembered(codes) if one.description}
+    known = {choice.code: choice for choice in _remembered(codes) if choice.description}
     failed = False
     for code in codes:
         if code in known or failed:
@@ -172,13 +172,15 @@ def _search(word: str, ends: float) -> dict[str, DiagnosisChoice]:
     page = service().until(ends).insurance.search_diagnoses(word)
     diagnoses = [record.data for record in page.records]
     answer = {
-        one.diagnosis_code: DiagnosisChoice(one.diagnosis_code, one.description, one.is_secondary)
-        for one in diagnoses
+        diagnosis.diagnosis_code: DiagnosisChoice(
+            diagnosis.diagnosis_code, diagnosis.description, diagnosis.is_secondary
+        )
+        for diagnosis in diagnoses
     }
     descriptions = {
-        _key(one.code): (one.description, one.is_secondary)
-        for one in answer.values()
-        if _STORABLE.fullmatch(one.code)
+        _key(choice.code): (choice.description, choice.is_secondary)
+        for choice in answer.values()
+        if _STORABLE.fullmatch(choice.code)
     }
     _cache(descriptions, _DESCRIBED_SECONDS)
     return answer
@@ -224,9 +226,11 @@ def check_codes(codes: Sequence[str]) -> list[Finding]:
     findings = [Finding("diagnosis", words, "icd_codes") for words in checked.errors]
     findings += [
         Finding(
-            "diagnosis", f"{one.code} and {one.conflicts_with} exclude each other.", "icd_codes"
+            "diagnosis",
+            f"{violation.code} and {violation.conflicts_with} exclude each other.",
+            "icd_codes",
         )
-        for one in checked.violations
+        for violation in checked.violations
     ]
     if not checked.valid and not findings:
         findings = [
@@ -235,9 +239,9 @@ def check_codes(codes: Sequence[str]) -> list[Finding]:
     return findings + [
         Finding(
             "diagnosis overlap",
-            f"{one.code} and {one.overlaps_with} say partly the same.",
+            f"{warning.code} and {warning.overlaps_with} say partly the same.",
             "icd_codes",
             WARN,
         )
-        for one in checked.warnings
+        for warning in checked.warnings
     ]

@@ -76,7 +76,9 @@ def values_like(order: Order) -> dict[str, list[str]]:
     # The service generated this test for single markers. Order the markers themselves.
     sent_markers = order.record_at("lab_test").get("markers")
     ids = [
-        one["id"] for one in (sent_markers if isinstance(sent_markers, list) else ()) if "id" in one
+        marker["id"]
+        for marker in (sent_markers if isinstance(sent_markers, list) else ())
+        if "id" in marker
     ]
     markers = Marker.objects.filter(pk__in=ids, a_la_carte_enabled=True)
     typed["markers"] = [str(marker.pk) for marker in markers]

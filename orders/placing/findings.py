@@ -72,9 +72,9 @@ def blocking_findings(all_findings: list[Finding], order_request: OrderRequest) 
     """Return the findings that prevent placing the order as it is."""
     ticked = order_request.typed.get("another", ())
     return [
-        one
-        for one in all_findings
-        if one.level == STOP or (one.level == CONFIRM and one.key not in ticked)
+        finding
+        for finding in all_findings
+        if finding.level == STOP or (finding.level == CONFIRM and finding.key not in ticked)
     ]
 
 
@@ -254,7 +254,7 @@ def _check_physician(order_request: OrderRequest) -> Iterator[Finding]:
             words = "The NPI does not check: a digit may be mistyped."
             yield Finding("npi", words, "physician_npi", WARN)
     elif order_request.needs_physician and chosen not in {
-        one.npi for one in order_request.physicians
+        physician.npi for physician in order_request.physicians
     }:
         words = "Under this account our own physician orders: choose who."
         yield Finding("physician missing", words, "physician")

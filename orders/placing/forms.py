@@ -105,8 +105,8 @@ class PlaceForm(forms.Form):
         self._set_choices("collection_method", method_choices(order_request))
         self._set_choices("lab_account", account_choices(order_request))
         known = [
-            (one.npi, f"{one.first_name} {one.last_name}, NPI {one.npi}")
-            for one in order_request.physicians
+            (physician.npi, f"{physician.first_name} {physician.last_name}, NPI {physician.npi}")
+            for physician in order_request.physicians
         ]
         other = [(TYPED_PHYSICIAN, "Another one")]
         self._set_choices("physician", [("", "Choose"), *known, *other])
@@ -142,7 +142,9 @@ class PlaceForm(forms.Form):
             (question, self.order_request.value(question.name))
             for question in self.order_request.questions
         )
-        return [(one.label, dict(one.answers).get(text, text)) for one, text in answered]
+        return [
+            (question.label, dict(question.answers).get(text, text)) for question, text in answered
+        ]
 
 
 def account_text(account: LabAccount) -> str:

@@ -43,7 +43,7 @@ def read_accounts(order_requests: Sequence[OrderRequest]) -> None:
         accounts[entry.account.lab, entry.team_id].append(entry.account)
     tests = [test for order_request in order_requests for test in order_request.tests]
     offers = AccountOffers.read(
-        [one for of_cell in accounts.values() for one in of_cell], tests, []
+        [account for of_cell in accounts.values() for account in of_cell], tests, []
     )
     for order_request in order_requests:
         lab = order_request.lab.slug if order_request.lab else ""
@@ -62,13 +62,13 @@ def _account_value(cell: str, accounts: Sequence[LabAccount]) -> str:
 def account_error(cell: str, order_request: OrderRequest) -> str:
     """Return why the cell names no usable account, and which accounts can be written instead."""
     usable = "; ".join(
-        account_label(order_request, each) for each in order_request.accounts_by_offer
+        account_label(order_request, account) for account in order_request.accounts_by_offer
     )
     if damaged := damage_message(cell):
         return f"{damaged} Accounts that can be used: {usable}."
     matches = _matching_accounts(cell, order_request.usable_accounts)
     if len(matches) > 1:
-        names = " or ".join(account_text(each) for each in matches)
+        names = " or ".join(account_text(account) for account in matches)
         return f"“{cell}” may be several accounts: {names}. Write the number of one."
     fault = f"“{cell}” is no account that can be used here."
     if unusable := _matching_accounts(cell, order_request.accounts):
@@ -85,8 +85,12 @@ def _matching_accounts(cell: str, accounts: Sequence[LabAccount]) -> list[LabAcc
     text = comparison_key(cell)
     if not text:
         return []
-    whole = [one for one in accounts if text in map(comparison_key, _account_identifiers(one))]
-    return whole or [one for one in accounts if _is_part(text, one)]
+    whole = [
+        account
+        for account in accounts
+        if text in map(comparison_key, _account_identifiers(account))
+    ]
+    return whole or [account for account in accounts if _is_part(text, account)]
 
 
 def _account_identifiers(account: LabAccount) -> tuple[str, str, str]:

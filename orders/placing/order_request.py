@@ -75,9 +75,11 @@ class OrderRequest:
     @cached_property
     def unknown_choices(self) -> list[tuple[str, str]]:
         """The chosen ids that the catalog does not have: names of fields and values."""
-        known = {str(one.pk) for one in (*self.tests, *self.markers)}
+        known = {str(item.pk) for item in (*self.tests, *self.markers)}
         chosen = [(name, value) for name in CHOICE_FIELDS for value in self.typed.get(name, ())]
-        return [one for one in dict.fromkeys(chosen) if one[1].strip().lower() not in known]
+        return [
+            choice for choice in dict.fromkeys(chosen) if choice[1].strip().lower() not in known
+        ]
 
     @cached_property
     def labs(self) -> list[Lab]:
@@ -163,7 +165,7 @@ class OrderRequest:
         """
         chosen, usable = self.chosen_account, self.usable_accounts
         if chosen:
-            return next((one for one in usable if str(one.pk) == chosen), None)
+            return next((account for account in usable if str(account.pk) == chosen), None)
         if self.replaces:
             return None
         return usable[0] if len(usable) == 1 else self.only_offering_account
@@ -190,13 +192,13 @@ class OrderRequest:
         """Return usable accounts: first those that offer all, then those of unknown catalog."""
         return sorted(
             self.usable_accounts,
-            key=lambda one: (bool(self.lacks(one)), not self.is_checked(one)),
+            key=lambda account: (bool(self.lacks(account)), not self.is_checked(account)),
         )
 
     @property
     def only_offering_account(self) -> LabAccount | None:
         """Return the account that offers everything, if all others are known to lack something."""
-        possible = [one for one in self.usable_accounts if not self.lacks(one)]
+        possible = [account for account in self.usable_accounts if not self.lacks(account)]
         return possible[0] if len(possible) == 1 and self.offers_all(possible[0]) else None
 
     @property
@@ -311,7 +313,7 @@ class OrderRequest:
     @property
     def chosen_ids(self) -> str:
         """Return the ids of the tests and markers, as the form shows them."""
-        return " ".join(str(one.pk) for one in (*self.tests, *self.markers))
+        return " ".join(str(item.pk) for item in (*self.tests, *self.markers))
 
     @property
     def shape(self) -> str:

@@ -51,7 +51,7 @@ def questions_of(markers: Iterable[Marker]) -> list[Question]:
         if marker.has_questions
         for data in sorted(
             _dicts(marker.record_at("aoe").get("questions")),
-            key=lambda one: one.get("sequence") or 0,
+            key=lambda question: question.get("sequence") or 0,
         )
         if isinstance(data.get("id"), int)
     ]
@@ -72,8 +72,8 @@ def _question(marker: Marker, data: dict[str, Any]) -> Question:
         default=str(data.get("default") or ""),
         code=str(data.get("code") or ""),
         answers=[
-            (str(one.get("code") or ""), str(one.get("value") or one.get("code") or ""))
-            for one in _dicts(data.get("answers"))
+            (str(answer.get("code") or ""), str(answer.get("value") or answer.get("code") or ""))
+            for answer in _dicts(data.get("answers"))
         ],
     )
 
@@ -109,4 +109,6 @@ def _is_day(text: str) -> bool:
 
 
 def _dicts(values: Any) -> list[dict[str, Any]]:
-    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
+    return (
+        [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+    )

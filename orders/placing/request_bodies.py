@@ -38,9 +38,11 @@ def create_command(order_request: OrderRequest) -> CreateOrder:
         icd_codes=order_request.icd_codes or None,
         activate_by=order_request.date_value("activate_by"),
         aoe_answers=[
-            AoeAnswered(marker_id=one.marker_id, question_id=one.question_id, answer=answer)
-            for one in order_request.questions
-            if (answer := order_request.value(one.name))
+            AoeAnswered(
+                marker_id=question.marker_id, question_id=question.question_id, answer=answer
+            )
+            for question in order_request.questions
+            if (answer := order_request.value(question.name))
         ]
         or None,
         clinical_notes=order_request.note or None,
@@ -157,7 +159,9 @@ def _physician(order_request: OrderRequest) -> NewPhysician | None:
             last_name=order_request.value("physician_last_name"),
             npi=order_request.identifier("physician_npi"),
         )
-    for one in order_request.physicians:
-        if one.npi == chosen:
-            return NewPhysician(first_name=one.first_name, last_name=one.last_name, npi=one.npi)
+    for physician in order_request.physicians:
+        if physician.npi == chosen:
+            return NewPhysician(
+                first_name=physician.first_name, last_name=physician.last_name, npi=physician.npi
+            )
     return None

@@ -55,8 +55,8 @@ def _source(row: CommandRecord) -> OrderSource:
         [key for key in tests if key],
         [key for key in markers if isinstance(key, int)],
         {
-            (one["marker_id"], one["question_id"]): str(one["answer"])
-            for one in body.get("aoe_answers") or ()
+            (answer["marker_id"], answer["question_id"]): str(answer["answer"])
+            for answer in body.get("aoe_answers") or ()
         },
     )
 
@@ -64,7 +64,7 @@ def _source(row: CommandRecord) -> OrderSource:
 def requested_accounts(orders: Sequence[Order]) -> dict[UUID, UUID]:
     """Return ids of lab accounts by order. Orders with an unknown account are left out."""
     sources = order_sources(orders)
-    return {key: one.account_id for key, one in sources.items() if one.account_id}
+    return {key: source.account_id for key, source in sources.items() if source.account_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,8 @@ def transaction_rows(
     """
     orders = sorted([page_order, *others], key=lambda order: (order.created_at, order.pk))
     ids = requested_accounts(orders) if accounts else {}
-    known = {one.pk: one for one in LabAccount.objects.filter(pk__in=set(ids.values()))}
+    known = {account.pk: account for account in LabAccount.objects.filter(pk__in=set(ids.values()))}
     by_order = {order: known.get(account) for order, account in ids.items()}
-    return [TransactionRow(one, one.pk == page_order.pk, by_order.get(one.pk)) for one in orders]
+    return [
+        TransactionRow(order, order.pk == page_order.pk, by_order.get(order.pk)) for order in orders
+    ]

@@ -69,7 +69,7 @@ def check_rows(rows: Sequence[ImportRow]) -> None:
             row_findings = findings(row.order_request)
             stopped = _blocking_messages(row.order_request, row.cells["lab_account"], row_findings)
             row.faults += [words for words in stopped if words not in known_faults]
-            row.notes += [one.words for one in row_findings if one.kind == NOT_CHECKED]
+            row.notes += [finding.words for finding in row_findings if finding.kind == NOT_CHECKED]
         row.warnings += [
             words for name in IDENTIFIERS if (words := warning_message(row.cells[name]))
         ]
@@ -123,11 +123,18 @@ def _choices(row: ImportRow) -> Iterator[RowChoice]:
     yield _choice("Lab account", cells["lab_account"], account, origin)
     npi = comparison_key(cells["physician_npi"])
     matches = (
-        [one for one in order_request.physicians if comparison_key(one.npi) == npi]
+        [
+            physician
+            for physician in order_request.physicians
+            if comparison_key(physician.npi) == npi
+        ]
         if order_request and npi
         else []
     )
-    names = [f"{one.first_name} {one.last_name}, NPI {one.npi}" for one in matches]
+    names = [
+        f"{physician.first_name} {physician.last_name}, NPI {physician.npi}"
+        for physician in matches
+    ]
     yield _choice(
         "Physician", cells["physician_npi"], names[0] if names else cells["physician_npi"]
     )
@@ -163,17 +170,23 @@ def _blocking_messages(
         for name, words in CHOICES.items()
         if order_request.value(name) not in ("", *VOCABULARIES[words])
     ]
-    row_findings = [one for one in row_findings if one.level == STOP and one.field not in unknown]
-    reported = {*unknown, *(one.field for one in row_findings)}
+    row_findings = [
+        finding
+        for finding in row_findings
+        if finding.level == STOP and finding.field not in unknown
+    ]
+    reported = {*unknown, *(finding.field for finding in row_findings)}
     form = PlaceForm(order_request)
-    lacks = [one for one in row_findings if _is_missing_detail(one)]
-    labels = [str(form.fields[one.field].label).lower() for one in lacks]
+    lacks = [finding for finding in row_findings if _is_missing_detail(finding)]
+    labels = [str(form.fields[finding.field].label).lower() for finding in lacks]
     words = [_choice_message(name, order_request.value(name)) for name in unknown]
     words += (
         [_missing_details_message(labels, known=order_request.person is not None)] if lacks else []
     )
     words += [
-        _table_message(one, order_request, account) for one in row_findings if one not in lacks
+        _table_message(finding, order_request, account)
+        for finding in row_findings
+        if finding not in lacks
     ]
     for name, errors in form.errors.items():
         if name == "physician":
@@ -184,8 +197,8 @@ def _blocking_messages(
     return words
 
 
-def _is_missing_detail(one: Finding) -> bool:
-    return one.field in MISSING_MESSAGES and one.kind == f"no {one.field}"
+def _is_missing_detail(finding: Finding) -> bool:
+    return finding.field in MISSING_MESSAGES and finding.kind == f"no {finding.field}"
 
 
 def _missing_details_message(labels: Sequence[str], *, known: bool) -> str:
@@ -204,15 +217,15 @@ def _choice_message(name: str, text: str) -> str:
     return f"“{text}” is no {name}. Write one of these: {known}."
 
 
-def _table_message(one: Finding, order_request: OrderRequest, account: str) -> str:
+def _table_message(finding: Finding, order_request: OrderRequest, account: str) -> str:
     """Return the message of a finding for a table, where staff choose by writing a value."""
-    if one.kind == "physician missing":
+    if finding.kind == "physician missing":
         known = "; ".join(
             f"{two.npi} {two.first_name} {two.last_name}" for two in order_request.physicians
         )
         return f"Under this account our own physician orders: write their NPI ({known})."
-    if one.kind != "account":
-        return one.words
+    if finding.kind != "account":
+        return finding.words
     return account_error(account, order_request)
 
 
@@ -310,10 +323,14 @@ class _ReferencedRecords:
     def _patient(self, text: str) -> tuple[Patient | None, str]:
         """Return the patient, or why none is found. An exact spelling is preferred to any other."""
         matches = list(self.patients.get(comparison_key(text), {}).values())
-        exact = [one for one in matches if _cleaned(text) in (str(one.pk), one.client_user_id)]
+        exact = [
+            patient
+            for patient in matches
+            if _cleaned(text) in (str(patient.pk), patient.client_user_id)
+        ]
         if len(exact or matches) == 1:
             return (exact or matches)[0], ""
         if matches:
-            names = ", ".join(sorted(one.client_user_id for one in matches))
+            names = ", ".join(sorted(patient.client_user_id for patient in matches))
             return None, f"Several patients have this reference; write it exactly: {names}."
         return None, f"No patient has this id or reference. {damage_message(text)}".strip()

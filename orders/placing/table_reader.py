@@ -201,7 +201,7 @@ _LEAST_OF_HEAD: Final = 3
 def _unknown(head: str) -> str:
     word = squeezed(head)
     near = get_close_matches(word, _BY_HEAD, n=1, cutoff=_NEAR)
-    near = near or [one for one in _BY_HEAD if len(word) >= _LEAST_OF_HEAD and word in one]
+    near = near or [head for head in _BY_HEAD if len(word) >= _LEAST_OF_HEAD and word in head]
     proposal = f" Did you mean {_BY_HEAD[near[0]]}?" if near else ""
     return f"“{_short(head)}” is not a column.{proposal}"
 

@@ -123,8 +123,8 @@ def time_taken(
     of_line = WrittenTime.of_instant(stamped) if stamped else read_written_time(stamp)
     of_order = WrittenTime.of_instant(ordered)
     choices = (read_written_time(collected), of_line, of_order)
-    choice = next(one for one in choices if one.text.strip())
-    sort_time = next(key for one in choices if (key := one.sort_key(own_zone)) is not None)
+    choice = next(choice for choice in choices if choice.text.strip())
+    sort_time = next(key for choice in choices if (key := choice.sort_key(own_zone)) is not None)
     return choice, sort_time
 
 

@@ -68,33 +68,35 @@ def quality_lines(start: datetime, end: datetime) -> list[QualityLine]:
     """Return the figures of the orders placed in a period: four statements."""
     lines: dict[tuple[str, str], QualityLine] = {}
 
-    def line(method: str, lab: str) -> QualityLine:
+    def line_of(method: str, lab: str) -> QualityLine:
         return lines.setdefault((method, lab), QualityLine(method, lab))
 
     with connection.cursor() as cursor:
         cursor.execute(_TURNAROUND_SQL, [start, end])
         for method, lab, count, median, percentile_90 in cursor.fetchall():
-            one = line(method, lab)
-            one.results, one.median, one.percentile_90 = count, median, percentile_90
+            line = line_of(method, lab)
+            line.results, line.median, line.percentile_90 = count, median, percentile_90
         cursor.execute(_CAUSES_SQL, [start, end])
         for method, lab, cause, count in cursor.fetchall():
-            line(method, lab).causes[cause] = count
+            line_of(method, lab).causes[cause] = count
         cursor.execute(_AFFECTED_SQL, [start, end])
         for method, lab, count in cursor.fetchall():
-            line(method, lab).affected_results = count
+            line_of(method, lab).affected_results = count
     names = dict(
-        Lab.objects.filter(slug__in=[one.lab for one in lines.values()]).values_list("slug", "name")
+        Lab.objects.filter(slug__in=[line.lab for line in lines.values()]).values_list(
+            "slug", "name"
+        )
     )
-    for one in lines.values():
-        one.lab_name = names.get(one.lab, "")
-    return sorted(lines.values(), key=lambda one: (one.method, -one.failed, one.lab))
+    for line in lines.values():
+        line.lab_name = names.get(line.lab, "")
+    return sorted(lines.values(), key=lambda line: (line.method, -line.failed, line.lab))
 
 
 def causes_by_frequency(lines: Sequence[QualityLine]) -> list[str]:
     """Return the causes that occur, the most frequent first."""
     sums: dict[str, int] = {}
-    for one in lines:
-        for cause, count in one.causes.items():
+    for line in lines:
+        for cause, count in line.causes.items():
             sums[cause] = sums.get(cause, 0) + count
     return sorted(sums, key=lambda cause: -sums[cause])
 

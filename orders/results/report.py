@@ -86,22 +86,24 @@ def build_report(order: Order | None, result: Result | None, order_id: UUID) -> 
     """Return the newest version in the mirror: two queries."""
     markers = where(ResultMarker, "result_id = %s ORDER BY position", [order_id])
     lab = order.lab_slug if order else None
-    keys = {one.position: marker_key(one.loinc_slug, one.slug, lab) for one in markers}
+    keys = {marker.position: marker_key(marker.loinc_slug, marker.slug, lab) for marker in markers}
     history = values_by_marker(
         order.user_id if order else None,
-        (keys[one.position] for one in markers if not one.is_missing),
+        (keys[marker.position] for marker in markers if not marker.is_missing),
     )
     has_newer_values = False
     rows = []
-    for one in markers:
-        if one.is_missing:
+    for marker in markers:
+        if marker.is_missing:
             continue
-        key = keys[one.position]
+        key = keys[marker.position]
         values = history.get(key, [])
-        upto = _values_until(values, order_id, one.text)
+        upto = _values_until(values, order_id, marker.text)
         has_newer_values = has_newer_values or len(upto) < len(values)
-        rows.append(ReportRow(one, key, upto[-SPARKLINE_POINTS:], len(values)))
-    panels = _panels(rows, [one for one in markers if one.is_missing], _panel_names(result))
+        rows.append(ReportRow(marker, key, upto[-SPARKLINE_POINTS:], len(values)))
+    panels = _panels(
+        rows, [marker for marker in markers if marker.is_missing], _panel_names(result)
+    )
     flagged = sum(row.rank <= FLAGGED_RANK for row in rows)
     return ResultReport(panels, flagged, len(rows), has_newer_values)
 
@@ -123,7 +125,7 @@ def _panels(
 ) -> list[ReportPanel]:
     """Return the panels with more than one line, the worst first, and one for all other lines."""
     names = [sources.get(row.marker.position, "") for row in rows]
-    names += [sources.get(one.position, "") for one in missing]
+    names += [sources.get(marker.position, "") for marker in missing]
     panels: dict[str, ReportPanel] = {}
 
     def panel(position: int) -> ReportPanel:
@@ -133,9 +135,9 @@ def _panels(
 
     for row in sorted(rows, key=lambda row: (row.rank, row.marker.position)):
         panel(row.marker.position).rows.append(row)
-    for one in missing:
-        panel(one.position).missing.append(one)
-    return sorted(panels.values(), key=lambda one: (one.rank, one.name == SINGLE_MARKERS))
+    for marker in missing:
+        panel(marker.position).missing.append(marker)
+    return sorted(panels.values(), key=lambda panel: (panel.rank, panel.name == SINGLE_MARKERS))
 
 
 def _panel_names(result: Result | None) -> dict[int, str]:

@@ -152,7 +152,9 @@ def _spellings(value: str) -> list[str]:
     """Return every spelling of a word that was received. A decision applies to all of them."""
     words = UnknownValue.objects.filter(vocabulary__in=interpretations.VOCABULARIES)
     spellings = set(words.values_list("value", flat=True))
-    return sorted(one for one in spellings | {value} if interpretations.is_same(one, value))
+    return sorted(
+        spelling for spelling in spellings | {value} if interpretations.is_same(spelling, value)
+    )
 
 
 def _reread_batch(find: str, parameters: list[Any]) -> int:

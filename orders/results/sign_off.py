@@ -81,8 +81,12 @@ class UndoExpired(CannotSign):
 
 def valid_signatures(signatures: Sequence[Signature]) -> list[Signature]:
     """Return the signatures that were not undone."""
-    undone_ids = {one.undoes_id for one in signatures}
-    return [one for one in signatures if one.kind != UNDONE and one.pk not in undone_ids]
+    undone_ids = {signature.undoes_id for signature in signatures}
+    return [
+        signature
+        for signature in signatures
+        if signature.kind != UNDONE and signature.pk not in undone_ids
+    ]
 
 
 def lock_review(order_id: UUID) -> Review:
@@ -116,7 +120,10 @@ def sign(
         raise ResultChanged
     kind = SEEN if review.kind == PARTIAL else SIGNED
     signatures = Signature.objects.filter(order_id=order_id, version=version).select_related("by")
-    before = next((one for one in valid_signatures(list(signatures)) if one.kind == kind), None)
+    before = next(
+        (signature for signature in valid_signatures(list(signatures)) if signature.kind == kind),
+        None,
+    )
     if before is not None:
         raise AlreadySigned(before)
     if not review.is_acknowledged:

@@ -18,4 +18,4 @@ def marker_values(patient_id: UUID, key: str) -> list[MarkerValue]:
         labs = Order.objects.filter(user=patient_id).values_list("lab_slug", flat=True).distinct()
         wanted = [f"loinc:{key}", *(f"lab:{lab or ''}:{key}" for lab in labs)]
     values = values_by_marker(patient_id, wanted)
-    return next((values[one] for one in wanted if one in values), [])
+    return next((values[key] for key in wanted if key in values), [])

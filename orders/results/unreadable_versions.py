@@ -101,7 +101,7 @@ def for_order(order_id: UUID) -> list[UnreadableVersion]:
 def unreadable_among(orders: Sequence[UUID]) -> set[UUID]:
     """Return the ids among `orders` with a newest result that could not be read."""
     condition = "WHERE one.id = ANY(%s) AND one.what = %s"
-    return {one.id for one in _read(condition, [list(orders), RESULT])}
+    return {version.id for version in _read(condition, [list(orders), RESULT])}
 
 
 def for_patient(user_id: UUID) -> list[UnreadableVersion]:

@@ -118,8 +118,8 @@ def _page(
         record_list(
             request,
             "result",
-            [one.pk for one in other_reviews],
-            [one.user_id for one in other_reviews],
+            [other_review.pk for other_review in other_reviews],
+            [other_review.user_id for other_review in other_reviews],
         )
     context = {
         **queue_data,
@@ -139,7 +139,7 @@ def _neighbours(
     """Return the review before this one, if it is shown, and the review after it."""
     assert isinstance(request.user, User)
     reviews = [item.review for item in queue_data["items"]]
-    place = next((n for n, one in enumerate(reviews) if one.pk == review.pk), None)
+    place = next((n for n, queued in enumerate(reviews) if queued.pk == review.pk), None)
     before = reviews[place - 1] if place else None
     if place is not None and place + 1 < len(reviews):
         return before, reviews[place + 1]
@@ -350,7 +350,7 @@ def quality(request: HttpRequest) -> HttpResponse:
     """Show the figures of the orders of one month, without names."""
     months = recent_months(timezone.localdate())
     wanted = request.GET.get("month", "")
-    month = next((one for one in months if f"{one:%Y-%m}" == wanted), months[0])
+    month = next((month for month in months if f"{month:%Y-%m}" == wanted), months[0])
     start, end = month_bounds(month)
     lines = quality_lines(start, end)
     causes = causes_by_frequency(lines)
@@ -358,11 +358,11 @@ def quality(request: HttpRequest) -> HttpResponse:
     context = {
         "months": months,
         "month": month,
-        "lines": [(one, [one.causes.get(cause, 0) for cause in causes]) for one in lines],
+        "lines": [(line, [line.causes.get(cause, 0) for cause in causes]) for line in lines],
         "causes": causes,
-        "totals": [sum(one.causes.get(cause, 0) for one in lines) for cause in causes],
-        "failed": sum(one.failed for one in lines),
-        "results": sum(one.results for one in lines),
+        "totals": [sum(line.causes.get(cause, 0) for line in lines) for cause in causes],
+        "failed": sum(line.failed for line in lines),
+        "results": sum(line.results for line in lines),
     }
     return render(request, "reviewing/quality.html", context)
 

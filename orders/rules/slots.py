@@ -98,9 +98,9 @@ def find_again(service: Service, place: VisitPlace, time: OfferedTime) -> Offere
         place = VisitPlace(lab=place.lab, sites=(time.site,))
     day = time.start.astimezone(time.visit_zone.zone).date()
     availability = fetch_times(service, place, day)
-    for one in availability.slots if availability else ():
-        for slot in one.slots:
-            code = one.location.code if one.location else ""
+    for day_slots in availability.slots if availability else ():
+        for slot in day_slots.slots:
+            code = day_slots.location.code if day_slots.location else ""
             if slot.start == time.start and slot.booking_key and code == time.site:
                 return msgspec.structs.replace(
                     time, key=slot.booking_key, expires_at=slot.expires_at
@@ -306,14 +306,14 @@ def _chip_apart(time: OfferedTime | None) -> TimeChip | None:
 def _chips(
     availability: service_appointments.Availability | None, state: str = ""
 ) -> Iterable[tuple[SiteTimes, TimeChip]]:
-    for one in availability.slots if availability else ():
-        location = one.location
+    for day_slots in availability.slots if availability else ():
+        location = day_slots.location
         visit_state = location.address.state if location and location.address else state
-        zone = visit_zone(availability.zone_of(one) if availability else None, visit_state)
+        zone = visit_zone(availability.zone_of(day_slots) if availability else None, visit_state)
         group = SiteTimes()
         if location is not None:
             group = SiteTimes(location.code, location.name, location.distance)
-        for slot in one.slots:
+        for slot in day_slots.slots:
             if slot.booking_key is None:
                 continue
             time = OfferedTime(
@@ -345,22 +345,22 @@ def _time_of_day(moment: datetime | None, zone: VisitZone | None) -> str | None:
 
 
 def _mark_chosen(
-    chips: Sequence[tuple[SiteTimes, TimeChip]], wanted: OfferedTime | None
+    chips: Sequence[tuple[SiteTimes, TimeChip]], chosen: OfferedTime | None
 ) -> OfferedTime | None:
     """Mark the chosen time if it is still offered.
 
     Otherwise mark the nearest times, and return the chosen one.
     """
-    if wanted is None:
+    if chosen is None:
         return None
     for _, chip in chips:
-        if chip.time.is_same(wanted):
+        if chip.time.is_same(chosen):
             chip.chosen = True
             return None
-    by_distance = sorted(chips, key=lambda pair: abs(pair[1].time.start - wanted.start))
+    by_distance = sorted(chips, key=lambda pair: abs(pair[1].time.start - chosen.start))
     for _, chip in by_distance[:NEAREST]:
         chip.near = True
-    return wanted
+    return chosen
 
 
 def _is_shown(chip: TimeChip, time_filters: TimeFilters, first: date) -> bool:
@@ -377,13 +377,13 @@ def _is_shown(chip: TimeChip, time_filters: TimeFilters, first: date) -> bool:
 
 def _days(pairs: Sequence[tuple[SiteTimes, TimeChip]]) -> list[DayTimes]:
     days: dict[date, DayTimes] = {}
-    for group, chip in sorted(pairs, key=lambda pair: pair[1].time.start):
+    for site, chip in sorted(pairs, key=lambda pair: pair[1].time.start):
         day = days.setdefault(chip.local.date(), DayTimes(chip.local.date()))
-        mine = next((one for one in day.groups if one.site == group.site), None)
-        if mine is None:
-            mine = SiteTimes(group.site, group.name, group.distance)
-            day.groups.append(mine)
-        mine.chips.append(chip)
+        group = next((listed for listed in day.groups if listed.site == site.site), None)
+        if group is None:
+            group = SiteTimes(site.site, site.name, site.distance)
+            day.groups.append(group)
+        group.chips.append(chip)
     return list(days.values())
 
 

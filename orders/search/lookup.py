@@ -68,7 +68,9 @@ class PatientMatch:
     def order(self) -> Order | None:
         """The order shown with the patient: the newest open one, else the newest."""
         if self.open_order_ids:
-            return next((one for one in self.orders if one.pk == self.open_order_ids[0]), None)
+            return next(
+                (order for order in self.orders if order.pk == self.open_order_ids[0]), None
+            )
         return self.orders[0] if self.orders else None
 
     @property
@@ -110,11 +112,11 @@ class SearchResult:
 
     def ids(self) -> list[UUID]:
         rows: list[Any] = [*self.orders, *self.samples, *self.visits]
-        return [*(one.patient_id for one in self.people), *(row.pk for row in rows)]
+        return [*(person.patient_id for person in self.people), *(row.pk for row in rows)]
 
     def patients(self) -> list[UUID | None]:
         rows: list[Any] = [*self.orders, *self.samples, *self.visits]
-        return [*(one.patient_id for one in self.people), *(row.user_id for row in rows)]
+        return [*(person.patient_id for person in self.people), *(row.user_id for row in rows)]
 
 
 def search_records(text: str, user: User, most: int = MAX_SHOWN) -> SearchResult:
@@ -219,7 +221,7 @@ def _people(text: str, most: int) -> tuple[list[PatientMatch], list[Order]]:
     people = []
     for pk in (pk for pk in shown_ids if pk in patients):
         newest, under_way = recent[pk].newest or [], recent[pk].under_way or []
-        own_orders = [orders[each] for each in read[pk] if each in orders]
+        own_orders = [orders[order_id] for order_id in read[pk] if order_id in orders]
         people.append(PatientMatch(pk, patients[pk], newest, own_orders, under_way))
         people[-1].former_name = owners[pk] if owners.get(pk) not in (None, people[-1].name) else ""
     return people, [o for o in named if o.user_id not in recent]
@@ -345,7 +347,9 @@ def _by_code(
         readings.append(f"{code} LIKE %(code)s")
     if not readings:
         return []
-    keys = (f"(SELECT id FROM {table} WHERE {one} LIMIT {MAX_FETCHED})" for one in readings)  # noqa: S608
+    keys = (
+        f"(SELECT id FROM {table} WHERE {condition} LIMIT {MAX_FETCHED})" for condition in readings
+    )  # noqa: S608
     statement = (
         f"SELECT {columns(model, shown)} FROM {table}"  # noqa: S608 - our names
         f" WHERE id IN ({' UNION ALL '.join(keys)}) ORDER BY {order} LIMIT {MAX_FETCHED}"

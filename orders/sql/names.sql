@@ -32,17 +32,17 @@ CREATE OR REPLACE TRIGGER names_of_changed_orders AFTER UPDATE ON orders_order
   REFERENCING NEW TABLE AS fresh OLD TABLE AS stale
   FOR EACH STATEMENT EXECUTE FUNCTION orders_add_names_of_changed_orders();
 
--- `whose` of a word: 1 in the patient's name, 2 in the recipient's, 3 if both have the same name.
+-- `person_role` of a word: 1 in the patient's name, 2 in the recipient's, 3 if both have the same name.
 CREATE OR REPLACE FUNCTION orders_add_name_words() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO orders_ordernameword (word, names_id, whose, patient_name)
-  SELECT DISTINCT left(word, 64) COLLATE "C", id, whose, patient_name
+  INSERT INTO orders_ordernameword (word, names_id, person_role, patient_name)
+  SELECT DISTINCT left(word, 64) COLLATE "C", id, person_role, patient_name
   FROM fresh, LATERAL (
     SELECT string_to_table(patient_name, ' '),
       CASE WHEN patient_name = recipient_name THEN 3 ELSE 1 END
     UNION ALL
     SELECT string_to_table(recipient_name, ' '), 2 WHERE recipient_name <> patient_name
-  ) AS one (word, whose)
+  ) AS name_word (word, person_role)
   WHERE word <> ''
   ORDER BY 1, id;
   RETURN NULL;

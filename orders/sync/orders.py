@@ -202,8 +202,8 @@ def store_orders(
     limits.refresh()
     outcome = apply_batch(ORDERS, [mirror_record_of(record) for record in records], gather, known)
     touched = [related[mirror_record.key] for mirror_record in outcome.touched]
-    apply_batch(TRANSACTIONS, [each.group for each in touched if each.group is not None])
-    if with_result := orders_with_result(each.order_id for each in touched):
+    apply_batch(TRANSACTIONS, [order.group for order in touched if order.group is not None])
+    if with_result := orders_with_result(order.order_id for order in touched):
         update_order_interpretations(with_result)
         update_reviews(with_result)
     _mark_lookups(touched)
@@ -260,11 +260,11 @@ def _related_records(record: MirrorRecord) -> _RelatedRecords:
 def _mark_lookups(touched: list[_RelatedRecords]) -> None:
     """Schedule lookups of results, unknown patients and appointments."""
     reasons: dict[str, Iterable[UUID]] = {
-        "results": [each.order_id for each in touched if each.has_result],
-        "users": unknown_patients(each.user_id for each in touched),
+        "results": [order.order_id for order in touched if order.has_result],
+        "users": unknown_patients(order.user_id for order in touched),
     }
     for kind in LOOKUP_KIND_BY_METHOD.values():
-        reasons[kind] = [each.order_id for each in touched if each.draw == kind]
+        reasons[kind] = [order.order_id for order in touched if order.draw == kind]
     schedule_lookups_by_kind(reasons)
 
 

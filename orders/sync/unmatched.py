@@ -127,7 +127,9 @@ def store_unmatched(records: Sequence[Item]) -> ApplyOutcome:
 
 def _orders(item: service_unmatched.UnmatchedResultPayload) -> set[UUID]:
     """Return the orders that a record names. They have changed, or they are new."""
-    order_ids = {one.order_id for group in item.candidate_groups for one in group.candidates}
+    order_ids = {
+        candidate.order_id for group in item.candidate_groups for candidate in group.candidates
+    }
     return {order for order in order_ids | {item.resolved_order_id} if order is not None}
 
 

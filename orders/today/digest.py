@@ -183,14 +183,14 @@ def build_digest(user: User, *, sees_results: bool, max_groups: int = MAX_GROUPS
     new_entries = _new_entries(user, seen_activity, since, sees_results, max_groups)
     closed = _closed_criticals(new_entries.entries) if sees_results else set()
     of_order: dict[UUID, list[OrderActivity]] = defaultdict(list)
-    for one in new_entries.entries:
-        assert one.order_id is not None
-        of_order[one.order_id].append(one)
+    for entry in new_entries.entries:
+        assert entry.order_id is not None
+        of_order[entry.order_id].append(entry)
     activities = [
         OrderNews(entries, order_lines(entries, key not in closed, sees_results))
         for key, entries in of_order.items()
     ]
-    groups = _group_by_patient(one for one in activities if one.lines)
+    groups = _group_by_patient(activity for activity in activities if activity.lines)
     _load_details(groups)
     return Digest(since, seen_activity is None, groups, new_entries.total, new_entries.capped)
 
@@ -298,7 +298,7 @@ def _closed_criticals(entries: Iterable[OrderActivity]) -> set[UUID]:
 
     A critical result without values yet is still open.
     """
-    keys = {one.order_id for one in entries if one.kind == OrderActivity.CRITICAL}
+    keys = {entry.order_id for entry in entries if entry.kind == OrderActivity.CRITICAL}
     if not keys:
         return set()
     known = Review.objects.filter(pk__in=keys, critical_since__isnull=False)
@@ -308,11 +308,11 @@ def _closed_criticals(entries: Iterable[OrderActivity]) -> set[UUID]:
 def _group_by_patient(activities: Iterable[OrderNews]) -> list[PatientActivity]:
     """Group by patient, the most urgent first, then the latest."""
     groups: dict[UUID, PatientActivity] = {}
-    for one in activities:
-        newest = one.entries[-1]
-        subject_id = newest.patient_id or one.order_id
+    for activity in activities:
+        newest = activity.entries[-1]
+        subject_id = newest.patient_id or activity.order_id
         group = groups.setdefault(subject_id, PatientActivity(subject_id, newest.patient_id))
-        group.orders.append(one)
+        group.orders.append(activity)
     return sorted(groups.values(), key=lambda group: (group.rank, -group.latest.timestamp()))
 
 
@@ -323,18 +323,18 @@ def order_lines(
     lines: list[DigestLine] = []
     steps: list[OrderActivity] = []
     critical: OrderActivity | None = None
-    for one in entries:
-        if one.kind == OrderActivity.ORDER:
-            if not _add_status_line(one, lines):
-                steps.append(one)
-        elif one.kind == OrderActivity.MOVED:
-            lines.append(DigestLine(one.at, _MOVED, "", 1))
-        elif one.kind == OrderActivity.VISIT:
-            lines.append(_visit_line(one))
-        elif one.kind == OrderActivity.RESULT:
-            lines.append(DigestLine(one.at, vocabulary.term("result.status", one.after), "", 2))
-        elif one.kind == OrderActivity.CRITICAL:
-            critical = one
+    for entry in entries:
+        if entry.kind == OrderActivity.ORDER:
+            if not _add_status_line(entry, lines):
+                steps.append(entry)
+        elif entry.kind == OrderActivity.MOVED:
+            lines.append(DigestLine(entry.at, _MOVED, "", 1))
+        elif entry.kind == OrderActivity.VISIT:
+            lines.append(_visit_line(entry))
+        elif entry.kind == OrderActivity.RESULT:
+            lines.append(DigestLine(entry.at, vocabulary.term("result.status", entry.after), "", 2))
+        elif entry.kind == OrderActivity.CRITICAL:
+            critical = entry
     if critical is not None and sees_results:
         words = "" if is_open else "acknowledged"
         term = vocabulary.term("order.interpretation", "critical")
@@ -349,33 +349,37 @@ def order_lines(
     return lines
 
 
-def _add_status_line(one: OrderActivity, lines: list[DigestLine]) -> bool:
+def _add_status_line(entry: OrderActivity, lines: list[DigestLine]) -> bool:
     """Add the line for a problem that opens or closes, or for a result.
 
     Returns False for any other step.
     """
-    before, after = one.bucket_before == NEEDS_ACTION, one.bucket_after == NEEDS_ACTION
-    if not before and not after and one.after not in RESULTS:
+    before, after = entry.bucket_before == NEEDS_ACTION, entry.bucket_after == NEEDS_ACTION
+    if not before and not after and entry.after not in RESULTS:
         return False
     if before and not after:
-        term = replace(_status_term(one.before), family=CLOSED, glyph=GLYPHS[CLOSED])
-        opened = [line for line in lines if line.words == NEW_PROBLEM and line.status == one.before]
+        term = replace(_status_term(entry.before), family=CLOSED, glyph=GLYPHS[CLOSED])
+        opened = [
+            line for line in lines if line.words == NEW_PROBLEM and line.status == entry.before
+        ]
         for line in opened:
             lines.remove(line)
-        lines.append(DigestLine(one.at, term, OPENED_AND_SOLVED if opened else SOLVED, 4))
+        lines.append(DigestLine(entry.at, term, OPENED_AND_SOLVED if opened else SOLVED, 4))
     if after:
-        lines.append(DigestLine(one.at, _status_term(one.after), NEW_PROBLEM, 1, status=one.after))
-    elif one.after in RESULTS:
-        lines.append(DigestLine(one.at, _status_term(one.after), "", 2, status=one.after))
+        lines.append(
+            DigestLine(entry.at, _status_term(entry.after), NEW_PROBLEM, 1, status=entry.after)
+        )
+    elif entry.after in RESULTS:
+        lines.append(DigestLine(entry.at, _status_term(entry.after), "", 2, status=entry.after))
     return True
 
 
-def _visit_line(one: OrderActivity) -> DigestLine:
-    term = vocabulary.term("appointment.status", one.after)
-    is_moved = one.start_before and one.start_after and one.start_before != one.start_after
-    if is_moved and one.after != "cancelled":
-        return DigestLine(one.at, term, VISIT_MOVED, 3, one.start_before, one.start_after)
-    return DigestLine(one.at, term, VISIT, 3, None, one.start_after)
+def _visit_line(entry: OrderActivity) -> DigestLine:
+    term = vocabulary.term("appointment.status", entry.after)
+    is_moved = entry.start_before and entry.start_after and entry.start_before != entry.start_after
+    if is_moved and entry.after != "cancelled":
+        return DigestLine(entry.at, term, VISIT_MOVED, 3, entry.start_before, entry.start_after)
+    return DigestLine(entry.at, term, VISIT, 3, None, entry.start_after)
 
 
 def _status_term(status: str) -> Term:

@@ -160,16 +160,18 @@ class HandoverSheet:
 
     def records(self) -> list[str]:
         """Return the ids of the records on the sheet."""
-        orders = {str(order.pk): None for one in self.exceptions for order in one.oldest}
-        return list(dict.fromkeys([*(one.row.subject_id for one in self.assigned), *orders]))
+        orders = {
+            str(order.pk): None for exception in self.exceptions for order in exception.oldest
+        }
+        return list(dict.fromkeys([*(item.row.subject_id for item in self.assigned), *orders]))
 
     def patients(self) -> set[UUID | None]:
         return {
-            *(one.about.patient for one in self.entries if one.name),
+            *(entry.about.patient for entry in self.entries if entry.name),
             *(row.user_id for row, _ in self.criticals),
-            *(one.row.patient_id for one in self.assigned),
+            *(item.row.patient_id for item in self.assigned),
             *(request_subject(row).patient for row, _ in self.requests),
-            *(order.user_id for one in self.exceptions for order in one.oldest),
+            *(order.user_id for exception in self.exceptions for order in exception.oldest),
         }
 
 
@@ -197,12 +199,15 @@ def handover_sheet(
     requests = list(commands.only(*_REQUEST_COLUMNS).order_by("requested_at")[:MAX_OPEN_ITEMS])
     criticals = list(open_criticals()[:MAX_OPEN_ITEMS]) if results else []
     names = subject_names(
-        {*(one.about for one in sheet_entries[:MAX_SHOWN_ENTRIES]), *map(request_subject, requests)}
+        {
+            *(entry.about for entry in sheet_entries[:MAX_SHOWN_ENTRIES]),
+            *map(request_subject, requests),
+        }
     )
     orders = by_key(Order, [row.pk for row in criticals], _ORDER_COLUMNS)
     return HandoverSheet(
         _count_texts(newest[:MAX_READ_ENTRIES]),
-        [replace(one, name=names[one.about]) for one in sheet_entries[:MAX_SHOWN_ENTRIES]],
+        [replace(entry, name=names[entry.about]) for entry in sheet_entries[:MAX_SHOWN_ENTRIES]],
         max(len(sheet_entries) - MAX_SHOWN_ENTRIES, 0),
         len(newest) > MAX_READ_ENTRIES,
         [(row, orders.get(row.pk)) for row in criticals],
@@ -223,8 +228,8 @@ def request_subject(row: CommandRecord) -> EntrySubject:
 
 def subject_names(subjects: Collection[EntrySubject]) -> dict[EntrySubject, str]:
     """Return names from demographics, else from the order, else as typed: two queries."""
-    names = lookup.names_by_subject({(one.patient, one.order) for one in subjects})
-    return {one: names[one.patient, one.order] or one.typed for one in subjects}
+    names = lookup.names_by_subject({(subject.patient, subject.order) for subject in subjects})
+    return {subject: names[subject.patient, subject.order] or subject.typed for subject in subjects}
 
 
 def _order_id(row: CommandRecord | Note | Contact) -> UUID | None:

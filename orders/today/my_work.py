@@ -72,19 +72,19 @@ def describe_assignments(
     orders = by_key(Order, keys, LIST_COLUMNS)
     people = named_patients(row.patient_id for row in assignments)
     contacts = {
-        (one.subject_type, one.subject_id): one
-        for one in _newest_per_record(Contact.objects.select_related("by"), assignments)
+        (contact.subject_type, contact.subject_id): contact
+        for contact in _newest_per_record(Contact.objects.select_related("by"), assignments)
     }
     notes = {
-        (one.subject_type, one.subject_id): one
-        for one in _newest_per_record(Note.objects.select_related("author"), assignments)
+        (note.subject_type, note.subject_id): note
+        for note in _newest_per_record(Note.objects.select_related("author"), assignments)
     }
     records = []
     for row in assignments:
         key = (row.subject_type, row.subject_id)
         contact, note = contacts.get(key), notes.get(key)
         last_message = max(
-            (one for one in (contact, note) if one), key=lambda one: one.at, default=None
+            (entry for entry in (contact, note) if entry), key=lambda entry: entry.at, default=None
         )
         if row.subject_type in RESULT_SUBJECTS and not results:
             last_message = None
@@ -101,7 +101,9 @@ def describe_assignments(
                 last_message,
             )
         )
-    return sorted(records, key=lambda one: (one.due_at is None, one.due_at or one.row.at))
+    return sorted(
+        records, key=lambda record: (record.due_at is None, record.due_at or record.row.at)
+    )
 
 
 def _newest_per_record(

@@ -152,7 +152,7 @@ def _exception_lists(rights: frozenset[str]) -> dict[str, QuerySet[Any]]:
 
 
 def _total(counts: Iterable[Count]) -> Count:
-    total = sum(one.value + one.capped for one in counts)
+    total = sum(count.value + count.capped for count in counts)
     return Count(min(total, COUNT_CAP), total > COUNT_CAP)
 
 

@@ -45,13 +45,13 @@ def page(request: HttpRequest) -> HttpResponse:
         "today",
         [
             *(activity.order_id for activity in shown_activities),
-            *(one.row.subject_id for one in shown_records),
+            *(shown.row.subject_id for shown in shown_records),
         ],
         [
             *(group.patient_id for group in unseen.groups),
-            *(one.row.patient_id for one in shown_records),
-            *(one.row.patient_id for one in drafts),
-            *(one.appointment.user_id for one in visits),
+            *(shown.row.patient_id for shown in shown_records),
+            *(draft.row.patient_id for draft in drafts),
+            *(visit.appointment.user_id for visit in visits),
         ],
     )
     context = {

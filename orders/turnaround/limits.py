@@ -67,11 +67,11 @@ def refresh() -> None:
 def use_measurements(measured: Iterable[UsualTime]) -> None:
     """Replace all learned times by these."""
     limits = {
-        (one.low_level_status, one.method, one.lab_slug): round_up(
-            timedelta(seconds=one.p90_seconds)
+        (usual_time.low_level_status, usual_time.method, usual_time.lab_slug): round_up(
+            timedelta(seconds=usual_time.p90_seconds)
         )
-        for one in measured
-        if one.samples >= MIN_SAMPLES and has_usual_time(one.low_level_status)
+        for usual_time in measured
+        if usual_time.samples >= MIN_SAMPLES and has_usual_time(usual_time.low_level_status)
     }
     if limits != _learned_limits:
         _learned_limits.clear()

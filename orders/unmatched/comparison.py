@@ -53,10 +53,10 @@ def compare_candidates(
 ) -> list[ComparedPerson]:
     """Compare the suggestions, in the service's order: three queries."""
     orders = Order.objects.defer("record").in_bulk(
-        [one.order_id for one in candidates if one.order_id]
+        [candidate.order_id for candidate in candidates if candidate.order_id]
     )
     people = Patient.objects.defer("record").in_bulk(
-        [one.user_id for one in candidates if one.user_id]
+        [candidate.user_id for candidate in candidates if candidate.user_id]
     )
     labs = dict(
         Lab.objects.filter(slug__in={order.lab_slug for order in orders.values()}).values_list(
@@ -66,12 +66,12 @@ def compare_candidates(
     return [
         _compare_candidate(
             item,
-            one,
-            orders.get(one.order_id) if one.order_id else None,
-            people.get(one.user_id) if one.user_id else None,
+            candidate,
+            orders.get(candidate.order_id) if candidate.order_id else None,
+            people.get(candidate.user_id) if candidate.user_id else None,
             labs,
         )
-        for one in candidates
+        for candidate in candidates
     ]
 
 

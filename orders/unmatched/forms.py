@@ -50,7 +50,7 @@ class DecisionForm(CommandForm):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.obvious = obvious
-        self.candidates = {choice_of(one): one for one in candidates}
+        self.candidates = {choice_of(candidate): candidate for candidate in candidates}
         action = self.fields["action"]
         assert isinstance(action, forms.ChoiceField)
         action.choices = [(a, ACTIONS[a]) for a in ACTIONS if a in item.allowed_actions]
@@ -65,8 +65,8 @@ class DecisionForm(CommandForm):
 
     def _read(self, chosen: str) -> tuple[UUID | None, UUID | None]:
         if chosen in self.candidates:
-            one = self.candidates[chosen]
-            return one.order_id, one.user_id
+            candidate = self.candidates[chosen]
+            return candidate.order_id, candidate.user_id
         if not chosen:
             words = "Say which order or patient it belongs to."
         else:

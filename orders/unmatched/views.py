@@ -97,9 +97,9 @@ def result(request: HttpRequest, result_id: UUID) -> HttpResponse:
     }
     context["people"] = compare_patients(item, _people(word, form)) if request.POST else []
     if searching:
-        people = [one.user_id for one in context["people"]]
+        people = [person.user_id for person in context["people"]]
         record_list(request, "patient", people, people, searched=True)
-    patient_ids = {one.user_id for one in (*sides, *context["people"])}
+    patient_ids = {side.user_id for side in (*sides, *context["people"])}
     record_view(request, "unmatched result", [item.pk], {*patient_ids, item.resolved_user_id})
     failed = request.method == "POST" and not searching
     return render(request, "unmatched/detail.html", context, status=422 if failed else 200)
@@ -142,5 +142,5 @@ def _people(word: str, form: DecisionForm) -> list[Patient]:
     if not word:
         return []
     patients = Patient.objects.defer("record").filter(missing_since=None).identified_by(word)
-    suggested = {one.user_id for one in form.candidates.values() if one.user_id}
+    suggested = {candidate.user_id for candidate in form.candidates.values() if candidate.user_id}
     return list(patients.exclude(pk__in=suggested).order_by("name_key", "pk")[:MAX_PATIENTS])

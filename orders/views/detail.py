@@ -53,7 +53,7 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     of_one = "order_transaction_id = %s AND id <> %s ORDER BY created_at"
     transaction = order.order_transaction_id
     siblings = where(Order, of_one, [transaction, order.pk], LIST_COLUMNS) if transaction else []
-    is_recreated = any(one.origin == "recreation" for one in (order, *siblings))
+    is_recreated = any(relative.origin == "recreation" for relative in (order, *siblings))
     sees_labs = may(request.user, "labs.view")
     shows_accounts = is_recreated and sees_labs
     result = by_key(Result, [order.pk], but=AS_RECEIVED).get(order.pk)
@@ -87,14 +87,15 @@ def order_detail(request: HttpRequest, order_id: UUID) -> HttpResponse:
     booked = (
         standing if standing and standing.start_at and not is_visit_canceled(standing) else None
     )
-    draws = [one.created_at for one in events if one.low_level_status == DRAW_COMPLETED]
+    draws = [event.created_at for event in events if event.low_level_status == DRAW_COMPLETED]
     draw_by_order = {order.pk: draws[-1]} if draws else {}
     reported = {order.pk: result.date_collected} if result else {}
     facts = DocumentFacts(
         order,
         result is not None,
         1 + len(siblings),
-        result is not None or any(one.low_level_status in WITH_RESULT for one in siblings),
+        result is not None
+        or any(relative.low_level_status in WITH_RESULT for relative in siblings),
         booked,
         collection_times(draw_by_order, reported, {order.pk: booked} if booked else {}).get(
             order.pk

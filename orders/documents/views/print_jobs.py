@@ -113,7 +113,7 @@ def jobs(request: HttpRequest) -> HttpResponse:
     recent_jobs = PrintJob.objects.filter(asked_by=staff_user(request)).order_by("-asked_at")[
         :LATEST
     ]
-    context = {"jobs": [(one, _labels(one)) for one in recent_jobs]}
+    context = {"jobs": [(job, _labels(job)) for job in recent_jobs]}
     return render(request, "orders/documents/jobs.html", context)
 
 
@@ -229,7 +229,7 @@ def _choices(
     return [
         {
             "kind": kind,
-            "available": sum(not kind.unavailable_reason(one) for one in facts),
+            "available": sum(not kind.unavailable_reason(fact) for fact in facts),
             "ticked": kind.slug in ticked,
         }
         for kind in offered

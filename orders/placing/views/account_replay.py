@@ -35,15 +35,15 @@ def refused_orders(request: HttpRequest, account_id: UUID) -> HttpResponse:
         request,
         "orders-refused",
         ["Order", "Test", *names, ordered, "Reason", "Refused today, too"],
-        [_row(one, by_name) for one in refused],
+        [_row(order, by_name) for order in refused],
         subject="order",
-        ids=[one.order.pk for one in refused],
-        patients=[one.order.user_id for one in refused],
+        ids=[refusal.order.pk for refusal in refused],
+        patients=[refusal.order.user_id for refusal in refused],
     )
 
 
-def _row(one: RefusedOrder, by_name: bool) -> list[object]:
-    order = one.order
+def _row(refusal: RefusedOrder, by_name: bool) -> list[object]:
+    order = refusal.order
     names = [order.patient_first_name, order.patient_last_name] if by_name else []
-    values = [order.pk, order.lab_test_name, *names, order.created_at, one.reason]
-    return [*values, not one.is_new]
+    values = [order.pk, order.lab_test_name, *names, order.created_at, refusal.reason]
+    return [*values, not refusal.is_new]

@@ -177,7 +177,7 @@ def review(request: HttpRequest, patient_id: UUID, *, importing: bool = False) -
         "order_request": order_request,
         "place_form": place_form,
         "findings": all_findings,
-        "stopped": [one for one in all_findings if one.level == STOP],
+        "stopped": [finding for finding in all_findings if finding.level == STOP],
         "back": _address(patient, importing),
         "name": f"{order_request.value('first_name')} {order_request.value('last_name')}",
     }
@@ -327,8 +327,8 @@ def _context(
         "form": form,
         "findings": all_findings,
         "stopped": blocking_findings(all_findings, order_request),
-        "confirm": next((one for one in all_findings if one.level == CONFIRM), None),
-        "who_open": any(one.field in form.WHO for one in all_findings)
+        "confirm": next((finding for finding in all_findings if finding.level == CONFIRM), None),
+        "who_open": any(finding.field in form.WHO for finding in all_findings)
         or any(name in form.WHO for name in form.errors),
         "choices": choices(order_request, word),
         "word": word,
@@ -346,10 +346,10 @@ def _context(
 def _add_blocking_errors(form: PlaceForm, all_findings: list[Finding]) -> None:
     """Show the findings that stop an order as errors of their fields."""
     form.is_valid()
-    for one in blocking_findings(all_findings, form.order_request):
-        field = one.field if one.field in form.fields else None
+    for finding in blocking_findings(all_findings, form.order_request):
+        field = finding.field if finding.field in form.fields else None
         if field is None or field not in form.errors:
-            form.add_error(field, one.words)
+            form.add_error(field, finding.words)
 
 
 def _show_refusal(form: PlaceForm, refused: CommandRecord) -> None:
