@@ -203,21 +203,20 @@ def next_card(order: Order, key: str, user: User, now: datetime) -> tuple[str, U
 
     Cards that are assigned to somebody else are skipped.
     """
-    groups = [key for key in EXCEPTION_GROUPS if key not in (CRITICAL, SNOOZED)]
+    groups = [name for name in EXCEPTION_GROUPS if name not in (CRITICAL, SNOOZED)]
     first = groups.index(key) if key in groups else 0
-    for key in groups[first:] + groups[:first]:
-        columns = EXCEPTION_GROUPS[key].sort.columns
-        free = (
-            group_orders(key, now).exclude(pk=order.pk).filter(~Exists(_others_assignments(user)))
-        )
-        if key == key:
+    for group in groups[first:] + groups[:first]:
+        columns = EXCEPTION_GROUPS[group].sort.columns
+        free = group_orders(group, now).exclude(pk=order.pk)
+        free = free.filter(~Exists(_others_assignments(user))).order_by(*columns)
+        if group == key:
             edge = tuple(getattr(order, name) for name in columns)
             if None not in edge:
                 later = free.filter(TupleGreaterThan(columns, edge))
-                if order_id := later.order_by(*columns).values_list("pk", flat=True).first():
-                    return key, order_id
-        if order_id := free.order_by(*columns).values_list("pk", flat=True).first():
-            return key, order_id
+                if order_id := later.values_list("pk", flat=True).first():
+                    return group, order_id
+        if order_id := free.values_list("pk", flat=True).first():
+            return group, order_id
     return None
 
 
