@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from django.urls import reverse
 
 from backoffice.accounts.access import may
+from backoffice.accounts.models import User
 from patients.models import Patient
 
 
-def patient_actions(patient: Patient, user: Any) -> list[dict[str, Any]]:
+class PatientAction(TypedDict):
+    """A link to the page of an action. `primary`: whether it is the main one."""
+
+    label: str
+    url: str
+    primary: bool
+
+
+def patient_actions(patient: Patient, user: User) -> list[PatientAction]:
     """Return the actions that this user may take on a patient, most frequent first."""
     if patient.missing_since:
         return []

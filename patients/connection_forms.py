@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from django import forms
 
 from backoffice.outbox.forms import CommandForm
 from patients.models import Provider
-
-PHONE_APP_AUTH_TYPES: Final = ("sdk", "app")
-"""`auth_type` of the providers that only an app on the patient's phone can connect."""
 
 
 class ConnectForm(CommandForm):
@@ -24,11 +21,7 @@ class ConnectForm(CommandForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        rows = Provider.objects.filter(missing_since=None).exclude(
-            auth_type__in=PHONE_APP_AUTH_TYPES
-        )
-        named = rows.order_by("name", "slug").values_list("slug", "name")
-        self.names = {slug: name or slug for slug, name in named}
+        self.names = Provider.names_for_links()
         field = self.fields["provider"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "The patient chooses"), *self.names.items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from django.db import transaction
 from django.http import QueryDict
@@ -23,7 +23,7 @@ PREFILLED: Final = {
 """Fields that have a value in an untouched form."""
 
 
-def load(user: Any) -> tuple[RegistrationDraft, QueryDict] | None:
+def load(user: User) -> tuple[RegistrationDraft, QueryDict] | None:
     """Return the draft of a user and its form data, or None.
 
     A draft that was saved while its form was submitted still exists after the registration. It is
@@ -39,9 +39,8 @@ def load(user: Any) -> tuple[RegistrationDraft, QueryDict] | None:
     return draft, typed
 
 
-def save(user: Any, typed: QueryDict) -> None:
+def save(user: User, typed: QueryDict) -> None:
     """Save the draft of a user, unless the form was submitted; delete it if the form is empty."""
-    assert isinstance(user, User)
     if submitted_with(user, typed.get("form_id", "")) is not None:
         return
     if set(RegisterForm(typed).changed_data) <= PREFILLED:
@@ -52,7 +51,7 @@ def save(user: Any, typed: QueryDict) -> None:
         )
 
 
-def discard(user: Any, form_id: str, written: str = "") -> None:
+def discard(user: User, form_id: str, written: str = "") -> None:
     """Delete the draft of this form. A draft of another form may be of another person."""
     with transaction.atomic():
         draft = RegistrationDraft.objects.select_for_update().filter(user=user).first()
@@ -61,12 +60,12 @@ def discard(user: Any, form_id: str, written: str = "") -> None:
         draft.delete()
 
 
-def discard_any(user: Any) -> None:
+def discard_any(user: User) -> None:
     """Delete the draft of a user, whichever form it is of."""
     RegistrationDraft.objects.filter(user=user).delete()
 
 
-def submitted_with(user: Any, form_id: str) -> CommandRecord | None:
+def submitted_with(user: User, form_id: str) -> CommandRecord | None:
     """Return the registration that this user submitted with this form, or None."""
     key = parse_uuid(form_id)
     if key is None:

@@ -47,11 +47,11 @@ class DuplicateCandidate:
 
 
 def find_duplicate_candidates(
-    typed: TypedPerson, but: Iterable[UUID] = ()
+    typed: TypedPerson, excluded: Iterable[UUID] = ()
 ) -> list[DuplicateCandidate]:
     """Return the patients who may be the same person, most reasons first.
 
-    `but`: patients who are known to be different people.
+    `excluded`: patients who are not candidates.
     """
     phone = phone_key(e164_or_unchanged(typed.phone_number))[:PHONE_DIGITS]
     email = typed.email.replace("\0", "").strip().lower()
@@ -64,28 +64,28 @@ def find_duplicate_candidates(
         conditions.append("lower(email) = %(email)s")
     if not conditions:
         return []
-    values = {"dob": typed.dob, "phone": f"{phone}%", "email": email, "but": array(but)}
-    statement = " UNION ALL ".join(_CANDIDATES.format(condition=each) for each in conditions)
+    values = {"dob": typed.dob, "phone": f"{phone}%", "email": email, "excluded": array(excluded)}
+    statement = " UNION ALL ".join(_CANDIDATES.format(condition=sql) for sql in conditions)
     people = {person.pk: person for person in Patient.objects.raw(statement, values)}
     candidates = []
     for person in people.values():
         reasons = []
         if typed.dob and person.dob == typed.dob:
             reasons += _name_reasons(typed, person)
-        if phone and len(phone) == PHONE_DIGITS and person.phone_digits.startswith(phone):
+        if len(phone) == PHONE_DIGITS and person.phone_digits.startswith(phone):
             reasons.append("Same phone number")
         if "@" in email and person.email.lower() == email:
             reasons.append("Same e-mail address")
         if reasons:
             candidates.append(DuplicateCandidate(person, reasons))
-    candidates.sort(key=lambda one: (-len(one.reasons), one.person.pk))
+    candidates.sort(key=lambda candidate: (-len(candidate.reasons), candidate.person.pk))
     return candidates[:MAX_CANDIDATES]
 
 
 _CANDIDATES: Final = f"""
 (SELECT id, first_name, last_name, dob, phone_digits, email, city, state
  FROM patients_patient
- WHERE missing_since IS NULL AND id <> ALL(%(but)s) AND {{condition}} LIMIT {MAX_COMPARED})
+ WHERE missing_since IS NULL AND id <> ALL(%(excluded)s) AND {{condition}} LIMIT {MAX_COMPARED})
 """  # noqa: S608 - a constant number
 
 
@@ -108,15 +108,16 @@ def _key(person: TypedPerson | Patient) -> tuple[str, str]:
     return "".join(words(person.first_name)), "".join(words(person.last_name))
 
 
-def _are_similar(typed: tuple[str, str], known: tuple[str, str]) -> bool:
+def _are_similar(typed: tuple[str, str], stored: tuple[str, str]) -> bool:
     """Whether both names are similar. A name that is not typed yet is not compared."""
-    pairs = [pair for pair in zip(typed, known, strict=True) if pair[0]]
+    pairs = [pair for pair in zip(typed, stored, strict=True) if pair[0]]
     return bool(pairs) and all(_is_similar(*pair) for pair in pairs)
 
 
-def _is_similar(one: str, other: str) -> bool:
+def _is_similar(typed: str, stored: str) -> bool:
     """Whether the letters are similar, or one name begins with the other."""
-    if not other:
+    if not stored:
         return False
-    begins = one.startswith(other) or other.startswith(one)
-    return begins or SequenceMatcher(None, one, other).ratio() >= MIN_SIMILARITY
+    if typed.startswith(stored) or stored.startswith(typed):
+        return True
+    return SequenceMatcher(None, typed, stored).ratio() >= MIN_SIMILARITY

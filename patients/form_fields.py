@@ -57,8 +57,7 @@ class PhoneField(forms.CharField):
 
 def vocabulary_choices(name: str, empty: str) -> list[tuple[str, str]]:
     """Return the choices of a vocabulary, after an empty one with this label."""
-    known = [(value, term.label) for value, term in VOCABULARIES[name].items()]
-    return [("", empty), *known]
+    return [("", empty), *((value, term.label) for value, term in VOCABULARIES[name].items())]
 
 
 def choice_field(label: str, name: str, *, required: bool = False) -> forms.ChoiceField:
@@ -96,14 +95,14 @@ class BlockForm(CommandForm):
     The fields themselves are not required; `clean` requires them.
     """
 
+    state_codes: Final = STATES
+    country_codes: Final = COUNTRIES
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         for field in self.fields.values():
             verb = "Choose" if isinstance(field, forms.ChoiceField) else "Give"
             field.error_messages["required"] = f"{verb} the {str(field.label).lower()}."
-
-    state_codes: Final = STATES
-    country_codes: Final = COUNTRIES
 
     def require(self, names: Mapping[str, str]) -> None:
         """Add the error to each of these fields that is empty."""
@@ -140,8 +139,7 @@ class BlockForm(CommandForm):
     def guarantor(self, prefix: str, home: NewAddress | None) -> NewGuarantor:
         """Return the guarantor or proxy. `home`: the patient's address, which they may share."""
         data = self.cleaned_data
-        shared = home is not None and data[f"{prefix}same_address"]
-        if shared and home is not None:
+        if home is not None and data[f"{prefix}same_address"]:
             address = NewAddress(
                 first_line=home.first_line,
                 second_line=home.second_line,
@@ -160,14 +158,14 @@ class BlockForm(CommandForm):
             address=address,
         )
 
-    def require_person(self, prefix: str, who: str, *, at_home: bool = True) -> None:
+    def require_person(self, prefix: str, who: str) -> None:
         """Require name and phone, and an address unless the person lives with the patient."""
         names = {
             f"{prefix}first_name": f"Give the first name of {who}.",
             f"{prefix}last_name": f"Give the last name of {who}.",
             f"{prefix}phone_number": f"Give a phone number of {who}.",
         }
-        if not (at_home and self.cleaned_data.get(f"{prefix}same_address")):
+        if not self.cleaned_data.get(f"{prefix}same_address"):
             names |= {
                 f"{prefix}first_line": f"Give the street of {who}.",
                 f"{prefix}city": f"Give the city of {who}.",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypedDict
+from collections.abc import Callable
+from typing import Final, TypedDict
 from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import QueryDict
 from django.utils.safestring import SafeString
 
+from backoffice.accounts.models import User
 from backoffice.core import vocabulary
-from backoffice.core.prepared_queries import array, cursor
 from backoffice.pages.lists.context import ListContext
 from backoffice.pages.lists.definition import Column, ExportCell, ListPage
 from backoffice.pages.lists.forms import FilterForm
@@ -18,12 +19,6 @@ from backoffice.pages.paging.pages import Page, PagePosition
 from patients.forms import PatientFilters
 from patients.models import Patient, PatientQuerySet
 from patients.rendering import draw
-
-FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
-_OPEN_ORDERS: Final = (
-    "SELECT user_id, count(*) FROM orders_order WHERE user_id = ANY(%s)"  # noqa: S608 - constants
-    f" AND bucket NOT IN {FINISHED} GROUP BY user_id"
-)
 
 
 class PatientRow(TypedDict):
@@ -33,7 +28,7 @@ class PatientRow(TypedDict):
     open_orders: int
 
 
-def _patient_value(name: str) -> Any:
+def _patient_value(name: str) -> Callable[[PatientRow], object]:
     """Return a function that reads an attribute of the patient of a row."""
     return lambda row: getattr(row["patient"], name)
 
@@ -64,8 +59,7 @@ COLUMNS: Final = (
         "Sex",
         (
             ExportCell(
-                "Sex",
-                lambda row: vocabulary.term("person.gender", _patient_value("gender")(row)).label,
+                "Sex", lambda row: vocabulary.term("person.gender", row["patient"].gender).label
             ),
         ),
     ),
@@ -106,50 +100,49 @@ class PatientList(ListPage):
     columns = COLUMNS
     words = PatientFilters.WORDS
 
-    def form(self, data: QueryDict, user: Any) -> PatientFilters:
+    def form(self, data: QueryDict, user: User) -> PatientFilters:
         return PatientFilters(data)
 
-    def visible_rows(self, user: Any) -> PatientQuerySet:
+    def visible_rows(self, user: User) -> PatientQuerySet:
         return Patient.objects.defer("record", "content_hash")
 
-    def everybody(self, form: Any, user: Any) -> QuerySet[Any]:
+    def everybody(self, form: FilterForm, user: User) -> QuerySet[Patient]:
         """Return the patients of the unfiltered list: those with a value in the sorted column."""
         return with_sort_value(self.visible_rows(user), form)
 
-    def rows(self, form: Any, user: Any) -> QuerySet[Any]:
+    def rows(self, form: FilterForm, user: User) -> QuerySet[Patient]:
+        assert isinstance(form, PatientFilters)
         patients = self.visible_rows(user)
         return with_sort_value(patients.matching(form.text) if form.text else patients, form)
 
     def page(
         self,
-        rows: QuerySet[Any],
+        rows: QuerySet[Patient],
         form: FilterForm,
         size: int,
         place: PagePosition,
-        whole: QuerySet[Any] | None = None,
-    ) -> Page[Any]:
+        all_rows: QuerySet[Patient] | None = None,
+    ) -> Page[Patient]:
         """Return a page, without patients that lack a value in the sorted column.
 
         This applies to selected rows as well.
         """
-        return super().page(with_sort_value(rows, form), form, size, place, whole)
+        return super().page(with_sort_value(rows, form), form, size, place, all_rows)
 
-    def with_related(self, rows: list[Patient], user: Any) -> list[PatientRow]:
-        with cursor() as query:
-            query.execute(_OPEN_ORDERS, [array(patient.pk for patient in rows)])
-            open_orders = dict(query.fetchall())
+    def with_related(self, rows: list[Patient], user: User) -> list[PatientRow]:
+        open_orders = Patient.objects.filter(pk__in=[row.pk for row in rows]).open_order_counts()
         return [
             {"patient": patient, "open_orders": open_orders.get(patient.pk, 0)} for patient in rows
         ]
 
-    def render_rows(self, rows: list[Any], screen: ListContext) -> SafeString:
+    def render_rows(self, rows: list[PatientRow], screen: ListContext) -> SafeString:
         return draw(rows, screen)
 
     def patient_id_of(self, row: Patient) -> UUID:
         return row.pk
 
 
-def with_sort_value(patients: QuerySet[Any], form: FilterForm) -> QuerySet[Any]:
+def with_sort_value(patients: QuerySet[Patient], form: FilterForm) -> QuerySet[Patient]:
     """Return the patients that have a value in the sorted column."""
     if form.sort[0] == "name":
         return patients.filter(name_key__gt="")

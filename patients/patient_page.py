@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, TypedDict
 from uuid import UUID
 
 from django.http import Http404, HttpRequest
@@ -22,12 +22,29 @@ TABS: Final = (
 )
 
 
-def patient_page_context(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
-    """Return the context of a patient's page, or raise Http404.
+class Tab(TypedDict):
+    """A tab of the patient's page. `current`: whether it is the requested page."""
+
+    label: str
+    url: str
+    current: bool
+
+
+class PatientPageContext(TypedDict):
+    """The context of every page of a patient.
 
     `person` is the demographics. `named` is the patient if the name is known. `patient_tabs` are
     the tabs that the user may open.
     """
+
+    patient: Patient
+    person: Demographics | None
+    named: Patient | None
+    patient_tabs: list[Tab]
+
+
+def patient_page_context(request: HttpRequest, patient_id: UUID) -> PatientPageContext:
+    """Return the context of a patient's page, or raise Http404."""
     patient = by_key(Patient, [patient_id]).get(patient_id)
     if patient is None:
         raise Http404
@@ -40,10 +57,12 @@ def patient_page_context(request: HttpRequest, patient_id: UUID) -> dict[str, An
     }
 
 
-def _tabs(request: HttpRequest, patient_id: UUID) -> list[dict[str, Any]]:
-    tabs = []
-    for label, route, needed in TABS:
-        if may(request.user, *needed):
-            url = record_url(route, patient_id)
-            tabs.append({"label": label, "url": url, "current": request.path == url})
-    return tabs
+def _tabs(request: HttpRequest, patient_id: UUID) -> list[Tab]:
+    urls = {
+        label: record_url(route, patient_id)
+        for label, route, permissions in TABS
+        if may(request.user, *permissions)
+    }
+    return [
+        {"label": label, "url": url, "current": request.path == url} for label, url in urls.items()
+    ]

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
+from backoffice.service.json_text import JsonObject
 from patients.models import Demographics
 
-Json = dict[str, Any]
 DEFAULT_COUNTRY: Final = "US"
 ADDRESS_LINES: Final = ("first_line", "second_line", "city", "state", "zip", "country")
 PROXY_NAMES: Final = ("proxy_first_name", "proxy_last_name", "proxy_phone_number")
@@ -51,13 +51,13 @@ def record_digest(person: Demographics | None) -> str:
     return content_digest(person.record_at())
 
 
-def content_digest(record: Any) -> str:
+def content_digest(record: JsonObject) -> str:
     """Return the digest of a decoded record."""
     content = msgspec.json.encode(record, order="deterministic")
     return hashlib.blake2b(content).hexdigest()[:32]
 
 
-def lives_with_patient(record: Mapping[str, Any]) -> bool:
+def lives_with_patient(record: JsonObject) -> bool:
     """Whether the proxy has the address of the patient, or no address."""
     proxy, home = _nested(record, "medical_proxy"), _nested(record, "address")
     proxy_address = _nested(proxy, "address")
@@ -66,7 +66,7 @@ def lives_with_patient(record: Mapping[str, Any]) -> bool:
     return all(_line(proxy_address, name) == _line(home, name) for name in ADDRESS_LINES)
 
 
-def _line(address: Mapping[str, Any], name: str) -> str:
+def _line(address: JsonObject, name: str) -> str:
     line = address.get(name)
     if name == "zip":
         line = line or address.get("zip_code")
@@ -76,12 +76,12 @@ def _line(address: Mapping[str, Any], name: str) -> str:
 
 
 def person_body(
-    record: Mapping[str, Any], data: Mapping[str, Any], changed: Collection[str]
-) -> Json:
+    record: JsonObject, data: Mapping[str, Any], changed: Collection[str]
+) -> JsonObject:
     """Return `record` with the `changed` fields of `data`, and the fields that it lacks."""
-    body: Json = copy.deepcopy(dict(record))
+    body = copy.deepcopy(record)
     had_proxy = bool(_nested(body, "medical_proxy"))
-    address = _own_nested(body, "address")
+    address = _set_nested(body, "address")
     _rename_zip_code(address)
     for name, path in PATHS.items():
         if path[0] != "medical_proxy":
@@ -91,8 +91,8 @@ def person_body(
         if had_proxy and set(PROXY_NAMES) & set(changed):
             body["medical_proxy"] = None
         return body
-    proxy = _own_nested(body, "medical_proxy")
-    proxy_address = _own_nested(proxy, "address")
+    proxy = _set_nested(body, "medical_proxy")
+    proxy_address = _set_nested(proxy, "address")
     _rename_zip_code(proxy_address)
     is_moved = not had_proxy or {"proxy_same_address", *ADDRESS_LINES} & set(changed)
     for name, path in PATHS.items():
@@ -110,7 +110,11 @@ def person_body(
 
 
 def _set_value(
-    body: Json, path: tuple[str, ...], name: str, data: Mapping[str, Any], changed: Collection[str]
+    body: JsonObject,
+    path: tuple[str, ...],
+    name: str,
+    data: Mapping[str, Any],
+    changed: Collection[str],
 ) -> None:
     *parents, key = path
     part = body
@@ -128,18 +132,19 @@ def _set_value(
     part[key] = value.isoformat() if isinstance(value, date) else value
 
 
-def _nested(record: Mapping[str, Any], name: str) -> Json:
+def _nested(record: JsonObject, name: str) -> JsonObject:
     nested = record.get(name)
     return nested if isinstance(nested, dict) else {}
 
 
-def _own_nested(record: Json, name: str) -> Json:
-    record[name] = _nested(record, name)
-    return _nested(record, name)
+def _set_nested(record: JsonObject, name: str) -> JsonObject:
+    """Return the object of this name, after adding an empty one if the record has none."""
+    record[name] = nested = _nested(record, name)
+    return nested
 
 
-def _rename_zip_code(address: Json) -> None:
+def _rename_zip_code(address: JsonObject) -> None:
     """Rename the postal code to `zip`, as requests spell it (users.md 3)."""
-    other = address.pop("zip_code", None)
-    if other and not address.get("zip"):
-        address["zip"] = other
+    zip_code = address.pop("zip_code", None)
+    if zip_code and not address.get("zip"):
+        address["zip"] = zip_code

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from backoffice.core.encryption.encrypted_fields import UNREADABLE
 from backoffice.service.insurance import InsurancePayload as InsuranceRecord
-from backoffice.service.insurance import NewInsurance, NewInsured
+from backoffice.service.insurance import NewInsurance
+from backoffice.service.json_text import JsonObject
 from backoffice.service.payload import Reader
 from backoffice.service.users import Address, Guarantor, NewAddress, NewGuarantor, NewUserInfo
 from backoffice.service.users import UserInfo as InfoRecord
@@ -28,7 +29,7 @@ def parse_person(person: Demographics | None) -> InfoRecord | None:
     return _INFO.value(person.record.encode()) if person else None
 
 
-def parse_info(info: Mapping[str, Any]) -> InfoRecord:
+def parse_info(info: JsonObject) -> InfoRecord:
     """Return a record that is to be sent as the same type as a received record."""
     return _INFO.value(msgspec.json.encode(info))
 
@@ -68,16 +69,16 @@ def is_equivalent(now: InfoRecord | None, sent: InfoRecord) -> bool:
     return now is not None and _normalized(now) == _normalized(sent)
 
 
-def _normalized(info: InfoRecord) -> list[Any]:
+def _normalized(info: InfoRecord) -> list[object]:
     proxy = info.medical_proxy
     return [
-        [folded(each) for each in (info.first_name, info.last_name, info.email, info.gender)],
+        [folded(text) for text in (info.first_name, info.last_name, info.email, info.gender)],
         phone_key(info.phone_number),
         info.dob,
         _normalized_address(info.address),
         proxy and [folded(proxy.first_name), folded(proxy.last_name), folded(proxy.email)],
         proxy and [phone_key(proxy.phone_number), _normalized_address(proxy.address)],
-        proxy and [int(each or 0) for each in (proxy.household_income, proxy.household_size)],
+        proxy and [int(number or 0) for number in (proxy.household_income, proxy.household_size)],
         info.race or None,
         info.ethnicity or None,
         info.sexual_orientation or None,
@@ -101,15 +102,14 @@ def insurance_digest(insurance: InsuranceRecord | NewInsurance | None) -> str:
     """Return the digest of an insurance, without whether it is primary; empty for None."""
     if insurance is None:
         return ""
-    insured: Any = insurance.insured or NewInsured
+    insured = insurance.insured
     return _digest(
         insurance.payor_code,
         insurance.member_id,
         insurance.group_id,
         insurance.relationship,
         _guarantor_parts(insurance.guarantor),
-        insurance.insured
-        and [
+        [
             insured.first_name,
             insured.last_name,
             insured.gender.lower(),
@@ -117,11 +117,13 @@ def insurance_digest(insurance: InsuranceRecord | NewInsurance | None) -> str:
             insured.email,
             phone_key(insured.phone_number),
             _address_parts(insured.address),
-        ],
+        ]
+        if insured
+        else None,
     )
 
 
-def _digest(*parts: Any) -> str:
+def _digest(*parts: str | Sequence[object] | None) -> str:
     return hashlib.blake2b(msgspec.json.encode([part or None for part in parts])).hexdigest()[:32]
 
 
@@ -142,9 +144,15 @@ def _address_parts(address: Address | NewAddress | None) -> list[str | None] | N
     ]
 
 
-def _guarantor_parts(one: Guarantor | NewGuarantor | None) -> list[Any] | None:
-    if one is None:
+def _guarantor_parts(guarantor: Guarantor | NewGuarantor | None) -> list[object] | None:
+    if guarantor is None:
         return None
-    numbers = [int(each) if each else None for each in (one.household_income, one.household_size)]
-    names = [one.first_name, one.last_name, phone_key(one.phone_number), one.email or None]
-    return [*names, *numbers, _address_parts(one.address)]
+    return [
+        guarantor.first_name,
+        guarantor.last_name,
+        phone_key(guarantor.phone_number),
+        guarantor.email or None,
+        int(guarantor.household_income) if guarantor.household_income else None,
+        int(guarantor.household_size) if guarantor.household_size else None,
+        _address_parts(guarantor.address),
+    ]

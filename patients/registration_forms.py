@@ -10,14 +10,17 @@ import json
 from collections.abc import Mapping
 from datetime import date
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 from django import forms
+from django.http import QueryDict
 from django.utils import timezone
 
+from backoffice.pages.form_controls import choices_of
 from backoffice.service.insurance import NewPayor
+from backoffice.service.json_text import JsonObject
 from backoffice.service.payload import day
 from backoffice.service.users import NewAddress, NewUserInfo
 from patients.address_choices import US
@@ -97,26 +100,26 @@ class PersonForm(BlockForm):
     gender_identity = choice_field("Gender identity", "person.gender_identity")
     seen = forms.CharField(required=False, widget=forms.HiddenInput, max_length=64)
     before = forms.CharField(required=False, widget=forms.HiddenInput, max_length=20_000)
-    """The values that the person saw in each field, as JSON. Only fields they changed are saved."""
+    """The values that the person saw, as JSON by field. Only changed fields are saved."""
 
     def __init__(self, *args: Any, on_record: Demographics | None = None, **more: Any) -> None:
-        """Set the details at the service, `on_record`.
+        """Create the form for the details at the service, `on_record`.
 
         Unchanged fields are not validated, and unknown values of choice fields stay.
         """
         super().__init__(*args, **more)
-        self.record: dict[str, Any] = on_record.record_at() if on_record else {}
-        self.now: dict[str, Any] = displayed_values(on_record) if on_record else {}
+        self.record: JsonObject = on_record.record_at() if on_record else {}
+        self.stored: dict[str, Any] = displayed_values(on_record) if on_record else {}
         for name in OPEN_CHOICES:
-            field, value = self.fields[name], self.now.get(name)
+            field, value = self.fields[name], self.stored.get(name)
             assert isinstance(field, forms.ChoiceField)
             if value and not field.valid_value(value):
-                field.choices = [*cast(list[tuple[str, str]], field.choices), (value, value)]
+                field.choices = [*choices_of(field), (value, value)]
 
     @cached_property
     def unchanged(self) -> dict[str, Any]:
         """Return the fields that still have the value that the person saw, with these values."""
-        if not self.is_bound or not self.now:
+        if not self.is_bound or not self.stored:
             return {}
         return {
             name: value
@@ -136,7 +139,7 @@ class PersonForm(BlockForm):
             values = {}
         before = values if isinstance(values, dict) else {}
         dates = {"dob": day(str(before["dob"]))} if before.get("dob") else {}
-        return {**self.now, **before, **dates}
+        return {**self.stored, **before, **dates}
 
     def _typed_text(self, name: str) -> str:
         widget = self.fields[name].widget
@@ -158,18 +161,18 @@ class PersonForm(BlockForm):
         if not lines <= self.unchanged.keys():
             super().check_address(prefix)
 
-    def rebase(self, mark: str) -> None:
+    def rebase(self, digest: str) -> None:
         """Show the current value in every field that the person did not change.
 
-        `mark`: the digest of the current details.
+        `digest`: that of the current details.
         """
-        if not self.data:
+        if not isinstance(self.data, QueryDict):  # The form is unbound and has no data.
             return
-        data = self.data.copy()  # type: ignore[attr-defined]
+        data = self.data.copy()
         for name in self.unchanged:
-            value = self.now.get(name)
+            value = self.stored.get(name)
             data[name] = "on" if value is True else _shown_text(value)
-        data["seen"], data["before"] = mark, encode_before(self.now)
+        data["seen"], data["before"] = digest, encode_before(self.stored)
         self.data = data
 
     def clean_dob(self) -> date:
@@ -184,8 +187,8 @@ class PersonForm(BlockForm):
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
         born = data.get("dob")
-        known = {"dob", *PROXY_NAMES} <= self.unchanged.keys()
-        if born is not None and is_minor(born) and not known:
+        is_unchanged = {"dob", *PROXY_NAMES} <= self.unchanged.keys()
+        if born is not None and is_minor(born) and not is_unchanged:
             self.require_person("proxy_", "the medical proxy: the patient is under 18")
         elif self.has_any("proxy_first_name", "proxy_last_name", "proxy_phone_number"):
             self.require_person("proxy_", "the medical proxy")
@@ -203,14 +206,15 @@ class PersonForm(BlockForm):
 
     def _ids(self, name: str) -> list[UUID]:
         ids = []
-        for text in getattr(self.data, "getlist", lambda name: [])(name)[:100]:
+        texts = self.data.getlist(name) if isinstance(self.data, QueryDict) else []
+        for text in texts[:100]:
             try:
                 ids.append(UUID(text))
             except ValueError:
                 continue
         return ids
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> JsonObject:
         """Return the whole record with the person's changes."""
         return person_body(self.record, self.cleaned_data, self.changed)
 
@@ -290,8 +294,8 @@ class InsuranceForm(BlockForm):
     @property
     def has_insurance(self) -> bool:
         """Whether the form has an insurance to record."""
-        wanted = ("payor", "payor_new", "payor_query", "member_id", "group_id")
-        return self.needs_insurance or self.has_any(*wanted)
+        names = ("payor", "payor_new", "payor_query", "member_id", "group_id")
+        return self.needs_insurance or self.has_any(*names)
 
     def insurance_request(self, home: NewAddress | None) -> InsuranceRequest:
         """Return the insurance to record. `home`: the patient's address, for the guarantor."""
@@ -351,14 +355,14 @@ class RegisterForm(FinishRegistrationForm):
         return reference
 
 
-def _shown_text(value: Any) -> str:
+def _shown_text(value: object) -> str:
     """Return a value as its field shows it, to compare it with the typed text."""
     if value in (None, False):
         return ""
     return str(value).replace("\r\n", "\n").strip()
 
 
-def encode_before(values: Mapping[str, Any]) -> str:
+def encode_before(values: Mapping[str, object]) -> str:
     """Return the shown values as JSON for the hidden field `before`."""
     return json.dumps(values, default=str)
 

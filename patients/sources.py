@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
-
-from django.db.models import QuerySet
 
 from backoffice.core.prepared_queries import by_key, where
 from backoffice.mirror.models import AS_RECEIVED
@@ -16,17 +15,24 @@ from backoffice.outbox.models import CommandRecord
 from patients.commands import Deregister
 from patients.models import Connection, Patient, Provider
 
+if TYPE_CHECKING:
+    # Only for types: the wearables app imports this one.
+    from patients.wearables.models import HistoricalPull
+
 FAILING_STATUSES: Final = ("failure", "retrying")
 
 
 @dataclass(slots=True, eq=False)
 class ConnectedSourceRow:
-    """One source. Without a connection it is known only from its pulls."""
+    """A source, its pulls and its newest data. Without a connection it has only pulls.
+
+    `asked_to_end`: the accepted command that should have ended the connection.
+    """
 
     slug: str
     name: str
     connection: Connection | None
-    pulls: list[Any] = field(default_factory=list)
+    pulls: list[HistoricalPull] = field(default_factory=list)
     asked_to_end: CommandRecord | None = None
     last_data: datetime | None = None
 
@@ -37,12 +43,15 @@ class ConnectedSourceRow:
 
     def for_support(self, patient_id: UUID) -> str:
         """Return a text for support: ids and states, nothing about the person."""
-        one = self.connection
+        connection = self.connection
         lines = [f"Source: {self.slug}", f"User: {patient_id}"]
-        if one is not None:
-            lines += [f"State: {one.status}", f"Connected since: {_time(one.created_on)}"]
-            if one.error_type:
-                lines.append(f"Error: {one.error_type}, {_time(one.errored_at)}")
+        if connection is not None:
+            lines += [
+                f"State: {connection.status}",
+                f"Connected since: {_time(connection.created_on)}",
+            ]
+            if connection.error_type:
+                lines.append(f"Error: {connection.error_type}, {_time(connection.errored_at)}")
         else:
             lines.append("State: not connected")
         lines.append(f"Last data: {_time(self.last_data)}")
@@ -62,62 +71,56 @@ class ConnectedSourceRow:
         return "\n".join(lines)
 
 
-def related(patient: Patient, name: str) -> QuerySet[Any]:
-    """Return the rows of a higher app that refer to the patient, without importing the app."""
-    rows: QuerySet[Any] = getattr(patient, name).all()
-    return rows
-
-
 def sources_of(
-    patient: Patient, last: Mapping[str, datetime] | None = None
+    patient: Patient, last_data: Mapping[str, datetime] = MappingProxyType({})
 ) -> list[ConnectedSourceRow]:
     """Return the sources with their pulls. Sources without a connection come last.
 
-    `last`: time of the newest data by provider.
+    `last_data`: time of the newest data by provider.
     """
-    last = last or {}
-    pulls: dict[str, list[Any]] = {}
-    pull_model = related(patient, "historical_pulls").model
-    in_order = "user_id = %s ORDER BY provider, resource"
-    for pull in where(pull_model, in_order, [patient.pk], but=AS_RECEIVED):
+    pulls: dict[str, list[HistoricalPull]] = {}
+    for pull in where(
+        patient.historical_pulls.model,
+        "user_id = %s ORDER BY provider, resource",
+        [patient.pk],
+        but=AS_RECEIVED,
+    ):
         pulls.setdefault(pull.provider, []).append(pull)
     connections = where(Connection, "user_id = %s ORDER BY name", [patient.pk], but=AS_RECEIVED)
     sources = [
-        ConnectedSourceRow(
-            one.slug, one.name, one, pulls.pop(one.slug, []), last_data=last.get(one.slug)
-        )
-        for one in connections
+        ConnectedSourceRow(row.slug, row.name, row, pulls.pop(row.slug, [])) for row in connections
     ]
-    names = {slug: one.name for slug, one in by_key(Provider, pulls, ("name",)).items()}
-    rest = [
-        ConnectedSourceRow(
-            slug, names.get(slug, slug), None, pulls_of_source, last_data=last.get(slug)
-        )
-        for slug, pulls_of_source in pulls.items()
+    providers = by_key(Provider, pulls, ("name",))
+    sources += [
+        ConnectedSourceRow(slug, providers[slug].name if slug in providers else slug, None, rest)
+        for slug, rest in pulls.items()
     ]
-    current = [one for one in connections if one.missing_since is None]
-    commands = ineffective_disconnects(patient.pk, {one.slug: one.created_on for one in current})
+    connected_at = {row.slug: row.created_on for row in connections if row.missing_since is None}
+    disconnects = ineffective_disconnects(patient.pk, connected_at)
     for source in sources:
-        source.asked_to_end = commands.get(source.slug)
-    return sources + rest
+        source.last_data = last_data.get(source.slug)
+        source.asked_to_end = disconnects.get(source.slug)
+    return sources
 
 
 def _time(moment: datetime | None) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if moment else "-"
 
 
-def ineffective_disconnects(patient_id: UUID, slugs: dict[str, Any]) -> dict[str, CommandRecord]:
+def ineffective_disconnects(
+    patient_id: UUID, connected_at: Mapping[str, datetime]
+) -> dict[str, CommandRecord]:
     """Return by slug the accepted disconnect commands of sources that are still connected.
 
-    `slugs`: when each source was connected.
+    `connected_at`: the time of connection by slug.
     """
-    if not slugs:
+    if not connected_at:
         return {}
     rows = CommandRecord.objects.about("patient", patient_id).filter(
-        kind=Deregister.kind, state=CommandRecord.State.DONE, remote_id__in=list(slugs)
+        kind=Deregister.kind, state=CommandRecord.State.DONE, remote_id__in=list(connected_at)
     )
     commands: dict[str, CommandRecord] = {}
     for row in rows:
-        if row.sent_at is None or row.sent_at > slugs[row.remote_id]:
+        if row.sent_at is None or row.sent_at > connected_at[row.remote_id]:
             commands.setdefault(row.remote_id, row)
     return commands

@@ -28,19 +28,12 @@ from backoffice.sync.missing_records import UnsortedListComparison, flag_suspect
 from backoffice.sync.models import SyncRun
 from backoffice.sync.pagination import batches_by_number, single_batch
 from backoffice.sync.runs import SyncedList
-from patients.models import (
-    Connection,
-    Demographics,
-    Insurance,
-    Patient,
-    Payor,
-    Provider,
-)
+from patients.models import Connection, Demographics, Insurance, Patient, Payor, Provider
 from patients.record_comparison import insurance_digest
 from patients.search_keys import name_key, phone_key
 from patients.signals import demographics_stored
 
-USERS_A_PAGE = 500
+USERS_PER_PAGE = 500
 USER_LOOKUPS = ("demographics", "insurance-primary", "insurance-secondary", "connections")
 
 
@@ -197,8 +190,9 @@ def unknown_patients(users: Iterable[UUID]) -> list[UUID]:
     """Return the ids of `users` that are not in the mirror."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT wanted.id FROM unnest(%s::uuid[]) AS wanted(id)"
-            " LEFT JOIN patients_patient AS known ON known.id = wanted.id WHERE known.id IS NULL",
+            "SELECT asked.id FROM unnest(%s::uuid[]) AS asked(id)"
+            " LEFT JOIN patients_patient AS patient ON patient.id = asked.id"
+            " WHERE patient.id IS NULL",
             [uuid_array(set(users))],
         )
         return [user_id for (user_id,) in cursor.fetchall()]
@@ -213,7 +207,7 @@ def _store_user_answers(answers: Mapping[str, Record[UserPayload]]) -> dict[str,
     return {}
 
 
-def _users_absent(keys: Sequence[str], asked_at: datetime) -> None:
+def _flag_missing_users(keys: Sequence[str], asked_at: datetime) -> None:
     """Flag missing users and schedule their lookups: each answer flags its own part."""
     if flag_missing(PATIENTS, [(UUID(key),) for key in keys], asked_at):
         for kind in USER_LOOKUPS:
@@ -232,14 +226,14 @@ def store_demographics(
     return {key: lookup_delay(key) for key in answers}
 
 
-def _demographics_absent(keys: Sequence[str], asked_at: datetime) -> None:
+def _flag_missing_demographics(keys: Sequence[str], asked_at: datetime) -> None:
     flag_missing(DEMOGRAPHICS, [(UUID(key),) for key in keys], asked_at)
 
 
 _REINSTATE: Final = """
-UPDATE patients_insurance AS one SET superseded_at = NULL, as_of = answer.as_of
+UPDATE patients_insurance AS current SET superseded_at = NULL, as_of = answer.as_of
 FROM unnest(%(ids)s::uuid[], %(moments)s::timestamptz[]) AS answer (id, as_of)
-WHERE one.id = answer.id AND one.superseded_at IS NOT NULL
+WHERE current.id = answer.id AND current.superseded_at IS NOT NULL
 """
 _SUPERSEDE: Final = """
 UPDATE patients_insurance AS other SET superseded_at = answer.as_of
@@ -283,8 +277,8 @@ def store_insurance(
             cursor.execute(_REINSTATE, values)
             outcome = apply_batch(INSURANCES, records)
             cursor.execute(_SUPERSEDE, values)
-    names = {record.data[2].company.name for record in outcome.touched if record.data[2].company}
-    schedule_lookups("payors", names - {""})
+    companies = [record.data[2].company for record in outcome.touched]
+    schedule_lookups("payors", {company.name for company in companies if company} - {""})
     return {key: lookup_delay(key) for key in answers}
 
 
@@ -312,8 +306,10 @@ def _store_secondary(
     return store_insurance(answers, False)
 
 
-def _no_insurance(is_primary: bool) -> Callable[[Sequence[str], datetime], None]:
-    def absent(keys: Sequence[str], asked_at: datetime) -> None:
+def _supersede_insurance(is_primary: bool) -> Callable[[Sequence[str], datetime], None]:
+    """Return a handler that ends the insurance of users who have none at the service."""
+
+    def supersede(keys: Sequence[str], asked_at: datetime) -> None:
         Insurance.objects.filter(
             user_id__in=[UUID(key) for key in keys],
             is_primary=is_primary,
@@ -321,7 +317,7 @@ def _no_insurance(is_primary: bool) -> Callable[[Sequence[str], datetime], None]
             as_of__lt=asked_at,
         ).update(superseded_at=asked_at)
 
-    return absent
+    return supersede
 
 
 def _insurance_id(user_id: str, is_primary: bool, record: InsuranceRecord) -> UUID:
@@ -348,7 +344,7 @@ def store_connections(
     return {user_id: lookup_delay(user_id) for user_id in answers}
 
 
-def _connections_absent(keys: Sequence[str], asked_at: datetime) -> None:
+def _flag_missing_connections(keys: Sequence[str], asked_at: datetime) -> None:
     flag_missing(CONNECTIONS, _connection_keys(keys), asked_at)
 
 
@@ -363,8 +359,9 @@ def _store_payor_answers(
     answers: Mapping[str, RecordPage[PayorRecord]],
 ) -> dict[str, timedelta | None]:
     store_payors(record for page in answers.values() for record in page.records)
-    for item in (item for page in answers.values() for item in page.unreadable):
-        save_unreadable("payors", key_from_raw(item.raw), item.path, item.reason, item.raw)
+    for page in answers.values():
+        for item in page.unreadable:
+            save_unreadable("payors", key_from_raw(item.raw), item.path, item.reason, item.raw)
     return dict.fromkeys(answers, timedelta(days=7))
 
 
@@ -377,7 +374,7 @@ def lookup_delay(key: str) -> timedelta:
     return timedelta(hours=hours * (0.9 + (zlib.crc32(key.encode()) % 200) / 1000))
 
 
-def _unseen_users(run: SyncRun) -> UnsortedListComparison:
+def _missing_users(run: SyncRun) -> UnsortedListComparison:
     return UnsortedListComparison(
         run,
         PATIENTS,
@@ -389,13 +386,13 @@ def _unseen_users(run: SyncRun) -> UnsortedListComparison:
 USERS = SyncedList(
     resource="users",
     batches=lambda service, run: batches_by_number(
-        lambda number: service.users.list((number - 1) * USERS_A_PAGE, USERS_A_PAGE),
-        USERS_A_PAGE,
+        lambda number: service.users.list((number - 1) * USERS_PER_PAGE, USERS_PER_PAGE),
+        USERS_PER_PAGE,
         key=lambda user: user.user_id,
     ),
     store=store_users,
     interval=lambda: timedelta(minutes=settings.SYNC_USERS_MINUTES),
-    find_missing=_unseen_users,
+    find_missing=_missing_users,
     lookup_kind="users",
     team_of=lambda user: user.team_id,
 )
@@ -422,35 +419,35 @@ LOOKUP_TYPES = (
         kind="users",
         fetch=lambda service, key: service.users.get(key),
         store=_store_user_answers,
-        on_missing=_users_absent,
+        on_missing=_flag_missing_users,
         team_of=lambda record: record.data.team_id,
     ),
     LookupType(
         kind="demographics",
         fetch=lambda service, key: service.users.info(key),
         store=store_demographics,
-        on_missing=_demographics_absent,
+        on_missing=_flag_missing_demographics,
         retry_missing_after=lookup_delay,
     ),
     LookupType(
         kind="insurance-primary",
         fetch=lambda service, key: service.insurance.latest(key, True),
         store=_store_primary,
-        on_missing=_no_insurance(True),
+        on_missing=_supersede_insurance(True),
         retry_missing_after=lookup_delay,
     ),
     LookupType(
         kind="insurance-secondary",
         fetch=lambda service, key: service.insurance.latest(key, False),
         store=_store_secondary,
-        on_missing=_no_insurance(False),
+        on_missing=_supersede_insurance(False),
         retry_missing_after=lookup_delay,
     ),
     LookupType(
         kind="connections",
         fetch=lambda service, key: service.users.connections(key),
         store=store_connections,
-        on_missing=_connections_absent,
+        on_missing=_flag_missing_connections,
         retry_missing_after=lookup_delay,
     ),
     LookupType(

@@ -21,8 +21,6 @@ SAME_LEVEL: Final = {"patients/wearables": ("orders",)}
 """Apps on the same level, which may not name each other either."""
 TOP_LEVEL: Final = ("backoffice/management", "backoffice/operations")
 """These may use all apps."""
-EXCEPTIONS: Final = {"patients/patient_list.py: orders_order"}
-"""The patient list counts open orders. To remove: orders should write the count."""
 SQL: Final = re.compile(
     r"\b(SELECT|INSERT|UPDATE|DELETE|FROM|JOIN|TRIGGER|TRUNCATE|LOCK)\b", re.IGNORECASE
 )
@@ -69,10 +67,4 @@ def test_sql_names_no_table_of_higher_app(folder: str) -> None:
         for word in re.findall(r"\w+", sql_of(path))
         if word in forbidden
     }
-    assert found <= EXCEPTIONS, "\n".join(sorted(found - EXCEPTIONS))
-
-
-def test_exceptions_still_exist() -> None:
-    for exception in EXCEPTIONS:
-        path, table = exception.split(": ")
-        assert table in sql_of(ROOT / path), f"{exception} is gone: take it off the list"
+    assert not found, "\n".join(sorted(found))

@@ -243,10 +243,10 @@ class CreatePayor(Command, kw_only=True):
         return reverse("patients:insure", args=[self.user_id])
 
     def check(self) -> None:
-        wanted = fold(self.payor.name)
-        for known in Payor.objects.filter(name__iexact=self.payor.name, missing_since=None):
-            if fold(known.name) == wanted:
-                raise PreconditionFailed(_name_taken(known.payor_code), field="payor_name")
+        name = fold(self.payor.name)
+        for payor in Payor.objects.filter(name__iexact=self.payor.name, missing_since=None):
+            if fold(payor.name) == name:
+                raise PreconditionFailed(_name_taken(payor.payor_code), field="payor_name")
 
     def refresh(self, service: Service) -> None:
         same_named = self._same_named(service)
@@ -274,10 +274,7 @@ class CreatePayor(Command, kw_only=True):
         ):
             return Confirmed(same_named[0])
         store_payors(same_named)
-        payors = [record.data for record in same_named]
-        return Ambiguous(
-            [PossibleMatch(one.payor_code, f"{one.name}, {one.payor_code}") for one in payors]
-        )
+        return Ambiguous([_possible_match(record.data) for record in same_named])
 
     def _is_new(self, payor: Record[PayorRecord], sending: SendContext) -> bool:
         since = sending.first_sent_at or sending.requested_at
@@ -287,8 +284,8 @@ class CreatePayor(Command, kw_only=True):
     def _same_named(self, service: Service) -> list[Record[PayorRecord]]:
         """Return the payors at the service that have this name."""
         page = service.insurance.search_payors(insurance_name=self.payor.name)
-        wanted = fold(self.payor.name)
-        return [record for record in page.records if fold(record.data.name) == wanted]
+        name = fold(self.payor.name)
+        return [record for record in page.records if fold(record.data.name) == name]
 
     def store(self, answer: Record[PayorRecord]) -> str:
         store_payors([answer])
@@ -297,6 +294,10 @@ class CreatePayor(Command, kw_only=True):
     def next_command(self, remote_id: str) -> AddInsurance:
         card = msgspec.structs.replace(self.insuring, payor_code=remote_id, new_payor=None)
         return AddInsurance(user_id=self.user_id, insuring=card, insured=self.insured)
+
+
+def _possible_match(payor: PayorRecord) -> PossibleMatch:
+    return PossibleMatch(payor.payor_code, f"{payor.name}, {payor.payor_code}")
 
 
 def _name_taken(payor_code: str) -> str:

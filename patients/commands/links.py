@@ -10,6 +10,7 @@ from uuid import UUID
 from django.urls import reverse
 from django.utils import timezone
 
+from backoffice.accounts.models import User
 from backoffice.outbox.command import (
     Command,
     Disproved,
@@ -18,6 +19,7 @@ from backoffice.outbox.command import (
     ResendPolicy,
     SendContext,
 )
+from backoffice.outbox.models import CommandRecord
 from backoffice.service import Service, errors
 from patients.models import ConnectLink, Patient
 
@@ -99,3 +101,11 @@ class MakeConnectLink(Command, kw_only=True):
 
     def _is_late(self) -> bool:
         return timezone.now() - self.asked_at > REQUEST_LIFETIME
+
+
+def newest_link_request(user: User, patient_id: UUID) -> CommandRecord | None:
+    """Return the command for the link that this user requested last for this patient."""
+    rows = CommandRecord.objects.filter(
+        kind=MakeConnectLink.kind, requested_by=user.pk, patient_id=patient_id
+    )
+    return rows.select_related("requested_by").order_by("-requested_at").first()

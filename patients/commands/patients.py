@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 from uuid import UUID
 
 import msgspec
@@ -25,6 +24,7 @@ from backoffice.outbox.command import (
 from backoffice.outbox.models import CommandRecord
 from backoffice.service import Record, Service, errors
 from backoffice.service.insurance import NewInsured
+from backoffice.service.json_text import JsonObject
 from backoffice.service.users import NewAddress, NewUser, NewUserInfo, UserInfo, UserPayload
 from patients.commands.insurance import InsuranceRequest
 from patients.models import Demographics, DifferentPeople, Patient
@@ -156,7 +156,7 @@ class CreateUser(Command, kw_only=True):
 
     def store(self, answer: Record[UserPayload]) -> str:
         store_users([answer])
-        DifferentPeople.remember(answer.data.user_id, self.not_same)
+        DifferentPeople.declare(answer.data.user_id, self.not_same)
         return str(answer.data.user_id)
 
     def next_command(self, remote_id: str) -> Command:
@@ -178,7 +178,7 @@ class SetUserInfo(Command, kw_only=True):
     fields: ClassVar[dict[str, str]] = PERSON_FIELDS
 
     user_id: UUID
-    info: dict[str, Any]
+    info: JsonObject
     """The record as received, with the person's changes."""
     seen: str
     """Digest of the details that the person saw. Other details are not overwritten."""
@@ -228,19 +228,19 @@ class SetUserInfo(Command, kw_only=True):
             answer = service.users.info(self.user_id)
         except errors.Missing:
             return NoTrace()
-        wanted = parse_info(self.info)
+        requested = parse_info(self.info)
         now = person_digest(answer.data)
         is_as_seen = self.seen in (content_digest(msgspec.json.decode(answer.raw)), now)
-        if is_as_seen and now != person_digest(wanted):
+        if is_as_seen and now != person_digest(requested):
             return NoTrace()
-        if is_equivalent(answer.data, wanted):
+        if is_equivalent(answer.data, requested):
             return Confirmed(answer)
         words = "The details have changed since, and are not those that were saved."
         return Ambiguous([PossibleMatch(str(self.user_id), words)])
 
     def store(self, answer: Record[UserInfo]) -> str:
         store_demographics({str(self.user_id): answer})
-        DifferentPeople.remember(self.user_id, self.not_same)
+        DifferentPeople.declare(self.user_id, self.not_same)
         return str(self.user_id)
 
     def next_command(self, remote_id: str) -> Command | None:
@@ -249,14 +249,13 @@ class SetUserInfo(Command, kw_only=True):
         return self.insuring.first_command(self.user_id, insured_person(self.info))
 
 
-def home_address(info: Mapping[str, Any]) -> NewAddress:
+def home_address(info: JsonObject) -> NewAddress:
     """Return the home address from a person's record, as a request body has it."""
     return msgspec.convert(info["address"], NewAddress, strict=False)
 
 
-def insured_person(info: Mapping[str, Any] | NewUserInfo) -> NewInsured:
+def insured_person(info: JsonObject | NewUserInfo) -> NewInsured:
     """Return the patient as the insured person of a request. Its `gender` is in lower case."""
     values = msgspec.to_builtins(info)
-    names = NewInsured.__struct_fields__
-    part = {name: values[name] for name in names if name in values}
-    return msgspec.convert({**part, "gender": str(values["gender"]).lower()}, NewInsured)
+    insured = {name: values[name] for name in NewInsured.__struct_fields__ if name in values}
+    return msgspec.convert({**insured, "gender": str(values["gender"]).lower()}, NewInsured)

@@ -40,7 +40,7 @@ class Deregister(Command, kw_only=True):
     slug: str
     name: str
     connected_on: datetime | None = None
-    """When the connection to end was made, as read right before the first attempt."""
+    """When the source was connected, as read right before the first attempt."""
 
     def title(self) -> str:
         return f"Disconnect {self.name or self.slug}"
@@ -81,9 +81,12 @@ class Deregister(Command, kw_only=True):
         # was made later is another one, and nobody requested to end it.
         answer = service.users.connections(self.user_id)
         same_slug = [record.data for record in answer.records if record.data.slug == self.slug]
-        began = self.connected_on
-        remaining = [one for one in same_slug if began is None or one.created_on in (None, began)]
-        return NoTrace() if remaining else Confirmed(answer)
+        connected_on = self.connected_on
+        is_connected = any(
+            connected_on is None or connection.created_on in (None, connected_on)
+            for connection in same_slug
+        )
+        return NoTrace() if is_connected else Confirmed(answer)
 
     def store(self, answer: Answer | None) -> str:
         """Return the slug if the source is still connected although the service accepted."""

@@ -10,6 +10,7 @@ from patients.models.name import (
     word_index_condition,
 )
 from patients.models.patient import (
+    FINISHED_BUCKETS,
     MAX_WORDS_AT_ONCE,
     Demographics,
     NameMatch,
@@ -20,6 +21,7 @@ from patients.models.patient import (
 )
 
 __all__ = [
+    "FINISHED_BUCKETS",
     "MAX_WORDS_AT_ONCE",
     "ConnectLink",
     "Connection",

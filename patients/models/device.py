@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
 from backoffice.mirror.models import MirrorModel
 from patients.models.patient import mirrored_patient
+
+PHONE_APP_AUTH_TYPES: Final = ("sdk", "app")
+"""`auth_type` of the providers that only an app on the patient's phone can connect."""
 
 
 class Connection(MirrorModel):
@@ -41,3 +46,10 @@ class Provider(MirrorModel):
     logo = models.TextField(null=True)
     auth_type = models.TextField(null=True)
     supported_resources = ArrayField(models.TextField(), default=list)
+
+    @classmethod
+    def names_for_links(cls) -> dict[str, str]:
+        """Return the names, by slug, of the providers that a patient can connect by a link."""
+        rows = cls.objects.filter(missing_since=None).exclude(auth_type__in=PHONE_APP_AUTH_TYPES)
+        names = rows.order_by("name", "slug").values_list("slug", "name")
+        return {slug: name or slug for slug, name in names}

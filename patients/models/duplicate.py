@@ -25,13 +25,14 @@ class DifferentPeople(models.Model):
         indexes = [models.Index(fields=["other"], name="different_people_other")]
 
     @staticmethod
-    def remember(person: UUID, others: Iterable[UUID]) -> None:
+    def declare(person: UUID, others: Iterable[UUID]) -> None:
+        """Store that `person` is a different person than each of `others`."""
         pairs = [sorted([person, other]) for other in others if other != person]
-        rows = [DifferentPeople(one=one, other=other) for one, other in pairs]
+        rows = [DifferentPeople(one=first, other=second) for first, second in pairs]
         DifferentPeople.objects.bulk_create(rows, ignore_conflicts=True)
 
     @staticmethod
-    def than(person: UUID) -> set[UUID]:
+    def different_from(person: UUID) -> set[UUID]:
         """Return the patients that are known to be different from this one."""
         pairs = DifferentPeople.objects.filter(Q(one=person) | Q(other=person))
-        return {each for pair in pairs.values_list("one", "other") for each in pair} - {person}
+        return {pk for pair in pairs.values_list("one", "other") for pk in pair} - {person}

@@ -6,8 +6,9 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from backoffice.core.encryption.encrypted_fields import EncryptedDateField, EncryptedTextField
-from backoffice.mirror.models import MirrorModel
-from patients.models.patient import mirrored_patient
+from backoffice.core.prepared_queries import where
+from backoffice.mirror.models import AS_RECEIVED, MirrorModel
+from patients.models.patient import Patient, mirrored_patient
 
 
 class Insurance(MirrorModel):
@@ -34,6 +35,12 @@ class Insurance(MirrorModel):
 
     class Meta:
         indexes = [models.Index(fields=["user", "is_primary", "-as_of"], name="insurance_history")]
+
+    @classmethod
+    def in_force(cls, patient: Patient) -> list[Insurance]:
+        """Return the insurances in force of a patient, the primary one first."""
+        condition = "user_id = %s AND superseded_at IS NULL ORDER BY is_primary DESC, as_of DESC"
+        return where(cls, condition, [patient.pk], but=AS_RECEIVED)
 
 
 class Payor(MirrorModel):

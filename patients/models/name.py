@@ -42,23 +42,23 @@ class PatientNameWord(models.Model):
         words before it (`search_keys.required_prefixes`). With `whole`, it must be equal to the
         typed word. One name may have several such words. A text without words matches none.
         """
-        wanted = (
-            [each[:1] for each in required_prefixes(text)] if whole else required_prefixes(text)
-        )
-        if not wanted:
+        required = required_prefixes(text)
+        if whole:
+            required = [prefixes[:1] for prefixes in required]
+        if not required:
             return PatientNameWord.objects.none()
-        first = most_selective(wanted)
+        first = most_selective(required)
         rows = PatientNameWord.objects.filter(word_index_condition(first, whole=whole))
-        for each in wanted:
-            if each != first:
-                rows = rows.filter(name_contains_word("name_key", *each, whole=whole))
+        for prefixes in required:
+            if prefixes != first:
+                rows = rows.filter(name_contains_word("name_key", *prefixes, whole=whole))
         return rows
 
 
-def most_selective(wanted: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+def most_selective(required: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the alternatives that the index looks up first: the longest single prefix, if any."""
-    alone = [each for each in wanted if len(each) == 1 and len(each[0]) >= ENOUGH_LETTERS]
-    return max(alone or wanted, key=lambda each: len(each[0]))
+    single = [words for words in required if len(words) == 1 and len(words[0]) >= ENOUGH_LETTERS]
+    return max(single or required, key=lambda words: len(words[0]))
 
 
 ENOUGH_LETTERS: Final = 3

@@ -6,34 +6,41 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, itemgetter
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import OpClass
 from django.core.exceptions import EmptyResultSet
 from django.db import connection, models
-from django.db.models import F, Q, QuerySet, Value
+from django.db.models import Count, F, Q, QuerySet, Value
 from django.db.models.functions import Lower
 
+from backoffice.core import vocabulary
 from backoffice.core.identifiers import (
     IdentifierKey,
     comparison_key,
     key_expression,
     same_identifier,
 )
-from backoffice.mirror.models import MirrorModel
+from backoffice.mirror.models import AS_RECEIVED, MirrorModel
 from backoffice.pages.paging.counts import COUNT_CAP
 from backoffice.pages.paging.keys import KeyInArray, opaque_condition
 from backoffice.pages.paging.row_query import read_keys
 from patients.models.name import PatientNameWord, name_contains_word
 from patients.search_keys import parse_search_text, required_prefixes
 
-Rows = TypeVar("Rows", bound=QuerySet[Any])
+if TYPE_CHECKING:
+    # Only for types: the orders app imports this one.
+    from orders.models import Order
+
+Rows = TypeVar("Rows", bound=QuerySet["Patient"])
 MAX_WORDS_AT_ONCE: Final = 5 * COUNT_CAP
 """Most words read at once. Several words of one name may match, and a list counts up to five
 hundred people.
 """
+FINISHED_BUCKETS: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
+"""Buckets of the orders that are not open."""
 _REFERENCE_KEY: Final = key_expression("client_user_id")
 
 
@@ -81,6 +88,14 @@ class PatientQuerySet(QuerySet["Patient"]):
     def with_reference(self, *texts: str) -> Self:
         """Return the patients that have one of these client user ids, in any spelling."""
         return self.filter(same_identifier("client_user_id", *texts))
+
+    def open_order_counts(self) -> dict[UUID, int]:
+        """Return the number of open orders of each patient, by one query.
+
+        Reads only the index `order_of_patient` of the orders app, which declares the relation.
+        """
+        count = Count("orders", filter=~Q(orders__bucket__in=FINISHED_BUCKETS))
+        return dict(self.order_by().values_list("pk").annotate(open_orders=count))
 
     def best_matches(self, text: str, most: int) -> list[UUID]:
         """Return the ids of at most `most` matching patients, in one query.
@@ -136,8 +151,8 @@ def _queries_if_id(text: str) -> list[QuerySet[Patient, Any]]:
 
 def _has_words(typed: str) -> Q:
     """Return the condition that the name has each typed word. It needs no separate index."""
-    each = (name_contains_word("name_key", *beginnings) for beginnings in required_prefixes(typed))
-    return reduce(and_, each, Q())
+    conditions = (name_contains_word("name_key", *word) for word in required_prefixes(typed))
+    return reduce(and_, conditions, Q())
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +250,18 @@ class Patient(MirrorModel):
     def is_named_by_order(self) -> bool:
         return "name" in self.fields_from_order
 
+    def orders_open_first(self, most: int) -> list[Order]:
+        """Return at most `most` orders with their transactions: open ones first, then newest."""
+        return list(
+            self.orders.select_related("order_transaction")
+            .defer(*AS_RECEIVED, "order_transaction__record")
+            .alias(is_finished=Q(bucket__in=FINISHED_BUCKETS))
+            .order_by("is_finished", "-created_at", "-pk")[:most]
+        )
+
+    def open_order_count(self) -> int:
+        return self.orders.exclude(bucket__in=FINISHED_BUCKETS).count()
+
 
 def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Patient | None]:
     """Return a foreign key to a patient that may not be in the mirror yet.
@@ -254,10 +281,10 @@ def mirrored_patient(related_name: str) -> models.ForeignKey[Patient | None, Pat
 
 def id_range_for_prefix(text: str) -> tuple[UUID, UUID] | None:
     """Return the first and last id that begin with `text`, or None if it has less than 4 digits."""
-    hexed = text.replace("-", "").lower()
-    if not 4 <= len(hexed) <= 32 or set(hexed) - set("0123456789abcdef"):
+    digits = text.replace("-", "").lower()
+    if not 4 <= len(digits) <= 32 or set(digits) - set("0123456789abcdef"):
         return None
-    return UUID(hexed.ljust(32, "0")), UUID(hexed.ljust(32, "f"))
+    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
 
 
 class Demographics(MirrorModel):

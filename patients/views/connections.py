@@ -15,7 +15,9 @@ from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_action, record_view
 from backoffice.outbox.enqueueing import was_already_sent
 from backoffice.outbox.models import CommandRecord
+from backoffice.pages.lists.definition import staff_user
 from patients.commands import MakeConnectLink
+from patients.commands.links import newest_link_request
 from patients.connection_forms import ConnectForm
 from patients.models import ConnectLink
 from patients.patient_page import patient_page_context
@@ -55,10 +57,7 @@ def _is_requested(request: HttpRequest, form: ConnectForm, patient_id: UUID) -> 
 def connect_link(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Show the state of the link that this user requested last. A POST shows the link, once."""
     page = patient_page_context(request, patient_id)
-    rows = CommandRecord.objects.filter(
-        kind=MakeConnectLink.kind, requested_by=request.user.pk, patient_id=patient_id
-    )
-    row = rows.select_related("requested_by").order_by("-requested_at").first()
+    row = newest_link_request(staff_user(request), patient_id)
     if row is None:
         return redirect("patients:detail", patient_id)
     record_view(request, "patient", [patient_id], [patient_id])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -27,26 +27,27 @@ def duplicates(request: HttpRequest) -> HttpResponse:
     """
     form = PersonForm(request.POST)
     patient_id = parse_uuid(request.POST.get("patient", ""))
-    but = set() if patient_id is None else {patient_id} | DifferentPeople.than(patient_id)
-    candidates = find_duplicate_candidates(typed_person(request.POST), but)
+    candidates = find_duplicate_candidates(
+        typed_person(request.POST), excluded_candidates(patient_id) if patient_id else ()
+    )
     audit_duplicates(request, candidates)
     return render(request, "patients/_duplicates.html", duplicates_context(form, candidates))
 
 
 def duplicates_context(
     form: PersonForm, candidates: Sequence[DuplicateCandidate]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the candidates, and the checked boxes of earlier candidates that are not shown now.
 
     These boxes apply again if the person types the earlier name again.
     """
     ticked = form.not_same()
-    shown_ids = {one.person.pk for one in candidates}
+    shown_ids = {candidate.person.pk for candidate in candidates}
     unshown = [("not_same", str(pk)) for pk in dict.fromkeys(ticked) if pk not in shown_ids]
     return {"candidates": candidates, "not_same": ticked, "unshown": unshown}
 
 
-def typed_person(data: Any) -> TypedPerson:
+def typed_person(data: Mapping[str, str]) -> TypedPerson:
     """Return the person whose details are in form data."""
     return TypedPerson(
         first_name=data.get("first_name", "")[:100],
@@ -70,19 +71,23 @@ def stored_person(person: Demographics | Patient) -> TypedPerson:
 
 def duplicates_of(person: Demographics | Patient) -> list[DuplicateCandidate]:
     """Return the possible duplicates of a stored person."""
-    but = {person.pk} | DifferentPeople.than(person.pk)
-    return find_duplicate_candidates(stored_person(person), but)
+    return find_duplicate_candidates(stored_person(person), excluded_candidates(person.pk))
+
+
+def excluded_candidates(patient_id: UUID) -> set[UUID]:
+    """Return the patients that are no candidates: this one, and those declared to be different."""
+    return {patient_id} | DifferentPeople.different_from(patient_id)
 
 
 def unshown_duplicates(form: RegisterForm) -> list[DuplicateCandidate]:
     """Return the possible duplicates that were not on the submitted page."""
     shown_ids = {*form.shown_ids(), *form.not_same()}
     candidates = find_duplicate_candidates(typed_person(form.data))
-    return [one for one in candidates if one.person.pk not in shown_ids]
+    return [candidate for candidate in candidates if candidate.person.pk not in shown_ids]
 
 
 def audit_duplicates(request: HttpRequest, candidates: list[DuplicateCandidate]) -> None:
     """Record that the user saw these patients."""
     if candidates:
-        ids = [one.person.pk for one in candidates]
+        ids = [candidate.person.pk for candidate in candidates]
         record_list(request, "patient", ids, ids, searched=True)

@@ -1,12 +1,14 @@
 """Pages of one patient: overview, insurance, viewers, and the note about different people."""
 
-from typing import Any, Final
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.db import transaction
-from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -15,14 +17,14 @@ from backoffice.accounts.access import may, requires
 from backoffice.audit import patient_viewers
 from backoffice.audit.entry_list import AUDIT_LIST, COLUMNS
 from backoffice.audit.recording import record_action, record_entry, record_view
-from backoffice.core import vocabulary
-from backoffice.core.prepared_queries import prepared, where
+from backoffice.core.prepared_queries import prepared
 from backoffice.mirror.models import AS_RECEIVED
+from backoffice.pages.lists.definition import staff_user
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from patients.actions import patient_actions
 from patients.models import Demographics, DifferentPeople, Insurance, Patient
 from patients.patient_page import patient_page_context
-from patients.sources import related, sources_of
+from patients.sources import sources_of
 from patients.transactions import group_by_transaction
 from patients.views.duplicates import audit_duplicates, duplicates_of
 
@@ -35,7 +37,6 @@ NEWEST_FIRST: Final = Sort(("at", "id"), descending=True)
 VIEW_COLUMNS: Final = tuple(
     column for column in COLUMNS if column.key in ("at", "who", "did", "about", "ip")
 )
-FINISHED: Final = (vocabulary.RESULT_IN, vocabulary.CLOSED)
 
 
 @requires("patients.view")
@@ -45,18 +46,9 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Show the overview: orders, details, insurance, sources, notes, possible duplicates."""
     page = patient_page_context(request, patient_id)
     patient, person = page["patient"], page["person"]
-    is_current = "user_id = %s AND superseded_at IS NULL ORDER BY is_primary DESC, as_of DESC"
-    current = where(Insurance, is_current, [patient.pk], but=AS_RECEIVED)
+    current = Insurance.in_force(patient)
     may_read_orders = may(request.user, "orders.view")
-    orders = []
-    if may_read_orders:
-        orders = list(
-            related(patient, "orders")
-            .select_related("order_transaction")
-            .defer("record", "content_hash", "order_transaction__record")
-            .alias(finished=Q(bucket__in=FINISHED))
-            .order_by("finished", "-created_at", "-pk")[: ORDERS_SHOWN + 1]
-        )
+    orders = patient.orders_open_first(ORDERS_SHOWN + 1) if may_read_orders else []
     shown_orders = orders[:ORDERS_SHOWN]
     record_view(request, "patient", [patient.pk], [patient.pk])
     may_change = may(request.user, "patients.change")
@@ -64,7 +56,7 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     audit_duplicates(request, duplicates)
     context = {
         **page,
-        "actions": patient_actions(patient, request.user),
+        "actions": patient_actions(patient, staff_user(request)),
         "may_change": may_change and not patient.missing_since,
         "proxy": person.record_at("medical_proxy") if person else {},
         "current": current,
@@ -72,9 +64,7 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         "transactions": group_by_transaction(shown_orders),
         "order_count": len(shown_orders),
         "more_orders": len(orders) > ORDERS_SHOWN,
-        "open_orders": related(patient, "orders").exclude(bucket__in=FINISHED).count()
-        if may_read_orders
-        else 0,
+        "open_orders": patient.open_order_count() if may_read_orders else 0,
         "sees_orders": may_read_orders,
         "alike": duplicates,
         "raw": _raw(patient, person) if may(request.user, "records.view") else [],
@@ -88,16 +78,12 @@ def patient_detail(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 def insurance(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Show the insurance in force, and earlier ones."""
     page = patient_page_context(request, patient_id)
-    rows = list(
-        related(page["patient"], "insurances")
-        .defer("record", "content_hash")
-        .order_by("-is_primary", "-as_of")
-    )
+    rows = page["patient"].insurances.defer(*AS_RECEIVED).order_by("-is_primary", "-as_of")
     record_view(request, "insurance", [patient_id], [patient_id])
     context = {
         **page,
-        "current": [one for one in rows if one.superseded_at is None],
-        "earlier": [one for one in rows if one.superseded_at is not None],
+        "current": [row for row in rows if row.superseded_at is None],
+        "earlier": [row for row in rows if row.superseded_at is not None],
         "may_change": may(request.user, "patients.change") and not page["patient"].missing_since,
     }
     return render(request, "patients/tabs/insurance.html", context)
@@ -108,15 +94,17 @@ def insurance(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Show who viewed this record: a fragment, or a page of its own."""
     context = _viewers_context(request, patient_id)
-    looks = patient_viewers.views_of_patient(patient_id)
-    whole = AUDIT_LIST.visible_rows(request.user)
     page = fetch_page(
-        looks, NEWEST_FIRST, size=VIEWS_PER_PAGE, all_rows=whole, **page_position(request)
+        patient_viewers.views_of_patient(patient_id),
+        NEWEST_FIRST,
+        size=VIEWS_PER_PAGE,
+        all_rows=AUDIT_LIST.visible_rows(request.user),
+        **page_position(request),
     )
     record_view(request, "access log", [patient_id], [patient_id])
     context |= {"page": page, "columns": VIEW_COLUMNS}
-    part = request.headers.get("HX-Request") == "true"
-    template = "patients/_viewers.html" if part else "patients/tabs/viewers.html"
+    is_fragment = request.headers.get("HX-Request") == "true"
+    template = "patients/_viewers.html" if is_fragment else "patients/tabs/viewers.html"
     return render(request, template, context)
 
 
@@ -125,19 +113,19 @@ def viewers(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 def viewers_sheet(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Print the viewers for a patient who asks: all people, and single views."""
     context = _viewers_context(request, patient_id)
-    looks = list(patient_viewers.views_of_patient(patient_id).order_by("-at", "-pk")[:MAX_PRINTED])
+    views = patient_viewers.views_of_patient(patient_id).order_by("-at", "-pk")[:MAX_PRINTED]
     record_entry(request, "print", "access log", ids=[patient_id], patients=[patient_id])
-    context |= {"looks": looks, "columns": VIEW_COLUMNS}
+    context |= {"looks": list(views), "columns": VIEW_COLUMNS}
     return render(request, "patients/viewers_sheet.html", context)
 
 
-def _viewers_context(request: HttpRequest, patient_id: UUID) -> dict[str, Any]:
+def _viewers_context(request: HttpRequest, patient_id: UUID) -> dict[str, object]:
     """Return the viewers. Users who may not view patients get no name, only the id."""
-    page = patient_page_context(request, patient_id)
+    page: Mapping[str, object] = patient_page_context(request, patient_id)
     if not may(request.user, "patients.view"):
-        page |= {"person": None, "named": None, "patient_tabs": []}
+        page = {**page, "person": None, "named": None, "patient_tabs": []}
     people = patient_viewers.viewers_of_patient(patient_id)
-    total = sum(one.all for one in people)
+    total = sum(person.all for person in people)
     return {**page, "people": people, "total": total, "most": MAX_PRINTED}
 
 
@@ -152,7 +140,7 @@ def different(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     if Patient.objects.filter(pk__in=[patient_id, other]).count() != 2:
         raise Http404
     with transaction.atomic():
-        DifferentPeople.remember(patient_id, [other])
+        DifferentPeople.declare(patient_id, [other])
         record_action(request, "not the same person", [patient_id, other], [patient_id, other])
     messages.success(request, "Remembered: they are not the same person.")
     return redirect("patients:detail", patient_id)

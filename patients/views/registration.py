@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.core.exceptions import BadRequest
@@ -19,6 +19,7 @@ from backoffice.outbox.command import Command
 from backoffice.outbox.enqueueing import WRITTEN
 from backoffice.outbox.forms import CommandForm, resubmitted_command
 from backoffice.outbox.models import CommandRecord
+from backoffice.pages.lists.definition import staff_user
 from backoffice.service import errors
 from patients import drafts
 from patients.commands import AddInsurance, CreatePayor, CreateUser, Deregister, SetUserInfo
@@ -29,7 +30,7 @@ from patients.commands.insurance import (
 )
 from patients.commands.patients import DETAILS_CHANGED, home_address, insured_person
 from patients.duplicates import find_duplicate_candidates
-from patients.models import Connection, Demographics, DifferentPeople, Patient, Payor
+from patients.models import Connection, Demographics, Patient, Payor
 from patients.person_record import person_body, record_digest
 from patients.registration_forms import (
     FinishRegistrationForm,
@@ -42,6 +43,7 @@ from patients.registration_forms import (
 from patients.views.duplicates import (
     audit_duplicates,
     duplicates_context,
+    excluded_candidates,
     stored_person,
     typed_person,
     unshown_duplicates,
@@ -65,15 +67,17 @@ INSURED_FIELDS: Final = (
 )
 """Details of the insured person that an insurance needs (users.md 4)."""
 NOT_COMPARED: Final = {"csrfmiddlewaretoken", "form_id", "shown", WRITTEN}
+FormT = TypeVar("FormT", bound=CommandForm)
 
 
 @requires("patients.view", "patients.change")
 @require_http_methods(METHODS)
 def register(request: HttpRequest) -> HttpResponse:
     """Register a person, with or without an insurance. A draft is stored until the form is sent."""
+    user = staff_user(request)
     if request.method == "POST" and request.POST.get("do"):
         return _save_or_discard_draft(request, request.POST["do"])
-    draft = drafts.load(request.user) if _is_new_form(request) else None
+    draft = drafts.load(user) if _is_new_form(request) else None
     if draft is None:
         form = _form(request, RegisterForm, [CreateUser])
     else:
@@ -86,7 +90,7 @@ def register(request: HttpRequest) -> HttpResponse:
     if earlier is not None:
         form.errors.clear()
         form.add_error(None, ALREADY_SENT)
-        form.data = _with(form.data, form_id=str(uuid.uuid4()))
+        form.data = _with_values(form.data, form_id=str(uuid.uuid4()))
     elif _is_valid_post(request, form):
         if unshown_duplicates(form):
             form.add_error(None, CHECK_DUPLICATES)
@@ -100,12 +104,19 @@ def register(request: HttpRequest) -> HttpResponse:
             )
             row = form.enqueue(request, command)
             if row is not None:
-                drafts.discard(request.user, request.POST["form_id"])
+                drafts.discard(user, request.POST["form_id"])
                 return redirect("patients:registering", row.pk)
     if request.method == "POST":
-        drafts.save(request.user, form.data)
-    more = {"sent": earlier, "draft": draft[0] if draft else None}
-    return _page(request, "patients/register.html", form, title="Register a patient", **more)
+        assert isinstance(form.data, QueryDict)
+        drafts.save(user, form.data)
+    return _page(
+        request,
+        "patients/register.html",
+        form,
+        title="Register a patient",
+        sent=earlier,
+        draft=draft[0] if draft else None,
+    )
 
 
 def _is_new_form(request: HttpRequest) -> bool:
@@ -115,10 +126,11 @@ def _is_new_form(request: HttpRequest) -> bool:
 
 def _save_or_discard_draft(request: HttpRequest, do: str) -> HttpResponse:
     """Discard the draft, or save it. `do` is `discard`, `leave` (from a script) or `keep`."""
+    user = staff_user(request)
     if do == "discard":
-        drafts.discard_any(request.user)
+        drafts.discard_any(user)
     else:
-        drafts.save(request.user, request.POST)
+        drafts.save(user, request.POST)
     if do == "leave":
         return HttpResponse(status=204)
     return redirect("patients:register")
@@ -153,15 +165,16 @@ def edit(request: HttpRequest, patient_id: UUID) -> HttpResponse:
 
 
 def _details(
-    request: HttpRequest, patient_id: UUID, kind: type[PersonForm], title: str
+    request: HttpRequest, patient_id: UUID, form_class: type[PersonForm], title: str
 ) -> HttpResponse:
     patient, person = _patient(patient_id)
+    is_registration = form_class is FinishRegistrationForm
     values = displayed_values(person) if person else {}
-    mark = record_digest(person)
-    initial = {**values, "seen": mark, "before": encode_before(values) if values else ""}
-    form = _form(request, kind, [SetUserInfo], patient_id, on_record=person, initial=initial)
+    digest = record_digest(person)
+    initial = {**values, "seen": digest, "before": encode_before(values) if values else ""}
+    form = _form(request, form_class, [SetUserInfo], patient_id, on_record=person, initial=initial)
     if request.method != "POST":
-        form.rebase(mark)
+        form.rebase(digest)
     if _is_valid_post(request, form):
         insuring = None
         if isinstance(form, FinishRegistrationForm) and form.has_insurance:
@@ -170,7 +183,7 @@ def _details(
             user_id=patient.pk,
             info=form.body(),
             seen=form.cleaned_data["seen"],
-            registering=kind is FinishRegistrationForm,
+            registering=is_registration,
             insuring=insuring,
             not_same=form.not_same(),
         )
@@ -179,13 +192,15 @@ def _details(
         if _has_error(form, DETAILS_CHANGED):
             patient, person = _patient(patient_id)
             form = _rebased(form, person)
-    template = "patients/register.html" if kind is FinishRegistrationForm else "patients/edit.html"
-    more = {
-        "patient": patient,
-        "person": person,
-        "stored_values": displayed_values(person) if person else {},
-    }
-    return _page(request, template, form, title=title, **more)
+    return _page(
+        request,
+        "patients/register.html" if is_registration else "patients/edit.html",
+        form,
+        title=title,
+        patient=patient,
+        person=person,
+        stored_values=displayed_values(person) if person else {},
+    )
 
 
 @requires("patients.view", "patients.change")
@@ -198,7 +213,7 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     digests = _insurance_digests(patient)
     form = _form(request, InsuranceForm, [AddInsurance, CreatePayor], patient_id, initial=digests)
     if request.method != "POST":
-        form.data = _with(form.data, **digests)
+        form.data = _with_values(form.data, **digests)
     if _is_valid_post(request, form):
         # The insured person is the patient, exactly with the details at the service.
         values = displayed_values(person)
@@ -213,10 +228,17 @@ def insure(request: HttpRequest, patient_id: UUID) -> HttpResponse:
             if form.enqueue(request, command) is not None:
                 return redirect("patients:detail", patient.pk)
             if _has_error(form, INSURANCE_CHANGED):
-                form.data = _with(form.data, **_insurance_digests(patient))
-    current = [current_insurance(patient.pk, True), current_insurance(patient.pk, False)]
-    more = {"patient": patient, "person": person, "current": [one for one in current if one]}
-    return _page(request, "patients/insure.html", form, title="Add insurance", **more)
+                form.data = _with_values(form.data, **_insurance_digests(patient))
+    ranks = [current_insurance(patient.pk, True), current_insurance(patient.pk, False)]
+    return _page(
+        request,
+        "patients/insure.html",
+        form,
+        title="Add insurance",
+        patient=patient,
+        person=person,
+        current=[insurance for insurance in ranks if insurance],
+    )
 
 
 @requires("patients.view", "patients.change")
@@ -233,22 +255,28 @@ def disconnect(request: HttpRequest, patient_id: UUID, slug: str) -> HttpRespons
         command = Deregister(user_id=patient.pk, slug=slug, name=name)
         if form.enqueue(request, command) is not None:
             return redirect("patients:detail", patient.pk)
-    more = {"patient": patient, "person": person, "source": source, "slug": slug}
-    return _page(request, "patients/disconnect.html", form, title="Disconnect a source", **more)
+    return _page(
+        request,
+        "patients/disconnect.html",
+        form,
+        title="Disconnect a source",
+        patient=patient,
+        person=person,
+        source=source,
+        slug=slug,
+    )
 
 
 @requires("patients.view", "patients.change")
 @require_POST
 def check(request: HttpRequest) -> HttpResponse:
     """Show the errors of the field that lost focus: a fragment."""
-    kinds: list[type[CommandForm]] = [
-        RegisterForm,
-        FinishRegistrationForm,
+    form_classes = (RegisterForm, FinishRegistrationForm, PersonForm, InsuranceForm)
+    form_class: type[CommandForm] = next(
+        (form_class for form_class in form_classes if _has_fields_of(form_class, request.POST)),
         PersonForm,
-        InsuranceForm,
-    ]
-    kind = next((kind for kind in kinds if _fits(kind, request.POST)), PersonForm)
-    form, name = kind(request.POST), request.POST.get("checked", "")
+    )
+    form, name = form_class(request.POST), request.POST.get("checked", "")
     if name not in form.fields:
         raise BadRequest("There is no such field.")
     form.is_valid()
@@ -256,10 +284,10 @@ def check(request: HttpRequest) -> HttpResponse:
     return render(request, "patients/_told.html", context)
 
 
-def _fits(kind: type[CommandForm], data: QueryDict) -> bool:
+def _has_fields_of(form_class: type[CommandForm], data: QueryDict) -> bool:
     """Whether the data has the fields of this form. Browsers always send text fields."""
-    marks = {"client_user_id", "first_name", "member_id"}
-    return {name for name in marks if name in data} == marks & kind.base_fields.keys()
+    names = {"client_user_id", "first_name", "member_id"}
+    return {name for name in names if name in data} == names & form_class.base_fields.keys()
 
 
 @requires("patients.view", "patients.change")
@@ -269,15 +297,15 @@ def payors(request: HttpRequest) -> HttpResponse:
     return render(request, "patients/_payors.html", payor_context(request.POST))
 
 
-def payor_context(data: QueryDict) -> dict[str, Any]:
-    """Return payors of the service by name or alias, a known one by code, and the chosen one."""
+def payor_context(data: Mapping[str, str]) -> dict[str, object]:
+    """Return payors of the service by name or alias, a stored one by code, and the chosen one."""
     text = data.get("payor_query", "").replace("\0", "").strip()[:100]
     chosen = data.get("payor", "")[:300]
     options: dict[str, dict[str, str]] = {}
     trouble = False
     if len(text) >= PAYOR_LETTERS:
-        for known in Payor.objects.filter(payor_code__iexact=text)[:1]:
-            options[known.payor_code] = _option(known.payor_code, known.name, known.source or "")
+        for row in Payor.objects.filter(payor_code__iexact=text)[:1]:
+            options[row.payor_code] = _option(row.payor_code, row.name, row.source or "")
         try:
             page = (
                 service_client.service()
@@ -288,9 +316,9 @@ def payor_context(data: QueryDict) -> dict[str, Any]:
             trouble = True
         else:
             for record in page.records[:PAYORS_SHOWN]:
-                one = record.data
-                code, aliases = one.payor_code, ", ".join(one.aliases)
-                options.setdefault(code, _option(code, one.name, one.source, aliases))
+                payor = record.data
+                code, aliases = payor.payor_code, ", ".join(payor.aliases)
+                options.setdefault(code, _option(code, payor.name, payor.source, aliases))
     code, _, name = chosen.partition(" ")
     if code and code not in options:
         options = {code: _option(code, name, ""), **options}
@@ -327,7 +355,7 @@ def _earlier_submission(request: HttpRequest, form: CommandForm) -> CommandRecor
     """
     if request.method != "POST" or not form.is_bound:
         return None
-    return drafts.submitted_with(request.user, request.POST.get("form_id", ""))
+    return drafts.submitted_with(staff_user(request), request.POST.get("form_id", ""))
 
 
 def _has_same_data(row: CommandRecord, data: QueryDict) -> bool:
@@ -352,48 +380,47 @@ def _insurance_digests(patient: Patient) -> dict[str, str]:
 
 def _form(
     request: HttpRequest,
-    kind: Callable[..., Any],
+    form_class: type[FormT],
     commands: Sequence[type[Command]],
     patient_id: UUID | None = None,
     **options: Any,
-) -> Any:
+) -> FormT:
     """Return the form as posted, as it was for a refused command (`?again=`), or new.
 
     The refused command must be one of `commands` about the same patient.
     """
     if request.method == "POST":
         if "find_payor" in request.POST:
-            return _unvalidated(kind, request.POST, **options)
-        return kind(request.POST, **options)
+            return _unvalidated(form_class, request.POST, **options)
+        return form_class(request.POST, **options)
     kinds = [command.kind for command in commands]
     row = resubmitted_command(request, patient_id=patient_id, kind__in=kinds)
     if row is not None and patient_id is None:
         record_view(request, "registration", [row.pk], [])
-    return kind.from_refused(row, **options) if row else kind(**options)  # type: ignore[attr-defined]
+    return form_class.from_refused(row, **options) if row else form_class(**options)
 
 
-def _unvalidated(kind: Callable[..., Any], data: QueryDict, **options: Any) -> Any:
+def _unvalidated(form_class: type[FormT], data: QueryDict, **options: Any) -> FormT:
     """Return the unbound form with typed values. Browsers do not send unchecked boxes."""
-    names = kind.base_fields  # type: ignore[attr-defined]
-    form = kind(**{**options, "initial": {name: data.get(name, "") for name in names}})
+    initial = {name: data.get(name, "") for name in form_class.base_fields}
+    form = form_class(**{**options, "initial": initial})
     form.data = data
     return form
 
 
 def _rebased(form: PersonForm, person: Demographics | None) -> PersonForm:
     """Return the typed form on the current details, with its errors."""
-    fresh = type(form)(form.data, on_record=person)
-    errors = form.non_field_errors()
-    fresh.full_clean()
-    for words in errors:
-        fresh.add_error(None, words)
-    fresh.rebase(record_digest(person))
-    return fresh
+    rebased = type(form)(form.data, on_record=person)
+    rebased.full_clean()
+    for error in form.non_field_errors():
+        rebased.add_error(None, error)
+    rebased.rebase(record_digest(person))
+    return rebased
 
 
-def _with(data: Any, **values: str) -> Any:
+def _with_values(data: Mapping[str, Any], **values: str) -> Mapping[str, Any]:
     """Return the form data with these values replaced, for a form that is shown again."""
-    if not data:
+    if not isinstance(data, QueryDict):  # The form is unbound and has no data.
         return data
     copy = data.copy()
     for name, value in values.items():
@@ -402,19 +429,26 @@ def _with(data: Any, **values: str) -> Any:
 
 
 def _page(
-    request: HttpRequest, template: str, form: Any, *, title: str, **more: Any
+    request: HttpRequest,
+    template: str,
+    form: CommandForm,
+    *,
+    title: str,
+    patient: Patient | None = None,
+    person: Demographics | None = None,
+    **more: object,
 ) -> HttpResponse:
     """Render the page of a form, with possible duplicates and payors for its data."""
-    patient = more.get("patient")
+    context = {"form": form, "title": title, **more}
     if patient is not None:
         record_view(request, "patient", [patient.pk], [patient.pk])
-    context = {"form": form, "title": title, **more}
+        context |= {"patient": patient, "person": person}
     data = form.data
-    person = more.get("person")
     if isinstance(form, PersonForm) and (data or person is not None):
-        but = {patient.pk} | DifferentPeople.than(patient.pk) if patient else set()
         typed = typed_person(data) if data or person is None else stored_person(person)
-        candidates = find_duplicate_candidates(typed, but)
+        candidates = find_duplicate_candidates(
+            typed, excluded_candidates(patient.pk) if patient else ()
+        )
         audit_duplicates(request, candidates)
         context |= duplicates_context(form, candidates)
     if data and isinstance(form, InsuranceForm):

@@ -383,8 +383,8 @@ def test_duplicate_warning_stops_once_and_is_remembered(harness: OutboxHarness) 
     assert response.status_code == 302, page_text(response)
     harness.deliver()
     second = Patient.objects.get(client_user_id=reference)
-    assert DifferentPeople.than(first.pk) == {second.pk}
-    assert DifferentPeople.than(second.pk) == {first.pk}
+    assert DifferentPeople.different_from(first.pk) == {second.pk}
+    assert DifferentPeople.different_from(second.pk) == {first.pk}
     typed = {**PERSON, **swapped, "patient": str(second.pk)}
     panel = page_text(client.post(reverse("patients:duplicates"), typed))
     assert str(first.pk) not in panel

@@ -378,10 +378,12 @@ def test_possible_duplicates_are_shown_while_typing(client: Client, front_desk_u
 
 def test_different_people_are_stored_for_both_patients() -> None:
     one, other = sorted([uuid.uuid4(), uuid.uuid4()])
-    DifferentPeople.remember(other, [one, other])
-    DifferentPeople.remember(one, [other])
+    DifferentPeople.declare(other, [one, other])
+    DifferentPeople.declare(one, [other])
     assert DifferentPeople.objects.count() == 1
-    assert DifferentPeople.than(one) == {other} and DifferentPeople.than(other) == {one}
+    assert DifferentPeople.different_from(one) == {other} and DifferentPeople.different_from(
+        other
+    ) == {one}
 
 
 @pytest.mark.parametrize("page", ["details", "insurance", "registration"])
@@ -409,7 +411,7 @@ def test_edit_searches_possible_duplicates_again(client: Client, front_desk_user
     other = uid("patient", 2)
     shown = client.get(f"/patients/{PATIENT_ID}/details/").content.decode()
     assert f"/patients/{other}/" in shown and "First and last name swapped" in shown
-    DifferentPeople.remember(other, [PATIENT_ID])
+    DifferentPeople.declare(other, [PATIENT_ID])
     assert (
         f"/patients/{other}/" not in client.get(f"/patients/{PATIENT_ID}/details/").content.decode()
     )
