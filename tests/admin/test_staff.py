@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -217,7 +218,7 @@ def test_administrator_cannot_remove_own_role(client: Client, administrator: Use
 def test_superuser_loses_administration_with_the_role(client: Client, administrator: User) -> None:
     root = set_name(User.objects.create_superuser("root-sample"), "Rob")
     page = client.get(f"{LIST}{root.pk}/").content.decode()
-    assert 'value="administrator" id="id_roles_6" checked' in page or "checked" in page
+    assert re.search(r'<input[^>]* value="administrator"[^>]* checked', page)
     change(client, root, roles=["viewer"])
     root.refresh_from_db()
     assert not root.is_superuser and current_roles(root) == {"viewer"}

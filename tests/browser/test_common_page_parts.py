@@ -255,6 +255,7 @@ def test_navigation_fits_small_screens(page: Browser, width: int) -> None:
         links = "return [...document.querySelectorAll('.nav li > a:not(.alarm)')].map(a => {"
         links += "const b = a.getBoundingClientRect(); return [b.left, b.right, b.height]})"
         items = page.run(links)
+        assert len(items) > 3
         assert all(right - left >= 24 and height >= 24 for left, right, height in items)
         assert all(left >= 0 and right <= width for left, right, _ in items), "an item is cut off"
         page.click('.nav a[data-go="p"]')

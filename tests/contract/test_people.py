@@ -307,10 +307,12 @@ def test_labs_lab_tests_sorted(client: Service, direction: str) -> None:
 
 
 def test_labs_lab_test(client: Service, asked_sandbox: Sandbox) -> None:
-    for key, name, method, price, status in asked_sandbox.query(
+    rows = asked_sandbox.query(
         "SELECT id, name, method, price_minor / 100.0::float8, status FROM sandbox_labtest t"
         f" WHERE {MINE}"
-    ):
+    )
+    assert rows
+    for key, name, method, price, status in rows:
         test = client.labs.lab_test(key).data
         assert (test.id, test.name, test.method, test.price, test.status) == (
             key, name, method, price, status,

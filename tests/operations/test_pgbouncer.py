@@ -89,6 +89,7 @@ def test_pages_and_deliveries_work_behind_pgbouncer(pooled: BackOffice, direct: 
 def test_commands_and_backups_work_behind_pgbouncer(pooled: BackOffice, tmp_path: Path) -> None:
     pooled.manage("migrate", "-v0")
     pooled.manage("backup", str(tmp_path / "backup"), REPORT_FOLDER=str(tmp_path / "reports"))
+    assert [*(tmp_path / "backup").iterdir()]
 
 
 def test_pgbouncer_refuses_limits_at_the_start(pooled: BackOffice) -> None:

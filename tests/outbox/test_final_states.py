@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.urls import reverse
@@ -11,9 +12,9 @@ from django.utils import timezone
 from backoffice.outbox.maintenance import erase_contents
 from backoffice.outbox.models import CommandRecord
 from orders.models import Order
-from patients.commands import CreatePayor
+from patients.commands import AddInsurance, CreatePayor
 from patients.commands.insurance import follow_resolved_payors
-from tests.api.rows import staff
+from tests.api.rows import staff, uid
 from tests.outbox.harness import OutboxHarness
 from tests.outbox.test_command_pages import create_command
 
@@ -97,7 +98,28 @@ def test_contents_of_old_ended_commands_are_erased(transactional_db: None) -> No
 
 
 def test_unreadable_payor_command_stops_no_other(transactional_db: None) -> None:
-    create_command(
-        staff("clinician"), kind=CreatePayor.kind, state=State.DONE, confirmed_by="person"
-    )
+    resolved: dict[str, Any] = {
+        "kind": CreatePayor.kind, "state": State.DONE, "confirmed_by": "person", "remote_id": "P-1",
+    }  # fmt: skip
+    address = {
+        "first_line": "1 Sample Street", "city": "Phoenix", "state": "AZ", "zip": "85004",
+        "country": "US",
+    }  # fmt: skip
+    card = {"payor_code": "", "payor_name": "Fund", "member_id": "M-1", "relationship": "Self"}
+    insured = {
+        "first_name": "Ada", "last_name": "Sample", "gender": "female", "address": address,
+        "dob": "1980-01-02", "email": "ada@example.invalid", "phone_number": "+15550100165",
+    }  # fmt: skip
+    readable = {
+        "payor": {"name": "Fund", "address": address},
+        "user_id": str(uid("patient", 1)),
+        "insuring": card,
+        "insured": insured,
+    }
+    user = staff("clinician")
+    create_command(user, **resolved, payload={"payor": "of another release"})
+    create_command(user, **resolved, payload=readable)
+    create_command(user, **resolved)
     follow_resolved_payors()
+    insurance = CommandRecord.objects.get(kind=AddInsurance.kind)
+    assert (insurance.state, insurance.payload["insuring"]["payor_code"]) == (State.WAITING, "P-1")

@@ -108,7 +108,8 @@ def test_list_of_a_very_common_name(client: Client) -> None:
         demographics(n, name_key=f"ada sample{n:05}") for n in range(number)
     )
     create_person(number, "Grace", "Madeup")
-    for sort, first in (("name", "ada sample00000"), ("created_on", "")):
+    names = [f"ada sample{n:05}" for n in range(150)]
+    for sort in ("name", "created_on"):
         seen: list[str] = []
         query = {"q": "sam ada", "order_key": sort, "size": "50"}
         for _ in range(3):
@@ -116,6 +117,4 @@ def test_list_of_a_very_common_name(client: Client) -> None:
             assert str(answer.context["total"]) == f"{COUNT_CAP}+"
             seen += [row["patient"].name_key for row in answer.context["rows"]]
             query["after"] = answer.context["page"].next
-        assert len(seen) == len(set(seen)) == 150
-        assert all(name.startswith("ada sample") for name in seen)
-        assert not first or (seen == sorted(seen) and seen[0] == first)
+        assert seen == names, sort

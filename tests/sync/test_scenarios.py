@@ -391,6 +391,8 @@ def test_two_processes_sync_a_list_one_at_a_time(
 
 def test_record_is_stored_as_received(synced: SyncedMirror) -> None:
     """The stored record parses, and holds fields that no column has."""
-    for (record,) in synced.back_office.query("SELECT record FROM orders_order LIMIT 200"):
+    records = synced.back_office.query("SELECT record FROM orders_order LIMIT 200")
+    assert len(records) == 200
+    for (record,) in records:
         order = json.loads(record)
         assert order["lab_test"]["markers"] is not None and "requisition_form_url" in order

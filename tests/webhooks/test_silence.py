@@ -246,8 +246,11 @@ def test_unnoticed_silence_schedules_resend(now: datetime) -> None:
 
 
 def test_resend_window_is_limited(service: Service, now: datetime) -> None:
+    spy: Any = Asked(service)
     for began in (now - timedelta(days=300), None, now + timedelta(days=1)):
-        silence.RESEND_LOOKUPS.fetch(service, silence.Gap(1, began).key())
+        asked_at, _ = silence.RESEND_LOOKUPS.fetch(spy, silence.Gap(1, began).key())
+        start, end = spy.windows.pop()
+        assert asked_at - silence.MAX_RESEND_WINDOW <= start <= end == asked_at
 
 
 def test_silence_schedules_device_data_backfill(now: datetime) -> None:
