@@ -7,14 +7,14 @@ checked is never reported as lacking.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 
 from backoffice.core import prepared_queries
 from backoffice.pages.paging.counts import Count, capped_count
@@ -23,7 +23,9 @@ from labs.models import (
     LabAccountMarker,
     LabAccountTest,
     LabTest,
+    LabTestQuerySet,
     Marker,
+    MarkerQuerySet,
     is_current,
 )
 
@@ -106,12 +108,14 @@ def catalogs_by_account(
     return catalogs
 
 
-class CatalogPart(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CatalogPart:
     """The active lab tests, or the markers, of a lab: those that one account offers and lacks."""
 
     tests: bool
-    offered: QuerySet[LabTest] | QuerySet[Marker]
-    lacking: QuerySet[LabTest] | QuerySet[Marker]
+    """Whether these are lab tests."""
+    offered: LabTestQuerySet | MarkerQuerySet
+    lacking: LabTestQuerySet | MarkerQuerySet
 
     @property
     def offered_count(self) -> Count:
@@ -122,8 +126,8 @@ class CatalogPart(NamedTuple):
         return capped_count(self.lacking)
 
     @property
-    def first_lacking(self) -> list[Any]:
-        """Return the first few lacking ones by name, for the page of the account."""
+    def first_lacking(self) -> Sequence[LabTest | Marker]:
+        """Return the first few lacking tests or markers by name, for the page of the account."""
         return list(self.lacking.order_by("name", "id")[:MAX_NAMED])
 
 

@@ -74,7 +74,7 @@ class LabAccountAdmin(CatalogAdmin):
         words = f"{account.allowed} team{'' if account.allowed == 1 else 's'}: view or change"
         return format_html('<a href="{}">{}</a>', self.lead(account)[0], words)
 
-    def lead(self, row: Any) -> tuple[str, str]:
+    def lead(self, row: LabAccount) -> tuple[str, str]:
         return reverse("labs:account", args=[row.pk]), "Teams that may use it, and what follows"
 
 
@@ -151,7 +151,7 @@ class LabAdmin(CatalogAdmin):
     search_hint = "Full number"
     synced_list = _LISTS["labs"]
 
-    def lead(self, row: Any) -> tuple[str, str]:
+    def lead(self, row: Lab) -> tuple[str, str]:
         return reverse("labs:detail", args=[row.pk]), "The lab"
 
 
@@ -171,7 +171,7 @@ class LabTestAdmin(CatalogAdmin):
     list_display = ("id", "name", "method", "status", "lab_id", "missing_since")
     synced_list = _LISTS["lab-tests"]
 
-    def lead(self, row: Any) -> tuple[str, str]:
+    def lead(self, row: LabTest) -> tuple[str, str]:
         return reverse("labs:test", args=[row.pk]), "The test"
 
 
@@ -192,5 +192,5 @@ class ReportJobAdmin(PatientRecordAdmin):
     needs = ("reports.view", "patients.view", "results.view", "records.view")
     list_display = ("id", "user_id", "state", "lab_name", "as_of", "missing_since")
 
-    def reasons(self, row: Any) -> LookupKeys:
+    def reasons(self, row: ReportJob) -> LookupKeys:
         return {REPORT_JOBS: [row.pk]}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from backoffice.core import vocabulary
+from backoffice.service.json_text import JsonObject
 from labs.models import LabAccount, Marker
 
 BILLING_TYPES: Final = tuple(vocabulary.VOCABULARIES["order.billing_type"])
@@ -59,22 +60,21 @@ def billing_by_state(account: LabAccount) -> list[BillingRow]:
 def questions(marker: Marker) -> list[OrderQuestion]:
     """Return the order-entry questions of a marker, in the order of the lab."""
     received = marker.record_at("aoe").get("questions")
-    rows = [
-        each for each in (received if isinstance(received, list) else ()) if isinstance(each, dict)
-    ]
-    rows.sort(key=lambda each: each.get("sequence") or 0)
+    items = received if isinstance(received, list) else ()
+    rows: list[JsonObject] = [item for item in items if isinstance(item, dict)]
+    rows.sort(key=lambda row: row.get("sequence") or 0)
     return [
         OrderQuestion(
-            text=str(each.get("value") or ""),
-            code=str(each.get("code") or ""),
-            type=str(each.get("type") or ""),
-            required=each.get("required") is True,
-            hint=str(each.get("constraint") or ""),
+            text=str(row.get("value") or ""),
+            code=str(row.get("code") or ""),
+            type=str(row.get("type") or ""),
+            required=row.get("required") is True,
+            hint=str(row.get("constraint") or ""),
             answers=[
                 str(answer.get("value") or answer.get("code") or "")
-                for answer in each.get("answers") or ()
+                for answer in row.get("answers") or ()
                 if isinstance(answer, dict)
             ],
         )
-        for each in rows
+        for row in rows
     ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Self
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 from django.utils import timezone
 
@@ -48,6 +50,10 @@ class Lab(MirrorModel):
     sample_types = ArrayField(models.TextField(), default=list)
     logo_url = models.TextField(null=True)
 
+    # `with_counts` sets these.
+    test_count: int = 0
+    marker_count: int = 0
+
     class Meta:
         ordering = ["name"]
 
@@ -60,6 +66,37 @@ class Lab(MirrorModel):
         with prepared_queries.cursor() as cursor:
             cursor.execute("SELECT slug, name FROM labs_lab ORDER BY name")
             return dict(cursor.fetchall())
+
+    @classmethod
+    def with_counts(cls) -> list[Lab]:
+        """Return all labs by name, with their numbers of lab tests and markers."""
+        names = ("slug", "name", "city", "collection_methods", "sample_types", "missing_since")
+        statement = f"""
+            SELECT {prepared_queries.columns(cls, names)},
+             coalesce(tests.count, 0) AS test_count, coalesce(markers.count, 0) AS marker_count
+            FROM labs_lab
+            LEFT JOIN (SELECT lab_id, count(*) FROM labs_labtest GROUP BY 1) AS tests
+             ON tests.lab_id = labs_lab.id
+            LEFT JOIN (SELECT lab_id, count(*) FROM labs_marker GROUP BY 1) AS markers
+             ON markers.lab_id = labs_lab.id
+            ORDER BY name, id
+        """  # noqa: S608 - column names
+        return prepared_queries.read(cls, statement, [], names)
+
+
+class MarkerQuerySet(QuerySet["Marker"]):
+    """Queries for markers."""
+
+    def matching(self, text: str) -> Self:
+        """Return the markers by a part of the name or the beginning of the lab's code."""
+        if not text:
+            return self
+        return self.filter(Q(name__icontains=text) | Q(provider_id__istartswith=text))
+
+    def orderable_at(self, lab: Lab) -> Self:
+        """Return the markers that a lab test of this lab may contain."""
+        markers = self.filter(lab=lab, missing_since=None).exclude(is_orderable=False)
+        return markers.defer("record")
 
 
 class Marker(MirrorModel):
@@ -81,6 +118,8 @@ class Marker(MirrorModel):
     has_questions = models.BooleanField(default=False, help_text="Order-entry questions exist")
     common_tat_days = models.IntegerField(null=True)
     worst_case_tat_days = models.IntegerField(null=True)
+
+    objects = MarkerQuerySet.as_manager()
 
     class Meta:
         indexes = [models.Index(fields=["lab", "name", "id"], name="marker_of_lab")]
@@ -113,6 +152,16 @@ class ExpectedResult(FastModel):
     unit = models.TextField(null=True)
 
 
+class LabTestQuerySet(QuerySet["LabTest"]):
+    """Queries for lab tests."""
+
+    def matching(self, text: str) -> Self:
+        """Return the lab tests by a part of the name or of the slug."""
+        if not text:
+            return self
+        return self.filter(Q(name__icontains=text) | Q(slug__icontains=text))
+
+
 class LabTest(MirrorModel):
     """A lab test of the team or the service (catalogue.md 2)."""
 
@@ -133,6 +182,8 @@ class LabTest(MirrorModel):
     has_collection_instructions = models.BooleanField(null=True)
     common_tat_days = models.IntegerField(null=True)
     worst_case_tat_days = models.IntegerField(null=True)
+
+    objects = LabTestQuerySet.as_manager()
 
     class Meta:
         indexes = [models.Index(fields=["name", "id"], name="lab_test_by_name")]
@@ -193,6 +244,20 @@ class LabAccount(MirrorModel):
 
     def __str__(self) -> str:
         return self.account_name or self.provider_account_id
+
+    @classmethod
+    def in_list_order(cls) -> list[LabAccount]:
+        """Return all accounts by lab and name, with what the list of labs shows of them."""
+        names = ("lab", "account_name", "provider_account_id", "status")
+        statement = (
+            f"SELECT {prepared_queries.columns(cls, names)} FROM labs_labaccount"  # noqa: S608 - column names
+            " ORDER BY lab, account_name, id"
+        )
+        return prepared_queries.read(cls, statement, [], names)
+
+    def find_lab(self) -> Lab | None:
+        """Return the lab of this account, if the mirror has it."""
+        return Lab.objects.filter(slug=self.lab).defer("record").first()
 
 
 class LabAccountTeam(FastModel):

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 
 from backoffice.mirror.applying import apply_batch, flag_missing
 from backoffice.mirror.tables import (
@@ -26,7 +26,11 @@ from backoffice.mirror.unreadable_records import key_from_raw
 from backoffice.service import Record, Service, errors
 from backoffice.service import labs as service_labs
 from backoffice.sync.lookups import LookupType, schedule_lookups
-from backoffice.sync.missing_records import UnsortedListComparison, flag_suspects
+from backoffice.sync.missing_records import (
+    SuspectHandler,
+    UnsortedListComparison,
+    flag_suspects,
+)
 from backoffice.sync.models import SyncRun
 from backoffice.sync.pagination import (
     Batch,
@@ -50,9 +54,10 @@ from labs.models import (
 )
 
 T = TypeVar("T")
+Offer = TypeVar("Offer", LabAccountTest, LabAccountMarker)
 
-MARKERS_A_PAGE = 100
-TESTS_A_PAGE = 50
+MARKERS_PER_PAGE = 100
+TESTS_PER_PAGE = 50
 ACCOUNT_CATALOG: Final = "lab-account-catalog"
 """Kind of the lookups that read the catalog of a lab account."""
 ACCOUNTS_AT_ONCE: Final = 4
@@ -73,11 +78,7 @@ def _lab(record: MirrorRecord) -> RowValues:
     }
 
 
-LABS = MirrorTable(
-    model=Lab,
-    key=("id",),
-    promote=_lab,
-)
+LABS = MirrorTable(model=Lab, key=("id",), promote=_lab)
 
 
 def _marker(record: MirrorRecord) -> RowValues:
@@ -241,8 +242,8 @@ def store_lab_accounts(records: Sequence[Record[service_labs.LabAccountPayload]]
 
 def _test_markers(service: Service, key: str) -> list[Record[service_labs.MarkerPayload]]:
     batches = batches_by_number(
-        lambda number: service.labs.lab_test_markers(key, number, MARKERS_A_PAGE),
-        MARKERS_A_PAGE,
+        lambda number: service.labs.lab_test_markers(key, number, MARKERS_PER_PAGE),
+        MARKERS_PER_PAGE,
         key=lambda marker: marker.id,
     )
     return [record for batch in batches for record in batch.records]
@@ -260,16 +261,16 @@ def _store_test_markers(
         .values_list("lab_test_id", "marker_id")
     ):
         stored[test_id].append(marker_id)
-    wanted = {
+    received = {
         UUID(key): list(dict.fromkeys(record.data.id for record in records))
         for key, records in answers.items()
     }
-    differing = [test_id for test_id, markers in wanted.items() if markers != stored[test_id]]
+    differing = [test_id for test_id, markers in received.items() if markers != stored[test_id]]
     LabTestMarker.objects.filter(lab_test_id__in=differing).delete()
     LabTestMarker.objects.bulk_create(
         LabTestMarker(lab_test_id=test_id, marker_id=marker_id, position=position)
         for test_id in differing
-        for position, marker_id in enumerate(wanted[test_id])
+        for position, marker_id in enumerate(received[test_id])
     )
     return dict.fromkeys(answers, timedelta(hours=settings.SYNC_CATALOGUE_HOURS))
 
@@ -289,11 +290,11 @@ class AccountLists:
 def _account_lists(service: Service, key: str) -> AccountLists:
     read_at = datetime.now(UTC)
     tests = batches_by_cursor(
-        lambda cursor: service.labs.lab_tests(TESTS_A_PAGE, cursor, lab_account_id=key)
+        lambda cursor: service.labs.lab_tests(TESTS_PER_PAGE, cursor, lab_account_id=key)
     )
     markers = batches_by_number(
-        lambda number: service.labs.markers(number, MARKERS_A_PAGE, lab_account_id=key),
-        MARKERS_A_PAGE,
+        lambda number: service.labs.markers(number, MARKERS_PER_PAGE, lab_account_id=key),
+        MARKERS_PER_PAGE,
         key=lambda marker: marker.id,
     )
     try:
@@ -320,20 +321,20 @@ def _by_id(
 
 def _store_account_lists(answers: Mapping[str, AccountLists]) -> dict[str, timedelta | None]:
     """Store the catalogs of accounts. Each answer is the complete catalog."""
-    read = {UUID(key): lists for key, lists in answers.items()}
-    _store_unknown(LAB_TESTS, [lists.lab_tests for lists in read.values()])
-    _store_unknown(MARKERS, [lists.markers for lists in read.values()])
+    by_account = {UUID(key): lists for key, lists in answers.items()}
+    _store_unlisted(LAB_TESTS, [lists.lab_tests for lists in by_account.values()])
+    _store_unlisted(MARKERS, [lists.markers for lists in by_account.values()])
     # Lock in key order, as the mirror writes accounts. Otherwise the two could deadlock.
-    accounts = LabAccount.objects.select_for_update(no_key=True).filter(pk__in=read)
+    accounts = LabAccount.objects.select_for_update(no_key=True).filter(pk__in=by_account)
     for account_id in accounts.order_by("pk").values_list("pk", flat=True):
-        lists = read[account_id]
+        lists = by_account[account_id]
         _update_members(LabAccountTest, "lab_test_id", account_id, lists.lab_tests.keys())
         _update_members(LabAccountMarker, "marker_id", account_id, lists.markers.keys())
         LabAccount.objects.filter(pk=account_id).update(catalog_read_at=lists.read_at)
     return dict.fromkeys(answers, timedelta(hours=settings.SYNC_CATALOGUE_HOURS))
 
 
-def _store_unknown(table: MirrorTable, offers: Sequence[Mapping[Any, Record[Any] | None]]) -> None:
+def _store_unlisted(table: MirrorTable, offers: Sequence[Mapping[Any, Record[Any] | None]]) -> None:
     """Store the records that are missing in the general lists.
 
     Records of the general lists are not written. An account may have a different version of a
@@ -341,26 +342,25 @@ def _store_unknown(table: MirrorTable, offers: Sequence[Mapping[Any, Record[Any]
     """
     records = {key: record for offer in offers for key, record in offer.items() if record}
     rows = table.model._default_manager.filter(missing_since=None, pk__in=records)
-    known = set(rows.values_list("pk", flat=True))
-    outcome = _store(table, "id", [records[key] for key in records.keys() - known])
+    listed = set(rows.values_list("pk", flat=True))
+    outcome = _store(table, "id", [records[key] for key in records.keys() - listed])
     if table is LAB_TESTS:
-        schedule_lookups(
-            "lab-test-markers", [mirror_record.key[0] for mirror_record in outcome.touched]
-        )
+        schedule_lookups("lab-test-markers", [record.key[0] for record in outcome.touched])
 
 
 def _update_members(
-    model: type[Model],
+    model: type[Offer],
     column: str,
     account_id: UUID,
-    wanted: Collection[Any],
+    offered: Collection[UUID] | Collection[int],
 ) -> None:
-    rows: Any = model._default_manager.filter(account_id=account_id)
+    """Make the rows of the account those of the offered tests or markers."""
+    rows = model._default_manager.filter(account_id=account_id)
     stored = set(rows.values_list(column, flat=True))
-    if removed := stored - set(wanted):
+    if removed := stored - set(offered):
         rows.filter(**{f"{column}__in": removed}).delete()
     model._default_manager.bulk_create(
-        [model(**{"account_id": account_id, column: key}) for key in set(wanted) - stored],
+        [model(**{"account_id": account_id, column: key}) for key in set(offered) - stored],
         ignore_conflicts=True,
     )
 
@@ -413,7 +413,7 @@ def _flag_missing_tests(keys: list[RecordKey], asked_at: datetime) -> list[Recor
     return missing_keys
 
 
-def _offered(rows: QuerySet[Any], key: str) -> set[Any]:
+def _offered(rows: QuerySet[LabAccountTest] | QuerySet[LabAccountMarker], key: str) -> set[object]:
     """Return the keys that are in catalogs of accounts, and schedule lookups of these catalogs.
 
     If an account no longer offers them, the next comparison flags them as missing.
@@ -423,62 +423,60 @@ def _offered(rows: QuerySet[Any], key: str) -> set[Any]:
     return {offered for _, offered in offers}
 
 
-def _catalogue(
+def _catalog_list(
     resource: str,
     table: MirrorTable,
     key: str,
-    walk: Any,
-    store: Any = None,
-    then: Any = None,
+    batches: Callable[[Service, SyncRun], Iterator[Batch[Any]]],
+    store: Callable[[Sequence[Record[Any]]], ApplyOutcome] | None = None,
+    handle_suspects: SuspectHandler | None = None,
 ) -> SyncedList:
-    def unseen(run: SyncRun) -> UnsortedListComparison:
-        return UnsortedListComparison(
+    """Return a list of the catalog. `key`: the attribute of a record that has its key."""
+    return SyncedList(
+        resource=resource,
+        batches=batches,
+        store=store or (lambda records: _store(table, key, records)),
+        interval=lambda: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
+        find_missing=lambda run: UnsortedListComparison(
             run,
             table,
             keys=lambda record: [(getattr(record.data, key),)],
-            handle_suspects=then or flag_suspects(table),
-        )
-
-    return SyncedList(
-        resource=resource,
-        batches=walk,
-        store=store or (lambda records: _store(table, key, records)),
-        interval=lambda: timedelta(hours=settings.SYNC_CATALOGUE_HOURS),
-        find_missing=unseen,
+            handle_suspects=handle_suspects or flag_suspects(table),
+        ),
     )
 
 
 SYNCED_LISTS = (
-    _catalogue("labs", LABS, "id", lambda service, run: single_batch(service.labs.labs)),
-    _catalogue(
+    _catalog_list("labs", LABS, "id", lambda service, run: single_batch(service.labs.labs)),
+    _catalog_list(
         "markers",
         MARKERS,
         "id",
         lambda service, run: batches_by_number(
-            lambda number: service.labs.markers(number, MARKERS_A_PAGE),
-            MARKERS_A_PAGE,
+            lambda number: service.labs.markers(number, MARKERS_PER_PAGE),
+            MARKERS_PER_PAGE,
             key=lambda marker: marker.id,
         ),
-        then=_flag_missing_markers,
+        handle_suspects=_flag_missing_markers,
     ),
-    _catalogue(
+    _catalog_list(
         "lab-tests",
         LAB_TESTS,
         "id",
         lambda service, run: batches_by_cursor(
-            lambda cursor: service.labs.lab_tests(TESTS_A_PAGE, cursor)
+            lambda cursor: service.labs.lab_tests(TESTS_PER_PAGE, cursor)
         ),
         store=store_lab_tests,
-        then=_flag_missing_tests,
+        handle_suspects=_flag_missing_tests,
     ),
-    _catalogue(
+    _catalog_list(
         "lab-accounts",
         LAB_ACCOUNTS,
         "id",
         lambda service, run: _all_accounts(service),
         store=store_lab_accounts,
     ),
-    _catalogue("physicians", PHYSICIANS, "npi", lambda service, run: _physicians(service)),
+    _catalog_list("physicians", PHYSICIANS, "npi", lambda service, run: _physicians(service)),
 )
 
 LOOKUP_TYPES = (

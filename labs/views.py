@@ -7,14 +7,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.core.exceptions import BadRequest
-from django.db.models import Q
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.access import requires
-from backoffice.core.prepared_queries import columns, read
+from backoffice.pages.lists.definition import staff_user
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from labs.account_catalogs import compare_markers, compare_tests
@@ -34,44 +34,19 @@ CATALOG_TABS: Final = {
 TABS: Final = {"accounts": "Accounts", "tests": "Lab tests", "markers": "Markers"}
 
 
-_ACCOUNT_COLUMNS: Final = ("lab", "account_name", "provider_account_id", "status")
-_ACCOUNTS: Final = (
-    f"SELECT {columns(LabAccount, _ACCOUNT_COLUMNS)} FROM labs_labaccount"  # noqa: S608 - column names
-    " ORDER BY lab, account_name, id"
-)
-_LAB_COLUMNS: Final = (
-    "slug",
-    "name",
-    "city",
-    "collection_methods",
-    "sample_types",
-    "missing_since",
-)
-_LABS: Final = f"""
-SELECT {columns(Lab, _LAB_COLUMNS)}, coalesce(tests.count, 0) AS test_count,
- coalesce(markers.count, 0) AS marker_count
-FROM labs_lab
-LEFT JOIN (SELECT lab_id, count(*) FROM labs_labtest GROUP BY 1) AS tests
- ON tests.lab_id = labs_lab.id
-LEFT JOIN (SELECT lab_id, count(*) FROM labs_marker GROUP BY 1) AS markers
- ON markers.lab_id = labs_lab.id
-ORDER BY name, id
-"""  # noqa: S608 - column names
-
-
 @requires("labs.view")
 @require_safe
 def labs(request: HttpRequest) -> HttpResponse:
     """List labs with the state of the team's accounts there."""
     by_lab: dict[str, list[LabAccount]] = defaultdict(list)
-    for account in read(LabAccount, _ACCOUNTS, [], _ACCOUNT_COLUMNS):
+    for account in LabAccount.in_list_order():
         by_lab[account.lab].append(account)
-    labs_read: list[Any] = read(Lab, _LABS, [], _LAB_COLUMNS)
     rows = [
-        LabRow(lab, by_lab.pop(lab.slug, []), lab.test_count, lab.marker_count) for lab in labs_read
+        LabRow(lab, by_lab.pop(lab.slug, []), lab.test_count, lab.marker_count)
+        for lab in Lab.with_counts()
     ]
-    strays = [account for group in by_lab.values() for account in group]
-    context = {"rows": rows, "rows_html": SafeString(draw(rows)), "strays": strays}
+    without_lab = [account for accounts in by_lab.values() for account in accounts]
+    context = {"rows": rows, "rows_html": SafeString(draw(rows)), "strays": without_lab}
     return render(request, "labs/list.html", context)
 
 
@@ -82,34 +57,28 @@ def lab(request: HttpRequest, lab_id: int) -> HttpResponse:
     shown_lab = get_object_or_404(Lab, pk=lab_id)
     tab = request.GET.get("show", "accounts")
     tab = tab if tab in TABS else "accounts"
-    word = _search_text(request)
+    text = _search_text(request)
     accounts = LabAccount.objects.filter(lab=shown_lab.slug)
     tests = LabTest.objects.filter(lab=shown_lab)
     markers = Marker.objects.filter(lab=shown_lab)
-    context: dict[str, Any] = {
+    counts = {
+        "accounts": capped_count(accounts),
+        "tests": capped_count(tests),
+        "markers": capped_count(markers),
+    }
+    context: dict[str, object] = {
         "lab": shown_lab,
         "tab": tab,
-        "q": word,
-        "tabs": [
-            ("accounts", TABS["accounts"], capped_count(accounts)),
-            ("tests", TABS["tests"], capped_count(tests)),
-            ("markers", TABS["markers"], capped_count(markers)),
-        ],
+        "q": text,
+        "tabs": [(name, label, counts[name]) for name, label in TABS.items()],
     }
     if tab == "accounts":
         context["accounts"] = _accounts(list(accounts.order_by("status", "account_name", "id")))
     else:
-        rows: Any = tests if tab == "tests" else markers
-        if word:
-            rows = _matching(rows, word, tests=tab == "tests")
-            context["total"] = capped_count(rows)
-        else:
-            context["total"] = context["tabs"][1 if tab == "tests" else 2][2]
+        rows: QuerySet[Any] = tests.matching(text) if tab == "tests" else markers.matching(text)
+        context["total"] = capped_count(rows) if text else counts[tab]
         context["page"] = fetch_page(
-            rows.defer("record"),
-            BY_NAME,
-            size=PAGE_SIZE,
-            **page_position(request),
+            rows.defer("record"), BY_NAME, size=PAGE_SIZE, **page_position(request)
         )
     return render(request, "labs/lab.html", context)
 
@@ -121,41 +90,34 @@ def account_catalog(request: HttpRequest, account_id: UUID) -> HttpResponse:
     account = get_object_or_404(LabAccount.objects.defer("record"), pk=account_id)
     tab = request.GET.get("show", "tests")
     tab = tab if tab in CATALOG_TABS else "tests"
-    word = _search_text(request)
+    text = _search_text(request)
     tests, markers = compare_tests(account), compare_markers(account)
-    rows: dict[str, Any] = {
+    rows = {
         "tests": tests.offered,
         "missing-tests": tests.lacking,
         "markers": markers.offered,
         "missing-markers": markers.lacking,
     }
-    counts = {name: capped_count(matching) for name, matching in rows.items()}
-    of_tests = tab in ("tests", "missing-tests")
-    matching = _matching(rows[tab], word, tests=of_tests) if word else rows[tab]
+    counts = {name: capped_count(rows_of_tab) for name, rows_of_tab in rows.items()}
+    matching: QuerySet[Any] = rows[tab].matching(text)
     context = {
         "account": account,
-        "lab": Lab.objects.filter(slug=account.lab).defer("record").first(),
+        "lab": account.find_lab(),
         "tab": tab,
         "tabs": [(name, label, counts[name]) for name, label in CATALOG_TABS.items()],
-        "of_tests": of_tests,
-        "q": word,
-        "total": capped_count(matching) if word else counts[tab],
+        "of_tests": tab in ("tests", "missing-tests"),
+        "q": text,
+        "total": capped_count(matching) if text else counts[tab],
         "page": fetch_page(matching, BY_NAME, size=PAGE_SIZE, **page_position(request)),
     }
     return render(request, "labs/account_catalog.html", context)
 
 
 def _search_text(request: HttpRequest) -> str:
-    word = request.GET.get("q", "").strip()[:100]
-    if "\x00" in word:
+    text = request.GET.get("q", "").strip()[:100]
+    if "\x00" in text:
         raise BadRequest("A search holds letters.")
-    return word
-
-
-def _matching(rows: Any, word: str, *, tests: bool) -> Any:
-    """Return rows by a part of the name or of a test's slug, or the start of the lab's code."""
-    code = Q(slug__icontains=word) if tests else Q(provider_id__istartswith=word)
-    return rows.filter(Q(name__icontains=word) | code)
+    return text
 
 
 @requires("labs.view")
@@ -165,7 +127,7 @@ def lab_test(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
     test = get_object_or_404(LabTest.objects.select_related("lab"), pk=lab_test_id)
     context = {
         "test": test,
-        "actions": actions_of(test, request.user),
+        "actions": actions_of(test, staff_user(request)),
         "markers": Marker.objects.filter(in_tests__lab_test=test)
         .defer("record")
         .order_by("in_tests__position"),
@@ -188,7 +150,7 @@ def marker(request: HttpRequest, marker_id: int) -> HttpResponse:
     return render(request, "labs/marker.html", context)
 
 
-def _accounts(accounts: list[LabAccount]) -> list[dict[str, Any]]:
+def _accounts(accounts: list[LabAccount]) -> list[dict[str, object]]:
     """Return accounts with their teams and billing table. One query reads all teams."""
     teams: dict[UUID, list[UUID]] = defaultdict(list)
     memberships = LabAccountTeam.objects.filter(account__in=accounts).order_by(
@@ -197,10 +159,6 @@ def _accounts(accounts: list[LabAccount]) -> list[dict[str, Any]]:
     for account_id, team_id in memberships.values_list("account_id", "team_id"):
         teams[account_id].append(team_id)
     return [
-        {
-            "account": account,
-            "teams": teams[account.pk],
-            "billing": billing_by_state(account),
-        }
+        {"account": account, "teams": teams[account.pk], "billing": billing_by_state(account)}
         for account in accounts
     ]

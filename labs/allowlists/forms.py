@@ -80,15 +80,15 @@ class TeamsForm(CommandForm):
         field.choices = [(str(team), str(team)) for team in choices]
 
     def target(self) -> set[UUID]:
-        """Return the wanted list, also for an invalid form. Unreadable ids are left out."""
+        """Return the chosen teams, also for an invalid form. Unreadable ids are left out."""
         if not self.is_bound:
             return {UUID(team) for team in self.initial.get("teams", ())}
-        wanted: set[UUID] = set()
+        chosen: set[UUID] = set()
         assert isinstance(self.data, QueryDict)
         for text in (*self.data.getlist("teams"), self.data.get("another", "")):
             with suppress(ValueError):
-                wanted |= parse_team_ids(text)
-        return wanted
+                chosen |= parse_team_ids(text)
+        return chosen
 
     def show(self, *, expected: Collection[UUID], looked_at: Collection[UUID]) -> None:
         """Set the two lists of the page that is shown, for its next submission."""
@@ -102,7 +102,11 @@ class TeamsForm(CommandForm):
     def is_confirmed(self, effects: Collection[TeamEffect]) -> bool:
         """Whether the person typed the name of every team that loses its last account."""
         typed = " ".join(self.cleaned_data["confirm"].casefold().split())
-        names = {" ".join(one.name.casefold().split()) for one in effects if one.loses_last_account}
+        names = {
+            " ".join(effect.name.casefold().split())
+            for effect in effects
+            if effect.loses_last_account
+        }
         for name in sorted(names, key=len, reverse=True):  # One name may begin with another one.
             if name not in typed:
                 return False

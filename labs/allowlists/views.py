@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -13,11 +13,11 @@ from backoffice.accounts.access import may, requires
 from backoffice.core.service_team import mirror_team
 from labs.account_catalogs import MAX_NAMED, compare_markers, compare_tests
 from labs.allowlists.commands import SetAllowlist, obstacle
-from labs.allowlists.effects import compare_three_lists, team_effects
+from labs.allowlists.effects import TeamEffect, compare_three_lists, team_effects
 from labs.allowlists.forms import TeamsForm
 from labs.allowlists.teams import allowed_team_ids, known_teams, sort_teams, team_names
 from labs.details import billing_by_state
-from labs.models import Lab, LabAccount
+from labs.models import LabAccount
 
 CHECK_EFFECTS = "This is what follows. Look at it, then save again."
 TYPE_NAMES = "Type which team is left without an account: "
@@ -46,11 +46,11 @@ def teams(request: HttpRequest, account_id: UUID) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         target = form.target()
         effects = team_effects(lab_account, target)
-        losing_labs = [one.name for one in effects if one.loses_last_account]
         if effects and form.cleaned_data["looked_at"] != target:
             form.add_error(None, CHECK_EFFECTS)
         elif not form.is_confirmed(effects):
-            form.add_error("confirm", TYPE_NAMES + ", ".join(losing_labs))
+            names = _names_losing_last_account(effects)
+            form.add_error("confirm", TYPE_NAMES + ", ".join(names))
         else:
             command = SetAllowlist(
                 account_id=lab_account.pk,
@@ -101,17 +101,17 @@ def _form(request: HttpRequest, lab_account: LabAccount) -> TeamsForm:
     )
 
 
-def _names_losing_last_account(effects: Any) -> list[str]:
-    return [one.name for one in effects if one.loses_last_account]
+def _names_losing_last_account(effects: Iterable[TeamEffect]) -> list[str]:
+    return [effect.name for effect in effects if effect.loses_last_account]
 
 
 def _page(
     request: HttpRequest, lab_account: LabAccount, form: TeamsForm | None, status: int = 200
 ) -> HttpResponse:
     allowed_ids, ours = allowed_team_ids(lab_account), mirror_team()
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "account": lab_account,
-        "lab": Lab.objects.filter(slug=lab_account.lab).first(),
+        "lab": lab_account.find_lab(),
         "billing": billing_by_state(lab_account),
         "teams": sort_teams(allowed_ids, ours),
         "ours": ours,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 
 from backoffice.core import vocabulary
 from backoffice.outbox.forms import CommandForm
@@ -73,30 +75,21 @@ class NewTestForm(CommandForm):
     def __init__(self, *args: Any, lab: Lab, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.lab = lab
-        self._choices("method", [(m, _label("order.method", m)) for m in lab.collection_methods])
+        methods = [(m, vocabulary.term("order.method", m).label) for m in lab.collection_methods]
+        self._set_choices("method", methods)
         accounts = LabAccount.objects.filter(
             lab=lab.slug, status__in=ORDERABLE_ACCOUNTS, missing_since=None
         ).order_by("account_name", "id")
-        self._choices("lab_account", [("", "All of them"), *((a.pk, str(a)) for a in accounts)])
-        self._choices("markers", [(marker.pk, marker.name) for marker in self.chosen()])
+        self._set_choices("lab_account", [("", "All of them"), *((a.pk, str(a)) for a in accounts)])
+        self._set_choices("markers", [(marker.pk, marker.name) for marker in self.chosen()])
 
     def chosen(self) -> list[Marker]:
         """Return the selected markers, sorted by name."""
-        sent = self.data.getlist("markers") if hasattr(self.data, "getlist") else []
+        sent = self.data.getlist("markers") if isinstance(self.data, QueryDict) else []
         ids = {int(text) for text in sent if text.isascii() and text.isdigit() and len(text) < 16}
-        return list(orderable(self.lab).filter(pk__in=ids).order_by("name", "id"))
+        return list(Marker.objects.orderable_at(self.lab).filter(pk__in=ids).order_by("name", "id"))
 
-    def _choices(self, name: str, choices: list[tuple[Any, str]]) -> None:
+    def _set_choices(self, name: str, choices: Sequence[tuple[object, str]]) -> None:
         field = self.fields[name]
         assert isinstance(field, forms.ChoiceField)
         field.choices = choices
-
-
-def orderable(lab: Lab) -> Any:
-    """Return the markers of a lab that a test may contain."""
-    markers = Marker.objects.filter(lab=lab, missing_since=None).exclude(is_orderable=False)
-    return markers.defer("record")
-
-
-def _label(name: str, value: str) -> str:
-    return vocabulary.term(name, value).label

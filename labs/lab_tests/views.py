@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import BadRequest
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.access import may, requires
+from backoffice.accounts.models import User
 from backoffice.outbox.command import Command
 from backoffice.outbox.forms import CommandForm
 from labs.lab_tests.commands import (
@@ -22,7 +21,7 @@ from labs.lab_tests.commands import (
     RenameLabTest,
     RestoreLabTest,
 )
-from labs.lab_tests.forms import NewTestForm, ReasonForm, RenameForm, orderable
+from labs.lab_tests.forms import NewTestForm, ReasonForm, RenameForm
 from labs.models import Lab, LabTest, Marker
 
 METHODS = ("GET", "HEAD", "POST")
@@ -45,23 +44,15 @@ def new(request: HttpRequest, lab_id: int) -> HttpResponse:
     """Create a lab test at one lab."""
     lab = get_object_or_404(Lab, pk=lab_id)
     form = NewTestForm.from_request(request, lab=lab)
-    searching = request.method == "POST" and "search" in request.POST
-    if request.method == "POST" and not searching and form.is_valid():
+    is_search = "search" in request.POST
+    is_submitted = request.method == "POST" and not is_search
+    if is_submitted and form.is_valid():
         if form.enqueue(request, _create_command(form)) is not None:
             return redirect(f"{reverse('labs:detail', args=[lab.pk])}?show=tests")
-    elif searching:
+    elif is_search:
         form.errors.clear()  # A search for markers does not submit the form.
-    word = _search_text(request.POST.get("find", ""))
-    chosen = form.chosen()
-    context = {
-        "lab": lab,
-        "form": form,
-        "find": word,
-        "chosen": chosen,
-        "markers": _find_markers(lab, word, {marker.pk for marker in chosen}),
-    }
-    failed = request.method == "POST" and not searching
-    return render(request, "labs/testing/new.html", context, status=422 if failed else 200)
+    context = {**_marker_context(form, request.POST.get("find", "")), "form": form}
+    return render(request, "labs/testing/new.html", context, status=422 if is_submitted else 200)
 
 
 @requires("labs.view", "lab_tests.change")
@@ -70,14 +61,7 @@ def markers(request: HttpRequest, lab_id: int) -> HttpResponse:
     """List markers of a lab to choose from: a fragment."""
     lab = get_object_or_404(Lab, pk=lab_id)
     form = NewTestForm(request.GET, lab=lab)
-    chosen = form.chosen()
-    word = _search_text(request.GET.get("find", ""))
-    context = {
-        "lab": lab,
-        "find": word,
-        "chosen": chosen,
-        "markers": _find_markers(lab, word, {marker.pk for marker in chosen}),
-    }
+    context = _marker_context(form, request.GET.get("find", ""))
     return render(request, "labs/testing/_markers.html", context)
 
 
@@ -115,7 +99,7 @@ def restore(request: HttpRequest, lab_test_id: UUID) -> HttpResponse:
     return _change(request, test, form, command, "Restore", "Restore it", RESTORE_EFFECTS)
 
 
-def actions_of(test: LabTest, user: Any) -> list[tuple[str, str]]:
+def actions_of(test: LabTest, user: User) -> list[tuple[str, str]]:
     """Return the actions that this user may take: URL name and label."""
     if not may(user, "lab_tests.change") or test.auto_generated or test.missing_since:
         return []
@@ -159,15 +143,11 @@ def _create_command(form: NewTestForm) -> CreateLabTest:
     )
 
 
-def _find_markers(lab: Lab, word: str, chosen: set[int]) -> list[Marker]:
-    """Return markers by a part of the name or the beginning of the lab's code, without `chosen`."""
-    rows = orderable(lab).exclude(pk__in=chosen)
-    if word:
-        rows = rows.filter(Q(name__icontains=word) | Q(provider_id__istartswith=word))
-    return list(rows.order_by("name", "id")[:MAX_FOUND])
-
-
-def _search_text(text: str) -> str:
+def _marker_context(form: NewTestForm, text: str) -> dict[str, object]:
+    """Return the chosen markers, and the first other ones that match the search text."""
     if "\x00" in text:
         raise BadRequest("A search holds letters.")
-    return text.strip()[:100]
+    text, chosen = text.strip()[:100], form.chosen()
+    others = Marker.objects.orderable_at(form.lab).exclude(pk__in=[marker.pk for marker in chosen])
+    found = others.matching(text).order_by("name", "id")[:MAX_FOUND]
+    return {"lab": form.lab, "find": text, "chosen": chosen, "markers": list(found)}

@@ -24,7 +24,7 @@ def latest_checks(report: Report) -> dict[int, int]:
         return {}
     checks = RowCheck.objects.filter(report=report, job_id=report.job_id)
     latest = checks.order_by("position").values("position").annotate(latest=Max("id"))
-    return {one["position"]: one["latest"] for one in latest}
+    return dict(latest.values_list("position", "latest"))
 
 
 def digest(job: ReportJob, checks: Mapping[int, int]) -> bytes:
@@ -49,7 +49,7 @@ def update_changed_flags(job_ids: Sequence[UUID]) -> None:
     accepted = Report.objects.select_for_update(of=("self",)).filter(
         job__in=job_ids, accepted_at__isnull=False
     )
-    for report in accepted.select_related("job").defer("job__record").order_by("pk"):
+    for report in accepted.with_job().order_by("pk"):
         assert report.job is not None
         is_changed = digest(report.job, latest_checks(report)) != bytes(report.accepted_hash or b"")
         if is_changed != report.changed_since_accepted:

@@ -14,10 +14,11 @@ import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -67,9 +68,9 @@ class Claim:
 def send_due(seconds: float = 20) -> int:
     """Send due reports one after another for about this long. Returns the number of attempts."""
     expire_leases()
-    ends = time.monotonic() + seconds
+    ends_at = time.monotonic() + seconds
     count = 0
-    while time.monotonic() < ends and not shutdown.is_requested():
+    while time.monotonic() < ends_at and not shutdown.is_requested():
         claim = claim_next()
         if claim is None:
             break
@@ -220,8 +221,8 @@ def _merge_report_of_event(job_id: UUID, report: Report) -> None:
 
 def _current_state(job: Record[ServiceJob]) -> str:
     """Return the stored state of the job. An event may have come before the answer."""
-    known = ReportJob.objects.filter(pk=job.data.id).values_list("state", flat=True).first()
-    return known or job_state(job.data)
+    stored = ReportJob.objects.filter(pk=job.data.id).values_list("state", flat=True).first()
+    return stored or job_state(job.data)
 
 
 def _close(claim: Claim, state: str, refusal: str = "", *, doubted: bool = False) -> None:
@@ -235,7 +236,7 @@ def _postpone(claim: Claim, wait: timedelta, words: str = "") -> None:
     _claimed_rows(claim).update(state=STORED, lease_until=None, due_at=due_at, refusal=words)
 
 
-def _claimed_rows(claim: Claim) -> Any:
+def _claimed_rows(claim: Claim) -> QuerySet[Report]:
     """Return the report if nobody else has claimed or decided it since.
 
     A report that became uncertain meanwhile is included, because the answer is certain.

@@ -56,11 +56,11 @@ class RowForm(TickForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.use_required_attribute = False
-        known = [("", "Not interpreted"), *vocabulary.choices("result.interpretation")]
+        choices = [("", "Not interpreted"), *vocabulary.choices("result.interpretation")]
         current = self["interpretation"].value()
-        if current and current not in dict(known):
-            known.append((current, current))
-        self.fields["interpretation"].widget = forms.Select(choices=known)
+        if current and current not in dict(choices):
+            choices.append((current, current))
+        self.fields["interpretation"].widget = forms.Select(choices=choices)
         for name in ("min_reference_range", "max_reference_range"):
             self.fields[name].widget = forms.TextInput(attrs={"inputmode": "decimal"})
 

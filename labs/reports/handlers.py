@@ -26,7 +26,7 @@ def handle_report_jobs(events: Sequence[ReceivedEvent]) -> Mapping[str, str] | N
     job_ids = {record.data.id for record in records}
     create_missing_reports(job_ids=sorted(job_ids))
     schedule_job_lookups(job_ids)
-    touched = {fact.key[0]: fact.as_of for fact in outcome.touched}
+    touched = {record.key[0]: record.as_of for record in outcome.touched}
     return {
         event.message_id: "stale"
         for event, record in zip(events, records, strict=True)

@@ -97,7 +97,7 @@ class UploadRequest:
     patient: Patient
     by: User
     form_id: UUID
-    files: Sequence[UploadedFile[Any]]
+    files: Sequence[UploadedFile[bytes]]
     needs_human_review: bool
     again: bool = False
 
@@ -133,7 +133,7 @@ def find_report_of_form(upload: UploadRequest) -> Report | None:
         return None
     if (report.user_id, report.uploaded_by_id) == (upload.patient.pk, upload.by.pk):
         stored_hashes = report.files.order_by("position").values_list("sha256", flat=True)
-        if [bytes(one) for one in stored_hashes] == [_digest(file) for file in upload.files]:
+        if [bytes(sha256) for sha256 in stored_hashes] == [_digest(file) for file in upload.files]:
             return report
     raise UploadRejected(
         "This form was already used for another upload, so nothing was taken now. It has been "
@@ -143,7 +143,7 @@ def find_report_of_form(upload: UploadRequest) -> Report | None:
     )
 
 
-def _digest(file: UploadedFile[Any]) -> bytes:
+def _digest(file: UploadedFile[bytes]) -> bytes:
     """Return the digest of the file as it would be stored."""
     content = b"".join(file.chunks())
     with contextlib.suppress(storage.FileRejected):
@@ -160,11 +160,11 @@ def create_report(upload: UploadRequest, report_id: UUID) -> Report:
     stored: list[storage.StoredFile] = []
     try:
         stored = _store_files(upload.files)
-        _check_together(stored, upload)
+        _check_files_together(stored, upload)
         with transaction.atomic(durable=True):
             report = _create_rows(upload, stored, report_id)
     except BaseException as error:
-        storage.delete(one.stored_as for one in stored)
+        storage.delete(file.stored_as for file in stored)
         if isinstance(error, IntegrityError | UploadRejected):
             # Another submission may have been stored while this one was checked.
             other = find_report_of_form(upload)
@@ -192,7 +192,7 @@ def _check_before_reading(upload: UploadRequest) -> None:
         )
 
 
-def _store_files(files: Sequence[UploadedFile[Any]]) -> list[storage.StoredFile]:
+def _store_files(files: Sequence[UploadedFile[bytes]]) -> list[storage.StoredFile]:
     """Check and store all files. If any file has a problem, store none and raise all problems."""
     stored: list[storage.StoredFile] = []
     problems: list[str] = []
@@ -211,7 +211,7 @@ def _store_files(files: Sequence[UploadedFile[Any]]) -> list[storage.StoredFile]
         if problems:
             raise UploadRejected(*problems)
     except OSError as error:
-        storage.delete(one.stored_as for one in stored)
+        storage.delete(file.stored_as for file in stored)
         logger.exception("could not store the files of a report")
         raise UploadRejected(
             "The report could not be kept: this server’s disk refused it. Nothing was sent. Tell "
@@ -219,12 +219,12 @@ def _store_files(files: Sequence[UploadedFile[Any]]) -> list[storage.StoredFile]
             status=507,
         ) from error
     except BaseException:
-        storage.delete(one.stored_as for one in stored)
+        storage.delete(file.stored_as for file in stored)
         raise
     return stored
 
 
-def _check_name(file: UploadedFile[Any], kind: str) -> None:
+def _check_name(file: UploadedFile[bytes], kind: str) -> None:
     """Check that the extension and the declared type match the content."""
     ending = PurePosixPath((file.name or "").lower()).suffix
     named_kind = storage.EXTENSIONS.get(ending)
@@ -240,18 +240,18 @@ def _check_name(file: UploadedFile[Any], kind: str) -> None:
         raise storage.FileRejected(f"was sent as {declared[:40]}, but holds something else.")
 
 
-def _check_together(stored: Sequence[storage.StoredFile], upload: UploadRequest) -> None:
-    if len(stored) > 1 and any(one.kind == "application/pdf" for one in stored):
+def _check_files_together(stored: Sequence[storage.StoredFile], upload: UploadRequest) -> None:
+    if len(stored) > 1 and any(file.kind == "application/pdf" for file in stored):
         raise UploadRejected(
             "A PDF is sent by itself; only pictures are put together into one report."
         )
-    if len({one.sha256 for one in stored}) < len(stored):
+    if len({file.sha256 for file in stored}) < len(stored):
         raise UploadRejected("The same picture is in the list twice. Remove one of them.")
     if upload.again:
         return
     before = (
         ReportFile.objects.filter(
-            sha256__in=[one.sha256 for one in stored], report__user=upload.patient
+            sha256__in=[file.sha256 for file in stored], report__user=upload.patient
         )
         .order_by("-report__uploaded_at")
         .values_list("report__uploaded_at", flat=True)
@@ -277,14 +277,14 @@ def _create_rows(
         ReportFile(
             report=report,
             position=position,
-            stored_as=one.stored_as,
+            stored_as=stored_file.stored_as,
             given_name=display_file_name(file.name),
-            kind=one.kind,
-            size=one.size,
-            sha256=one.sha256,
-            pages=one.pages,
+            kind=stored_file.kind,
+            size=stored_file.size,
+            sha256=stored_file.sha256,
+            pages=stored_file.pages,
         )
-        for position, (file, one) in enumerate(zip(upload.files, stored, strict=True))
+        for position, (file, stored_file) in enumerate(zip(upload.files, stored, strict=True))
     )
     return report
 

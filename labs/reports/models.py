@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from typing import Final
+from typing import Final, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import MinValueValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from backoffice.accounts.models import User
@@ -96,6 +96,14 @@ class ReportResult(models.Model):
     reading = models.BinaryField(max_length=16, help_text="Digest of what was read in this row")
 
 
+class ReportQuerySet(QuerySet["Report"]):
+    """Queries for reports."""
+
+    def with_job(self) -> Self:
+        """Read the jobs, too, but not their records as received."""
+        return self.select_related("job").defer("job__record")
+
+
 class Report(models.Model):
     """A document of a patient and its delivery to the service.
 
@@ -143,6 +151,8 @@ class Report(models.Model):
     changed_since_accepted = models.BooleanField(
         default=False, help_text="Read anew or corrected: the acceptance no longer holds"
     )
+
+    objects = ReportQuerySet.as_manager()
 
     class Meta:
         indexes = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from django.db import transaction
 from backoffice.accounts.models import User
 from backoffice.core.vocabulary.interpretations import Reading, as_received, read_line
 from backoffice.core.vocabulary.measures import number_of
+from backoffice.service.json_text import JsonObject
 from labs.reports.acceptance import ReportChanged, digest, latest_checks
 from labs.reports.models import Report, ReportJob, ReportResult, RowCheck
 from patients.identity_comparison import Agreement, compare_birth_dates, compare_name_parts
@@ -65,7 +67,7 @@ class ReviewedRow:
     """Whether the latest check was of an earlier parsed version of this row."""
 
     @property
-    def corrections(self) -> Mapping[str, Any]:
+    def corrections(self) -> JsonObject:
         return self.check.corrections if self.check and not self.outdated else {}
 
     @property
@@ -81,7 +83,7 @@ class ReviewedRow:
         return self.check.pk if self.check else 0
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> JsonObject:
         """The current value of every correctable column."""
         return {name: self.corrections.get(name, self.parsed_value(name)) for name in CORRECTABLE}
 
@@ -94,7 +96,7 @@ class ReviewedRow:
         return getattr(self.parsed, name)
 
     @property
-    def changed(self) -> list[tuple[str, Any]]:
+    def changed(self) -> list[tuple[str, object]]:
         """Labels of the corrected columns with the values that the service had read."""
         parsed = {name: self.parsed_value(name) for name in CORRECTABLE if name in self.corrections}
         return [
@@ -157,12 +159,12 @@ class ReviewedRow:
     def matches(self) -> list[LoincMatch]:
         return [
             LoincMatch(
-                str(one.get("loinc_code") or ""),
-                str(one.get("display_name") or one.get("loinc_name") or ""),
-                confidence(one.get("confidence_score")),
+                str(match.get("loinc_code") or ""),
+                str(match.get("display_name") or match.get("loinc_name") or ""),
+                confidence(match.get("confidence_score")),
             )
-            for one in self.parsed.loinc_matches
-            if isinstance(one, dict) and one.get("loinc_code")
+            for match in self.parsed.loinc_matches
+            if isinstance(match, dict) and match.get("loinc_code")
         ]
 
     @property
@@ -194,7 +196,7 @@ COLUMN_LABELS: Final[dict[str, str]] = {
 }
 
 
-def confidence(score: Any) -> str:
+def confidence(score: object) -> str:
     """Return a score from 0 to 1 as text."""
     if isinstance(score, bool) or not isinstance(score, int | float):
         return "not told"
@@ -262,7 +264,7 @@ def check_row(
     reading: str,
     latest: int,
     checked: bool,
-    values: Mapping[str, Any] | None = None,
+    values: JsonObject | None = None,
 ) -> CheckOutcome:
     """Mark a row as checked or unchecked, with corrected `values` (None: keep the corrections).
 
@@ -273,20 +275,20 @@ def check_row(
         locked = Report.objects.select_for_update().get(pk=report.pk)
         # Read the job before the row: if it is stored in between, the page digest is outdated.
         job = ReportJob.objects.only("content_hash").filter(report=locked.pk).first()
-        known = reviewed_row(locked, position)
-        if known is None or job is None or known.reading != reading or known.latest != latest:
+        row = reviewed_row(locked, position)
+        if row is None or job is None or row.reading != reading or row.latest != latest:
             raise ReportChanged
-        corrections = dict(known.corrections)
+        corrections = dict(row.corrections)
         if values is not None:
             corrections = {
                 name: values[name]
                 for name in CORRECTABLE
-                if name in values and _is_changed(values[name], known.parsed_value(name))
+                if name in values and _is_changed(values[name], row.parsed_value(name))
             }
         checks = latest_checks(locked)
         check = RowCheck.objects.create(
             report=report,
-            job_id=known.parsed.job_id,
+            job_id=row.parsed.job_id,
             position=position,
             reading=bytes.fromhex(reading),
             checked=checked,
@@ -297,13 +299,13 @@ def check_row(
             Report.objects.filter(pk=report.pk).update(changed_since_accepted=True)
     check.by = by
     return CheckOutcome(
-        ReviewedRow(known.parsed, check, outdated=False),
+        ReviewedRow(row.parsed, check, outdated=False),
         digest(job, checks).hex(),
         digest(job, {**checks, position: check.pk}).hex(),
     )
 
 
-def _is_changed(value: Any, parsed: Any) -> bool:
+def _is_changed(value: object, parsed: object) -> bool:
     return (value or None) != (parsed or None) if isinstance(value, str) else value != parsed
 
 
@@ -312,30 +314,35 @@ def _is_changed(value: Any, parsed: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PersonFact:
-    """One fact about the person, as printed and as known.
+    """One fact about the person, as printed and as stored.
 
-    `same` says whether they agree; None if one of them is missing.
+    `same`: whether they agree; None if one of them is missing.
     """
 
     label: str
     printed: str
-    known: Any
+    known: str | date | None
     same: bool | None
 
 
 def compare_with_patient(job: ReportJob, person: Demographics | None) -> list[PersonFact]:
     """Compare name and birth date on the report with those of the patient."""
     first, last = job.patient_first_name or "", job.patient_last_name or ""
-    known_first, known_last = (person.first_name, person.last_name) if person else ("", "")
-    born, known_born = job.dob or "", person.dob if person else None
+    stored_first, stored_last = (person.first_name, person.last_name) if person else ("", "")
+    printed_dob, stored_dob = job.dob or "", person.dob if person else None
     return [
         PersonFact(
             "Name",
             " ".join(part for part in (first, last) if part),
-            " ".join(part for part in (known_first, known_last) if part),
-            IS_SAME[compare_name_parts(first, last, known_first, known_last)],
+            " ".join(part for part in (stored_first, stored_last) if part),
+            IS_SAME[compare_name_parts(first, last, stored_first, stored_last)],
         ),
-        PersonFact("Birth date", born, known_born, IS_SAME[compare_birth_dates(born, known_born)]),
+        PersonFact(
+            "Birth date",
+            printed_dob,
+            stored_dob,
+            IS_SAME[compare_birth_dates(printed_dob, stored_dob)],
+        ),
     ]
 
 

@@ -114,8 +114,8 @@ def check_file(
     except (subprocess.TimeoutExpired, ValueError):
         answer = {}
     if "kind" in answer:
-        whole = content[answer["start"] : answer["end"]]
-        return CheckedFile(answer["kind"], answer["pages"], whole)
+        document = content[answer["start"] : answer["end"]]
+        return CheckedFile(answer["kind"], answer["pages"], document)
     other_kind = answer.get("found", "")
     problem = PROBLEMS.get(answer.get("problem", ""), PROBLEMS["unsafe"])
     raise FileRejected(
@@ -151,16 +151,16 @@ def delete(names: Iterable[str]) -> None:
         _path(name).unlink(missing_ok=True)
 
 
-def orphaned_files(known: Iterable[str], older_than: float) -> list[str]:
+def orphaned_files(names_in_rows: Iterable[str], older_than: float) -> list[str]:
     """Return the names of files without a row, last written before `older_than` (Unix seconds).
 
     They are from uploads that were interrupted between writing the file and creating the row.
     """
-    rows = set(known)
+    names = set(names_in_rows)
     return [
         path.name
-        for path in Path(settings.REPORT_FOLDER).glob("??/*")
-        if path.name not in rows and path.stat().st_mtime < older_than
+        for path in _stored_files()
+        if path.name not in names and path.stat().st_mtime < older_than
     ]
 
 

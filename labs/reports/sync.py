@@ -61,7 +61,7 @@ def job_progress(job: service_reports.ReportJobPayload) -> int:
 def _job(record: MirrorRecord) -> RowValues:
     job_of_patient: _JobOfPatient = record.data
     job = job_of_patient.job
-    head = job.data.metadata if job.data else None
+    metadata = job.data.metadata if job.data else None
     return {
         "user_id": job_of_patient.user_id,
         "status": job.status,
@@ -70,14 +70,14 @@ def _job(record: MirrorRecord) -> RowValues:
         "needs_human_review": job.needs_human_review,
         "is_reviewed": job.is_reviewed,
         "progress": record.version[0],
-        "patient_first_name": head.patient_first_name if head else None,
-        "patient_last_name": head.patient_last_name if head else None,
-        "dob": head.dob if head else None,
-        "gender": head.gender if head else None,
-        "lab_name": head.lab_name if head else None,
-        "date_reported": head.date_reported if head else None,
-        "date_collected": head.date_collected if head else None,
-        "specimen_number": head.specimen_number if head else None,
+        "patient_first_name": metadata.patient_first_name if metadata else None,
+        "patient_last_name": metadata.patient_last_name if metadata else None,
+        "dob": metadata.dob if metadata else None,
+        "gender": metadata.gender if metadata else None,
+        "lab_name": metadata.lab_name if metadata else None,
+        "date_reported": metadata.date_reported if metadata else None,
+        "date_collected": metadata.date_collected if metadata else None,
+        "specimen_number": metadata.specimen_number if metadata else None,
     }
 
 
@@ -205,7 +205,7 @@ def create_missing_reports(
             " SELECT gen_random_uuid(), job.user_id, gen_random_uuid(), job.as_of,"
             "  job.needs_human_review, job.state, now(), 0, '', job.id, '{}', false"
             " FROM labs_reportjob AS job"
-            " WHERE NOT EXISTS (SELECT FROM labs_report AS known WHERE known.job_id = job.id)"
+            " WHERE NOT EXISTS (SELECT FROM labs_report AS linked WHERE linked.job_id = job.id)"
             " AND NOT EXISTS (SELECT FROM labs_report AS other WHERE other.user_id = job.user_id"
             "  AND (other.state IN (%s, %s) OR job.id = ANY(other.earlier_job_ids)))"
             f"{condition} ON CONFLICT DO NOTHING",
@@ -223,14 +223,11 @@ def _store(
     answers: Mapping[str, Record[service_reports.ReportJobPayload]],
 ) -> dict[str, timedelta | None]:
     store_jobs([(record, None) for record in answers.values()])
-    sent = dict(
-        Report.objects.filter(job__in=[UUID(key) for key in answers]).values_list(
-            "job_id", "uploaded_at"
-        )
-    )
+    reports = Report.objects.filter(job__in=[UUID(key) for key in answers])
+    uploaded_at = dict(reports.values_list("job_id", "uploaded_at"))
     now = timezone.now()
     return {
-        key: _next_lookup(job_state(record.data), now - sent.get(UUID(key), now))
+        key: _next_lookup(job_state(record.data), now - uploaded_at.get(UUID(key), now))
         for key, record in answers.items()
     }
 
@@ -249,14 +246,14 @@ def _next_lookup(state: str, age: timedelta) -> timedelta | None:
     return timedelta(minutes=1) if age < timedelta(hours=2) else timedelta(hours=1)
 
 
-def _absent(keys: Sequence[str], asked_at: datetime) -> None:
+def _flag_missing(keys: Sequence[str], asked_at: datetime) -> None:
     flag_missing(JOBS, [(UUID(key),) for key in keys], asked_at)
 
 
-JOB_LOOKUP: Final[Any] = LookupType(
+JOB_LOOKUP: Final = LookupType(
     kind=LOOKUP_KIND,
     fetch=lambda service, key: service.reports.job(key),
     store=_store,
-    on_missing=_absent,
+    on_missing=_flag_missing,
     retry_missing_after=lambda key: timedelta(hours=1),
 )

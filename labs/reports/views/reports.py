@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Final
+from io import BytesIO
+from typing import Final
 from urllib.parse import quote
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from csp.decorators import csp_exempt, csp_update
 from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from backoffice.accounts.access import may, requires
@@ -43,23 +44,18 @@ def report_list(request: HttpRequest) -> HttpResponse:
     patient_id = _uuid(request.GET.get("user_id", ""))
     if tab not in TABS:
         tab = "all" if patient_id else "todo"
-    everything = Report.objects.all()
+    all_reports = Report.objects.all()
     if patient_id:
-        everything = everything.filter(user=patient_id)
-    rows = everything.filter(TABS[tab][1])
-    page = fetch_page(
-        rows.select_related("job").defer("job__record"),
-        NEWEST,
-        size=PAGE_SIZE,
-        **page_position(request),
-    )
+        all_reports = all_reports.filter(user=patient_id)
+    rows = all_reports.filter(TABS[tab][1])
+    page = fetch_page(rows.with_job(), NEWEST, size=PAGE_SIZE, **page_position(request))
     record_list(
-        request, "report", [one.pk for one in page.rows], [one.user_id for one in page.rows]
+        request, "report", [row.pk for row in page.rows], [row.user_id for row in page.rows]
     )
     people = _people(page.rows) if may(request.user, "patients.view") else {}
     context = {
         "page": page,
-        "rows": [{"report": one, "person": people.get(one.user_id)} for one in page.rows],
+        "rows": [{"report": row, "person": people.get(row.user_id)} for row in page.rows],
         "total": capped_count(rows),
         "tabs": [
             {
@@ -67,13 +63,13 @@ def report_list(request: HttpRequest) -> HttpResponse:
                 "label": label,
                 "current": key == tab,
                 # Count only reports that wait for staff: the other tabs grow forever.
-                "count": capped_count(everything.filter(condition)) if key == "todo" else None,
+                "count": capped_count(all_reports.filter(condition)) if key == "todo" else None,
             }
             for key, (label, condition) in TABS.items()
         ],
         "tab": tab,
         "patient_id": patient_id,
-        "any": bool(page.rows) or everything.exists(),
+        "any": bool(page.rows) or all_reports.exists(),
     }
     return render(request, "labs/reports/list.html", context)
 
@@ -84,13 +80,9 @@ def of_patient(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Show the newest reports of a patient: a fragment of the patient's page."""
     if not Patient.objects.filter(pk=patient_id).exists():
         raise Http404
-    rows = list(
-        Report.objects.filter(user=patient_id)
-        .select_related("job")
-        .defer("job__record")
-        .order_by("-uploaded_at", "id")[: ON_PATIENT_PAGE + 1]
-    )
-    record_list(request, "report", [one.pk for one in rows], [patient_id])
+    reports = Report.objects.filter(user=patient_id).with_job().order_by("-uploaded_at", "id")
+    rows = list(reports[: ON_PATIENT_PAGE + 1])
+    record_list(request, "report", [row.pk for row in rows], [patient_id])
     context = {
         "reports": rows[:ON_PATIENT_PAGE],
         "more": len(rows) > ON_PATIENT_PAGE,
@@ -109,7 +101,7 @@ def detail(request: HttpRequest, report_id: UUID) -> HttpResponse:
     return render(request, "labs/reports/detail.html", _context(request, report))
 
 
-def _context(request: HttpRequest, report: Report) -> dict[str, Any]:
+def _context(request: HttpRequest, report: Report) -> dict[str, object]:
     sees_names = may(request.user, "patients.view")
     sees_results = may(request.user, "results.view")
     page_hash = acceptance.page_digest(report)  # Read before the rows: see its docstring.
@@ -180,13 +172,13 @@ def document(request: HttpRequest, report_id: UUID, position: int) -> HttpRespon
     return _file_response(file, content, save)
 
 
-def _file_response(file: ReportFile, content: Any, save: bool) -> FileResponse:
+def _file_response(file: ReportFile, content: BytesIO, save: bool) -> FileResponse:
     response = FileResponse(content, content_type=file.kind)
     name = f"report-{file.position + 1}{storage.ENDINGS[file.kind]}"
-    how = "attachment" if save else "inline"
+    disposition = "attachment" if save else "inline"
     # The given name may contain the patient's name, so only a download has it.
     file_name = f"; filename*=UTF-8''{quote(_safe_name(file), safe='')}" if save else ""
-    response.headers["Content-Disposition"] = f'{how}; filename="{name}"{file_name}'
+    response.headers["Content-Disposition"] = f'{disposition}; filename="{name}"{file_name}'
     response.headers["Content-Security-Policy"] = FILE_POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["X-Frame-Options"] = "SAMEORIGIN"
@@ -310,7 +302,7 @@ def _row_form(row: review.ReviewedRow) -> RowForm:
     return RowForm(initial=_initial_values(row), auto_id=f"row-{row.parsed.position}-%s")
 
 
-def _initial_values(row: review.ReviewedRow) -> dict[str, Any]:
+def _initial_values(row: review.ReviewedRow) -> dict[str, object]:
     values = {name: "" if value is None else value for name, value in row.values.items()}
     for name in ("min_reference_range", "max_reference_range"):
         limit = row.values[name]
@@ -328,7 +320,7 @@ def _row(
 ) -> HttpResponse:
     """Show one row, or the whole page with this row open if no script requested it."""
     if request.headers.get("HX-Request") == "true":
-        context: dict[str, Any] = {"report": report, "may_accept": True}
+        context: dict[str, object] = {"report": report, "may_accept": True}
         template = "labs/reports/_row.html"
     else:
         record_view(request, "report", [report.pk], [report.user_id])
@@ -402,16 +394,11 @@ def _uuid(text: str) -> UUID | None:
 
 
 def _report(report_id: UUID) -> Report:
-    reports = (
-        Report.objects.select_related("job", "uploaded_by", "accepted_by")
-        .filter(pk=report_id)
-        .first()
+    return get_object_or_404(
+        Report.objects.select_related("job", "uploaded_by", "accepted_by"), pk=report_id
     )
-    if reports is None:
-        raise Http404
-    return reports
 
 
 def _people(reports: list[Report]) -> dict[UUID | None, Patient]:
-    ids = {one.user_id for one in reports if one.user_id}
+    ids = {report.user_id for report in reports if report.user_id}
     return {person.pk: person for person in Patient.objects.named("dob").filter(pk__in=ids)}

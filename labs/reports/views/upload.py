@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import BadRequest, TooManyFilesSent
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods
@@ -93,7 +93,7 @@ def _checked(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         return _rejected(request, patient_id, form, UploadRejected(*_errors(form)))
     data = form.cleaned_data
     assert isinstance(request.user, User)
-    wanted = intake.UploadRequest(
+    upload_request = intake.UploadRequest(
         patient=patient,
         by=request.user,
         form_id=data["form_id"],
@@ -102,12 +102,12 @@ def _checked(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         again=data["again"],
     )
     try:
-        report = intake.find_report_of_form(wanted)
+        report = intake.find_report_of_form(upload_request)
         if report is None:
             report_id = intake.new_report_id()
             # Write the audit entry first, so that no upload lacks one.
             record_entry(request, "change", "report", ids=[report_id], patients=[patient.pk])
-            report = intake.create_report(wanted, report_id)
+            report = intake.create_report(upload_request, report_id)
     except UploadRejected as refused:
         if refused.form_id is not None:
             form = UploadForm({**request.POST.dict(), "form_id": refused.form_id})
@@ -139,7 +139,7 @@ def _form(
 ) -> HttpResponse:
     # The page names the patient, also when it shows an error.
     record_view(request, "patient", [patient.pk], [patient.pk])
-    context: dict[str, Any] = {
+    context = {
         "patient": patient,
         "person": Demographics.objects.filter(pk=patient.pk).defer("record").first(),
         "form": form,
@@ -153,7 +153,4 @@ def _form(
 
 
 def _patient(patient_id: UUID) -> Patient:
-    try:
-        return Patient.objects.defer("record").get(pk=patient_id)
-    except Patient.DoesNotExist as error:
-        raise Http404 from error
+    return get_object_or_404(Patient.objects.defer("record"), pk=patient_id)
