@@ -125,15 +125,15 @@ class TeamAdmin(BaseAdmin):
         accounts: dict[UUID, list[LabAccount]] = defaultdict(list)
         for entry in LabAccountTeam.objects.select_related("account").defer("account__record"):
             accounts[entry.team_id].append(entry.account)
-        names, ours = team_names(), mirror_team()
+        names, our_team = team_names(), mirror_team()
         rows = [
             {
                 "team": team,
-                "ours": team == ours,
+                "ours": team == our_team,
                 "name": names.get(team, ""),
                 "accounts": sorted(accounts[team], key=str),
             }
-            for team in sort_teams({*names, *accounts, *([ours] if ours else [])}, ours)
+            for team in sort_teams({*names, *accounts, *([our_team] if our_team else [])}, our_team)
         ]
         return super().changelist_view(request, {"rows": rows})
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.contrib.admin import register
+from django.db.models import Model
 from django.urls import reverse
 
 from backoffice.admin import RecordAdmin, site
@@ -22,7 +23,7 @@ class PatientRecordAdmin(RecordAdmin):
     searched: ClassVar[tuple[str, ...]] = ("pk", "user")
     search_hint = "Full ID, or the patient’s ID"
 
-    def lead(self, row: Any) -> tuple[str, str]:
+    def lead(self, row: Model) -> tuple[str, str]:
         patient_id = getattr(row, self.patient)
         if not patient_id:
             return "", ""
@@ -40,7 +41,7 @@ class PatientAdmin(PatientRecordAdmin):
     identifiers = ("client_user_id",)
     search_hint = "Full ID, or the full client user ID"
 
-    def reasons(self, row: Any) -> LookupKeys:
+    def reasons(self, row: Patient) -> LookupKeys:
         return {"users": [row.pk]}
 
 
@@ -54,7 +55,7 @@ class DemographicsAdmin(PatientRecordAdmin):
     searched = ("pk",)
     search_hint = "The patient’s full ID"
 
-    def reasons(self, row: Any) -> LookupKeys:
+    def reasons(self, row: Demographics) -> LookupKeys:
         return {"demographics": [row.pk]}
 
 
@@ -64,7 +65,7 @@ class ConnectionAdmin(PatientRecordAdmin):
     topic = "connection"
     list_display = ("id", "user_id", "slug", "status", "error_type", "missing_since")
 
-    def reasons(self, row: Any) -> LookupKeys:
+    def reasons(self, row: Connection) -> LookupKeys:
         return {"connections": [row.user_id]}
 
 
@@ -75,7 +76,7 @@ class InsuranceAdmin(PatientRecordAdmin):
     topic = "insurance"
     list_display = ("id", "user_id", "is_primary", "payor_code", "superseded_at")
 
-    def reasons(self, row: Any) -> LookupKeys:
+    def reasons(self, row: Insurance) -> LookupKeys:
         return {"insurance-primary" if row.is_primary else "insurance-secondary": [row.user_id]}
 
 
@@ -90,7 +91,7 @@ class PayorAdmin(RecordAdmin):
     searched = ("pk", "name")
     search_hint = "Full code or name"
 
-    def reasons(self, row: Any) -> LookupKeys:
+    def reasons(self, row: Payor) -> LookupKeys:
         return {"payors": [row.name]}
 
 

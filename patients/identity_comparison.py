@@ -46,11 +46,13 @@ class Agreement(StrEnum):
 
 def combine_agreements(agreements: Iterable[Agreement]) -> Agreement:
     """Return DIFFERENT if any fact differs, else SAME if any agrees, else UNKNOWN."""
-    distinct = set(agreements)
-    for one in (Agreement.DIFFERENT, Agreement.SAME):
-        if one in distinct:
-            return one
-    return Agreement.UNKNOWN
+    return _first_present(agreements, (Agreement.DIFFERENT, Agreement.SAME, Agreement.UNKNOWN))
+
+
+def _first_present(agreements: Iterable[Agreement], ranked: Sequence[Agreement]) -> Agreement:
+    """Return the first of `ranked` that is in `agreements`, or the last one if none is."""
+    present = set(agreements)
+    return next((agreement for agreement in ranked if agreement in present), ranked[-1])
 
 
 # Names
@@ -70,8 +72,8 @@ class _Name:
 
 def compare_names(printed: str, first_name: str, last_name: str) -> Agreement:
     """Compare a whole name, in any order, with the name of a patient."""
-    known = _spellings(first_name, last_name)
-    return _compare([name for text in _letterings(printed) for name in _readings(text)], known)
+    readings = [name for text in _letterings(printed) for name in _readings(text)]
+    return _compare(readings, _spellings(first_name, last_name))
 
 
 def compare_name_parts(
@@ -88,36 +90,36 @@ def compare_name_parts(
     return _compare(readings, _spellings(first_name, last_name))
 
 
-def _compare(readings: Iterable[_Name], known: Sequence[_Name]) -> Agreement:
-    possible = [name for name in readings if name.given or name.family]
-    if not possible or not known:
+def _compare(readings: Iterable[_Name], spellings: Sequence[_Name]) -> Agreement:
+    """Compare the readings of a printed name with the spellings of the patient's name."""
+    names = [name for name in readings if name.given or name.family]
+    if not names or not spellings:
         return Agreement.UNKNOWN
-    agreements = {_compare_one(printed, ours) for printed, ours in product(possible, known)}
-    for one in (Agreement.SAME, Agreement.UNKNOWN):
-        if one in agreements:
-            return one
-    return Agreement.DIFFERENT
+    return _first_present(
+        (_compare_pair(printed, stored) for printed, stored in product(names, spellings)),
+        (Agreement.SAME, Agreement.UNKNOWN, Agreement.DIFFERENT),
+    )
 
 
-def _compare_one(printed: _Name, known: _Name) -> Agreement:
-    given_fits = _given_fits(printed.given, known.given)
-    family_fits = _family_fits(printed.family, known.family)
+def _compare_pair(printed: _Name, stored: _Name) -> Agreement:
+    given_fits = _given_fits(printed.given, stored.given)
+    family_fits = _family_fits(printed.family, stored.family)
     if not given_fits or not family_fits:
         return Agreement.DIFFERENT
-    halves = [(printed.given, known.given), (printed.family, known.family)]
-    if printed.is_initials or known.is_initials:
-        equal = all(one == other for one, other in halves)
-        return Agreement.SAME if equal else Agreement.UNKNOWN
+    if printed.is_initials or stored.is_initials:
+        return Agreement.SAME if printed == stored else Agreement.UNKNOWN
     # Half a name is not enough to agree, but it does not contradict either.
-    whole = all(bool(one) == bool(other) for one, other in halves)
-    return Agreement.SAME if whole else Agreement.UNKNOWN
+    have_same_parts = bool(printed.given) == bool(stored.given) and bool(printed.family) == bool(
+        stored.family
+    )
+    return Agreement.SAME if have_same_parts else Agreement.UNKNOWN
 
 
-def _given_fits(printed: Sequence[str], known: Sequence[str]) -> bool:
+def _given_fits(printed: Sequence[str], stored: Sequence[str]) -> bool:
     """Whether the first given names agree and no other contradicts. Initials are names, too."""
-    if not printed or not known or "".join(printed) == "".join(known):
+    if not printed or not stored or "".join(printed) == "".join(stored):
         return True
-    for few, many in ((printed, known), (known, printed)):
+    for few, many in ((printed, stored), (stored, printed)):
         # Maryann and Mary Ann Lee: the first words of one name are joined in the other.
         for end in range(1, len(many) + 1):
             if _is_name_or_initial(few[0], "".join(many[:end])) and _middle_fits(
@@ -127,29 +129,30 @@ def _given_fits(printed: Sequence[str], known: Sequence[str]) -> bool:
     return False
 
 
-def _middle_fits(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether all words of one are in the other, in the same order."""
-    few, many = sorted((one, other), key=len)
+def _middle_fits(printed: Sequence[str], stored: Sequence[str]) -> bool:
+    """Whether all words of the shorter name are in the longer one, in the same order."""
+    few, many = sorted((printed, stored), key=len)
     rest = iter(many)
     return all(any(_is_name_or_initial(word, name) for name in rest) for word in few)
 
 
-def _is_name_or_initial(one: str, other: str) -> bool:
-    few, many = sorted((one, other), key=len)
-    return one == other or (len(few) == 1 and many.startswith(few))
+def _is_name_or_initial(printed: str, stored: str) -> bool:
+    """Whether the words are equal, or one is the initial of the other."""
+    short, long = sorted((printed, stored), key=len)
+    return printed == stored or (len(short) == 1 and long.startswith(short))
 
 
-def _family_fits(printed: Sequence[str], known: Sequence[str]) -> bool:
+def _family_fits(printed: Sequence[str], stored: Sequence[str]) -> bool:
     """Whether it is the same surname, a part of a double surname in any order, or its initial."""
-    if not printed or not known:
+    if not printed or not stored:
         return True
-    if any(len(name) == len(name[0]) == 1 for name in (printed, known)):
-        return _is_name_or_initial(printed[0], known[0])
-    if _is_part(printed, known):
+    if any(len(name) == len(name[0]) == 1 for name in (printed, stored)):
+        return _is_name_or_initial(printed[0], stored[0])
+    if _is_part(printed, stored):
         return True
     # A middle initial may be read as a part of a double surname, but it is not one.
-    initials = {word for word in printed if len(word) == 1} - {*known, *_CONJUNCTIONS}
-    return not initials and _is_part(known, printed)
+    initials = {word for word in printed if len(word) == 1} - {*stored, *_CONJUNCTIONS}
+    return not initials and _is_part(stored, printed)
 
 
 _CONJUNCTIONS: Final = ("y", "e")
@@ -176,16 +179,17 @@ def _readings(text: str) -> list[_Name]:
     A comma divides them. Without a comma, they may be divided between any two words. Both orders
     are returned.
     """
-    parts = [
-        part_tokens for part in _with_commas(text).split(",") if (part_tokens := _tokens(part))
-    ]
+    parts = [tokens for part in _with_commas(text).split(",") if (tokens := _tokens(part))]
     if len(parts) > 1:
         first, rest = parts[0], [token for part in parts[1:] for token in part]
         return [_name(rest, first), _name(first, rest)]
     tokens = parts[0] if parts else [whole] if (whole := _words(text)) else []
     places = range(1, len(tokens)) if len(tokens) > 1 else range(len(tokens))
-    divided = [(tokens[:place], tokens[place:]) for place in places]
-    return [_name(*halves) for one in divided for halves in (one, one[::-1])]
+    names = []
+    for place in places:
+        before, after = tokens[:place], tokens[place:]
+        names += [_name(before, after), _name(after, before)]
+    return names
 
 
 def _with_commas(text: str) -> str:
@@ -225,8 +229,8 @@ def _spellings(first_name: str, last_name: str) -> list[_Name]:
 def _letterings(text: str) -> tuple[str, str, str]:
     """Return the text as written, with two letters per umlaut, and with one letter per digraph."""
     short = text[:MAX_TEXT_LENGTH]
-    one = _LETTERS.sub(lambda word: contract_umlauts(word[0]), fold(short))
-    return short, digraphs(short), one
+    contracted = _LETTERS.sub(lambda word: contract_umlauts(word[0]), fold(short))
+    return short, digraphs(short), contracted
 
 
 _LETTERS: Final = re.compile(r"[^\W_]+")
@@ -263,20 +267,11 @@ class PartialDate:
         )
 
 
-_MONTHS: Final = [
-    "jan",
-    "feb",
-    "mar",
-    "apr",
-    "may",
-    "jun",
-    "jul",
-    "aug",
-    "sep",
-    "oct",
-    "nov",
-    "dec",
-]
+_MONTH_NAMES: Final = (
+    "january february march april may june july august september october november december"
+)
+_LONG_MONTHS: Final = _MONTH_NAMES.split()
+_MONTHS: Final = [name[:3] for name in _LONG_MONTHS]
 _TIME: Final = re.compile(r"(?<=\d)(?:t|\s+)\d{1,2}:\d{2}.*$")
 _TOKEN: Final = re.compile(r"\d+|[a-z]+")
 _YEAR: Final = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
@@ -309,18 +304,11 @@ def birth_dates(printed: str) -> frozenset[PartialDate]:
     if len(months) > 1 or (other_words and not months and len(numbers) == 2):
         return frozenset()  # `4 Okt 1954`: the word may be the month.
     today = timezone.localdate()
-    dates = {
-        one
+    return frozenset(
+        partial_date
         for year, month, day in _orders(numbers, next(iter(months), None))
-        for one in _dates(year, month, day, today)
-    }
-    return frozenset(dates)
-
-
-_WHOLE_MONTHS = (
-    "january february march april may june july august sept september october november december"
-)
-_LONG_MONTHS: Final = frozenset(_WHOLE_MONTHS.split())
+        for partial_date in _dates(year, month, day, today)
+    )
 
 
 def _orders(
@@ -377,12 +365,12 @@ def _dates(text: str, month: int | None, day: int | None, today: date) -> Iterat
             yield PartialDate(year, month, day)
 
 
-def compare_birth_dates(printed: str, known: date | None) -> Agreement:
-    """Return DIFFERENT only if no reading of the printed date is the known date."""
+def compare_birth_dates(printed: str, stored: date | None) -> Agreement:
+    """Return DIFFERENT only if no reading of the printed date is the date of the patient."""
     readings = birth_dates(printed)
-    if known is None or not readings:
+    if stored is None or not readings:
         return Agreement.UNKNOWN
-    if any(reading.includes(known) for reading in readings):
+    if any(reading.includes(stored) for reading in readings):
         return Agreement.SAME
     return Agreement.UNKNOWN if readings == {_PLACEHOLDER} else Agreement.DIFFERENT
 
@@ -395,11 +383,11 @@ _AGE_TOLERANCE: Final = 2
 """Years that a printed age may differ: it is rounded, and the day of counting is uncertain."""
 
 
-def compare_ages(printed: str, known: date | None, on: date) -> Agreement:
+def compare_ages(printed: str, born: date | None, on: date) -> Agreement:
     """Compare an age (`64`, `64 Y`, `18 months`) on a day with a birth date."""
     match = _AGE.search(fold(printed[:MAX_TEXT_LENGTH]))
-    if known is None or match is None:
+    if born is None or match is None:
         return Agreement.UNKNOWN
     years = int(match[1]) * _YEARS[match[2]]
-    actual = (on - known).days / 365.25
+    actual = (on - born).days / 365.25
     return Agreement.SAME if abs(actual - years) < _AGE_TOLERANCE else Agreement.DIFFERENT

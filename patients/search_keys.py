@@ -118,8 +118,8 @@ def plain_name(text: str) -> str:
 
     `Núñez-O’Brien` becomes `Nunez-O'Brien`. Letters of other scripts stay.
     """
-    letters = unicodedata.normalize("NFKD", text.translate(_PLAIN))
-    return " ".join("".join(one for one in letters if not unicodedata.combining(one)).split())
+    marks = unicodedata.normalize("NFKD", text.translate(_PLAIN))
+    return " ".join("".join(mark for mark in marks if not unicodedata.combining(mark)).split())
 
 
 def name_key(*parts: str | None) -> str:
@@ -181,24 +181,23 @@ def required_prefixes(text: str) -> list[tuple[str, ...]]:
     laboratories add them.
     """
     typed = words(text)
-    other = words(digraphs(text))
-    spellings = [typed, *([other] if len(other) == len(typed) else [])]
-    needed = {place for place, word in enumerate(typed) if word not in EXTRAS} or {
-        *range(len(typed))
-    }
-    if sum(len(typed[place]) > 1 for place in needed) > 1:
-        needed = {place for place in needed if len(typed[place]) > 1}
+    with_digraphs = words(digraphs(text))
+    spellings = [typed, with_digraphs] if len(with_digraphs) == len(typed) else [typed]
+    places = [place for place, word in enumerate(typed) if word not in EXTRAS]
+    places = places or list(range(len(typed)))
+    if sum(len(typed[place]) > 1 for place in places) > 1:
+        places = [place for place in places if len(typed[place]) > 1]
     return [
         tuple(
             dict.fromkeys(
-                spelling
+                prefix
                 for start in range(place, max(place - 3, -1), -1)
-                for one in spellings
-                for joined in ["".join(one[start : place + 1])]
-                for spelling in (joined, contract_umlauts(joined))
+                for spelling in spellings
+                for joined in ["".join(spelling[start : place + 1])]
+                for prefix in (joined, contract_umlauts(joined))
             )
         )
-        for place in sorted(needed)
+        for place in places
     ]
 
 

@@ -6,20 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from backoffice.core.prepared_queries import by_key, where
 from backoffice.mirror.models import AS_RECEIVED
 from backoffice.outbox.models import CommandRecord
 from patients.commands import Deregister
-from patients.models import Connection, Patient, Provider
+from patients.models import FAILING_STATUSES, Connection, Patient, Provider
 
 if TYPE_CHECKING:
     # Only for types: the wearables app imports this one.
     from patients.wearables.models import HistoricalPull
-
-FAILING_STATUSES: Final = ("failure", "retrying")
 
 
 @dataclass(slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 from uuid import UUID
 
 from django.conf import settings
@@ -70,7 +70,7 @@ class SetAllowlist(Command, kw_only=True):
     def subject(self) -> tuple[str, str]:
         return "lab account", str(self.account_id)
 
-    def difference(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def difference(self) -> tuple[dict[str, list[UUID]], dict[str, list[UUID]]]:
         return {"teams": self.expected}, {"teams": self.target}
 
     def form_url(self) -> str:
@@ -139,10 +139,10 @@ class SetAllowlist(Command, kw_only=True):
         return next((r for r in page.records if r.data.id == self.account_id), None)
 
     def _conflict(self, now: set[UUID]) -> str:
-        ours = mirror_team()
+        our_team = mirror_team()
         return (
             "Somebody else changed the list meanwhile, so nothing was sent over it. "
-            f"You saw: {describe_teams(self.expected, ours)}. "
-            f"There now: {describe_teams(now, ours)}. "
-            f"You want: {describe_teams(self.target, ours)}."
+            f"You saw: {describe_teams(self.expected, our_team)}. "
+            f"There now: {describe_teams(now, our_team)}. "
+            f"You want: {describe_teams(self.target, our_team)}."
         )

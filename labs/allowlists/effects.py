@@ -56,7 +56,7 @@ class TeamEffect:
 def team_effects(account: LabAccount, target: Collection[UUID]) -> list[TeamEffect]:
     """Return the effect on each team that is added or removed, our team first."""
     before, after = allowed_team_ids(account), set(target)
-    ours, names = mirror_team(), team_names()
+    our_team, names = mirror_team(), team_names()
     changed_ids = before ^ after
     active = Counter(
         LabAccountTeam.objects.filter(
@@ -72,14 +72,14 @@ def team_effects(account: LabAccount, target: Collection[UUID]) -> list[TeamEffe
     return [
         TeamEffect(
             team=team,
-            ours=team == ours,
-            name=short_name(team, ours, names),
+            ours=team == our_team,
+            name=short_name(team, our_team, names),
             given_name=names.get(team, ""),
             gains=team in after,
             before=active[team] + (is_active and team in before),
             after=active[team] + (is_active and team in after),
         )
-        for team in sort_teams(changed_ids, ours)
+        for team in sort_teams(changed_ids, our_team)
     ]
 
 
@@ -95,9 +95,17 @@ class TeamComparison:
 
 
 def compare_three_lists(
-    saw: Collection[UUID], there: Collection[UUID], wanted: Collection[UUID]
+    saw: Collection[UUID], current: Collection[UUID], target: Collection[UUID]
 ) -> list[TeamComparison]:
     """Compare the list that a person saw, the current list, and the list that they want."""
-    ours = mirror_team()
-    teams = sort_teams({*saw, *there, *wanted}, ours)
-    return [TeamComparison(t, t == ours, t in saw, t in there, t in wanted) for t in teams]
+    our_team = mirror_team()
+    return [
+        TeamComparison(
+            team,
+            ours=team == our_team,
+            saw=team in saw,
+            there=team in current,
+            wanted=team in target,
+        )
+        for team in sort_teams({*saw, *current, *target}, our_team)
+    ]

@@ -50,6 +50,7 @@ class TeamsForm(CommandForm):
     """The teams of an account.
 
     `expected`: the list that the person saw. `looked_at`: the list whose effects were shown.
+    `listed`: teams that have a checkbox, besides the chosen ones.
     """
 
     expected = TeamIdsField(required=False, widget=forms.HiddenInput)
@@ -70,13 +71,13 @@ class TeamsForm(CommandForm):
     confirm = forms.CharField(label="Confirm", max_length=200, required=False)
 
     def __init__(
-        self, *args: Any, known: Collection[UUID], ours: UUID | None, **kwargs: Any
+        self, *args: Any, listed: Collection[UUID], our_team: UUID | None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
         field = self.fields["teams"]
         assert isinstance(field, forms.TypedMultipleChoiceField)
         # A team typed in "Another team" is a checkbox when the page is shown again.
-        choices = sort_teams({*known, *self.target()}, ours)
+        choices = sort_teams({*listed, *self.target()}, our_team)
         field.choices = [(str(team), str(team)) for team in choices]
 
     def target(self) -> set[UUID]:

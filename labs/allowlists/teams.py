@@ -14,8 +14,8 @@ OUR_TEAM = "our team"
 def known_teams() -> set[UUID]:
     """Return our team and every team on an allowlist."""
     teams = set(LabAccountTeam.objects.order_by().values_list("team_id", flat=True).distinct())
-    ours = mirror_team()
-    return teams | {ours} if ours else teams
+    our_team = mirror_team()
+    return teams | {our_team} if our_team else teams
 
 
 def allowed_team_ids(account: LabAccount) -> set[UUID]:
@@ -27,26 +27,27 @@ def team_names() -> dict[UUID, str]:
     return dict(Team.objects.values_list("id", "name"))
 
 
-def display_name(team: UUID, ours: UUID | None, names: Mapping[UUID, str]) -> str:
-    return OUR_TEAM if team == ours else names.get(team, str(team))
+def display_name(team: UUID, our_team: UUID | None, names: Mapping[UUID, str]) -> str:
+    return OUR_TEAM if team == our_team else names.get(team, str(team))
 
 
-def short_name(team: UUID, ours: UUID | None, names: Mapping[UUID, str]) -> str:
+def short_name(team: UUID, our_team: UUID | None, names: Mapping[UUID, str]) -> str:
     """Return the text to type for this team: its name, or the end of its id.
 
     The ids of one organization may have the same beginning.
     """
-    return OUR_TEAM if team == ours else names.get(team, team.hex[-6:])
+    return OUR_TEAM if team == our_team else names.get(team, team.hex[-6:])
 
 
-def sort_teams(teams: Collection[UUID], ours: UUID | None) -> list[UUID]:
+def sort_teams(teams: Collection[UUID], our_team: UUID | None) -> list[UUID]:
     """Return the teams sorted by id, our team first."""
-    return sorted(teams, key=lambda team: (team != ours, str(team)))
+    return sorted(teams, key=lambda team: (team != our_team, str(team)))
 
 
-def describe_teams(teams: Iterable[UUID], ours: UUID | None) -> str:
+def describe_teams(teams: Iterable[UUID], our_team: UUID | None) -> str:
     """Return the display names of the teams, separated by commas."""
     names = team_names()
     return (
-        ", ".join(display_name(t, ours, names) for t in sort_teams(set(teams), ours)) or "no team"
+        ", ".join(display_name(t, our_team, names) for t in sort_teams(set(teams), our_team))
+        or "no team"
     )

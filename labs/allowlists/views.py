@@ -69,7 +69,7 @@ def effects(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """Show the effects of the chosen teams: a fragment."""
     lab_account = _account(account_id)
     form = TeamsForm(
-        request.GET, known=known_teams() | allowed_team_ids(lab_account), ours=mirror_team()
+        request.GET, listed=known_teams() | allowed_team_ids(lab_account), our_team=mirror_team()
     )
     target = form.target()
     form.show(expected=allowed_team_ids(lab_account), looked_at=target)
@@ -95,8 +95,8 @@ def _form(request: HttpRequest, lab_account: LabAccount) -> TeamsForm:
     allowed_ids = allowed_team_ids(lab_account)
     return TeamsForm.from_request(
         request,
-        known=known_teams() | allowed_ids,
-        ours=mirror_team(),
+        listed=known_teams() | allowed_ids,
+        our_team=mirror_team(),
         initial={"teams": [str(team) for team in allowed_ids]},
     )
 
@@ -108,13 +108,13 @@ def _names_losing_last_account(effects: Iterable[TeamEffect]) -> list[str]:
 def _page(
     request: HttpRequest, lab_account: LabAccount, form: TeamsForm | None, status: int = 200
 ) -> HttpResponse:
-    allowed_ids, ours = allowed_team_ids(lab_account), mirror_team()
+    allowed_ids, our_team = allowed_team_ids(lab_account), mirror_team()
     context: dict[str, object] = {
         "account": lab_account,
         "lab": lab_account.find_lab(),
         "billing": billing_by_state(lab_account),
-        "teams": sort_teams(allowed_ids, ours),
-        "ours": ours,
+        "teams": sort_teams(allowed_ids, our_team),
+        "ours": our_team,
         "names": team_names(),
         "obstacle": obstacle(lab_account),
         "offers": [compare_tests(lab_account), compare_markers(lab_account)],
@@ -129,11 +129,11 @@ def _page(
             "chips": [
                 {
                     "team": team,
-                    "ours": team == ours,
+                    "ours": team == our_team,
                     "there": team in allowed_ids,
                     "on": team in target,
                 }
-                for team in sort_teams(known_teams() | allowed_ids | target, ours)
+                for team in sort_teams(known_teams() | allowed_ids | target, our_team)
             ],
             "effects": team_changes,
             "left": _names_losing_last_account(team_changes),

@@ -122,8 +122,8 @@ class CreateLabTest(Command, kw_only=True):
         store_lab_tests(same_named)
         return Ambiguous(
             [
-                PossibleMatch(str(one.data.id), f"{one.data.name}, {one.data.status}")
-                for one in same_named
+                PossibleMatch(str(record.data.id), f"{record.data.name}, {record.data.status}")
+                for record in same_named
             ]
         )
 

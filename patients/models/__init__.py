@@ -1,4 +1,4 @@
-from patients.models.device import Connection, Provider
+from patients.models.device import FAILING_STATUSES, Connection, Provider
 from patients.models.draft import RegistrationDraft
 from patients.models.duplicate import DifferentPeople
 from patients.models.insurance import Insurance, Payor
@@ -21,6 +21,7 @@ from patients.models.patient import (
 )
 
 __all__ = [
+    "FAILING_STATUSES",
     "FINISHED_BUCKETS",
     "MAX_WORDS_AT_ONCE",
     "ConnectLink",

@@ -11,6 +11,8 @@ from django.db.models import Q
 from backoffice.mirror.models import MirrorModel
 from patients.models.patient import mirrored_patient
 
+FAILING_STATUSES: Final = ("failure", "retrying")
+"""Statuses of the historical pulls that failed or are retried."""
 PHONE_APP_AUTH_TYPES: Final = ("sdk", "app")
 """`auth_type` of the providers that only an app on the patient's phone can connect."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Final
+from datetime import UTC, datetime, time, timedelta
+from typing import Final
 
 from django.contrib.admin import register
 
@@ -32,19 +32,21 @@ class SummaryAdmin(PatientRecordAdmin):
     topic = "device data"
     list_display = ("id", "user_id", "resource", "provider", "calendar_date", "missing_since")
 
-    def reasons(self, row: Any) -> LookupKeys:
+    def reasons(self, row: Summary) -> LookupKeys:
         """Return lookups of the days around the summary.
 
         The answer counts as received when the summary was, so that data from later events does not
         change.
         """
-        day = row.starts_at or (row.calendar_date and _midnight(row.calendar_date))
-        if day is None or row.user_id is None:
+        start = row.starts_at
+        if start is None and row.calendar_date is not None:
+            start = datetime.combine(row.calendar_date, time.min, UTC)
+        if start is None or row.user_id is None:
             return {}
-        wanted = BackfillRange(
-            row.number, row.user_id, row.resource, row.provider, day - _MARGIN, day + _MARGIN
+        backfill = BackfillRange(
+            row.number, row.user_id, row.resource, row.provider, start - _MARGIN, start + _MARGIN
         )
-        return {BACKFILL: [wanted.key()]}
+        return {BACKFILL: [backfill.key()]}
 
 
 @register(WorkoutStream, site=site)
@@ -53,9 +55,5 @@ class WorkoutStreamAdmin(PatientRecordAdmin):
     topic = "device data"
     list_display = ("id", "user_id", "as_of", "missing_since")
 
-    def reasons(self, row: Any) -> LookupKeys:
+    def reasons(self, row: WorkoutStream) -> LookupKeys:
         return {STREAM: [f"{row.pk}:{row.user_id}"]}
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time.min, UTC)

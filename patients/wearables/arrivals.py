@@ -152,8 +152,8 @@ class SampleBatch:
         """Fill the rare columns of `whole`; return values without a column by index in `data`."""
         more: dict[int, chunks.Extra] = {}
 
-        def add(place: int, name: str, value: Any) -> None:
-            more.setdefault(place, {})[name] = value
+        def add(index: int, name: str, value: object) -> None:
+            more.setdefault(index, {})[name] = value
 
         if not {type(value) for value in whole.values} <= {int, float}:
             for i, sample in enumerate(data):
@@ -213,8 +213,8 @@ def _latest(at: list[int], more: Mapping[int, chunks.Extra], begin: int) -> dict
     """Return the extras by time. Of several samples at one time the last one counts."""
     if not more:
         return {}
-    last = {moment: place for place, moment in enumerate(at, begin)}
-    return {moment: more[place] for moment, place in last.items() if place in more}
+    last = {moment: index for index, moment in enumerate(at, begin)}
+    return {moment: more[index] for moment, index in last.items() if index in more}
 
 
 def _since_epoch(moments: list[datetime]) -> list[timedelta]:

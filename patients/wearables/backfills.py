@@ -6,7 +6,7 @@ range of samples is read page by page, and each page is stored before the next o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -89,32 +89,32 @@ _SAMPLE: Final = Reader(SamplePayload)
 
 
 def _fetch_range(service: Service, key: str) -> RangeAnswer:
-    wanted = BackfillRange.from_key(key)
-    dates = (wanted.start, wanted.end, wanted.provider)
-    if wanted.resource == "profile":
-        record = service.wearables.profile(wanted.user_id, wanted.provider)
-        return RangeAnswer(wanted, RecordPage([record], [], record.asked_at))
-    summary = "workouts" if wanted.resource == STREAMS else wanted.resource
+    backfill = BackfillRange.from_key(key)
+    dates = (backfill.start, backfill.end, backfill.provider)
+    if backfill.resource == "profile":
+        record = service.wearables.profile(backfill.user_id, backfill.provider)
+        return RangeAnswer(backfill, RecordPage([record], [], record.asked_at))
+    summary = "workouts" if backfill.resource == STREAMS else backfill.resource
     if summary in SUMMARIES:
-        return RangeAnswer(wanted, service.wearables.summaries(summary, wanted.user_id, *dates))
-    page = service.wearables.samples(wanted.resource, wanted.user_id, *dates, wanted.cursor)
-    return RangeAnswer(wanted, page)
+        return RangeAnswer(backfill, service.wearables.summaries(summary, backfill.user_id, *dates))
+    page = service.wearables.samples(backfill.resource, backfill.user_id, *dates, backfill.cursor)
+    return RangeAnswer(backfill, page)
 
 
 def _store_ranges(answers: Mapping[str, RangeAnswer]) -> dict[str, timedelta | None]:
     records: list[MirrorRecord] = []
     groups: list[SourceSamples] = []
-    for key, read in answers.items():
-        wanted = read.range
-        for item in read.page.unreadable:
-            _keep_unread(wanted, item.path, item.reason, item.raw)
-        if wanted.resource == STREAMS:
-            mark_streams((record.data.id, wanted.user_id) for record in read.page.records)
-        elif wanted.resource in SUMMARIES:
-            records += [_summary_record(wanted, record) for record in read.page.records]
+    for key, answer in answers.items():
+        backfill = answer.range
+        for item in answer.page.unreadable:
+            _save_unreadable(backfill, item.path, item.reason, item.raw)
+        if backfill.resource == STREAMS:
+            schedule_streams((record.data.id, backfill.user_id) for record in answer.page.records)
+        elif backfill.resource in SUMMARIES:
+            records += [_summary_record(backfill, record) for record in answer.page.records]
         else:
-            groups += [SourceSamples(wanted, record) for record in read.page.records]
-            _mark_next_page(key, wanted, read.page.next_cursor)
+            groups += [SourceSamples(backfill, record) for record in answer.page.records]
+            _schedule_next_page(key, backfill, answer.page.next_cursor)
     summaries.store_summaries(records)
     _store_samples(groups)
     return {}
@@ -139,54 +139,59 @@ def _store_samples(groups: list[SourceSamples]) -> None:
         if len(storable) == len(samples.data):
             # The text of a database error is not used, because it may quote the measured values.
             reason = "does not fit its table" if isinstance(error, DatabaseError) else str(error)
-            _keep_unread(group.range, "$", reason, group.record.raw)
+            _save_unreadable(group.range, "$", reason, group.record.raw)
             return
-        _keep_rejected(group)
+        _save_rejected(group)
         rest = msgspec.structs.replace(samples, data=storable)
         _store_samples([SourceSamples(group.range, replace(group.record, data=rest))])
 
 
-def _keep_rejected(group: SourceSamples) -> None:
+def _save_rejected(group: SourceSamples) -> None:
     """Record the samples of the group that cannot be stored, each as it was sent."""
     for raw in map(bytes, _RAW_SAMPLES.value(group.record.raw).data):
         sample = _SAMPLE.read(raw, group.record.asked_at)
         if isinstance(sample, Record) and (reason := rejection_reason(sample.data)):
-            _keep_unread(group.range, "$", reason, raw)
+            _save_unreadable(group.range, "$", reason, raw)
 
 
-def _keep_unread(wanted: BackfillRange, path: str, reason: str, raw: bytes) -> None:
-    key = f"{wanted.resource}:{wanted.user_id}:{key_from_raw(raw)}"
+def _save_unreadable(backfill: BackfillRange, path: str, reason: str, raw: bytes) -> None:
+    key = f"{backfill.resource}:{backfill.user_id}:{key_from_raw(raw)}"
     save_unreadable("wearables", key, path, reason, raw)
 
 
-def _mark_next_page(key: str, wanted: BackfillRange, cursor: str | None) -> None:
+def _schedule_next_page(key: str, backfill: BackfillRange, cursor: str | None) -> None:
     """Schedule the lookup of the next page. Lookups of later pages are deleted once done."""
-    if cursor == wanted.cursor:
+    if cursor == backfill.cursor:
         cursor = None  # A cursor to its own page would loop forever.
     if cursor is not None:
-        schedule_lookups(BACKFILL, [wanted.with_cursor(cursor).key()])
-    if wanted.cursor is not None:
+        schedule_lookups(BACKFILL, [backfill.with_cursor(cursor).key()])
+    if backfill.cursor is not None:
         Lookup.objects.filter(kind=BACKFILL, key=key).delete()
 
 
-def _summary_record(wanted: BackfillRange, record: Record[SummaryPayload]) -> MirrorRecord:
+def _summary_record(backfill: BackfillRange, record: Record[SummaryPayload]) -> MirrorRecord:
     return summaries.summary_record(
-        wanted.resource, wanted.user_id, record.raw, record.data, wanted.number, record.asked_at
+        backfill.resource,
+        backfill.user_id,
+        record.raw,
+        record.data,
+        backfill.number,
+        record.asked_at,
     )
 
 
 def _arrival(group: SourceSamples) -> SampleBatch:
-    wanted, samples = group.range, group.record.data
+    backfill, samples = group.range, group.record.data
     origin = SampleSource.of(samples.source)
     if not origin.provider:
-        origin = origin._replace(provider=wanted.provider)
-    return SampleBatch(wanted.user_id, wanted.resource, origin, wanted.number, samples.data)
+        origin = origin._replace(provider=backfill.provider)
+    return SampleBatch(backfill.user_id, backfill.resource, origin, backfill.number, samples.data)
 
 
 # Workout streams
 
 
-def mark_streams(workouts: Any) -> None:
+def schedule_streams(workouts: Iterable[tuple[UUID | None, UUID]]) -> None:
     """Schedule the lookups of workout streams. `workouts`: pairs of workout and user ids."""
     schedule_lookups(STREAM, (f"{workout}:{user}" for workout, user in workouts))
 

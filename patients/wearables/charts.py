@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -17,6 +17,7 @@ from django.db import connection
 from django.db.models import Count, FloatField, Max, Min, Q, Sum
 
 from backoffice.pages.templatetags.chart import BARS, LARGEST, SPAN, Chart, Point, number_text
+from backoffice.service.json_text import JsonObject
 from patients.models import Provider
 from patients.wearables.measures import DAILY, Measure, sample_measure
 from patients.wearables.models import Series, Summary
@@ -142,8 +143,8 @@ def sample_charts(
     newest: Mapping[int, datetime] = MappingProxyType({}),
 ) -> list[Chart]:
     """Return a chart for each series of a measure. `newest`: time of the last sample by series."""
-    names = provider_names(one.provider for one in series)
-    return [_sample_chart(measure, one, span, names, newest.get(one.pk)) for one in series]
+    names = provider_names(row.provider for row in series)
+    return [_sample_chart(measure, row, span, names, newest.get(row.pk)) for row in series]
 
 
 def _sample_chart(
@@ -200,8 +201,8 @@ def _points(
     left_out = 0
     with connection.cursor() as cursor:
         cursor.execute(PAIRS if measure.kind == SPAN else POINTS, point_parameters(series, edges))
-        for bucket, count, low, high, total, other_units in cursor.fetchall():
-            left_out += other_units
+        for bucket, count, low, high, total, left_out_count in cursor.fetchall():
+            left_out += left_out_count
             if count:
                 by_bucket[bucket] = _numbers(measure.kind, count, low, high, total)
     labels = [span.label(edge, measure.kind) for edge in edges[:-1]]
@@ -214,7 +215,9 @@ def _points(
     return points, left_out
 
 
-def point_parameters(series: Series, edges: Sequence[datetime]) -> dict[str, Any]:
+def point_parameters(
+    series: Series, edges: Sequence[datetime]
+) -> dict[str, int | str | date | list[float] | None]:
     """Return the parameters of `POINTS` and `PAIRS`."""
     return {
         "edges": [edge.timestamp() for edge in edges],
@@ -226,7 +229,7 @@ def point_parameters(series: Series, edges: Sequence[datetime]) -> dict[str, Any
     }
 
 
-def _numbers(kind: str, count: int, low: Any, high: Any, total: Any) -> _Numbers:
+def _numbers(kind: str, count: int, low: float, high: float, total: float) -> _Numbers:
     """Return value, minimum, maximum and count of a point."""
     if kind == BARS:
         return total, None, None, count
@@ -252,7 +255,7 @@ def daily_charts(measure: Measure, user_id: UUID, span: Span) -> list[Chart]:
         .values_list("provider", "source_type", "calendar_date")
         .annotate(
             all=Count("pk"),
-            drawn=Count("pk", filter=drawable),
+            drawable=Count("pk", filter=drawable),
             low=Min(column, filter=drawable),
             high=Max(column, filter=drawable),
             total=Sum(column, filter=drawable),
@@ -309,29 +312,33 @@ def is_before_end(moment: datetime, day: date, zone: ZoneInfo) -> bool:
 def newest_samples(user_id: UUID) -> list[Newest]:
     """Return the series of a patient with their last samples, newest first."""
     series = Series.objects.filter(user_id=user_id).in_bulk()
-    names = provider_names(one.provider for one in series.values())
+    names = provider_names(row.provider for row in series.values())
     with connection.cursor() as cursor:
         cursor.execute(NEWEST, [user_id])
         rows = [row for row in cursor.fetchall() if row[0] in series]
     newest = [_newest(series[pk], names, *row) for pk, *row in rows]
-    return sorted(newest, key=lambda one: (one.at, -one.series.pk), reverse=True)
+    return sorted(newest, key=lambda sample: (sample.at, -sample.series.pk), reverse=True)
 
 
 def _newest(
-    series: Series, names: Mapping[str, str], day: date, value: float | None, last_at: int,
-    extra: Any,
-) -> Newest:  # fmt: skip
-    more = json.loads(extra) if isinstance(extra, str) else extra or {}
+    series: Series,
+    names: Mapping[str, str],
+    day: date,
+    value: float | None,
+    last_at: int,
+    extra: str | JsonObject | None,
+) -> Newest:
+    extras: JsonObject = json.loads(extra) if isinstance(extra, str) else extra or {}
     text = "" if value is None else number_text(value)
-    if "diastolic" in more:
-        text = f"{text or '–'}/{number_text(more['diastolic'])}"
+    if "diastolic" in extras:
+        text = f"{text or '–'}/{number_text(extras['diastolic'])}"
     at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(microseconds=last_at)
     source = source_words(names, series.provider, series.source_type)
-    unit = more.get("unit", series.unit)
+    unit = extras.get("unit", series.unit)
     if text and unit:
         text += f" {unit}"
     return Newest(
-        series, sample_measure(series.resource), source, at, text or str(more.get("value", ""))
+        series, sample_measure(series.resource), source, at, text or str(extras.get("value", ""))
     )
 
 

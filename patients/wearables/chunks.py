@@ -75,8 +75,8 @@ def merged(old: ChunkSamples, new: ChunkSamples) -> ChunkSamples:
     extras = dict(old.extras)
     for row in zip(*new.columns(), strict=True):
         at, number = row[0], row[2]
-        known = rows.get(at)
-        if known is None or known[2] <= number:
+        earlier = rows.get(at)
+        if earlier is None or earlier[2] <= number:
             rows[at] = row
             extras.pop(at, None)
             if at in new.extras:
@@ -112,15 +112,15 @@ def encoded(samples: ChunkSamples, divisor: int = 1) -> Row:
         row["micros"] = None
     row["divisor"], row["scaled"], row["wide"] = scaled(samples.values, divisor)
     base = row["block"] * BLOCK
-    for one, many, column in (
+    for single_name, array_name, column in (
         ("number", "numbers", samples.numbers),
         ("zone", "zones", samples.zones),
         ("length", "lengths", samples.lengths),
         ("source", "sources", samples.sources),
     ):
-        row[one], row[many] = column[0], None
+        row[single_name], row[array_name] = column[0], None
         if any(map(ne, column, repeat(column[0]))):
-            row[one], row[many] = None, column
+            row[single_name], row[array_name] = None, column
     if row["numbers"] is not None:
         row["numbers"] = [_offset(number, base) for number in samples.numbers]
     else:
@@ -162,9 +162,9 @@ def decoded(row: Row) -> ChunkSamples:
     )
 
 
-def _spread(one: Any, many: list[Any] | None, count: int, late: int) -> list[Any]:
+def _spread(single: Any, values: list[Any] | None, count: int, late: int) -> list[Any]:
     # A row with different values has no tail.
-    return list(many) if many is not None else [one] * (count + late)
+    return list(values) if values is not None else [single] * (count + late)
 
 
 def _values(
@@ -202,9 +202,9 @@ def scaled(
     return WIDE, None, list(values)
 
 
-def finer(one: int, other: int) -> int:
+def finer(first: int, second: int) -> int:
     """Return the divisor that fits the values of both."""
-    return WIDE if WIDE in (one, other) else max(one, other)
+    return WIDE if WIDE in (first, second) else max(first, second)
 
 
 def array(values: Iterable[Any] | None) -> str | None:

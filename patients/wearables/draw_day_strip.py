@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
@@ -53,8 +53,8 @@ def strip_days(patient_id: UUID, draw: date, zone: ZoneInfo) -> list[StripDay]:
     today = timezone.now().astimezone(zone).date()
     first = draw - timedelta(days=DAYS_BEFORE)
     days = {
-        one: StripDay(one, draw=one == draw, to_come=one > today)
-        for one in (first + timedelta(days=n) for n in range(DAYS_BEFORE + DAYS_AFTER + 1))
+        day: StripDay(day, draw=day == draw, to_come=day > today)
+        for day in (first + timedelta(days=n) for n in range(DAYS_BEFORE + DAYS_AFTER + 1))
     }
     rows = (
         Summary.objects.filter(
@@ -73,9 +73,10 @@ def strip_days(patient_id: UUID, draw: date, zone: ZoneInfo) -> list[StripDay]:
             steps=Max("steps"),
         )
     )
-    for on, read_at, sleep, steps in rows:
-        days[on].sleep, days[on].steps = sleep, steps
-        days[on].is_filling = read_at is not None and is_before_end(read_at, on, zone)
+    for date_of_data, read_at, sleep, steps in rows:
+        day = days[date_of_data]
+        day.sleep, day.steps = sleep, steps
+        day.is_filling = read_at is not None and is_before_end(read_at, date_of_data, zone)
     _add_glucose_hours(days, patient_id, zone)
     return list(days.values())
 
@@ -100,7 +101,7 @@ def _add_glucose_hours(days: dict[date, StripDay], patient_id: UUID, zone: ZoneI
             day.glucose[position] |= number in numbers
 
 
-def _hours(days: Sequence[date] | dict[date, StripDay], zone: ZoneInfo) -> list[datetime]:
+def _hours(days: Collection[date], zone: ZoneInfo) -> list[datetime]:
     begin = _midnight(min(days), zone)
     end = _midnight(max(days) + timedelta(days=1), zone)
     return [begin + HOUR * n for n in range(int((end - begin) / HOUR) + 1)]

@@ -22,7 +22,7 @@ from backoffice.sync.lookups import schedule_lookups
 from backoffice.sync.runs import request_run
 from patients.wearables import sample_writer
 from patients.wearables.arrivals import SampleBatch, SampleSource
-from patients.wearables.backfills import BACKFILL, BackfillRange, mark_streams
+from patients.wearables.backfills import BACKFILL, BackfillRange, schedule_streams
 from patients.wearables.summaries import store_summaries, summary_record
 from patients.wearables.sync import PULL_LIST
 
@@ -36,15 +36,15 @@ HYPNOGRAM: Final = "hypnogram"
 
 def handle_summaries(events: Sequence[ReceivedEvent]) -> Mapping[str, str] | None:
     """Apply `daily.data.<summary>.created` and `.updated`. The version received last wins."""
-    facts = []
+    records = []
     for event in events:
         resource = resource_of(event)
         summary = SUMMARIES[resource].value(event.data)
         user = _user(event, summary.user_id)
-        facts.append(
+        records.append(
             summary_record(resource, user, event.data, summary, event.number, event.received_at)
         )
-    if store_summaries(facts).unreadable:
+    if store_summaries(records).unreadable:
         raise ValueError("a summary does not fit its columns")
     return None
 
@@ -69,7 +69,9 @@ def handle_samples(events: Sequence[ReceivedEvent]) -> Mapping[str, str] | None:
 def handle_workout_streams(events: Sequence[ReceivedEvent]) -> Mapping[str, str] | None:
     """Apply `daily.data.workout_stream.created` and `.updated`: schedule lookups of streams."""
     payloads = [(event, STREAM_READY.value(event.data)) for event in events]
-    mark_streams((payload.workout_id, _user(event, payload.user_id)) for event, payload in payloads)
+    schedule_streams(
+        (payload.workout_id, _user(event, payload.user_id)) for event, payload in payloads
+    )
     return dict.fromkeys((event.message_id for event in events), LOOKED_UP)
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from backoffice.mirror.models import MirrorModel
-from patients.models import mirrored_patient
+from patients.models import FAILING_STATUSES, mirrored_patient
+
+
+class HistoricalPullQuerySet(QuerySet["HistoricalPull"]):
+    """Queries for historical pulls."""
+
+    def failing(self) -> Self:
+        """Return the pulls that failed or are retried, by their own index."""
+        return self.filter(status__in=FAILING_STATUSES, missing_since=None)
 
 
 class HistoricalPull(MirrorModel):
@@ -26,6 +36,8 @@ class HistoricalPull(MirrorModel):
     ended_at = models.DateTimeField(null=True)
     release = models.TextField(null=True)
     trace_id = models.TextField(null=True)
+
+    objects = HistoricalPullQuerySet.as_manager()
 
     class Meta:
         constraints = [

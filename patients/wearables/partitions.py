@@ -37,8 +37,8 @@ def ensure(cursor: CursorWrapper, months: Iterable[date]) -> None:
     Raises ValueError if there are too many. The tables are first created and then attached: CREATE
     TABLE PARTITION OF would wait for, and block, every reader and writer.
     """
-    wanted = {table_name(month): month for month in sorted(months)}
-    new = _missing(cursor, list(wanted))
+    months_by_table = {table_name(month): month for month in sorted(months)}
+    new = _missing(cursor, list(months_by_table))
     if not new:
         return
     if len(new) > MAX_NEW_MONTHS:
@@ -48,10 +48,10 @@ def ensure(cursor: CursorWrapper, months: Iterable[date]) -> None:
     cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LOCK])
     # Another worker may have created some meanwhile. The catalog is read itself, because
     # `to_regclass` may still answer from its cache.
-    months_made = existing(cursor)
+    existing_months = existing(cursor)
     for table in new:
-        month = wanted[table]
-        if month in months_made:
+        month = months_by_table[table]
+        if month in existing_months:
             continue
         cursor.execute(f'CREATE TABLE "{table}" (LIKE "{PARENT}" INCLUDING ALL) WITH ({_SETTINGS})')
         cursor.execute(
@@ -87,7 +87,7 @@ def months_before(month: date, months: int) -> date:
     return date(count // 12, count % 12 + 1, 1)
 
 
-def forget() -> list[date]:
+def drop_old() -> list[date]:
     """Drop the months older than SAMPLES_KEEP_MONTHS and return them."""
     months_to_keep = settings.SAMPLES_KEEP_MONTHS
     if not months_to_keep:
@@ -102,11 +102,11 @@ def drop_before(month: date) -> list[date]:
     long. The next call drops the rest.
     """
     with connection.cursor() as cursor:
-        old = sorted(one for one in existing(cursor) if one < month)
+        old_months = sorted(other for other in existing(cursor) if other < month)
     dropped = []
-    for one in old:
+    for old_month in old_months:
         with suppress(OperationalError), transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '3s'")
-            cursor.execute(f'DROP TABLE IF EXISTS "{table_name(one)}"')
-            dropped.append(one)
+            cursor.execute(f'DROP TABLE IF EXISTS "{table_name(old_month)}"')
+            dropped.append(old_month)
     return dropped

@@ -102,7 +102,7 @@ _APPEND: Final = (
 )
 _READ: Final = (
     f"SELECT series_id, day, {', '.join((*_COLUMNS, *_TAILS))} FROM {{table}}"
-    " JOIN unnest(%s::integer[], %s::date[]) AS wanted(series_id, day) USING (series_id, day)"
+    " JOIN unnest(%s::integer[], %s::date[]) AS chunk_key(series_id, day) USING (series_id, day)"
     " ORDER BY 1, 2 FOR UPDATE OF {table}"
 )
 _REWRITE: Final = (
@@ -123,20 +123,21 @@ def store(batches: Sequence[SampleBatch]) -> None:
     if not batches:
         return
     with connection.cursor() as cursor:
-        wanted: dict[SeriesKey, SeriesDefaults] = {}
-        for key, defaults in (pair for batch in batches for pair in batch.series_defaults()):
-            if key not in wanted or wanted[key].unit is None:
-                wanted[key] = defaults
-        series = _get_or_create_series(cursor, wanted)
+        defaults_by_key: dict[SeriesKey, SeriesDefaults] = {}
+        for batch in batches:
+            for key, defaults in batch.series_defaults():
+                if key not in defaults_by_key or defaults_by_key[key].unit is None:
+                    defaults_by_key[key] = defaults
+        series = _get_or_create_series(cursor, defaults_by_key)
         sources = _get_or_create_sources(cursor, {batch.origin for batch in batches})
         by_chunk: dict[ChunkKey, chunks.ChunkSamples] = {}
         for batch in batches:
             source = sources[batch.origin]
             for key, day, samples in batch.samples(series, source):
                 chunk = (series[key].id, day)
-                known = by_chunk.get(chunk)
-                by_chunk[chunk] = samples if known is None else chunks.merged(known, samples)
-        _write(cursor, by_chunk, {one.id: one.divisor for one in series.values()})
+                earlier = by_chunk.get(chunk)
+                by_chunk[chunk] = samples if earlier is None else chunks.merged(earlier, samples)
+        _write(cursor, by_chunk, {row.id: row.divisor for row in series.values()})
 
 
 def _write(
@@ -158,10 +159,9 @@ def _write(
         of_month = list(keys)
         table = f'"{table_name(month)}"'
         cursor.execute(_APPEND.format(table=table), _row_parameters(of_month, rows))
-        written = {(series, (day - _EPOCH).days) for series, day in cursor.fetchall()}
-        missing_keys = [key for key in of_month if key not in written]
-        if missing_keys:
-            _merge(cursor, table, missing_keys, by_chunk, divisors)
+        written = {(series_id, (day - _EPOCH).days) for series_id, day in cursor.fetchall()}
+        if unwritten := [key for key in of_month if key not in written]:
+            _merge(cursor, table, unwritten, by_chunk, divisors)
 
 
 def _merge(
@@ -214,11 +214,11 @@ def _date(day: int) -> date:
 
 
 def _get_or_create_series(
-    cursor: CursorWrapper, wanted: Mapping[SeriesKey, SeriesDefaults]
+    cursor: CursorWrapper, defaults: Mapping[SeriesKey, SeriesDefaults]
 ) -> dict[SeriesKey, SeriesDefaults]:
     """Return ids and defaults of these series, and create the new ones."""
-    keys = sorted(wanted, key=lambda key: (key[0].int, key[1:]))
-    series = _known_series(cursor, keys)
+    keys = sorted(defaults, key=lambda key: (key[0].int, key[1:]))
+    series = _stored_series(cursor, keys)
     new = [key for key in keys if key not in series]
     if new:
         cursor.execute(
@@ -228,14 +228,14 @@ def _get_or_create_series(
             " %s::text[], %s::text[], %s::text[]) AS new ON CONFLICT DO NOTHING",
             [
                 *_columns_of(new),
-                [wanted[key].unit for key in new],
-                [wanted[key].type for key in new],
+                [defaults[key].unit for key in new],
+                [defaults[key].type for key in new],
             ],
         )
-        series.update(_known_series(cursor, new))
-    if unitless := [key for key in keys if series[key].unit is None and wanted[key].unit]:
-        _set_units(cursor, sorted((series[key].id, wanted[key].unit) for key in unitless))
-        series.update(_known_series(cursor, unitless))
+        series.update(_stored_series(cursor, new))
+    if unitless := [key for key in keys if series[key].unit is None and defaults[key].unit]:
+        _set_units(cursor, sorted((series[key].id, defaults[key].unit) for key in unitless))
+        series.update(_stored_series(cursor, unitless))
     return series
 
 
@@ -253,11 +253,11 @@ def _set_units(cursor: CursorWrapper, units: list[tuple[int, str | None]]) -> No
     )
 
 
-def _known_series(cursor: CursorWrapper, keys: list[SeriesKey]) -> dict[SeriesKey, SeriesDefaults]:
+def _stored_series(cursor: CursorWrapper, keys: list[SeriesKey]) -> dict[SeriesKey, SeriesDefaults]:
     cursor.execute(
         "SELECT user_id, resource, provider, source_type, kind, id, unit, usual_type, divisor"
         " FROM wearables_series JOIN unnest(%s::uuid[], %s::text[], %s::text[], %s::text[],"
-        " %s::text[]) AS wanted(user_id, resource, provider, source_type, kind)"
+        " %s::text[]) AS asked(user_id, resource, provider, source_type, kind)"
         " USING (user_id, resource, provider, source_type, kind)",
         _columns_of(keys),
     )
@@ -280,15 +280,15 @@ def _update_divisors(cursor: CursorWrapper, finer: Mapping[int, int]) -> None:
             " FROM unnest(%s::integer[], %s::integer[]) AS new(id, divisor)"
             " WHERE series.id = new.id AND (series.divisor < new.divisor OR new.divisor = 0)"
             " AND series.divisor <> 0",
-            [ids, [finer[one] for one in ids]],
+            [ids, [finer[id] for id in ids]],
         )
 
 
 def _get_or_create_sources(
-    cursor: CursorWrapper, wanted: set[SampleSource]
+    cursor: CursorWrapper, origins: set[SampleSource]
 ) -> dict[SampleSource, int]:
-    keys = sorted(wanted)
-    sources = _known_sources(cursor, keys)
+    keys = sorted(origins)
+    sources = _stored_sources(cursor, keys)
     new = [key for key in keys if key not in sources]
     if new:
         cursor.execute(
@@ -297,15 +297,15 @@ def _get_or_create_sources(
             " %s::text[]) ON CONFLICT DO NOTHING",
             [list(column) for column in zip(*new, strict=True)],
         )
-        sources.update(_known_sources(cursor, new))
+        sources.update(_stored_sources(cursor, new))
     return sources
 
 
-def _known_sources(cursor: CursorWrapper, keys: list[SampleSource]) -> dict[SampleSource, int]:
+def _stored_sources(cursor: CursorWrapper, keys: list[SampleSource]) -> dict[SampleSource, int]:
     cursor.execute(
         "SELECT provider, type, app_id, device_id, sport, workout_id, id FROM wearables_source"
         " JOIN unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[])"
-        " AS wanted(provider, type, app_id, device_id, sport, workout_id)"
+        " AS asked(provider, type, app_id, device_id, sport, workout_id)"
         " USING (provider, type, app_id, device_id, sport, workout_id)",
         [list(column) for column in zip(*keys, strict=True)],
     )

@@ -27,7 +27,7 @@ _CHUNKS_AT_ONCE: Final = 20
 """Number of chunks read at once: enough for a page of most series, and little memory for the
 densest.
 """
-_NAMES: Final = tuple(one.name for one in Sample._meta.concrete_fields)
+_NAMES: Final = tuple(field.name for field in Sample._meta.concrete_fields)
 _Position: TypeAlias = tuple[int, datetime]
 """Series and time of a sample."""
 _ID: Final = re.compile(
@@ -58,12 +58,12 @@ class Samples(Resource):
         return cast("QuerySet[Any, tuple[Any, ...]]", _SampleRows())
 
     def _after(self, cursor: str) -> object:
-        place = _parse_position(str(super()._after(cursor)))
-        if place is None:
+        position = _parse_position(str(super()._after(cursor)))
+        if position is None:
             raise bad_request(
                 "This cursor is not one that this list has given; start again without it."
             )
-        return place
+        return position
 
     def _items(self, request: Request, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         return super()._items(request, [row[1:] for row in rows])
@@ -84,24 +84,24 @@ class _SampleRows:
     def filter(self, *conditions: Q, pk__gt: _Position | None = None) -> _SampleRows:
         rows = replace(self, after=pk__gt or self.after)
         for condition in conditions:
-            wanted: dict[str, Any] = dict(condition.children)  # type: ignore[arg-type]
-            only = wanted.pop("id", None)
-            rows = replace(rows, only=only or rows.only, series=rows.series & Q(**wanted))
+            values: dict[str, Any] = dict(condition.children)  # type: ignore[arg-type]
+            only = values.pop("id", None)
+            rows = replace(rows, only=only or rows.only, series=rows.series & Q(**values))
         return rows
 
-    def __getitem__(self, wanted: slice) -> list[tuple[Any, ...]]:
+    def __getitem__(self, indexes: slice) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = []
         for item in self._items():
-            place = f"{item['series']}:{_format_time(item['timestamp'])}"
-            rows.append((place, *(item.get(name) for name in _NAMES)))
-            if len(rows) == wanted.stop:
+            position = f"{item['series']}:{_format_time(item['timestamp'])}"
+            rows.append((position, *(item.get(name) for name in _NAMES)))
+            if len(rows) == indexes.stop:
                 break
         return rows
 
     def _items(self) -> Iterator[dict[str, Any]]:
         if self.only:
-            if (begin := _find_sample(self.only)) is not None:
-                series, moment = begin
+            if (position := _find_sample(self.only)) is not None:
+                series, moment = position
                 chunks = Chunk.objects.filter(series_id=series, day=moment.date())
                 items = _decode_items(list(chunks.values(*COLUMNS)))
                 yield from (item for item in items if item["timestamp"] == moment)
@@ -119,8 +119,8 @@ class _SampleRows:
 def _pages(chunks: QuerySet[Chunk], first: int, day: date) -> Iterator[list[dict[str, Any]]]:
     """Yield the samples of these chunks from this series and day on, in lists."""
     while True:
-        place = TupleGreaterThanOrEqual(("series_id", "day"), (first, day))
-        page = list(chunks.filter(place).values(*COLUMNS)[:_CHUNKS_AT_ONCE])
+        is_after = TupleGreaterThanOrEqual(("series_id", "day"), (first, day))
+        page = list(chunks.filter(is_after).values(*COLUMNS)[:_CHUNKS_AT_ONCE])
         yield page
         if len(page) < _CHUNKS_AT_ONCE:
             return
@@ -136,11 +136,11 @@ def _decode_items(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for row in rows:
         series = series_by_id[row["series_id"]]
         key = {name: getattr(series, name) for name in _KEY}
-        beginning = ":".join(map(str, key.values()))
+        prefix = ":".join(map(str, key.values()))
         for sample in decode_samples(series, row):
             source = sources[sample["source"]]
             yield {
-                "id": f"{beginning}:{_format_time(sample['timestamp'])}",
+                "id": f"{prefix}:{_format_time(sample['timestamp'])}",
                 **key,
                 "app_id": source.app_id or None,
                 "device_id": source.device_id or None,

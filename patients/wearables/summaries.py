@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from django.db import connection
 
 from backoffice.mirror.applying import apply_batch
 from backoffice.mirror.tables import ApplyOutcome, MirrorRecord, MirrorTable, RowValues
-from backoffice.service.wearables import SummaryPayload as SummaryPayload
+from backoffice.service.wearables import SummaryPayload
 from backoffice.service.wearables import WorkoutStreamPayload as StreamPayload
 from patients.wearables.models import Summary, WorkoutStream
 
@@ -153,7 +154,7 @@ SUMMARIES = MirrorTable(
 
 
 def summary_record(
-    resource: str, user_id: UUID, raw: bytes, payload: SummaryPayload, number: int, as_of: Any
+    resource: str, user_id: UUID, raw: bytes, payload: SummaryPayload, number: int, as_of: datetime
 ) -> MirrorRecord:
     return MirrorRecord((payload.id,), raw, as_of, (resource, user_id, payload), (number,))
 
@@ -173,28 +174,27 @@ def _update_receipts(records: Sequence[MirrorRecord]) -> None:
     and is applied later would win.
     """
     latest = {
-        mirror_record.key[0]: mirror_record
-        for mirror_record in sorted(records, key=lambda mirror_record: mirror_record.version)
+        record.key[0]: record for record in sorted(records, key=lambda record: record.version)
     }
     rows = Summary.objects.select_for_update().filter(pk__in=list(latest)).order_by("pk")
-    same: list[MirrorRecord] = []
-    other_records: list[MirrorRecord] = []
-    for pk, number, record in rows.values_list("pk", "number", "record"):
-        mirror_record = latest[pk]
-        if number < mirror_record.version[0]:
-            (same if record == mirror_record.raw.decode() else other_records).append(mirror_record)
-    if other_records:  # Other workers wrote these after the comparison. They are locked now.
-        apply_batch(SUMMARIES, other_records)
-    if same:
+    unchanged: list[MirrorRecord] = []
+    changed: list[MirrorRecord] = []
+    for pk, number, stored in rows.values_list("pk", "number", "record"):
+        record = latest[pk]
+        if number < record.version[0]:
+            (unchanged if stored == record.raw.decode() else changed).append(record)
+    if changed:  # Other workers wrote these after the comparison. They are locked now.
+        apply_batch(SUMMARIES, changed)
+    if unchanged:
         with connection.cursor() as cursor:
             cursor.execute(
                 "UPDATE wearables_summary AS summary SET number = new.number, as_of = new.as_of"
                 " FROM unnest(%s::uuid[], %s::bigint[], %s::timestamptz[])"
                 " AS new(id, number, as_of) WHERE summary.id = new.id",
                 [
-                    [mirror_record.key[0] for mirror_record in same],
-                    [mirror_record.version[0] for mirror_record in same],
-                    [mirror_record.as_of for mirror_record in same],
+                    [record.key[0] for record in unchanged],
+                    [record.version[0] for record in unchanged],
+                    [record.as_of for record in unchanged],
                 ],
             )
 

@@ -22,4 +22,4 @@ def look_up() -> None:
 
 @shared_task
 def delete_old_samples() -> None:
-    partitions.forget()
+    partitions.drop_old()

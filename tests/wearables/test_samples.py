@@ -465,14 +465,14 @@ def test_setting_limits_how_long_partitions_are_kept(settings: Settings) -> None
     handle_samples(
         [samples_event(1, "weight", [sample(now - timedelta(days=31 * n), n) for n in range(9)])]
     )
-    assert partitions.forget() == [] and Chunk.objects.count() == 9
+    assert partitions.drop_old() == [] and Chunk.objects.count() == 9
     settings.SAMPLES_KEEP_MONTHS = 3
-    dropped = partitions.forget()
+    dropped = partitions.drop_old()
     oldest = partitions.months_before(now.date().replace(day=1), 3)
     assert dropped and all(month < oldest for month in dropped)
     assert all(chunk.day >= oldest for chunk in Chunk.objects.all())
     assert {0, 1, 2} <= {item["value"] for item in stored_samples().values()}
-    assert partitions.forget() == []
+    assert partitions.drop_old() == []
 
 
 @given(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False) | _VALUES))

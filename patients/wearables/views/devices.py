@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, timedelta
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -53,7 +53,7 @@ class ChartForm(forms.Form):
 def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     """Show the charts of one measure, one per source, and the other data of the patient."""
     page = patient_page_context(request, patient_id)
-    patient: Patient = page["patient"]
+    patient = page["patient"]
     form = ChartForm(request.GET)
     valid = form.is_valid()
     data = form.cleaned_data
@@ -63,9 +63,9 @@ def device_data(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     measure = _measure(data.get("measure", ""), newest, days)
     record_view(request, "device data", [patient_id], [patient_id])
     sources = sources_of(patient, newest_data_by_provider(patient_id))
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         **page,
-        "sources": [(one, one.for_support(patient_id)) for one in sources],
+        "sources": [(source, source.for_support(patient_id)) for source in sources],
         "may_change": may(request.user, "patients.change") and not patient.missing_since,
         "span_form": form,
         "newest": newest,
@@ -102,7 +102,7 @@ def _measure(name: str, newest: list[Newest], days: list[NewestDay]) -> Measure 
         return DAILY[name]
     if name:
         return sample_measure(name)
-    available = {one.measure.name: one.measure for one in reversed(newest)}
+    available = {sample.measure.name: sample.measure for sample in reversed(newest)}
     for common in ("heartrate", "glucose", "steps"):
         if common in available:
             return available[common]
@@ -118,11 +118,11 @@ def _charts(
     if measure.column:
         all_charts = charts.daily_charts(measure, patient_id, span)
         return all_charts[:MAX_CHARTS], max(0, len(all_charts) - MAX_CHARTS)
-    of_measure = [one for one in newest if one.measure.name == measure.name]
     if measure.name in TEXT_RESOURCES:
         return [], 0
-    series = [one.series for one in of_measure]
-    newest_at = {one.series.pk: one.at for one in of_measure}
+    samples = [sample for sample in newest if sample.measure.name == measure.name]
+    series = [sample.series for sample in samples]
+    newest_at = {sample.series.pk: sample.at for sample in samples}
     all_charts = charts.sample_charts(measure, series[:MAX_CHARTS], span, newest_at)
     return all_charts, max(0, len(series) - MAX_CHARTS)
 
@@ -130,10 +130,10 @@ def _charts(
 def _choices(
     newest: list[Newest], days: list[NewestDay]
 ) -> list[tuple[str, list[tuple[str, str]]]]:
-    measured = {one.measure.name: one.measure.label for one in newest}
+    sampled = {sample.measure.name: sample.measure.label for sample in newest}
     groups = [
-        ("Measured through the day", sorted(measured.items(), key=lambda pair: pair[1])),
-        ("Daily summaries", [(one.measure.name, one.measure.label) for one in days]),
+        ("Measured through the day", sorted(sampled.items(), key=lambda pair: pair[1])),
+        ("Daily summaries", [(day.measure.name, day.measure.label) for day in days]),
     ]
     return [(label, options) for label, options in groups if options]
 
@@ -143,12 +143,12 @@ def _newest_day(
 ) -> date:
     today = _today(zone)
     days_of_data = [
-        one.at.astimezone(UTC if one.floating else zone).date()
-        for one in newest
-        if one.measure.name == measure.name
+        sample.at.astimezone(UTC if sample.floating else zone).date()
+        for sample in newest
+        if sample.measure.name == measure.name
     ]
     if measure.column:
-        days_of_data = [one.day for one in days if one.measure is measure]
+        days_of_data = [newest_day.day for newest_day in days if newest_day.measure is measure]
     # A summary may have any date, even an impossible one.
     return min(max(days_of_data[0], _EARLIEST), today + _AHEAD) if days_of_data else today
 

@@ -20,7 +20,6 @@ from patients.wearables.draw_day_strip import expected_until, strip_days
 from patients.wearables.models import HistoricalPull
 from patients.wearables.recency import newest_data_by_provider
 from patients.wearables.views.devices import patient_time_zone
-from patients.wearables.views.pulls import FAILING_STATUSES
 
 STALE_AFTER: Final = timedelta(days=2)
 """Age of the newest data, counted from the last complete day of the strip, from which the
@@ -52,9 +51,7 @@ def strip(request: HttpRequest, patient_id: UUID) -> HttpResponse:
     if not 1971 <= draw.year <= 2098:
         raise BadRequest("The day must be between 1971 and 2098.")
     last = newest_data_by_provider(patient_id)
-    trouble = HistoricalPull.objects.filter(
-        user=patient_id, status__in=FAILING_STATUSES, missing_since=None
-    ).count()
+    trouble = HistoricalPull.objects.failing().filter(user=patient_id).count()
     record_view(request, "device data", [patient_id], [patient_id])
     if not last and not trouble:
         return HttpResponse()
@@ -64,9 +61,9 @@ def strip(request: HttpRequest, patient_id: UUID) -> HttpResponse:
         "patient_id": patient_id,
         "days": days,
         "zone": zone.key,
-        "sleep": any(one.sleep is not None for one in days),
-        "steps": any(one.steps is not None for one in days),
-        "glucose": any(one.covered for one in days),
+        "sleep": any(day.sleep is not None for day in days),
+        "steps": any(day.steps is not None for day in days),
+        "glucose": any(day.covered for day in days),
         "newest": newest,
         "stale": newest is None or newest < expected_until(draw, zone) - STALE_AFTER,
         "trouble": trouble,

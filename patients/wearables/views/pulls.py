@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django import forms
-from django.db.models import Count, F, Min, QuerySet
+from django.db.models import Count, F, Min
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -18,13 +18,13 @@ from django.views.decorators.http import require_safe
 from backoffice.accounts.access import requires
 from backoffice.audit.recording import record_list
 from backoffice.core import vocabulary
+from backoffice.mirror.models import AS_RECEIVED
 from backoffice.pages.paging.counts import capped_count
 from backoffice.pages.paging.pages import Sort, fetch_page, page_position
 from patients.models import Patient
-from patients.wearables.models import HistoricalPull
+from patients.wearables.models import HistoricalPull, HistoricalPullQuerySet
 
 PAGE_SIZE: Final = 50
-FAILING_STATUSES: Final = ("failure", "retrying")
 BY_PATIENT: Final = Sort(("user_id", "id"))
 MAX_GROUPS: Final = 50
 """Most groups of failing pulls that the page lists."""
@@ -47,7 +47,7 @@ class PullFilters(forms.Form):
         "user_id": "user_id",
     }
 
-    def apply(self, rows: QuerySet[HistoricalPull]) -> QuerySet[HistoricalPull]:
+    def apply(self, rows: HistoricalPullQuerySet) -> HistoricalPullQuerySet:
         filters = {self.COLUMNS[name]: value for name, value in self.cleaned_data.items() if value}
         return rows.filter(**filters)
 
@@ -60,8 +60,8 @@ class PullFilters(forms.Form):
         ]
 
     def _words(self, name: str, value: str) -> str:
-        known = {"status": "historical_pull.status", "error": "historical_pull.error_details"}
-        words = vocabulary.term(known[name], value).label if name in known else value
+        names = {"status": "historical_pull.status", "error": "historical_pull.error_details"}
+        words = vocabulary.term(names[name], value).label if name in names else value
         return f"{self.fields[name].label}: {words}"
 
 
@@ -83,23 +83,18 @@ def pulls(request: HttpRequest) -> HttpResponse:
     """List failing pulls grouped by error, and single pulls: either the failing ones or all."""
     form = PullFilters(request.GET)
     valid = form.is_valid()
-    everything = request.GET.get("show") == "all"
-    rows = HistoricalPull.objects.filter(missing_since=None).defer("record", "content_hash")
+    shows_all = request.GET.get("show") == "all"
+    rows = HistoricalPull.objects.filter(missing_since=None).defer(*AS_RECEIVED)
     rows = form.apply(rows) if valid else rows.none()
     is_specific = form.cleaned_data.get("user_id") or form.cleaned_data.get("status")
-    if not everything and not is_specific:
-        rows = rows.filter(status__in=FAILING_STATUSES)
-    page = fetch_page(
-        rows,
-        BY_PATIENT,
-        size=PAGE_SIZE,
-        **page_position(request),
-    )
+    if not shows_all and not is_specific:
+        rows = rows.failing()
+    page = fetch_page(rows, BY_PATIENT, size=PAGE_SIZE, **page_position(request))
     record_list(request, "pull", (row.pk for row in page.rows), (row.user_id for row in page.rows))
     people = _people(row.user_id for row in page.rows)
     context = {
         "form": form,
-        "everything": everything,
+        "everything": shows_all,
         "is_specific": is_specific,
         "patient": form.cleaned_data.get("user_id"),
         "groups": groups(),
@@ -117,9 +112,9 @@ def groups() -> list[PullGroup]:
 
     One query reads only the failing pulls, by their own index.
     """
-    failing = HistoricalPull.objects.filter(status__in=FAILING_STATUSES, missing_since=None)
     pull_rows = (
-        failing.values("status", "provider", "error_details")
+        HistoricalPull.objects.failing()
+        .values("status", "provider", "error_details")
         .annotate(
             pulls=Count("pk"),
             patients=Count("user_id", distinct=True),
@@ -130,5 +125,6 @@ def groups() -> list[PullGroup]:
     return [PullGroup(**row) for row in pull_rows[:MAX_GROUPS]]
 
 
-def _people(users: Iterable[UUID | None]) -> dict[Any, Patient]:
-    return Patient.objects.named().in_bulk({user for user in users if user is not None})
+def _people(users: Iterable[UUID | None]) -> dict[UUID | None, Patient]:
+    people = Patient.objects.named().filter(pk__in={user for user in users if user is not None})
+    return {person.pk: person for person in people}
