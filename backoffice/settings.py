@@ -281,7 +281,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "backoffice.accounts.middleware.StaffMiddleware",
-    "backoffice.pages.errors.forms_only",
+    "backoffice.pages.post_only.explain_post_only",
 ]
 ROOT_URLCONF = "backoffice.urls"
 WSGI_APPLICATION = "backoffice.wsgi.application"

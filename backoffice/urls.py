@@ -7,16 +7,16 @@ from django.urls import include, path
 from backoffice.accounts.views import sign_in
 from backoffice.admin import site
 from backoffice.operations.views import health
-from backoffice.pages import live, preferences
+from backoffice.pages import views as pages
 
-handler400 = "backoffice.pages.errors.bad_request"
-handler404 = "backoffice.pages.errors.not_found"
-handler500 = "backoffice.pages.errors.broken"
+handler400 = "backoffice.pages.views.bad_request"
+handler404 = "backoffice.pages.views.not_found"
+handler500 = "backoffice.pages.views.broken"
 
 urlpatterns = [
     # The most requested paths come first, because Django tries them in this order.
     path("", sign_in.home, name="home"),
-    path("live/", live.live, name="live"),
+    path("live/", pages.live, name="live"),
     path("api/", include("backoffice.api_urls")),
     path("find/", include("orders.search.urls")),
     path("today/", include("orders.today.urls")),
@@ -35,7 +35,7 @@ urlpatterns = [
     path("", include("backoffice.operations.urls")),
     path("accounts/", include("backoffice.accounts.urls")),
     path("theme/", sign_in.theme, name="theme"),
-    path("preferences/", preferences.preferences, name="preferences"),
+    path("preferences/", pages.preferences, name="preferences"),
     path("health/live", health.live, name="health-live"),
     path("health/ready", health.ready, name="health-ready"),
     path("admin/", site.urls),

@@ -15,7 +15,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice.core.logs import JsonFormatter
-from backoffice.operations.views import health
+from backoffice.operations import readiness
 
 ROOT = Path(__file__).resolve().parent.parent
 CHECK_HEALTH = """
@@ -52,7 +52,7 @@ def test_probe_after_readiness_needs_one_query(
 
 @pytest.mark.django_db(transaction=True)
 def test_not_ready_before_migrations(client: Client) -> None:
-    health.MIGRATED.clear()
+    readiness.MIGRATED.clear()
     with connection.cursor() as cursor:
         cursor.execute(
             "DELETE FROM django_migrations WHERE app = 'mfa' AND name LIKE '0003%' RETURNING name"

@@ -7,7 +7,7 @@
     resources.py    a resource: one class that names model, columns, children and filters
     schema.py       the OpenAPI document, derived from the declarations of the resources
     system.py       the resources for sync runs and commands
-    views.py        System > API tokens
+    views.py        System > API tokens, and the OpenAPI document
 
 A resource answers `GET /api/<resource>/?limit=&cursor=` with `{"results": [...], "next": cursor or
 null}` and `GET /api/<resource>/<id>/` with one item. Each item has

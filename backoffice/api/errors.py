@@ -35,7 +35,7 @@ def error_response(exc: Exception, context: dict[str, Any]) -> Response | None:
         exc = exceptions.PermissionDenied()
     response = exception_handler(exc, context)
     if isinstance(exc, OperationalError | InterfaceError):
-        return None  # `backoffice.pages.errors.broken` makes the response.
+        return None  # `backoffice.pages.views.broken` makes the response.
     if response is None:
         logger.error("unexpected error in %s", type(context["view"]).__name__, exc_info=exc)
         body = error_body("error", "The back office could not answer this request.", request)

@@ -1,20 +1,26 @@
-"""System > API tokens: list, create and revoke tokens."""
+"""System > API tokens; the OpenAPI document of the JSON API, and its answer to unknown URLs."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
+from drf_spectacular.renderers import OpenApiJsonRenderer2
+from drf_spectacular.views import SpectacularAPIView
 
-from backoffice.accounts.access import requires
+from backoffice.accounts.access import public, requires
 from backoffice.accounts.models import User
 from backoffice.accounts.recent_authentication import require_recent_authentication
 from backoffice.api import tokens
+from backoffice.api.base import BaseAPIView
+from backoffice.api.errors import error_body
 from backoffice.api.forms import TokenForm
 from backoffice.api.models import ApiToken
 from backoffice.audit.recording import record_action
@@ -97,3 +103,21 @@ def _issue_token(request: HttpRequest, values: dict[str, Any]) -> tuple[ApiToken
 
 def _form(request: HttpRequest, form: TokenForm, status: int = 200) -> HttpResponse:
     return render(request, "system/token_new.html", {"form": form}, status=status)
+
+
+# The JSON API itself
+
+
+@requires("api.read")
+class Schema(BaseAPIView, SpectacularAPIView):
+    """OpenAPI 3 description of this API."""
+
+    renderer_classes = [OpenApiJsonRenderer2]
+
+
+@login_not_required
+@csrf_exempt
+@public
+def nothing_here(request: HttpRequest) -> HttpResponse:
+    body = error_body("not_found", "There is no such address in this API.", request)
+    return JsonResponse(body, status=404)

@@ -1,13 +1,15 @@
-"""Filters of the audit trail, as in its URL: ids and kinds, no names or free text."""
+"""Forms of the audit trail: the filters (in URLs: ids and kinds, no free text), and the reviews."""
 
 from __future__ import annotations
 
+from datetime import date
 from functools import cache
 from typing import Any, ClassVar, Final
 
 from django import forms
 from django.db import connection
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import AuditEntry
@@ -142,3 +144,21 @@ class AuditFilterForm(FilterForm):
             known = Q(actor__in=[int(key) for key in filters["person"] if key != NOBODY])
             rows = rows.filter(known | Q(actor=None) if NOBODY in filters["person"] else known)
         return rows
+
+
+class AuditReviewForm(forms.Form):
+    """The confirmation of a person that they reviewed the entries of a month."""
+
+    month = forms.DateField(input_formats=["%Y-%m"], widget=forms.HiddenInput)
+    note = forms.CharField(
+        required=False,
+        max_length=2_000,
+        label="What was found",
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+
+    def clean_month(self) -> date:
+        month: date = self.cleaned_data["month"]
+        if month >= timezone.localdate().replace(day=1):
+            raise forms.ValidationError("A month can be signed off when it is over.")
+        return month

@@ -7,7 +7,6 @@ from datetime import date, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.db import IntegrityError, transaction
@@ -19,6 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from backoffice.accounts.access import may, requires, signed_in
 from backoffice.audit import entry_list, retention, seals, verification
 from backoffice.audit.entry_list import AUDIT_LIST, OWN_COLUMNS
+from backoffice.audit.forms import AuditReviewForm
 from backoffice.audit.models import AuditCheck, AuditEntry, AuditReview, AuditSeal
 from backoffice.audit.recording import kind_label, record_action, record_list, record_view
 from backoffice.outbox.enqueueing import wake_worker
@@ -201,22 +201,6 @@ def _findings(check: AuditCheck | None) -> list[str]:
 
 
 # Reviews
-
-
-class AuditReviewForm(forms.Form):
-    month = forms.DateField(input_formats=["%Y-%m"], widget=forms.HiddenInput)
-    note = forms.CharField(
-        required=False,
-        max_length=2_000,
-        label="What was found",
-        widget=forms.Textarea(attrs={"rows": 3}),
-    )
-
-    def clean_month(self) -> date:
-        month: date = self.cleaned_data["month"]
-        if month >= timezone.localdate().replace(day=1):
-            raise forms.ValidationError("A month can be signed off when it is over.")
-        return month
 
 
 @requires("audit.view")

@@ -118,6 +118,11 @@ class Hold(models.Model):
         ]
 
 
+class UnknownValueQuerySet(models.QuerySet["UnknownValue"]):
+    def last_seen_first(self) -> Self:
+        return self.order_by("-last_seen", "-id")
+
+
 class UnknownValue(models.Model):
     """A value of an open enumeration that is missing in `vocabulary`.
 
@@ -141,6 +146,8 @@ class UnknownValue(models.Model):
     first_seen = models.DateTimeField(db_default=Now())
     last_seen = models.DateTimeField(db_default=Now())
     sample_key = models.TextField(default="", blank=True)
+
+    objects = UnknownValueQuerySet.as_manager()
 
     class Meta:
         constraints = [

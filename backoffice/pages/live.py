@@ -8,16 +8,12 @@ transaction commits. The response has only the number of changes, and no persona
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-from django.core.exceptions import BadRequest
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
 from django.db import connection
-from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.views.decorators.http import require_safe
-
-from backoffice.accounts.access import signed_in
-from backoffice.core.snapshots import is_snapshot
 
 LISTS: Final[dict[str, tuple[str, ...]]] = {
     "orders": ("orders_order",),
@@ -64,7 +60,7 @@ def about(text: str) -> WatchedRecords:
 
 
 def changes_since(cursor_text: str, watched: WatchedRecords) -> tuple[int, str]:
-    """Return how many of the shown rows changed since the cursor, and the cursor of now.
+    """Return how many of the shown rows changed since the cursor, and the next cursor.
 
     One statement on the index `change_since`. It skips transactions older than the oldest one that
     was open at the cursor.
@@ -90,30 +86,14 @@ def changes_since(cursor_text: str, watched: WatchedRecords) -> tuple[int, str]:
     return int(count), str(now)
 
 
-def current_snapshot(user: Any) -> str:
-    """Return the database snapshot of the query that loaded this request's user."""
-    known = getattr(user, "snapshot", "")
-    if known:
-        return str(known)
+def current_snapshot(user: AbstractBaseUser | AnonymousUser | None) -> str:
+    """Return the database snapshot of the query that loaded this request's user.
+
+    Without a user it is the present one.
+    """
+    snapshot = getattr(user, "snapshot", "")
+    if snapshot:
+        return str(snapshot)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_current_snapshot()::text")
         return str(cursor.fetchone()[0])
-
-
-@signed_in
-@require_safe
-def live(request: HttpRequest) -> HttpResponse:
-    """Answer `?since=<cursor>&about=orders`: 204 when nothing changed, else `{"count": 3}`.
-
-    The header `X-Cursor` is the cursor for the next request. No record is read, so none is audited.
-    """
-    since = request.GET.get("since", "")
-    if not is_snapshot(since):
-        raise BadRequest("That is no cursor.")
-    try:
-        count, now = changes_since(since, about(request.GET.get("about", "")))
-    except ValueError as error:
-        raise BadRequest("There is no such list or record.") from error
-    response = JsonResponse({"count": count}) if count else HttpResponse(status=204)
-    response.headers["X-Cursor"] = now
-    return response
